@@ -250,7 +250,7 @@ fn features(sh: &Shell) -> anyhow::Result<()> {
     for feature in facade_features(sh)? {
         checked(sh, "skillrl", &feature)?;
     }
-    // What is left out is named to whoever configures it.
+    // What is left out is named to anyone who configures it.
     Ok(cmd!(sh, "cargo test --package skillrl --no-default-features --lib --quiet -- left_out").run()?)
 }
 
@@ -400,7 +400,7 @@ fn default_build(sh: &Shell) -> anyhow::Result<()> {
     left_out(sh, &program)
 }
 
-/// A program without traces warns whoever configured a collector for them.
+/// A program without traces warns anyone who configured a collector for them.
 fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
     let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
         let command = cmd!(sh, "{program} {command...}")

@@ -8,15 +8,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Where the page stands.
+/// Where the page is.
 pub(crate) const PAGE: &str = "docs/records.md";
 
 /// A heading of the page, and the types that are listed below it.
 struct Section {
     title: &'static str,
-    /// What stands in the file.
+    /// What is in the file.
     text: &'static str,
-    /// Each with the file that it stands in.
+    /// Each with the file that it is in.
     types: &'static [(&'static str, &'static str)],
 }
 
@@ -220,7 +220,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// The name of a field or of a variant, as it stands in a file.
+/// The name of a field or of a variant, as it is in a file.
 fn member(code: &str, is_variant: bool) -> Option<String> {
     if is_variant {
         let name: String = code.chars().take_while(|letter| letter.is_alphanumeric()).collect();

@@ -1,6 +1,6 @@
 //! The benchmark: skillrl against a bare HTTP loop and against its own critical path, the worlds, and large runs, as a table.
 //!
-//! The server is the program `mock-openai`, which stands beside this one. Whatever is measured runs in a process of
+//! The server is the program `mock-openai`, which is beside this one. Whatever is measured runs in a process of
 //! its own, so that no measurement sees the memory, the connections or the threads of another; repetitions of what is
 //! compared take turns, since the machine may be shared. The program asserts nothing about time.
 

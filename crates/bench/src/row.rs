@@ -46,7 +46,7 @@ pub(crate) struct Row {
     pub(crate) unit: Unit,
     /// No number where something is missing that the measurement needs.
     pub(crate) value: f64,
-    /// What stands beside it; where there is no value, why.
+    /// What is beside it; where there is no value, why.
     pub(crate) more: String,
 }
 
@@ -75,7 +75,7 @@ fn mark(goal: Goal, value: f64) -> String {
     format!("**missed by {:.0} %**", (missed_by * 100.0).max(1.0))
 }
 
-/// The middle one, or the mean of the two in the middle; of nothing it is no number.
+/// The middle one, or the mean of the two in the middle; of nothing it is not a number.
 pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = numbers.into_iter().collect();
     sorted.sort_by(f64::total_cmp);

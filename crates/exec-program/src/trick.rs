@@ -55,7 +55,7 @@ tricks! {
     Binary = "binary",
     /// Prints an empty line.
     Blank = "blank",
-    /// Prints JSON that is no object.
+    /// Prints JSON that is not an object.
     Number = "number",
     /// Answers with a field that nobody knows.
     Misspelled = "misspelled",

@@ -50,7 +50,7 @@ pub fn agent_actions(data: &[u8]) {
         let reply = ChatReply::text("<action>look</action>", Usage::default()).with_tool_calls(vec![call]);
         parse_action(&reply, admissible)
     };
-    // Whatever stands in the arguments, the text beside a call is not the action.
+    // Whatever is in the arguments, the text beside a call is not the action.
     if let Ok(action) = called(&text) {
         check_shape(&action, admissible);
     }

@@ -33,7 +33,7 @@ pub fn shop(data: &[u8]) {
     }
 }
 
-/// An argument stands in brackets behind the name, in the first line.
+/// An argument is in brackets behind the name, in the first line.
 fn check_action(text: &str) {
     let action = Action::parse(text);
     match action.argument {
@@ -57,7 +57,7 @@ fn check_price(text: &str) {
         "{numbers:?}"
     );
     let shown = price.to_string();
-    // An exponent is no part of what is read.
+    // An exponent is not a part of what is read.
     if !shown.contains('e') {
         assert_eq!(Price::parse(&shown).map(Price::numbers), Ok(numbers));
     }

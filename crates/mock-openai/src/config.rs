@@ -79,7 +79,7 @@ pub enum ConfigError {
         /// All kinds.
         kinds: String,
     },
-    /// A rate that is no probability.
+    /// A rate that is not a probability.
     #[error("the rate of `{kind}` is {rate}; expected a number from 0 to 1")]
     Rate {
         /// What it is the rate of.

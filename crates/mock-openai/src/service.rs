@@ -140,7 +140,7 @@ impl Shared {
             Ending::Reset => in_flight.failed(None, 0),
             Ending::Cut(bytes) => in_flight.failed(Some(StatusCode::OK.as_u16()), bytes.len()),
         }
-        // A connection has one end, so nothing can stand there yet.
+        // A connection has one end, so nothing can be there yet.
         drop(ending.set(end));
         Err(NoResponse::Fault)
     }

@@ -25,7 +25,7 @@ use crate::dice::{hash, throw, unit};
 use memchr::memmem;
 use std::collections::BTreeSet;
 
-/// Where an item's id stands in a prompt, as it is written inside a JSON string.
+/// Where an item's id is in a prompt, as it is written inside a JSON string.
 const ITEM_MARKER: &[u8] = br#"<item id=\""#;
 
 /// The key that tells the optimizer's requests; inside a string its quotes would be escaped.
@@ -93,7 +93,7 @@ impl Workload {
         thrown.checked_rem(self.improve_every) == Some(0)
     }
 
-    /// Refuses what is no accuracy.
+    /// Refuses what is not an accuracy.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         for (kind, rate) in [("accuracy", self.accuracy), ("accuracy_step", self.accuracy_step)] {
             if !(0.0..=1.0).contains(&rate) {
@@ -104,7 +104,7 @@ impl Workload {
     }
 }
 
-/// What stands in front of the item, and its id. Skills stand before items, so the last marker is the item's.
+/// What is in front of the item, and its id. Skills come before items, so the last marker is the item's.
 fn item(request: &[u8]) -> Option<(&[u8], &str)> {
     let at = memmem::rfind(request, ITEM_MARKER)?;
     let (skill, rest) = request.split_at_checked(at)?;

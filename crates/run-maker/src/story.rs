@@ -111,7 +111,7 @@ impl<'size> Story<'size> {
         dir.write_progress(&self.skill, &self.skill, &self.history, &self.state())
     }
 
-    /// Where the run stands: the current skill is the best one.
+    /// Where the run is: the current skill is the best one.
     fn state(&self) -> RuntimeState {
         let mut state = RuntimeState::after_baseline(self.hash.clone(), self.baseline, self.score);
         state.last_completed_step = self.history.last().map_or(StepIdx(0), |record| record.step);

@@ -137,7 +137,7 @@ pub(crate) fn counts(bank: &BankBrief) -> String {
     words
 }
 
-/// A finished trial on half a terminal's width; the title, which may be cut, stands at the end.
+/// A finished trial on half a terminal's width; the title, which may be cut, is at the end.
 pub(crate) fn short_trial_line(record: &TrialRecord) -> String {
     let decided = record.decision.as_ref();
     let verdict = match decided.map(|decision| decision.verdict) {

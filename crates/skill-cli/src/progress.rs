@@ -17,7 +17,7 @@ use std::sync::Mutex;
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// Bars and lines on standard error, or lines alone if that is no terminal.
+    /// Bars and lines on standard error, or lines alone if that is not a terminal.
     Progress,
     /// Warnings alone, on standard error.
     Quiet,

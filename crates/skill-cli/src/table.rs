@@ -1,4 +1,4 @@
-//! Tables for people: columns that stand in line, and fit the terminal where there is one.
+//! Tables for people: columns that are in line, and fit the terminal where there is one.
 
 pub(crate) use skillrl::reports::grouped;
 
@@ -33,13 +33,13 @@ impl Column {
         Self { title, alignment: Alignment::Left, may_be_cut: false }
     }
 
-    /// A column of numbers, which stand under each other and are always whole.
+    /// A column of numbers, which are under each other and are always whole.
     pub(crate) const fn number(title: &'static str) -> Self {
         Self { title, alignment: Alignment::Right, may_be_cut: false }
     }
 }
 
-/// The columns that standard output has; `None` where it is no terminal, and nothing has to be cut.
+/// The columns that standard output has; `None` where it is not a terminal, and nothing has to be cut.
 pub(crate) fn terminal_width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 /// What goes on of a line stands so much further to the right than its beginning.
 const HANGING: usize = 2;
 
-/// The columns that standard error has; `None` where it is no terminal.
+/// The columns that standard error has; `None` where it is not a terminal.
 pub(crate) fn stderr_width() -> Option<usize> {
     if !std::io::stderr().is_terminal() {
         return None;
@@ -36,7 +36,7 @@ fn wrap_line(shown: &mut String, line: &str, width: usize) {
         return;
     }
     let words = line.trim_start_matches(' ');
-    // What is indented to stand under something far to the right has no room there.
+    // What is indented to be under something far to the right has no room there.
     let lead = Some(line.len() - words.len()).filter(|lead| *lead <= width / 3).unwrap_or(HANGING);
     shown.push_str(&" ".repeat(lead));
     let (mut used, mut n_spaces, mut is_first) = (lead, 0, true);

@@ -65,7 +65,7 @@ fn an_agent_behind_the_endpoint_is_trained() {
     let example = Example::new();
     example.check("dates", "YYYY-MM-DD", 0.0);
     // All of its calls are in the journal: 2 of the batch, 2 before and after for each of the other splits, and as many
-    // for the selection scores measured anew.
+    // for the selection scores measured again.
     let listed = example.succeed(&["journal", "list", "run-dates", "--json"]);
     let n_agent = listed.lines().filter(|line| line.contains("agent")).count();
     assert_eq!(n_agent, 14, "{listed}");

@@ -114,7 +114,7 @@ mod json {
     }
 }
 
-/// Patches on a long skill: 16 edits of 100 kB take less than 1 ms; where no anchor stands there to the letter, less
+/// Patches on a long skill: 16 edits of 100 kB take less than 1 ms; where no anchor is there to the letter, less
 /// than 50 ms.
 mod editor {
     use divan::{Bencher, black_box};
@@ -160,7 +160,7 @@ mod editor {
         drifted.collect()
     }
 
-    /// Anchors that stand nowhere, with a text that is near.
+    /// Anchors that are nowhere, with a text that is near.
     fn missed_edits() -> Vec<Edit> {
         let missed = (0..16).map(|edit_idx| {
             let anchor = format!("- Rule {:04}: look twice at the recorded answers.", LINES - 1 - edit_idx);

@@ -265,7 +265,7 @@ impl EarlyRejection {
 #[derive(Debug, Clone)]
 pub struct PrefixFold {
     rejection: EarlyRejection,
-    /// Results that arrived before one that stands before them, by position.
+    /// Results that arrived before one that comes before them, by position.
     waiting: BTreeMap<usize, (ItemScore, u64)>,
 }
 

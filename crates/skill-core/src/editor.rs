@@ -36,7 +36,7 @@ use std::ops::Range;
 ///   item or paragraph, and a deletion of whole lines takes their line ends along. The row says what the target was
 ///   taken for. Words are never guessed.
 /// - **Content that the skill has already** is not added by *append* and *insert_after*: if each of its items and
-///   paragraphs stands there, apart from how it looks, and in the section where it would come to stand. A *replace*
+///   paragraphs is there, apart from how it looks, and in the section where it would come to stand. A *replace*
 ///   is dropped only where it would change nothing.
 /// - **An edit that makes the skill longer than its limit** is skipped. Where the skill is above the limit, edits that
 ///   shorten it are applied, and those that do not are skipped.

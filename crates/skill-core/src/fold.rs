@@ -3,7 +3,7 @@
 //! Models quote a skill from memory: a curly quote becomes a straight one, two lines become one, `*` becomes `-`.
 //! [`FoldedText`] takes a text apart once, in time linear in it; [`FoldedText::render`] then writes it in one of three
 //! [`Level`]s, each of which disregards all that the one before does, so that equal texts stay equal. Every token knows
-//! where it stands in the text. Nothing here changes a text or decides what to do with one.
+//! where it is in the text. Nothing here changes a text or decides what to do with one.
 
 mod blocks;
 mod glyph;
@@ -44,17 +44,17 @@ pub(crate) enum TokenKind {
     Code,
     /// A part of what marks an item, a heading or a quotation at the start of a line.
     Marker,
-    /// Text that cannot be touched stands here.
+    /// Text that cannot be touched is here.
     Barrier,
 }
 
 /// A word or a sign.
 #[derive(Debug, Clone)]
 pub(crate) struct Token {
-    /// Where it stands in the text, in bytes.
+    /// Where it is in the text, in bytes.
     pub(crate) range: Range<usize>,
     pub(crate) kind: TokenKind,
-    /// Where its folded text stands in the pool.
+    /// Where its folded text is in the pool.
     text: Range<usize>,
     /// The other one, if this opens or closes emphasis, code or a quotation.
     pub(crate) pair: Option<usize>,
@@ -62,7 +62,7 @@ pub(crate) struct Token {
     pub(crate) block: usize,
     /// It comes first in its line, but for markers.
     pub(crate) is_first: bool,
-    /// A marker stands in front of it in its line.
+    /// A marker is in front of it in its line.
     pub(crate) is_marked: bool,
     /// It comes last in its line.
     pub(crate) is_last: bool,
@@ -135,7 +135,7 @@ impl FoldedText {
         Self::of_open(text, &[])
     }
 
-    /// Takes apart what stands outside of these ranges, which are in order.
+    /// Takes apart what is outside of these ranges, which are in order.
     pub(crate) fn of_open(text: &str, protected: &[Range<usize>]) -> Self {
         let mut reader = blocks::Reader::new(text);
         let mut from = 0;
@@ -191,7 +191,7 @@ impl FoldedText {
 }
 
 impl Rendered {
-    /// The token whose leading blank stands here.
+    /// The token whose leading blank is here.
     pub(crate) fn token_at(&self, at: usize) -> Option<usize> {
         let place = self.starts.binary_search_by_key(&at, |(start, _)| *start).ok()?;
         self.starts.get(place).map(|(_, token_idx)| *token_idx)

@@ -68,7 +68,7 @@ impl GateAction {
 
 /// What the gate knows of one item: the two scores of one skill's attempt at it.
 ///
-/// The scores may be anything; whoever reads them takes them as clamped to [0, 1], and as 0 if they are not numbers.
+/// The scores may be anything; anyone who reads them takes them as clamped to [0, 1], and as 0 if they are not numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ItemScore {
     /// The strict score.
@@ -273,7 +273,7 @@ mod tests {
     #[track_caller]
     fn check_exact(candidate: &[f64], current: &[f64], best: &[f64], expect: &str) {
         for metric in GateMetric::ALL {
-            // With this weight `1 - w` is no `f64`.
+            // With this weight `1 - w` is not an `f64`.
             let gate = Gate { metric, mixed_weight: 1e-20 };
             let action = gate.decide_exact(&both(candidate), &both(current), &both(best));
             assert_eq!(action.as_str(), expect, "{candidate:?}, {current:?} and {best:?} by {metric:?}");

@@ -9,7 +9,7 @@ use std::fmt;
 pub struct ItemId(String);
 
 impl ItemId {
-    /// Wraps an identifier as it stands in the data.
+    /// Wraps an identifier as it is in the data.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
@@ -21,7 +21,7 @@ impl ItemId {
 
     /// What is wrong with an identifier that data brings, to be said after its name.
     ///
-    /// Identifiers stand in lists, tables and messages with others, so each is a line of text.
+    /// Identifiers are in lists, tables and messages with others, so each is a line of text.
     pub fn fault(id: &str) -> Option<&'static str> {
         if id.trim().is_empty() {
             Some("is blank")

@@ -4,7 +4,7 @@
 //! files, such as those below `scripts/`, which are carried along and never edited.
 //!
 //! A run works on one text. [`SkillPackage::document`] writes a package as one, and [`SkillPackage::of`] takes it apart
-//! again: `SKILL.md` stands first, then each reference file below a line that names it, then one line for each carried
+//! again: `SKILL.md` is first, then each reference file below a line that names it, then one line for each carried
 //! file with its hash. So the hash of that text is the hash of the package, and a package that is a `SKILL.md` alone
 //! has the text and the hash of that document.
 //!

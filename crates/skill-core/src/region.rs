@@ -55,7 +55,7 @@ impl RegionKind {
 pub struct Region {
     /// What it is for.
     pub kind: RegionKind,
-    /// Where it stands, in bytes of the text: from the first byte of what opens it to the last of what closes it.
+    /// Where it is, in bytes of the text: from the first byte of what opens it to the last of what closes it.
     pub range: Range<usize>,
 }
 

@@ -138,7 +138,7 @@ pub struct RewriteReply {
 }
 
 impl RewriteReply {
-    /// Reads `{"reasoning", "change_summary", "new_skill"}`; a part of a skill is no skill.
+    /// Reads `{"reasoning", "change_summary", "new_skill"}`; a part of a skill is not a skill.
     pub fn read(text: &str) -> Self {
         const NEW_SKILL: &str = "new_skill";
         let Some(Extracted { value, repairs, .. }) = read_object(text, NEW_SKILL) else {
@@ -198,7 +198,7 @@ fn join(original: &str, body: &str) -> String {
     let mut body = body;
     loop {
         let text = [above.as_str(), body, "\n", below.as_str()].concat();
-        // A rule between paragraphs that stands first opens front matter if a region below holds another one.
+        // A rule between paragraphs that is first opens front matter if a region below holds another one.
         if !above.is_empty() || front_matter_end(&text).is_none() {
             return text;
         }
@@ -257,7 +257,7 @@ pub fn changed_lines(before: &SkillDoc, after: &SkillDoc) -> Vec<String> {
         }
     }
     let mut come = Vec::new();
-    // From the end, since what stood before stands in front as a rule.
+    // From the end, since what stood before is in front as a rule.
     for line in after.lines().rev() {
         if let Some(count) = left.get_mut(line).filter(|count| **count > 0) {
             *count -= 1;

@@ -126,7 +126,7 @@ fn least_of_paired(standard_errors: f64, n_items: usize) -> usize {
     }
     let (n, k_squared) = (n_items as f64, standard_errors * standard_errors);
     let bound = k_squared * n / (n - 1.0 + k_squared);
-    // A bound that is no number, which takes a `k` that is none, is never reached.
+    // A bound that is not a number, which takes a `k` that is none, is never reached.
     if bound.is_finite() { bound.floor() as usize + 1 } else { usize::MAX }
 }
 

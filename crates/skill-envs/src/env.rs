@@ -38,7 +38,7 @@ pub trait Env: Send + Sync {
 
     /// A model that the environment asks besides the target, such as a judge.
     ///
-    /// Whoever runs rollouts puts the same layers around it as around the target and hands it back in
+    /// Anyone who runs rollouts puts the same layers around it as around the target and hands it back in
     /// [`RolloutCtx::judge`], so that its calls are kept, counted and never paid for twice.
     fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
         None
@@ -160,7 +160,7 @@ impl Item {
 /// What surrounds one rollout.
 #[derive(Clone, Default)]
 pub struct RolloutCtx {
-    /// The place, deadline and cancellation of the rollout; its calls stand at places inside it.
+    /// The place, deadline and cancellation of the rollout; its calls are at places inside it.
     pub call: CallCtx,
     /// [`Env::judge`] with the layers of the run around it; `None` leaves it to the environment.
     pub judge: Option<Arc<dyn ChatModel>>,

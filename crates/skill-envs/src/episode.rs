@@ -1,6 +1,6 @@
 //! The smaller seam: worlds that answer one action at a time.
 //!
-//! Worlds know nothing of models; whoever plays them (the agent loop, a person at a terminal, a test) asks for
+//! Worlds know nothing of models; anyone who plays them (the agent loop, a person at a terminal, a test) asks for
 //! one observation after the other.
 
 use crate::env::{Item, Split};
@@ -68,7 +68,7 @@ pub trait Episode: Send {
 
     /// Takes one action, as the agent wrote it, and tells what is seen then.
     ///
-    /// An action that means nothing to the world is no error: the world says so, see [`Observation::understood`].
+    /// An action that means nothing to the world is not an error: the world says so, see [`Observation::understood`].
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders in folders, at most.
 const MAX_DEPTH: usize = 16;
 
-/// What is no part of a package, besides hidden files.
+/// What is not a part of a package, besides hidden files.
 const LEFT_OUT: [&str; 2] = ["__pycache__", "node_modules"];
 
 /// A folder that is not a skill package.
@@ -74,7 +74,7 @@ pub enum FolderError {
 ///
 /// # Errors
 ///
-/// A folder that is no package, see [`FolderError`].
+/// A folder that is not a package, see [`FolderError`].
 pub fn read_folder(folder: &Path) -> Result<SkillPackage, FolderError> {
     let mut reader = Reader { root: folder, files: Vec::new(), n_bytes: 0 };
     reader.walk(folder, 0)?;

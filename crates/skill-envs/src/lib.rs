@@ -8,7 +8,7 @@
 //!
 //! # Environments
 //!
-//! Each stands behind a cargo feature of its name.
+//! Each comes after a cargo feature of its name.
 //!
 //! - `alfworld`: ALFWorld's text games, from the data set's files or generated.
 //! - `live`: worlds on servers that are running already, over HTTP.

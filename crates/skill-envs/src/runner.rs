@@ -57,7 +57,7 @@ pub struct RolloutJob {
     pub skill: JobSkill,
     /// Which sample of the item this is, from 0; samples share no reply.
     pub sample: u32,
-    /// Where the rollout stands in the run; its calls stand at places inside it.
+    /// Where the rollout is in the run; its calls are at places inside it.
     pub place: CallPlace,
     /// When it has to be over, in milliseconds since 1970; `None` sets no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

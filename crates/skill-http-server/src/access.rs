@@ -1,6 +1,6 @@
 //! Who may ask: names of hosts, tokens, and where a request that changes something comes from.
 //!
-//! Whoever opens a foreign page has a browser that sends requests to this machine for it. Such a page is kept out by
+//! Anyone who opens a foreign page has a browser that sends requests to this machine for it. Such a page is kept out by
 //! three rules: on loopback the `Host` must be a name of loopback, so a name that was made to point here opens nothing;
 //! the `Origin` must be the host itself, see [`Clients`]; and no answer allows another origin to read it.
 

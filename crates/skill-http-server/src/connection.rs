@@ -125,7 +125,7 @@ impl Connection {
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
-        // Without a shutdown, so that whoever gets the stream can still say how it ends.
+        // Without a shutdown, so that anyone who gets the stream can still say how it ends.
         let outcome = tokio::select! {
             outcome = poll_fn(|context| connection.poll_without_shutdown(context)) => outcome,
             () = seat.lost() => return None,

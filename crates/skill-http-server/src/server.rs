@@ -90,7 +90,7 @@ impl HttpServer {
     }
 }
 
-/// Says that there is no room, to whoever listens already.
+/// Says that there is no room, to anyone who listens already.
 fn refuse(stream: &TcpStream) {
     drop(stream.try_write(FULL));
 }

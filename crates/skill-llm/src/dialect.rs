@@ -43,7 +43,7 @@ impl Dialect {
         }
     }
 
-    /// The header that a key stands in, where nothing else is said.
+    /// The header that a key is in, where nothing else is said.
     pub const fn key_header(self) -> KeyHeader {
         match self {
             Self::ChatCompletions | Self::Responses => KeyHeader::Bearer,

@@ -237,7 +237,7 @@ pub enum LlmError {
     /// Nothing may be sent, and the journal holds no reply.
     #[error("the journal holds no reply to the call at {place}")]
     NotRecorded {
-        /// Where the call stands.
+        /// Where the call is.
         place: String,
     },
     /// A reply with a successful status and nothing in it: no content, no tool call and no refusal.

@@ -43,7 +43,7 @@ pub struct PromptTemplate {
 }
 
 impl PromptTemplate {
-    /// Reads a template; `name` stands in errors.
+    /// Reads a template; `name` is in errors.
     ///
     /// # Errors
     ///

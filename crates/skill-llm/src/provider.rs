@@ -1,6 +1,6 @@
 //! What is known about providers, as a table: where they are and under which names they take what others take too.
 //!
-//! Nothing in it is a rule: whoever builds a configuration from a row may change each of its fields.
+//! Nothing in it is a rule: anyone who builds a configuration from a row may change each of its fields.
 
 pub use crate::dialect::Dialect;
 
@@ -21,7 +21,7 @@ pub struct Provider {
     pub hosts: &'static [&'static str],
     /// The variable that usually holds its key.
     pub key_variable: Option<&'static str>,
-    /// The header that its key stands in.
+    /// The header that its key is in.
     pub key_header: KeyHeader,
     /// The name of the limit on the reply's tokens.
     pub max_tokens_field: MaxTokensField,
@@ -72,7 +72,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url: Some("https://api.openai.com/v1"),
         hosts: &["api.openai.com"],
         key_variable: Some("OPENAI_API_KEY"),
-        // Whoever gives another address has a server that only speaks alike.
+        // Anyone who gives another address has a server that only speaks alike.
         max_tokens_field: MaxTokensField::Auto,
         ..PLAIN
     },
@@ -141,7 +141,7 @@ pub const PROVIDERS: &[Provider] = &[
         effort_field: EffortField::Off,
         thinking_field: ThinkingField::ThinkingAdaptive,
         takes_seed: false,
-        // Without it what the model thinks stands in front of what it answers.
+        // Without it what the model thinks is in front of what it answers.
         flags: &["reasoning_split"],
         ..PLAIN
     },

@@ -77,11 +77,11 @@ pub struct Rule {
 /// What a request must say; all of it must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct When {
-    /// Texts that stand in the system messages.
+    /// Texts that are in the system messages.
     pub system_contains: Vec<String>,
-    /// Texts that stand in the user messages.
+    /// Texts that are in the user messages.
     pub user_contains: Vec<String>,
-    /// A text that stands in the place of the call.
+    /// A text that is in the place of the call.
     pub place_contains: Option<String>,
 }
 

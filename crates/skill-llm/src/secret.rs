@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::ffi::OsString;
 use std::fmt;
 
-/// What stands in a text where a key stood.
+/// What is in a text where a key stood.
 const SCRUBBED: &str = "[key]";
 /// Shorter keys are given to servers that take any key; scrubbing them would tear words apart.
 const MIN_SCRUBBED_CHARS: usize = 4;

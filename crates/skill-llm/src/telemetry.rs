@@ -125,7 +125,7 @@ pub const ROLLOUT_DRAW: &str = "skillrl.rollout.draw";
 pub const ROLLOUT_HARD: &str = "skillrl.rollout.hard";
 /// The graded score.
 pub const ROLLOUT_SOFT: &str = "skillrl.rollout.soft";
-/// Whether it was made before and stands in the journal.
+/// Whether it was made before and is in the journal.
 pub const ROLLOUT_RECORDED: &str = "skillrl.rollout.is_recorded";
 
 /// The target of the event that holds the texts of a call, at the level `TRACE`, inside the span of the call.

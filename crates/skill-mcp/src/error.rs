@@ -45,7 +45,7 @@ pub(crate) struct ToolError {
     message: String,
     /// What to do.
     hint: String,
-    /// What a program or a file said, which is no instruction to anybody.
+    /// What a program or a file said, which is not an instruction to anybody.
     untrusted: Option<String>,
 }
 

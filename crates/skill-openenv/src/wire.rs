@@ -293,7 +293,7 @@ mod tests {
         for text in [r#"{"type":"step","data":[]}"#, r#"{"type":"reset","data":"x"}"#] {
             read(text, Err(ErrorCode::ValidationError));
         }
-        // Nesting beyond the parser's limit is no stack overflow.
+        // Nesting beyond the parser's limit is not a stack overflow.
         read(&"[".repeat(1_000_000), Err(ErrorCode::InvalidJson));
     }
 

@@ -59,9 +59,9 @@ pub enum PipelineError {
     DuplicateItem {
         /// The id.
         id: ItemId,
-        /// Where it stands first.
+        /// Where it is first.
         first: Split,
-        /// Where it stands again.
+        /// Where it is again.
         second: Split,
     },
     /// A file or directory of the run cannot be read or written.
@@ -348,7 +348,7 @@ impl PipelineError {
             || matches!(self, Self::Optimizer { source, .. } if is_cancelled(source))
     }
 
-    /// With where the run stands, if it stopped at a cap.
+    /// With where the run is, if it stopped at a cap.
     pub(crate) fn or_capped(self, last_step: u32, total_steps: u32) -> Self {
         match self {
             Self::Rollout {
@@ -494,7 +494,7 @@ fn first_notes(notes: &[String]) -> String {
     if shown.is_empty() { String::new() } else { format!(" ({})", shown.join("; ")) }
 }
 
-/// Where a run stands that has not come to its end.
+/// Where a run is that has not come to its end.
 fn stand(last_step: u32, total_steps: u32) -> String {
     match last_step {
         0 => format!("before the first of {total_steps} steps was finished"),

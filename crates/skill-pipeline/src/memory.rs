@@ -89,7 +89,7 @@ impl FailurePattern {
 pub struct RememberedEdit {
     /// What it did.
     pub op: String,
-    /// Its anchor, or its title where it is no edit of a line.
+    /// Its anchor, or its title where it is not an edit of a line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// Its text.

@@ -250,7 +250,7 @@ impl Mark {
     }
 }
 
-/// The items that an interval stands on: draws of one item are not as good as items.
+/// The items that an interval is based on: draws of one item are not as good as items.
 fn n_items(paired: Option<&PairedRecord>, n_draws: Option<usize>) -> Option<usize> {
     paired.map(|paired| paired.n_items).or(n_draws)
 }

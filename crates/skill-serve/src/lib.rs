@@ -20,7 +20,7 @@
 //!
 //! It reads run directories and never writes into them, but for two files: the request to stop after the step under
 //! way, which the trainer obeys, and the notes of people, which its next step reads. It works beside the process that trains and beside any number of others. It keeps no
-//! state of its own: what it shows stands in the files of the runs.
+//! state of its own: what it shows is in the files of the runs.
 //!
 //! Runs are found by listing the directory, never by joining what a client sent, and symbolic links that leave the
 //! directory are not followed. On loopback a request must name a host of loopback; elsewhere it must show a token.
@@ -134,7 +134,7 @@ impl Server {
 
     /// Answers requests until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
-        // Whoever asks first need not wait for all of them.
+        // Anyone who asks first need not wait for all of them.
         let runs = Arc::clone(&self.app.runs);
         drop(tokio::spawn(async move { drop(runs.fresh().await) }));
         let router = routes::router(Arc::clone(&self.app));

@@ -17,7 +17,7 @@ const MESSAGE: &str = include_str!("../assets/message.html");
 
 const PROBLEM: &str = include_str!("../assets/problem.html");
 
-/// What stands in the page of a run where its report begins; the answer is cut there, and sent in two parts.
+/// What is in the page of a run where its report begins; the answer is cut there, and sent in two parts.
 const REPORT_MARK: &str = "<!-- report -->";
 
 /// The templates.

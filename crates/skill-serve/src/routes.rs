@@ -155,7 +155,7 @@ async fn list(State(app): State<Arc<App>>) -> Response {
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     let known = app.runs.listing().await;
-    // Whoever counts takes a run that is not there for one that has ended.
+    // Anyone who counts takes a run that is not there for one that has ended.
     let listing = if known.is_read { known } else { app.runs.fresh().await };
     let written = tokio::task::spawn_blocking(move || metrics::write(&listing)).await;
     match written {

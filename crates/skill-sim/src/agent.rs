@@ -12,7 +12,7 @@ use skill_llm::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// What stands above the possible actions in the built-in prompt.
+/// What is above the possible actions in the built-in prompt.
 const ACTIONS_HEADING: &str = "\nPossible actions:\n";
 
 /// A turn that the agent still remembers.
@@ -24,7 +24,7 @@ pub struct PastTurn {
     pub action: Option<String>,
 }
 
-/// What a player knows when it moves: nothing but what stands in the prompt.
+/// What a player knows when it moves: nothing but what is in the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Situation {
     /// The skill: the system message without what the world says of itself.
@@ -100,7 +100,7 @@ pub trait Player: Send + Sync {
     /// The name in records, such as `simulated-shopper`.
     fn name(&self) -> &'static str;
 
-    /// What the world says of itself, in the system message; it is no part of the skill.
+    /// What the world says of itself, in the system message; it is not a part of the skill.
     fn instructions(&self) -> Vec<&'static str>;
 
     /// The next move. The dice are those of the episode: the same for all its turns and all skills.

@@ -9,12 +9,12 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Whether one of these phrases stands in it, word for word.
+    /// Whether one of these phrases is in it, word for word.
     pub(super) fn has(&self, phrases: &[&str]) -> bool {
         self.words.has(phrases)
     }
 
-    /// Whether one of these stands at the beginning of one of its words.
+    /// Whether one of these is at the beginning of one of its words.
     pub(super) fn has_stem(&self, stems: &[&str]) -> bool {
         self.words.has_stem(stems)
     }
@@ -64,7 +64,7 @@ impl Words {
         &self.0
     }
 
-    /// Whether one of these phrases stands in them, word for word.
+    /// Whether one of these phrases is in them, word for word.
     pub(super) fn has(&self, phrases: &[&str]) -> bool {
         let stands_alone = |phrase: &&str, at: usize| {
             let end = at + phrase.len();
@@ -74,7 +74,7 @@ impl Words {
         phrases.iter().any(|phrase| self.0.match_indices(*phrase).any(|(at, _)| stands_alone(phrase, at)))
     }
 
-    /// Whether one of these stands at the beginning of a word.
+    /// Whether one of these is at the beginning of a word.
     pub(super) fn has_stem(&self, stems: &[&str]) -> bool {
         let begins = |at: usize| at.checked_sub(1).and_then(|b| self.0.as_bytes().get(b)) == Some(&b' ');
         stems.iter().any(|stem| self.0.match_indices(*stem).any(|(at, _)| begins(at)))

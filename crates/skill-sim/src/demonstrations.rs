@@ -60,7 +60,7 @@ pub struct SmallHouseholds {
     pub limits: RoomLimits,
     /// The most commands of a game. A game that takes the expert more is left out.
     pub max_turns: usize,
-    /// The probability that a command which does nothing stands before a command of the expert. Who learns from walks
+    /// The probability that a command which does nothing comes before a command of the expert. Who learns from walks
     /// without any never sees how to go on after one.
     pub slips: f64,
 }

@@ -8,7 +8,7 @@ use crate::values::{Quantity, Unit, find_clock, find_date, find_quantity};
 /// A class of failure, which a rule in the skill may repair.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Finding {
-    /// The answer stands in a longer text.
+    /// The answer is in a longer text.
     Wordy,
     /// The same day, written otherwise.
     DateForm,

@@ -49,7 +49,7 @@ fn supported(mut edit: Edit, support: u32) -> Edit {
     edit
 }
 
-/// A line as somebody quotes it who has no time to look: the last word is gone, and another one stands there.
+/// A line as somebody quotes it who has no time to look: the last word is gone, and another one is there.
 fn misquoted(line: &str) -> String {
     let line = line.trim_end().trim_end_matches('.');
     let start = line.rsplit_once(' ').map_or(line, |(start, _)| start);

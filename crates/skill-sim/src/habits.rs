@@ -18,9 +18,9 @@ pub(crate) trait Habit: Copy + PartialEq + 'static {
 /// A way to speak of a habit; words are given by their beginnings, in lower case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
-    /// What is to be done or left: one of these stands in a part of the clause.
+    /// What is to be done or left: one of these is in a part of the clause.
     deeds: &'static [&'static str],
-    /// What the clause is about: one of each of these stands somewhere in it.
+    /// What the clause is about: one of each of these is somewhere in it.
     about: &'static [&'static [&'static str]],
     sense: Sense,
 }
@@ -106,7 +106,7 @@ impl Pattern {
 /// Words before the verb of a description.
 const OPENING_WORDS: [&str; 5] = ["the", "an", "a", "agent", "it"];
 
-/// Whether a deed stands behind the turn of a sentence such as `never buy before you have checked the price`.
+/// Whether a deed comes after the turn of a sentence such as `never buy before you have checked the price`.
 fn is_asked_for_all_the_same(segment: &Segment, deeds: &[&str]) -> bool {
     const TURNS: [&str; 5] = [" before ", " until ", " unless ", " without ", " till "];
     let text = segment.words().as_str();

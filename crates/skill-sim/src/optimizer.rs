@@ -300,7 +300,7 @@ fn choose_budget(edits: &[Edit]) -> Value {
     })
 }
 
-/// The guidance that stands there already, and rules for what still fails.
+/// The guidance that is there already, and rules for what still fails.
 fn guide(skill: &str, mut guidance: Vec<String>, failures: &[Trajectory], dice: Dice) -> Value {
     let counted = count(failures);
     for edit in propose(skill, &counted, dice) {

@@ -58,7 +58,7 @@ pub(super) enum Request {
     Guide {
         /// The current skill.
         skill: String,
-        /// What stands in its region now.
+        /// What is in its region now.
         guidance: Vec<String>,
         /// What the agent fails with the current skill.
         failures: Vec<Trajectory>,
@@ -171,7 +171,7 @@ fn budget(text: &str) -> Option<usize> {
     line.split_whitespace().find_map(|word| word.trim_end_matches('.').parse().ok())
 }
 
-/// What stands between two tags.
+/// What is between two tags.
 fn block<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
     let inner = text.split_once(open).and_then(|(_, after)| after.split_once(close));
     inner.map_or("", |(inner, _)| inner.trim())

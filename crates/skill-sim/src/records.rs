@@ -16,7 +16,7 @@ pub(super) struct Task {
 pub(super) struct Field {
     /// The part before the colon.
     pub(super) name: String,
-    /// The part after it; empty if nothing readable stands there.
+    /// The part after it; empty if nothing readable is there.
     pub(super) value: String,
 }
 

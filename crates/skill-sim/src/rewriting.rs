@@ -28,7 +28,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form that a system message asks for, by the shape of the reply that stands in it.
+    /// The form that a system message asks for, by the shape of the reply that is in it.
     pub(super) fn asked_in(system: &str) -> Self {
         if system.contains("\"revise_suggestions\"") {
             Self::Suggestions

@@ -141,7 +141,7 @@ fn max_tokens(folder: &Path, config: &EncoderConfig) -> Result<usize> {
     let path = folder.join(SENTENCES);
     let asked = optional(&path)?.and_then(|value| value.get("max_seq_length")?.as_u64());
     let asked = asked.map_or(DEFAULT_MAX_TOKENS, |tokens| usize::try_from(tokens).unwrap_or(usize::MAX));
-    // Two tokens stand around every text.
+    // Two tokens are around every text.
     match asked.min(config.max_positions) {
         0..=2 => Err(TrainError::file(&path, "max_seq_length leaves no room for a text")),
         tokens => Ok(tokens),

@@ -76,7 +76,7 @@ impl Search<'_> {
                 continue;
             }
             let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
-            // A directory that may not be read is no run that could be shown.
+            // A directory that may not be read is not a run that could be shown.
             if let Err(error) = self.look(&entry.path(), &below, depth + 1) {
                 tracing::debug!(%error, directory = %entry.path().display(), "a directory cannot be read");
             }

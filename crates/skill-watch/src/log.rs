@@ -82,7 +82,7 @@ impl Log {
 
     /// Reads what is new; says whether anything was.
     ///
-    /// A log that cannot be read has nothing new: all that it tells stands in other files too.
+    /// A log that cannot be read has nothing new: all that it tells is in other files too.
     pub(crate) fn read(&mut self) -> bool {
         self.read_new().unwrap_or_default()
     }

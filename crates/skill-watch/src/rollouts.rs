@@ -6,7 +6,7 @@ use serde_json::Value;
 use skill_core::{Role, RolloutResult, TrajectoryMessage};
 use skill_llm::journal::ResultRow;
 
-/// How many are shown to whoever begins to look, and the most that come at once.
+/// How many are shown to anyone who begins to look, and the most that come at once.
 pub(crate) const SHOWN: u32 = 20;
 /// The most turns of one.
 const MAX_TURNS: usize = 40;

@@ -73,7 +73,7 @@ pub struct Row {
     pub problem: Option<String>,
     /// Somebody asked for a stop, and the process has not come to it yet.
     pub is_stop_requested: bool,
-    /// What stands in its files.
+    /// What is in its files.
     pub files: Files,
     /// What it has spent; `None` where nobody can say.
     pub spent: Option<Spent>,
@@ -84,7 +84,7 @@ pub struct Row {
     pub changed_unix_ms: u64,
 }
 
-/// What stands in the files of a run.
+/// What is in the files of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Files {
     /// The run has come to its end.

@@ -25,7 +25,7 @@ pub struct Runs {
     ledger: Arc<Ledger>,
     known: Mutex<HashMap<PathBuf, Known>>,
     listing: Mutex<Arc<Listing>>,
-    /// Held by whoever reads the directory.
+    /// Held by anyone who reads the directory.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -143,7 +143,7 @@ impl Runs {
         }
     }
 
-    /// What stands in the files of a run, read again if they have changed.
+    /// What is in the files of a run, read again if they have changed.
     fn files(&self, found: &Found) -> Result<Files, String> {
         let signature = Signature::of(&found.path);
         if let Some(known) = lock(&self.known).get(&found.path)

@@ -46,7 +46,7 @@ impl Shared {
                 .call1(py, (error.clone_ref(py).into_value(py),))
                 .and_then(|text| text.extract(py));
             let text: String = text.unwrap_or_else(|_| error.to_string());
-            // What the engine itself has raised is no cause of what it says.
+            // What the engine itself has raised is not a cause of what it says.
             if !is_model_error(py, &error) {
                 let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
                 first.get_or_insert(error);
@@ -65,7 +65,7 @@ thread_local! {
     static WAITING: RefCell<Option<Arc<Watched>>> = const { RefCell::new(None) };
 }
 
-/// The calls of clients that the threads of a rollout are in, for whoever ends them at their deadlines.
+/// The calls of clients that the threads of a rollout are in, for anyone who ends them at their deadlines.
 #[derive(Default)]
 pub(crate) struct Watched(Mutex<Vec<Deadline>>);
 

@@ -252,7 +252,7 @@ fn replaced_prompt_path(loaded: &LoadedConfig, name: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// A file in `prompts.dir` that is no template or has the name of no prompt.
+/// A file in `prompts.dir` that is not a template or has the name of no prompt.
 pub fn prompts(loaded: &LoadedConfig, env: &dyn Env) -> Result<PromptLibrary, Error> {
     let library = environment_prompts(env).map_err(Error::Prompt)?;
     match &loaded.config.prompts.dir {

@@ -1,4 +1,4 @@
-//! What stands between a configuration and a run that is worth its money: everything that can be found out before.
+//! What is between a configuration and a run that is worth its money: everything that can be found out before.
 //!
 //! [`examine`] reads the configuration, the data and the skill, looks for the keys, and unless it is told to stay
 //! offline asks each model once. Each [`Finding`] says what was looked at and how it is, and every one that is not well

@@ -130,7 +130,7 @@ pub struct Estimate {
     pub stages: Vec<StageEstimate>,
     /// The sums.
     pub total: StageEstimate,
-    /// What the ranges stand on.
+    /// What the ranges are based on.
     pub assumptions: Assumptions,
 }
 
@@ -350,7 +350,7 @@ fn rollouts(split: &SplitProbe, n_items: u64, growth: Span) -> Sent {
     Sent {
         calls,
         messages: calls.times(split.messages_per_call),
-        // The skill stands in each call.
+        // The skill is in each call.
         bytes: n_items.times(split.bytes_per_item).plus(calls.times(growth)),
     }
 }
@@ -376,7 +376,7 @@ fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: A
 /// Bytes of one trajectory in a prompt.
 fn trajectory(probe: &Probe, assumptions: Assumptions) -> Span {
     let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
-    // The agent's words stand there as its answer and as a turn; both are cut at a length.
+    // The agent's words are there as its answer and as a turn; both are cut at a length.
     probe.trajectory_bytes.plus(Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes)))
 }
 
@@ -454,7 +454,7 @@ fn rewrites(probe: &Probe, settings: &TrainSettings, step: &Step) -> Sent {
 fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> Span {
     let argument = assumptions.optimizer_reply_tokens;
     let of_optimizer = |reply: Span| bounded(reply, Some(settings.max_reply_tokens));
-    // A whole skill may stand in the reply, or none where nothing is to change.
+    // A whole skill may be in the reply, or none where nothing is to change.
     let grown = Span::new(probe.skill_bytes, probe.skill_bytes.saturating_add(assumptions.max_growth_bytes));
     let skill = assumptions.tokens(grown, Span::default());
     let with_skill = Span { high: argument.high.saturating_add(skill.high), ..argument };

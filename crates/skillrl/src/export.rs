@@ -154,7 +154,7 @@ pub fn export(options: &ExportOptions) -> Result<Exported, Error> {
     Ok(Exported { package, skill, warnings })
 }
 
-/// Removes a package that is there, if that is asked; an empty folder is no obstacle.
+/// Removes a package that is there, if that is asked; an empty folder is not an obstacle.
 fn make_room(to: &Path, force: bool) -> Result<(), ExportError> {
     let cannot = |source| ExportError::Write { path: to.to_owned(), source };
     let is_free = match std::fs::read_dir(to) {

@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use std::path::Path;
 
-/// What a file is that is no skill.
+/// What a file is that is not a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotASkill {
     /// A configuration of this program, or another file of TOML.

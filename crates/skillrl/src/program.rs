@@ -86,7 +86,7 @@ pub fn settings(text: &str, origin: &str) -> Result<LoadedConfig, ConfigError> {
     let Ok(mut table) = text.parse::<Table>() else {
         return Config::parse(text, origin, &[]);
     };
-    // The table of keys needs a kind of environment, and both models; nothing is read of what stands here.
+    // The table of keys needs a kind of environment, and both models; nothing is read of what is here.
     let env = Table::from_iter([
         ("kind".to_owned(), Toml::from("qa")),
         ("data".to_owned(), Toml::from("the program's own")),
@@ -154,7 +154,7 @@ fn resolved(config: &Config, env: &dyn Env, models: &RunModels) -> Value {
     resolved
 }
 
-/// What stands in the place of the kind of environment.
+/// What is in the place of the kind of environment.
 const PROGRAM_KIND: &str = "program";
 
 /// The gate of a run that a program made, from its `config.json`; `None` for other runs.

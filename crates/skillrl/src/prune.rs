@@ -43,7 +43,7 @@ pub struct PruneOptions {
 }
 
 /// The order in which rules are tried, with what put each into the skill, where a run knows that: rules that no step
-/// stands behind come first, then those whose step won least. Equals keep the order of the skill.
+/// comes after come first, then those whose step won least. Equals keep the order of the skill.
 pub fn order(run: &Path, skill: &SkillDoc, rules: &[SkillRule]) -> Vec<RuleToTry> {
     let blamed = RunReader::open(run).and_then(|run| blame(&run, Version::Text(skill))).ok();
     let mut order: Vec<(Option<i64>, RuleToTry)> = rules

@@ -68,7 +68,7 @@ pub fn bank_with(run: &Path, options: &ReportOptions) -> Result<BankReport, Erro
     Ok(report)
 }
 
-/// Reads where a run stands and what it has spent, by the prices of its configuration. What cannot be read makes it
+/// Reads where a run is and what it has spent, by the prices of its configuration. What cannot be read makes it
 /// [`skill_report::RunPhase::Damaged`], with what is wrong.
 ///
 /// # Errors

@@ -111,7 +111,7 @@ pub fn prepare(
     settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
     let env = assemble::environment(loaded)?;
     let skill = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
-    // Without a bank everybody is shown the initial skill; with one it stands before the skills of the bank.
+    // Without a bank everybody is shown the initial skill; with one it comes before the skills of the bank.
     let source = document(&skill.clone().unwrap_or_default());
     let bank = bank_in_the_loop(loaded, request, skill)?;
     let text = text_of(&files);

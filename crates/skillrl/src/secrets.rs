@@ -9,7 +9,7 @@ use skill_llm::{ApiKey, Secrets};
 /// passed where they hold secrets.
 ///
 /// All that is built from one configuration shares the list. Keys that a command prints are added when it has; what is
-/// not set is missed by whoever needs it, and not here.
+/// not set is missed by anyone who needs it, and not here.
 pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
     let secrets = loaded.secrets.clone();
     for model in models(&loaded.config) {

@@ -1,6 +1,6 @@
 //! Runs and journals of the sizes that people have, and larger ones: what the program takes to look at them.
 //!
-//! The directories are those of `run-maker`; the program `skillrl` stands beside this one and is started as a person
+//! The directories are those of `run-maker`; the program `skillrl` is beside this one and is started as a person
 //! starts it.
 
 mod browser;

@@ -4,7 +4,7 @@ use super::evaluation::{ITEM_BYTES, WORKERS};
 use super::{RunReports, Timed, Took};
 use crate::row::{Goal, Row, Unit, median};
 
-/// What stands in the place of a figure that a browser gives.
+/// What is in the place of a figure that a browser gives.
 const NO_BROWSER: &str = "there is no `python3` or no Chromium";
 
 /// What was measured beside what is to be reached.

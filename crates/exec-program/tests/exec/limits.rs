@@ -60,7 +60,7 @@ async fn a_program_that_always_dies_is_given_up() {
     check_start("none", late, &expect).await;
 }
 
-/// A key that a program was given may stand in what it says as it dies.
+/// A key that a program was given may be in what it says as it dies.
 #[cfg(unix)]
 #[tokio::test]
 async fn what_it_was_passed_is_not_shown() {
@@ -80,7 +80,7 @@ async fn what_it_was_passed_is_not_shown() {
     check_start("none", found, &["its stderr ends with:\n    key=[key]"]).await;
 }
 
-/// The limit holds over rollouts too: whoever retries does not start processes for ever.
+/// The limit holds over rollouts too: anyone who retries does not start processes for ever.
 #[tokio::test]
 async fn a_program_that_dies_in_every_rollout_is_given_up() {
     let mut config = config("rollout", "dies");

@@ -51,7 +51,7 @@ async fn an_agent_behind_the_endpoint_is_trained_from_a_configuration_file() {
     let summary = trainer(&loaded).await.train(&run_dir).await.unwrap();
     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
     assert_eq!(std::fs::read_to_string(run_dir.join("best_skill.md")).unwrap(), "Walk.\n\nGo right.\n");
-    // The agent's calls stand in the journal and in the counts of the run like all others: two for each rollout.
+    // The agent's calls are in the journal and in the counts of the run like all others: two for each rollout.
     assert_eq!(summary.token_summary["rollout"].calls, 2 * 3);
     let counted: u64 = summary.token_summary.values().map(|tokens| tokens.calls).sum();
     let totals = JournalReader::open(&run_dir.join("journal.sqlite")).unwrap().totals().unwrap();

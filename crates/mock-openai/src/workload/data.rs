@@ -13,7 +13,7 @@ const WORDS: [&str; 32] = [
     "in", "ink", "by", "order", "without", "remark", "later", "filed",
 ];
 
-/// What stands before and behind the id of an item in its question.
+/// What comes before and behind the id of an item in its question.
 pub(super) const QUESTION: [&str; 2] = ["What is the code of ", "?"];
 
 /// How many words a sentence has.

@@ -82,7 +82,7 @@ fn described(blame: &Blame, is_full: bool) -> String {
     shown
 }
 
-/// What the guidance of an epoch's end stands on.
+/// What the guidance of an epoch's end is based on.
 fn slow_update_lines(evidence: &SlowUpdateEvidence, is_full: bool) -> String {
     let mut text = String::new();
     let after = evidence.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
@@ -124,7 +124,7 @@ fn argument(text: &mut String, indent: &str, reasoning: &str) {
     }
 }
 
-/// What a step stands on, with those of its edits that the skill still has.
+/// What a step is based on, with those of its edits that the skill still has.
 pub(super) fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
     let mut text = String::new();
     let after = step.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `skillrl doctor`: what stands between a configuration and a run that is worth its money.
+//! `skillrl doctor`: what is between a configuration and a run that is worth its money.
 
 use crate::args::DoctorArgs;
 use crate::table::{counted, harmless};

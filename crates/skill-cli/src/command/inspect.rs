@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// How every SQLite database begins.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
-/// A file that has more bytes is no skill: no model reads that much.
+/// A file that has more bytes is not a skill: no model reads that much.
 const MAX_SKILL_BYTES: u64 = 64 << 20;
 /// What to name instead.
 const EXPECTED: &str =

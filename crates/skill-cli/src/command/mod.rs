@@ -183,7 +183,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 async fn heeding_signals<T>(stop: StopSignal, stopping: &'static str, work: impl Future<Output = T>) -> T {
-    // Caught before the work begins: whoever reads its first line may press Ctrl-C at once.
+    // Caught before the work begins: anyone who reads its first line may press Ctrl-C at once.
     let listener =
         Interrupts::catch().ok().map(|interrupts| tokio::spawn(listen(interrupts, stop, stopping)));
     let output = work.await;
@@ -257,7 +257,7 @@ pub(crate) fn print_wrapped(text: &str) -> anyhow::Result<()> {
     print(&wrapped(text, terminal_width()))
 }
 
-/// Writes a sentence for people to standard error; where nobody reads that, it is no failure.
+/// Writes a sentence for people to standard error; where nobody reads that, it is not a failure.
 pub(crate) fn say(text: &str) {
     let write = || writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width()));
     crate::progress_bar::beside_bar(write).unwrap_or_default();

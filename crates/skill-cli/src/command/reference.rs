@@ -10,7 +10,7 @@ use std::path::Path;
 /// The width of the commands' help on the page.
 const WIDTH: usize = 100;
 
-/// Writes the pages into a directory; what stands there is replaced.
+/// Writes the pages into a directory; what is there is replaced.
 pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
     let schema = schema_text()?;
     let (cli, configuration) = (commands(), reference::markdown());

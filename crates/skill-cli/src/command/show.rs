@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The run: where it stands, its headline, and a line for each step.
+/// The run: where it is, its headline, and a line for each step.
 fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
     let status = skillrl::report::overview(&args.run).map_err(skillrl::Error::Pipeline)?;
     let history = run.history().map_err(skillrl::Error::Pipeline)?;

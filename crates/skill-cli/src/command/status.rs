@@ -1,4 +1,4 @@
-//! `skillrl status`: where a run stands, or every run of a directory.
+//! `skillrl status`: where a run is, or every run of a directory.
 
 use crate::args::StatusArgs;
 use crate::bank_now;

@@ -362,7 +362,7 @@ fn banks_that_cannot_be_used_are_refused() {
     insta::assert_snapshot!("bank_bad", said.text());
 }
 
-/// What a killed process left of a line is no event; the ones before it are whole.
+/// What a killed process left of a line is not an event; the ones before it are whole.
 #[test]
 fn a_log_that_was_cut_within_a_line_is_read_to_the_line_before() {
     let context = with_banks();

@@ -163,7 +163,7 @@ impl TestContext {
         self.write(path, &(self.read(path) + text));
     }
 
-    /// Replaces a text that stands in a file.
+    /// Replaces a text that is in a file.
     #[track_caller]
     pub(crate) fn replace(&self, path: &str, from: &str, to: &str) {
         let text = self.read(path);

@@ -33,7 +33,7 @@ fn the_demo_shows_what_it_promises() {
     );
     assert!(text.contains(&told), "{told}\n{text}");
 
-    // The two lines to change are told as they stand in the file, and what replaces them is valid.
+    // The two lines to change are told as they are in the file, and what replaces them is valid.
     let config = context.read("kept/skillrl.toml");
     let (_, lines) = text.split_once("these two lines of kept/skillrl.toml:\n\n").unwrap();
     let of_sign = |sign: &str| lines.lines().filter_map(|line| line.strip_prefix(sign)).collect::<Vec<_>>();

@@ -34,7 +34,7 @@ fn check_demo(world: &str, measured: &str, gain: f64) {
     let told = format!("{:.1} % {measured} before, {:.1} % after", before * 100.0, after * 100.0);
     assert!(text.contains(&told), "{told}\n{text}");
 
-    // The two lines to change are told as they stand in the file, and what replaces them is valid.
+    // The two lines to change are told as they are in the file, and what replaces them is valid.
     let (_, lines) = text.split_once("these two lines of kept/skillrl.toml:\n\n").unwrap();
     let of_sign = |sign: &str| lines.lines().filter_map(|line| line.strip_prefix(sign)).collect::<Vec<_>>();
     for (simulated, real) in of_sign("- ").into_iter().zip(of_sign("+ ")) {

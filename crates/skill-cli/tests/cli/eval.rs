@@ -149,7 +149,7 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
     let value: Value = serde_json::from_str(&dropped.stdout).unwrap();
     assert!(value["against"]["difference"].as_f64().unwrap() < -0.5, "{value}");
 
-    // What is no measurement is found before anything is measured.
+    // What is not a measurement is found before anything is measured.
     let outcome = eval("0000", &["--against", "nowhere", "--out", "unpaid"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("nowhere") && !context.path("unpaid").exists(), "{}", outcome.stderr);

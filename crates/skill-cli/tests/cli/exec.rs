@@ -28,7 +28,7 @@ fn a_skill_is_trained_on_a_program() {
     let last =
         result["trajectory"]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
     assert!(last.contains("button 1 has to be green"), "{last}");
-    // A program whose attempts stand in the journal is played again only as far as it is not known what it says.
+    // A program whose attempts are in the journal is played again only as far as it is not known what it says.
     let files = context.untimed_files("shell/run");
     let replayed = context.succeed(&["replay", "shell/run"]);
     assert!(replayed.contains("0 sent") && replayed.contains("identical"), "{replayed}");

@@ -111,7 +111,7 @@ fn a_call_that_waits_to_be_sent_again_does_not_hold_up_the_stop() {
     assert_eq!(server.n_calls(), INTERRUPTED_CALL, "nothing was sent again");
 }
 
-/// A provider that goes on failing is told of while the run waits for it, and stands in the run's log and its status.
+/// A provider that goes on failing is told of while the run waits for it, and is in the run's log and its status.
 #[test]
 fn a_provider_that_asks_for_a_long_wait_is_told_of_at_once() {
     let server = Server::start();

@@ -74,7 +74,7 @@ fn the_report_shows_classes_confusions_and_doubtful_labels() {
         (&refund["before"], &refund["after"], &refund["precision"]),
         (&json!(0.0), &json!(1.0), &json!(1.0))
     );
-    // With the first skill a refund got an answer that is no label.
+    // With the first skill a refund got an answer that is not a label.
     assert_eq!(classes["before"]["rows"][1], json!([0, 0, 0, refund["n"]]));
     let doubtful = classes["doubtful"].as_array().unwrap();
     assert!(!doubtful.is_empty());

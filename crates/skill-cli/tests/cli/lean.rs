@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// Crates that stand behind a feature, or come with one that does.
+/// Crates that come after a feature, or come with one that does.
 const BEHIND_FEATURES: [&str; 16] = [
     "skill-mcp",
     "skill-nats",

@@ -1,4 +1,4 @@
-//! A run that has lost its journal or its state: nothing is paid again unasked, and no cap begins anew in silence.
+//! A run that has lost its journal or its state: nothing is paid again unasked, and no cap begins again in silence.
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;
@@ -108,7 +108,7 @@ fn a_pruned_journal_keeps_what_its_run_has_spent() {
     train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
 }
 
-/// No step needs it, so the run goes on; whoever reads the run would find a hole.
+/// No step needs it, so the run goes on; anyone who reads the run would find a hole.
 #[test]
 fn a_damaged_file_of_a_finished_step_is_told_of_and_made_again_from_the_journal() {
     let server = Server::start();

@@ -57,7 +57,7 @@ fn tables_fit_and_nothing_fails_on_a_narrow_terminal() {
     for args in TABLES {
         let screen = on_terminal(&context, args, COLUMNS, "");
         assert_eq!(screen.code, Some(code::SUCCESS), "{args:?}: {}", screen.text);
-        // What stands above the tables are sentences, some with a word in front.
+        // What is above the tables are sentences, some with a word in front.
         let is_table =
             |line: &&str| line.contains("  ") && !line.starts_with("tokens ") && !line.contains(", ");
         for line in screen.text.lines().filter(is_table) {

@@ -253,7 +253,7 @@ fn a_run_arrives_as_one_tree_of_run_steps_stages_rollouts_and_calls() {
     let summary = context.json("demo/run/summary.json");
     let n_calls = summary["token_summary"].as_object().unwrap().values();
     let n_calls: u64 = n_calls.map(|used| used["calls"].as_u64().unwrap()).sum();
-    // Rollouts beyond what decided a candidate are calls too, and stand in no record.
+    // Rollouts beyond what decided a candidate are calls too, and are in no record.
     assert!(calls.len() as u64 >= n_calls, "{} spans of {n_calls} calls", calls.len());
     let text = String::from_utf8_lossy(&bytes);
     let question = question_of(&context);

@@ -53,7 +53,7 @@ const PRINTING: &[&[&str]] = &[
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let context = TestContext::with_finished_demo();
     for args in PRINTING {
-        // Whoever would read has gone before the first byte.
+        // Anyone who would read has gone before the first byte.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let outcome = Outcome::of(context.command(args).stdout(writer).output().unwrap());

@@ -37,7 +37,7 @@ fn exported_prompts_are_those_that_are_built_in() {
     assert_eq!(best("demo/run"), best("other"));
 }
 
-/// What stands in no block would be left out without a word, in the optimizer's prompts and in those of environments.
+/// What is in no block would be left out without a word, in the optimizer's prompts and in those of environments.
 #[test]
 fn text_that_no_block_takes_up_is_named_with_its_line() {
     let context = TestContext::with_demo();

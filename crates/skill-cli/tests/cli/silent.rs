@@ -1,4 +1,4 @@
-//! A model that says nothing: that is no score of a skill, and no run goes on with it.
+//! A model that says nothing: that is not a score of a skill, and no run goes on with it.
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;

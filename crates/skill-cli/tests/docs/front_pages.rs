@@ -12,7 +12,7 @@ fn every_crate_says_who_should_depend_on_it() {
             continue;
         }
         n_crates += 1;
-        // What stands above the first item, in comments or in an attribute.
+        // What is above the first item, in comments or in an attribute.
         let front: String = source
             .lines()
             .take_while(|line| !["pub ", "mod ", "use "].iter().any(|item| line.starts_with(item)))

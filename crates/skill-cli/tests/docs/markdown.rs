@@ -30,7 +30,7 @@ pub(crate) struct Block {
     pub(crate) language: String,
     /// The other words, which forges and mdbook do not look at: `name=value`, or a name.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// What stands between the fences, without the indentation of the fence.
+    /// What is between the fences, without the indentation of the fence.
     pub(crate) lines: Vec<String>,
     /// How far the fence is indented.
     pub(crate) indent: usize,

@@ -67,7 +67,7 @@ fn commands_that_are_mentioned_exist() {
     );
 }
 
-/// A piece of a configuration may lack what every configuration has; all that stands in it has to be right.
+/// A piece of a configuration may lack what every configuration has; all that is in it has to be right.
 #[test]
 fn pieces_of_configuration_are_read() {
     let sandbox = Sandbox::new(&root());
@@ -83,7 +83,7 @@ fn pieces_of_configuration_are_read() {
             let has_section = text.lines().any(|line| line.starts_with('['));
             sandbox.write("piece.toml", &if has_section { text } else { format!("[models.target]\n{text}") });
             let output = sandbox.run("skillrl config show piece.toml", None).output;
-            // What stands in another section of a whole configuration.
+            // What is in another section of a whole configuration.
             let is_elsewhere = |line: &str| line.ends_with(" is missing") || line.contains("needs prices");
             let is_mistake = |line: &&str| {
                 (line.starts_with("error: ") || line.starts_with("piece.toml:")) && !is_elsewhere(line)

@@ -85,7 +85,7 @@ pub(crate) fn stranger(line: &str) -> Option<&str> {
     };
     line.split(is_operator)
         .filter_map(|part| part.split_whitespace().next())
-        // What stands behind `2>&` is no program.
+        // What comes after `2>&` is not a program.
         .find(|word| !PROGRAMS.contains(word) && !word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

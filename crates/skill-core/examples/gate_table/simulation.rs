@@ -101,7 +101,7 @@ pub(crate) struct Inflation {
     pub(crate) selected: Errors,
     /// A fresh pass with the best skill.
     pub(crate) fresh: Errors,
-    /// The selection score of the best skill where an accepted skill is measured anew before it is compared again.
+    /// The selection score of the best skill where an accepted skill is measured again before it is compared again.
     pub(crate) refreshed: Errors,
     /// A fresh pass with the best skill of such a run.
     pub(crate) refreshed_fresh: Errors,

@@ -1,4 +1,4 @@
-//! Where an anchor stands that a model did not copy to the letter.
+//! Where an anchor is that a model did not copy to the letter.
 //!
 //! The skill and the anchor are compared as a reader sees them (see [`crate::fold`]), first strictly and then more
 //! loosely. The first level at which the anchor occurs decides: in one place, that is the place; in several, there is
@@ -225,7 +225,7 @@ impl Search<'_> {
         })
     }
 
-    /// Whether what stands behind a marker in the anchor starts a line here, and what is a heading there is a whole
+    /// Whether what comes after a marker in the anchor starts a line here, and what is a heading there is a whole
     /// line that could be one.
     fn fits(&self, anchor: &FoldedText, end: usize, (first, last): (usize, usize)) -> bool {
         if self.level == Level::Looks {
@@ -344,7 +344,7 @@ fn line_content_end(text: &str, end: usize, tokens: &[Token], last: usize) -> us
     end
 }
 
-/// The lines of a range with their line end, if nothing else stands in them; the range itself otherwise.
+/// The lines of a range with their line end, if nothing else is in them; the range itself otherwise.
 fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
     let before = text.get(..range.start).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |line_end| line_end + 1);

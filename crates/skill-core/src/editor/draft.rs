@@ -25,7 +25,7 @@ pub(super) struct Draft {
     quarters: Option<u64>,
 }
 
-/// Where a target stands.
+/// Where a target is.
 pub(super) enum Found {
     /// In the open.
     At {

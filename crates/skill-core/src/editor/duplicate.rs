@@ -7,12 +7,12 @@ use memchr::memmem;
 /// How many places of a content's longest word are looked at before the content is compared in full.
 const MAX_SEEDS: usize = 2048;
 
-/// Whether every rule of a content stands in the skill: each of its items and paragraphs, compared as a reader sees
+/// Whether every rule of a content is in the skill: each of its items and paragraphs, compared as a reader sees
 /// them (see [`crate::fold`]).
 ///
 /// The same words under another heading can mean something else. So below a heading that the content brings along, a
 /// rule counts only if the skill has it below the same heading; and for an insertion at the place `at`, only if it
-/// stands in the section of that place, or in what is said for all: above the first heading or below the title. Text
+/// is in the section of that place, or in what is said for all: above the first heading or below the title. Text
 /// in protected regions does not count, since it may be rewritten.
 pub(super) fn is_said(draft: &mut Draft, content: &str, at: Option<usize>) -> bool {
     if !could_be_said(draft.text(), content) {
@@ -43,9 +43,9 @@ pub(super) fn is_said(draft: &mut Draft, content: &str, at: Option<usize>) -> bo
 struct Rule {
     text: String,
     is_heading: bool,
-    /// The heading that it stands below.
+    /// The heading that it is below.
     section: Option<String>,
-    /// It stands above all headings, or below the title alone.
+    /// It is above all headings, or below the title alone.
     is_for_all: bool,
 }
 

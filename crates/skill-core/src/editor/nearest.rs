@@ -1,4 +1,4 @@
-//! The text of a skill that comes nearest to an anchor which stands nowhere in it.
+//! The text of a skill that comes nearest to an anchor which is nowhere in it.
 
 use crate::fold::{BlockKind, FoldedText, Level};
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub(super) fn nearest(skill: &FoldedText, anchor: &str) -> Option<Range<usize>> 
     }
     let (_, first) = best.filter(|(score, _)| *score >= MIN_SHARED)?;
     let blocks = skill.blocks().get(first..(first + n_blocks).min(skill.blocks().len()))?;
-    // A barrier is a block without text: what stands behind it is somewhere else.
+    // A barrier is a block without text: what comes after it is somewhere else.
     let n_open =
         blocks.iter().take_while(|block| block.kind != BlockKind::Code || !block.range.is_empty()).count();
     let (start, end) = (blocks.first()?, blocks.get(n_open.checked_sub(1)?)?);

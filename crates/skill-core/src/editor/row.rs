@@ -135,7 +135,7 @@ pub struct FoldedAnchor {
     pub start: usize,
     /// Where it ends.
     pub end: usize,
-    /// The first 200 characters of what stands there.
+    /// The first 200 characters of what is there.
     pub text: String,
 }
 

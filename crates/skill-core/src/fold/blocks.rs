@@ -319,7 +319,7 @@ fn word_len(rest: &[Glyph]) -> usize {
     }
 }
 
-/// A sign that is written with several characters, or the one that stands here; and how many glyphs it takes.
+/// A sign that is written with several characters, or the one that is here; and how many glyphs it takes.
 fn sign(rest: &[Glyph]) -> (char, usize) {
     let char = |offset: usize| rest.get(offset).map(|glyph| glyph.char);
     let first = char(0).unwrap_or_default();

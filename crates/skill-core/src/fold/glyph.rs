@@ -7,7 +7,7 @@ use unicode_normalization::char::{compose, decompose_compatible, is_combining_ma
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glyph {
     pub(super) char: char,
-    /// Where it stands in the text, in bytes.
+    /// Where it is in the text, in bytes.
     pub(super) range: Range<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Glyph {
     }
 }
 
-/// The entities that models write for what stands in a text, without the ampersand.
+/// The entities that models write for what is in a text, without the ampersand.
 const ENTITIES: [(&str, char); 9] = [
     ("amp;", '&'),
     ("lt;", '<'),

@@ -79,7 +79,7 @@ fn pair_code(
     code
 }
 
-/// Whether no space stands between two neighbours.
+/// Whether no space is between two neighbours.
 fn touches(tokens: &[Token], before: Option<usize>, after: usize) -> bool {
     let (Some(before), Some(after)) = (before.and_then(|before| tokens.get(before)), tokens.get(after))
     else {

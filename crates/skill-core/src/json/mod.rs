@@ -9,7 +9,7 @@
 //! - [`read_patch`] and [`read_object`] know the replies of this crate's domain.
 //!
 //! All are total and take time linear in the text: no text makes them panic, recurse or look back without end.
-//! They never invent content: a string is what stands between its quotes.
+//! They never invent content: a string is what is between its quotes.
 //!
 //! What is read as what:
 //!

@@ -49,7 +49,7 @@ pub(super) struct Room {
     pub(super) repairs: Repairs,
 }
 
-/// Reads the object or array whose opening bracket stands at `start`, into `room`, whose content is dropped.
+/// Reads the object or array whose opening bracket is at `start`, into `room`, whose content is dropped.
 pub(super) fn parse(text: &str, start: usize, room: &mut Room) -> Result<Parsed, Failed> {
     let Room { stack, tape, repairs, .. } = room;
     stack.clear();
@@ -306,7 +306,7 @@ impl Parser<'_> {
         if self.source.starts_with(self.at, "...") && !self.in_object() {
             self.repairs.note(Repair::Ellipsis);
             self.at += 3;
-            // Nothing stands before the comma that follows, and that is as it should be.
+            // Nothing comes before the comma that follows, and that is as it should be.
             if let Some(frame) = self.stack.last_mut() {
                 frame.comma_due = true;
             }
@@ -387,7 +387,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Ends the innermost container; `consume` if its bracket stands here.
+    /// Ends the innermost container; `consume` if its bracket is here.
     fn close(&mut self, consume: bool) -> Step {
         if consume {
             self.at += 1;

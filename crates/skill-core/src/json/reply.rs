@@ -49,7 +49,7 @@ pub fn read_patch(text: &str) -> PatchReply {
     PatchReply { notes: vec!["the reply holds no object with edits".to_owned()], ..PatchReply::default() }
 }
 
-/// Reads the value that holds a patch, or else the edits that stand in the text one by one.
+/// Reads the value that holds a patch, or else the edits that are in the text one by one.
 fn read_values(text: &str) -> Option<PatchReply> {
     if let Some(Extracted { value, repairs, truncated }) = extract(text, holds_patch) {
         let mut notes: Vec<String> = repairs.iter().map(ToString::to_string).collect();
@@ -105,7 +105,7 @@ fn is_list_of_edits(edits: &[Value]) -> bool {
     edits.iter().all(|edit| edit.as_object().is_some_and(|edit| has(edit, &edit::OP_NAMES)))
 }
 
-/// Decodes JSON that stands in a string.
+/// Decodes JSON that is in a string.
 fn decode(encoded: &str) -> Option<Value> {
     extract(encoded, |value| value.is_array() || value.is_object()).map(|found| found.value)
 }

@@ -96,7 +96,7 @@ pub(super) struct Candidate {
     pub(super) cut: bool,
     /// Where it starts.
     pub(super) start: usize,
-    /// It stands first in a code fence that is tagged as JSON.
+    /// It is first in a code fence that is tagged as JSON.
     pub(super) fenced: bool,
 }
 
@@ -308,7 +308,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether nothing but a fence's opening line, tagged as JSON, stands before `start`.
+/// Whether nothing but a fence's opening line, tagged as JSON, comes before `start`.
 fn is_fenced(source: Source<'_>, start: usize) -> bool {
     let before = source.bytes_from(0).get(..start).unwrap_or_default().trim_ascii_end();
     if !before.last().is_some_and(u8::is_ascii_alphanumeric) {
@@ -325,7 +325,7 @@ fn is_fenced(source: Source<'_>, start: usize) -> bool {
     })
 }
 
-/// A value that is JSON to the letter, and where it stands.
+/// A value that is JSON to the letter, and where it is.
 pub(super) struct Strict {
     pub(super) value: Value,
     start: usize,
@@ -341,7 +341,7 @@ pub(super) fn strict_slice(text: &str) -> Option<Strict> {
 
 /// The content of the first fence tagged `json` that is JSON to the letter.
 ///
-/// A fence within `slice` stands in one of its strings and does not count.
+/// A fence within `slice` is in one of its strings and does not count.
 pub(super) fn strict_fence(text: &str, slice: Option<&Strict>) -> Option<Value> {
     const OPENING: &str = "```json";
     let (opening, closing) = (Finder::new(OPENING), Finder::new("```"));

@@ -12,7 +12,7 @@ const MAX_STRING_LOOK: usize = 4096;
 /// The longest comment, in bytes, that a look ahead steps over.
 const MAX_COMMENT_LOOK: usize = 200;
 
-/// What stands around the container that holds a string.
+/// What is around the container that holds a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Around {
     Nothing,
@@ -150,12 +150,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a typographic quote (U+2018 to U+201F) stands at `at`.
+    /// Whether a typographic quote (U+2018 to U+201F) is at `at`.
     pub(super) fn is_curly(self, at: usize) -> bool {
         matches!(self.bytes_from(at), [0xe2, 0x80, 0x98..=0x9f, ..])
     }
 
-    /// Whether a quoted key and its colon stand at `at`, as far as the text goes.
+    /// Whether a quoted key and its colon are at `at`, as far as the text goes.
     pub(super) fn key_at(self, at: usize) -> bool {
         let opening = self.quote_len(at);
         match self.quoted_end(at, opening, MAX_KEY_BYTES) {
@@ -170,7 +170,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a quoted key and its colon stand at `at` for certain.
+    /// Whether a quoted key and its colon are at `at` for certain.
     pub(super) fn whole_key_at(self, at: usize) -> bool {
         self.quoted_end(at, self.quote_len(at), MAX_KEY_BYTES)
             .is_some_and(|end| self.byte(self.gap_end(end)) == Some(b':'))
@@ -248,7 +248,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a key stands at `at`, or a string that a line break parts from the one that ends before `after`.
+    /// Whether a key is at `at`, or a string that a line break parts from the one that ends before `after`.
     fn key_or_line_at(self, after: usize, at: usize) -> bool {
         let on_new_line = || self.has_line_break(after, at);
         match self.quoted_end(at, self.quote_len(at), MAX_KEY_BYTES) {
@@ -260,13 +260,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a string without inner quotes stands at `at`, with something behind it that can follow a string.
+    /// Whether a string without inner quotes is at `at`, with something behind it that can follow a string.
     fn string_at(self, at: usize) -> bool {
         self.quoted_end(at, self.quote_len(at), MAX_STRING_LOOK)
             .is_some_and(|end| self.may_follow_string(end, self.gap_end(end)))
     }
 
-    /// Whether what stands at `next` can follow a string that ends before `end`.
+    /// Whether what is at `next` can follow a string that ends before `end`.
     fn may_follow_string(self, end: usize, next: usize) -> bool {
         match self.byte(next) {
             None | Some(b',' | b']' | b'}') => true,

@@ -3,7 +3,7 @@
 use super::repair::{Repair, Repairs};
 use super::source::{Place, Source};
 
-/// Reads the string whose opening quote stands at `at`: its content goes to the end of `out`.
+/// Reads the string whose opening quote is at `at`: its content goes to the end of `out`.
 ///
 /// Gives the position after it; `None` if the text ends within it, and then `out` holds nothing of use.
 ///
@@ -61,7 +61,7 @@ struct Reader<'a> {
     quote: u8,
     curly: bool,
     at: usize,
-    /// What stands between here and `at` belongs to the content and is not yet in `out`.
+    /// What is between here and `at` belongs to the content and is not yet in `out`.
     copied_to: usize,
     out: &'a mut String,
     /// How many braces of a JSON object quoted within the string are open.

@@ -9,18 +9,18 @@ const N_GRAM: usize = 8;
 const LONG_ANSWER_WORDS: usize = 3;
 /// As is one of so many characters.
 const LONG_ANSWER_CHARS: usize = 16;
-/// A shorter answer must stand in a line with this many words of its question that few items share.
+/// A shorter answer must be in a line with this many words of its question that few items share.
 const MIN_QUESTION_WORDS: usize = 3;
 /// Shorter words say nothing about a question.
 const MIN_WORD_CHARS: usize = 4;
-/// What more than this share of the items has is no mark of one item.
+/// What more than this share of the items has is not a mark of one item.
 const COMMON_SHARE: f64 = 0.02;
 /// Of few items, what this many have.
 const COMMON_ITEMS: usize = 2;
 /// The most words of an item that are looked at.
 const MAX_WORDS: usize = 20_000;
 
-/// What of a training item must not stand in a skill.
+/// What of a training item must not be in a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrainingText {
     /// The item.
@@ -120,7 +120,7 @@ impl<'a> FileWords<'a> {
         lines
     }
 
-    /// The lines where these words stand in a row.
+    /// The lines where these words are in a row.
     fn lines_of<'f>(&'f self, answer: &'f [String]) -> impl Iterator<Item = usize> + 'f {
         let n_words = answer.len().max(1);
         self.words

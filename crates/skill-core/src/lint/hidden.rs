@@ -85,7 +85,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a character has a meaning that people see where it stands.
+/// Whether a character has a meaning that people see where it is.
 fn is_in_place(letters: &[char], at: usize, line: usize) -> bool {
     let near = |at: Option<usize>| at.and_then(|at| letters.get(at)).copied();
     let (Some(c), before, after) =

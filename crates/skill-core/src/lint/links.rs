@@ -56,7 +56,7 @@ fn mentioned(line: &str) -> Vec<&str> {
             if before
                 .is_some_and(|c| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '*' | '<' | '{'))
             {
-                // What stands in front belongs to a longer path, except for the one that means the folder itself.
+                // What is in front belongs to a longer path, except for the one that means the folder itself.
                 let is_here = line.get(..at).is_some_and(|before| {
                     before.ends_with(" ./")
                         || before == "./"

@@ -45,7 +45,7 @@ const MIN_RANDOM_CHARS: usize = 32;
 const MIN_RANDOM_BITS: f64 = 4.2;
 /// This many small letters in a row are a part of a word.
 const MIN_WORD_CHARS: usize = 3;
-/// Of random letters and digits no more than this share stands in such rows.
+/// Of random letters and digits no more than this share is in such rows.
 const MAX_WORD_SHARE: f64 = 0.4;
 /// The least characters of the value of a password.
 const MIN_VALUE_CHARS: usize = 8;

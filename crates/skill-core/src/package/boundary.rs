@@ -56,7 +56,7 @@ impl<'a> Parts<'a> {
 /// Whether a file's text would be taken apart itself.
 pub(super) fn has_boundary(text: &str) -> bool {
     let lines = |text: &str| !boundaries(text).is_empty();
-    // What stands in the first line has a line break in front of it once the file is part of a text.
+    // What is in the first line has a line break in front of it once the file is part of a text.
     if text.starts_with(START) { lines(&["\n", text].concat()) } else { lines(text) }
 }
 

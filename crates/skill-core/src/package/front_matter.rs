@@ -53,7 +53,7 @@ impl FrontMatter {
     ///
     /// # Errors
     ///
-    /// Text between the two `---` lines that is no YAML, or no mapping.
+    /// Text between the two `---` lines that is not a YAML, or no mapping.
     pub fn read(main: &str) -> Result<Option<Self>, FrontMatterFault> {
         let Some(fields) = read_fields(main)? else { return Ok(None) };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -139,7 +139,7 @@ pub fn with_fields(main: &str, name: Option<&str>, description: Option<&str>) ->
     lines.concat() + rest
 }
 
-/// A name that the specification takes, made of any text; empty where nothing of the text can stand in one.
+/// A name that the specification takes, made of any text; empty where nothing of the text can be in one.
 pub fn name_of(text: &str) -> String {
     let mut name = String::new();
     for letter in text.chars().flat_map(char::to_lowercase) {

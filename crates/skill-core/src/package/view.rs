@@ -122,7 +122,7 @@ pub fn edit_main(skill: &SkillDoc, change: impl FnOnce(&SkillDoc) -> SkillDoc) -
     package.document().unwrap_or_else(|_| skill.clone())
 }
 
-/// What stands below the front matter, without the rest of its line and blank lines; all of a text without any.
+/// What is below the front matter, without the rest of its line and blank lines; all of a text without any.
 pub(super) fn below_front_matter(main: &str) -> &str {
     let Some(end) = front_matter_end(main) else { return main };
     main.get(end..).unwrap_or_default().trim_start()

@@ -1,6 +1,6 @@
 //! The text of the appendix: notes about rules that are right and were not kept, as bullets below a heading.
 //!
-//! It stands at the end of the skill, where it is rewritten with each note. As everywhere, bytes outside of the
+//! It is at the end of the skill, where it is rewritten with each note. As everywhere, bytes outside of the
 //! region stay; the reference folds blank lines all over the document instead. The appendix of a package is that of
 //! its `SKILL.md`.
 

@@ -30,7 +30,7 @@ pub fn inject_slow_update(skill: &SkillDoc) -> SkillDoc {
 /// The skill with this guidance, and no other, in its one region.
 ///
 /// The first region keeps its place, and a skill without one gets it at its end. Further regions go, and so do markers
-/// of the slow update without a partner: what stands between them would be protected by the next marker. Markers in the
+/// of the slow update without a partner: what is between them would be protected by the next marker. Markers in the
 /// guidance are taken out. Where even so the text would not read as meant (its front matter is never closed, and a line
 /// of the guidance would close it), the skill stays as it is.
 #[must_use]
@@ -73,7 +73,7 @@ fn appended(text: &str, block: &str, line_end: &str) -> String {
     [text, gap, block, line_end].concat()
 }
 
-/// The text with at most one region of the slow update and with no marker of it besides, and where the region stands.
+/// The text with at most one region of the slow update and with no marker of it besides, and where the region is.
 fn with_one_region(text: &str) -> (String, Option<Range<usize>>) {
     let mut text = text.to_owned();
     loop {

@@ -40,7 +40,7 @@ pub(crate) fn total(gate: Gate, scores: &[ItemScore]) -> BigUint {
     scores.iter().map(|score| worth(gate, *score)).sum()
 }
 
-/// The length of the shortest prefix at which `candidate` cannot win any more, if there is one.
+/// The length of the shortest prefix at which `candidate` can no longer win, if there is one.
 pub(crate) fn shortest_prefix(gate: Gate, candidate: &[ItemScore], current: &[ItemScore]) -> Option<usize> {
     let current_total = total(gate, current);
     let mut most = BigUint::from(candidate.len()) << 2148;

@@ -127,7 +127,7 @@ fn scores_that_were_given_up_for_tokens_have_to_be_beaten_still() {
     let decide = |candidate, current| objective.decide(candidate, current, current);
     let verdict = decide(of(&seven, &short), first);
     assert_eq!((verdict.action, verdict.is_for_tokens), (GateAction::AcceptNewBest, true));
-    // A second loss is not within the margin of the first skill, and 8 of 10 is no gain over it.
+    // A second loss is not within the margin of the first skill, and 8 of 10 is not a gain over it.
     assert_eq!(decide(of(&six, &shorter), saver).action, GateAction::Reject);
     assert_eq!(decide(of(&eight, &long), saver).action, GateAction::Reject);
     assert_eq!(decide(of(&seven, &shorter), saver).action, GateAction::AcceptNewBest);

@@ -27,7 +27,7 @@ struct Case {
     target: String,
     #[serde(default)]
     content: String,
-    /// The text of the skill that a person would take for the anchor, which stands there once; what a deletion takes
+    /// The text of the skill that a person would take for the anchor, which is there once; what a deletion takes
     /// away, and what an insertion goes below. Null if the edit must not land.
     lands: Option<String>,
 }

@@ -101,7 +101,7 @@ fn each_edit_goes_to_its_file() {
         of("SKILL.md", Edit::new(EditOp::Delete, "- Be brief.\n", "")),
         of("references/other.md", Edit::append("- x")),
         of("scripts/check.py", Edit::append("import os")),
-        // The anchor stands in another file.
+        // The anchor is in another file.
         Edit::new(EditOp::Delete, "# Dates", ""),
         Edit::new(EditOp::Replace, "name: trivia", "name: other"),
         of("references/names.md", Edit::append("x\n<!-- SKILL_FILE: references/evil.md -->\ny")),

@@ -108,7 +108,7 @@ proptest! {
         let rules = skill_rules(&skill);
         let is_taken = |rule_idx: usize| taken >> (rule_idx % 64) & 1 == 1;
         let left = without_rules(&skill, &rules, is_taken);
-        // What stays stands there in its order, line by line, and nothing else than blank lines and headings is gone.
+        // What stays is there in its order, line by line, and nothing else than blank lines and headings is gone.
         let mut rest = left.source_text().lines();
         for (rule_idx, rule) in rules.iter().enumerate().filter(|(rule_idx, _)| !is_taken(*rule_idx)) {
             for line in rule.text.lines().filter(|line| !line.trim().is_empty()) {

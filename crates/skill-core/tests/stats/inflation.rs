@@ -21,7 +21,7 @@ fn check(
     for reported in [found.fresh, found.refreshed_fresh] {
         assert!(points(reported).abs() <= 1.0, "{n_items} items: {found:?}");
     }
-    // An incumbent that is measured anew still stays longer where it was lucky, but it flatters less.
+    // An incumbent that is measured again still stays longer where it was lucky, but it flatters less.
     assert!(points(found.refreshed) < 0.7 * points(found.selected), "{n_items} items: {found:?}");
 }
 

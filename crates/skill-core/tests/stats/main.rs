@@ -1,4 +1,4 @@
-//! The paired statistics, the rules that stand on them, and what they promise about noise.
+//! The paired statistics, the rules that are based on them, and what they promise about noise.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 

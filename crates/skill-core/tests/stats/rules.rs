@@ -103,7 +103,7 @@ fn draws_of_an_item_count_together() {
     let together = hard(&[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
     assert_eq!(strict.decide(&together, &spread, &spread), GateAction::Reject);
     assert_eq!(strict.decide(&spread, &together, &together), GateAction::Reject);
-    // A list that is no whole number of items is of none.
+    // A list that is not a whole number of items is of none.
     assert_eq!(rule.decide(&candidate[1..], &current[1..], &current[1..]), GateAction::Reject);
 }
 

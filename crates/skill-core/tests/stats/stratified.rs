@@ -239,7 +239,7 @@ fn what_can_be_reached_is_what_the_best_outcome_reaches() {
             assert!((reachable - best_e).abs() < 1e-12, "{shapes:?}: {reachable} instead of {best_e}");
             let bound = stratified.least_reachable_p(&planned(&shapes));
             assert!(bound <= least_p * (1.0 + 1e-12), "{shapes:?}: {bound} above {least_p}");
-            // It is no idle bound.
+            // It is not an idle bound.
             assert!(bound >= least_p / 10.0, "{past:?} {shapes:?}: {bound} far below {least_p}");
         }
     }

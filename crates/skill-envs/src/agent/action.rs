@@ -8,7 +8,7 @@ use skill_llm::{ChatReply, FinishReason, ToolCall};
 pub const ACTION_TOOL: &str = "act";
 /// The field of its arguments.
 pub const ACTION_FIELD: &str = "action";
-/// The most characters of an action; a longer one is no action.
+/// The most characters of an action; a longer one is not an action.
 pub const MAX_ACTION_CHARACTERS: usize = 1_000;
 
 /// The most characters of a reply without tags that is taken for an action as a whole.
@@ -27,7 +27,7 @@ pub enum NoAction {
     Missing,
     /// It was cut before its action.
     Cut,
-    /// What stands in the place of the action is empty or far too long.
+    /// What is in the place of the action is empty or far too long.
     Unusable,
 }
 
@@ -116,7 +116,7 @@ fn after<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     text.get(find(text, tag)? + tag.len()..)
 }
 
-/// Where a tag stands, whatever the case of its letters; tags are ASCII.
+/// Where a tag is, whatever the case of its letters; tags are ASCII.
 fn find(text: &str, tag: &str) -> Option<usize> {
     text.as_bytes().windows(tag.len()).position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
 }

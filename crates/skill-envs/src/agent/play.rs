@@ -30,7 +30,7 @@ struct PromptVariables<'a> {
     remark: &'a str,
 }
 
-/// Texts that stand in no template by themselves.
+/// Texts that are in no template by themselves.
 const SAMPLES: [(&str, &str); 3] = [
     ("skill", "sample-skill-6d1f"),
     ("observation", "sample-observation-6d1f"),

@@ -11,7 +11,7 @@ pub struct AgentSettings {
     pub action_format: ActionFormat,
     /// Whether the agent is asked to think before it acts; 1 by default. Without effect where it calls a tool.
     pub think: bool,
-    /// Whether the actions that are possible now stand in the prompt, where the world tells them.
+    /// Whether the actions that are possible now are in the prompt, where the world tells them.
     pub show_admissible: bool,
     /// How many earlier turns the prompt holds; `None` for all. 10 by default.
     pub history_turns: Option<u32>,
@@ -61,7 +61,7 @@ impl AgentSettings {
     ///
     /// # Errors
     ///
-    /// A limit of zero, or a penalty that is no share.
+    /// A limit of zero, or a penalty that is not a share.
     pub fn check(&self) -> Result<(), EnvError> {
         let limits = [
             ("max_turns", Some(self.max_turns)),

@@ -7,9 +7,9 @@ use skill_core::tokens::estimate_tokens;
 use skill_core::{Role, Trajectory, TrajectoryMessage};
 use skill_llm::{ChatReply, Message, ToolSpec};
 
-/// What stands in the prompt for turns that are left out.
+/// What is in the prompt for turns that are left out.
 pub const OMITTED: &str = "(Turns in between are left out.)";
-/// What stands in the prompt for a reply without text.
+/// What is in the prompt for a reply without text.
 const NO_TEXT: &str = "(no text)";
 /// The answer to a tool call that was not carried out.
 const NOT_DONE: &str = "Only the first action of a turn is carried out.";
@@ -104,7 +104,7 @@ impl Transcript {
         };
         let opening = match first_kept {
             0 => text(0),
-            // The task stands in the first observation of many worlds, so that one stays.
+            // The task is in the first observation of many worlds, so that one stays.
             kept => format!("{}\n\n{OMITTED}\n\n{}", text(0), text(kept)),
         };
         let mut messages = vec![Message::system(self.system.as_str()), Message::user(opening)];

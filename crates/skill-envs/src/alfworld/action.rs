@@ -84,7 +84,7 @@ impl Action {
         match self {
             Self::Look | Self::Inventory => true,
             Self::Help => game.rules.has_help,
-            // Going where one is changes nothing, and what changes nothing is no action of the original's planner.
+            // Going where one is changes nothing, and what changes nothing is not an action of the original's planner.
             Self::GoTo(to) => receptacle(to)
                 .is_some_and(|found| found.location.is_some_and(|location| location != state.at)),
             Self::Open(at) => {

@@ -382,7 +382,7 @@ fn by_name<'a>(names: impl Iterator<Item = &'a str>) -> Box<[u16]> {
 
 /// The names that a player sees, by the number of the raw name.
 ///
-/// The class is what stands before the first `_bar_`. Within a class, and over all kinds of things that a fact is
+/// The class is what comes before the first `_bar_`. Within a class, and over all kinds of things that a fact is
 /// about, numbers are given out from the highest down, in the order of the raw names.
 fn shown_names(problem: &Problem, order: &[usize]) -> Vec<String> {
     let mut is_in_fact = vec![false; problem.names.len()];

@@ -31,7 +31,7 @@ pub enum GameError {
     /// A goal that no plan reaches.
     #[error("{message}")]
     Unsolvable {
-        /// What stands in the way.
+        /// What is in the way.
         message: String,
     },
 }

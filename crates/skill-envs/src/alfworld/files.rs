@@ -164,7 +164,7 @@ pub struct LoadedGame {
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is no game; the error names it, and the place in it.
+/// A file that cannot be read or is not a game; the error names it, and the place in it.
 pub fn load(path: &Path) -> Result<LoadedGame, EnvError> {
     if path.is_dir() {
         let file = path.join(GAME_FILE);
@@ -203,7 +203,7 @@ fn load_problem_file(path: &Path) -> Result<LoadedGame, EnvError> {
     Ok(LoadedGame { game, file: path.to_path_buf(), solvable: None })
 }
 
-/// Reads what stands beside a game.
+/// Reads what is beside a game.
 ///
 /// # Errors
 ///
@@ -213,7 +213,7 @@ pub(super) fn load_trajectory(path: &Path) -> Result<Trajectory, EnvError> {
     serde_json::from_str(&text).map_err(|error| bad_json(path, "trajectory", &error))
 }
 
-/// The trajectory that stands beside a game file, if there is one.
+/// The trajectory that is beside a game file, if there is one.
 ///
 /// # Errors
 ///

@@ -77,7 +77,7 @@ impl Game {
     ///
     /// # Errors
     ///
-    /// A text that is no problem of the domain, or a room that cannot be played. That a plan reaches the goal is not
+    /// A text that is not a problem of the domain, or a room that cannot be played. That a plan reaches the goal is not
     /// checked here, see [`Self::plan`].
     pub fn from_problem(rules: Rules, task: &str, problem: &str) -> Result<Self, GameError> {
         build(rules, task, read_problem(problem)?)
@@ -129,7 +129,7 @@ impl Game {
             + self.goal.heap_bytes()
     }
 
-    /// The task with what stands before it in the first observation.
+    /// The task with what comes before it in the first observation.
     pub(super) fn task_line(&self) -> String {
         format!("{TASK_PREFIX}{}", self.task)
     }

@@ -11,7 +11,7 @@ const NOTHING_HAPPENS: &str = "Nothing happens.";
 
 /// One play of a game.
 ///
-/// Nothing ends a play: a goal that was reached can be lost again, and whoever plays stops when
+/// Nothing ends a play: a goal that was reached can be lost again, and anyone who plays stops when
 /// [`Turn::done`] says so.
 #[derive(Debug, Clone)]
 pub struct Play {
@@ -161,7 +161,7 @@ struct Describer<'a> {
 }
 
 impl Describer<'_> {
-    /// The room at the start: all of it, or what the player stands before.
+    /// The room at the start: all of it, or what the player comes before.
     fn intro(&mut self) {
         if self.game.receptacles_at(self.state.at).is_empty() {
             let placed = self.game.receptacle_numbers().filter(|number| {

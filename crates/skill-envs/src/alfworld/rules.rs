@@ -19,7 +19,7 @@ const GRAMMAR_0_2: &str = "ab7832e463c5eea8";
 /// The grammar of `alfworld` 0.4, in its normal form.
 const GRAMMAR_0_4: &str = "56608cb77f438c90";
 
-/// What stands before the task in a grammar, and in the first observation.
+/// What comes before the task in a grammar, and in the first observation.
 pub(super) const TASK_PREFIX: &str = "Your task is to: ";
 
 /// The rules by which a game is played.
@@ -190,7 +190,7 @@ fn push_line(text: &mut String, line: &str) {
     }
 }
 
-/// The sentence in which a grammar states the task, without what stands before it: `put a mug in desk.`
+/// The sentence in which a grammar states the task, without what comes before it: `put a mug in desk.`
 ///
 /// # Errors
 ///

@@ -28,7 +28,7 @@ pub(super) struct State {
     pub(super) contents: BitTable,
     /// A row for each receptacle: the objects that were taken out of it and not put back.
     ///
-    /// The original's `look` lists what stands here and is not there, and takes for that only what it has seen leave.
+    /// The original's `look` lists what is here and is not there, and takes for that only what it has seen leave.
     pub(super) taken_from: BitTable,
     /// A row for each location: the objects that are there.
     pub(super) object_at: BitTable,

@@ -62,7 +62,7 @@ pub(super) fn delimiter_of(text: &str, usual: u8) -> u8 {
 
 /// Finds the lines at which rows start; rows are asked for in order.
 ///
-/// The reader counts lines too, but where they end with two characters it stands between the two.
+/// The reader counts lines too, but where they end with two characters it is between the two.
 struct Lines<'a> {
     text: &'a str,
     offset: usize,

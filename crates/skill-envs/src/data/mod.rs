@@ -1,4 +1,4 @@
-//! Records of a data set, read from JSON, JSON Lines, CSV, Parquet or a spreadsheet, each with the place where it stands.
+//! Records of a data set, read from JSON, JSON Lines, CSV, Parquet or a spreadsheet, each with the place where it is.
 //!
 //! This is the part of loading that every environment with a data file shares: finding the files of the
 //! splits, reading records, and saying where a wrong one is. What a record means is the environment's business.
@@ -27,11 +27,11 @@ use std::sync::Arc;
 pub(crate) struct Record {
     /// The object.
     pub(crate) fields: Map<String, Value>,
-    /// Where it stands.
+    /// Where it is.
     pub(crate) place: Place,
 }
 
-/// Where a record stands.
+/// Where a record is.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     file: Arc<PathBuf>,

@@ -26,7 +26,7 @@ const KNOWN: [&str; 12] = [
     "output_format",
 ];
 
-/// What stands before the result of a tool that failed: no other dialect has a flag for it.
+/// What comes before the result of a tool that failed: no other dialect has a flag for it.
 const FAILED_TOOL: &str = "The tool failed: ";
 
 /// Reads the body of `POST /v1/messages`.
@@ -128,7 +128,7 @@ fn add_user_blocks(blocks: &[Field<'_>], messages: &mut Vec<Message>) -> Result<
             "image" => content.push(ContentPart::Image(image(&fields)?)),
             "tool_result" => {
                 let (result, images) = tool_result(&fields)?;
-                // Results come first whatever stands between them, as every provider wants them.
+                // Results come first whatever is between them, as every provider wants them.
                 messages.push(result);
                 content.extend(images);
             }

@@ -4,7 +4,7 @@ use super::problem::Problem;
 use serde_json::{Map, Value};
 use skill_llm::{ContentPart, ImageSource};
 
-/// A value, and where it stands in the request.
+/// A value, and where it is in the request.
 #[derive(Debug, Clone)]
 pub(super) struct Field<'a> {
     pub(super) path: String,
@@ -110,7 +110,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// An object, and where it stands in the request.
+/// An object, and where it is in the request.
 #[derive(Debug, Clone)]
 pub(super) struct Object<'a> {
     path: String,

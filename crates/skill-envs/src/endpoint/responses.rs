@@ -202,7 +202,7 @@ fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Pro
 fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchema>, Problem> {
     let fields = format.object()?;
     match fields.kind()? {
-        // The schema stands beside the type here, and in a member of its own there.
+        // The schema is beside the type here, and in a member of its own there.
         "json_schema" => openai::json_schema(&fields).map(Some),
         _ => openai::response_format(format),
     }

@@ -62,7 +62,7 @@ impl Default for SessionSettings {
 /// An agent's access to the target, for one rollout.
 ///
 /// Its requests wait until somebody polls [`EndpointSession::serve`]. When the session is dropped or finished, its
-/// token is refused and whoever still waits gets an error.
+/// token is refused and anyone who still waits gets an error.
 pub struct EndpointSession {
     token: String,
     address: SocketAddr,
@@ -145,10 +145,10 @@ impl EndpointSession {
     /// Answers the agent's requests by the target, several at once, for as long as it is polled.
     ///
     /// It never ends by itself: poll it beside the agent, as in `tokio::select!`, and drop it when the agent is done.
-    /// Dropping it cancels the calls that are with the target; their requests get an error. So whoever selects in a
+    /// Dropping it cancels the calls that are with the target; their requests get an error. So anyone who selects in a
     /// loop pins one future before it.
     ///
-    /// All calls stand at one place, `agent`, inside the rollout's: the order in which requests arrive is not certain
+    /// All calls are at one place, `agent`, inside the rollout's: the order in which requests arrive is not certain
     /// where an agent has several under way, so a number in the place would make other calls of the same requests
     /// when the run is resumed. What tells the calls apart is what they ask, and for equal ones how often it was
     /// asked before, which the rollout's [`skill_llm::CallScope`] counts. So an agent that makes the same requests again is
@@ -198,7 +198,7 @@ impl EndpointSession {
     fn take(&mut self, calls: &mut Vec<OpenCall>, asked: Asked) -> Option<(u64, Arc<ChatRequest>)> {
         let Asked { mut request, waiting } = asked;
         if let Some(error) = &self.failure {
-            // Whoever is gone needs no answer.
+            // Anyone who is gone needs no answer.
             drop(waiting.send(Err(target_problem(error))));
             return None;
         }
@@ -303,7 +303,7 @@ fn add_skill(messages: &mut Vec<Message>, skill: &SkillInPrompt) {
     if text.is_empty() {
         return;
     }
-    // Of several system messages at the start, the skill stands before the first or after the last.
+    // Of several system messages at the start, the skill comes before the first or after the last.
     let n_system = messages.iter().take_while(|message| message.role == Role::System).count();
     let at = if is_first { 0 } else { n_system.saturating_sub(1) };
     match messages.get_mut(at).filter(|message| message.role == Role::System) {

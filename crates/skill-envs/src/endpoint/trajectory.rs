@@ -35,7 +35,7 @@ pub struct SessionRecord {
     pub ends_refused: bool,
 }
 
-/// A request that the model would not answer, whoever had asked.
+/// A request that the model would not answer, anyone who had asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
     /// [`ErrorClass::ContextTooLong`] or [`ErrorClass::Refused`].
@@ -146,7 +146,7 @@ struct Thread {
     sent: Vec<Arc<Message>>,
     /// Its latest reply; there is none where every request was refused.
     reply: Option<Said>,
-    /// What stands in `turns` of requests that were refused since then.
+    /// What is in `turns` of requests that were refused since then.
     unanswered: Vec<Arc<Message>>,
     turns: Vec<TrajectoryMessage>,
 }

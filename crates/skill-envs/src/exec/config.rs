@@ -61,7 +61,7 @@ pub struct ExecConfig {
     pub skill: SkillDelivery,
     /// Whether the engine serves the program's agent a model of its own, see [`crate::endpoint`].
     ///
-    /// Where it is found stands in each `rollout`, and with [`Self::process_per_rollout`] also in the environment
+    /// Where it is found is in each `rollout`, and with [`Self::process_per_rollout`] also in the environment
     /// variables that clients read, see [`super::ENDPOINT_VARIABLES`].
     #[serde(default)]
     pub endpoint: bool,

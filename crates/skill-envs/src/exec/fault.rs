@@ -1,4 +1,4 @@
-//! What can go wrong with a process, and what it means for whoever waits for it.
+//! What can go wrong with a process, and what it means for anyone who waits for it.
 
 use crate::error::EnvError;
 use skill_core::ItemId;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 const ENGINE: &str = concat!("skillrl ", env!("CARGO_PKG_VERSION"));
 /// How long after an answer is waited for what explains it on the standard error.
 const STDERR_DELAY: Duration = Duration::from_millis(50);
-/// How long is waited for the end of a process that was killed: longer than whoever looks after it takes for that.
+/// How long is waited for the end of a process that was killed: longer than anyone who looks after it takes for that.
 const END_WAIT: Duration = Duration::from_secs(10);
 
 /// A process that has said hello; it is ended when this is dropped.
@@ -89,7 +89,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a line to whoever waits for it.
+    /// Hands a line to anyone who waits for it.
     pub(super) fn deliver(&self, line: Line) -> Result<(), String> {
         let line = Line { bytes: self.secrets.scrub_bytes(line.bytes), ..line };
         let shown =
@@ -102,7 +102,7 @@ impl Shared {
         let mut state = self.lock();
         match state.pending.swap_remove(&id) {
             Some(Pending::Somebody(waiter)) => {
-                // Whoever waited may have gone in this moment, and then the answer is nobody's.
+                // Anyone who waited may have gone in this moment, and then the answer is nobody's.
                 drop(waiter.send(line));
                 Ok(())
             }

@@ -176,7 +176,7 @@ impl Inner {
     }
 }
 
-/// How often the first process of a run is started again: whoever started the run is still there to fix it.
+/// How often the first process of a run is started again: anyone who started the run is still there to fix it.
 const FIRST_RESTARTS: u32 = 1;
 
 /// Starts the first process, again if it dies.

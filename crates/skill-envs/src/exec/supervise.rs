@@ -134,7 +134,7 @@ fn deliver(shared: &Shared, reader: &mut LineReader) -> Result<(), String> {
 /// Sees to it that the process is gone, and says why.
 async fn end(shared: &Shared, child: &mut Child, ending: Ending, reader: &LineReader) {
     let has_exited = matches!(ending, Ending::Exited(_));
-    // A line that is no answer names its place itself.
+    // A line that is not an answer names its place itself.
     let names_place = matches!(ending, Ending::Violation(_));
     let (kind, what, status) = match ending {
         Ending::Unused => {

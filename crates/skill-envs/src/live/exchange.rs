@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
-/// How many characters of a failed answer stand in an error.
+/// How many characters of a failed answer are in an error.
 const MAX_SHOWN: usize = 200;
 
 #[derive(Debug, Clone)]

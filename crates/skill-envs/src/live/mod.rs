@@ -171,7 +171,7 @@ impl World for LiveWorld {
     }
 
     fn settings(&self) -> Value {
-        // Which server plays is no part of what is measured.
+        // Which server plays is not a part of what is measured.
         json!({"kind": self.kind.as_str(), "live": true})
     }
 

@@ -62,7 +62,7 @@ fn available_actions(actions: Option<&Value>) -> Result<Option<Vec<String>>, Str
                 actions.push("search[words]".to_owned());
             }
             if let Some(Value::Array(list)) = page.get("clickables") {
-                // The search button needs words, so it is no link.
+                // The search button needs words, so it is not a link.
                 let links = texts(list)?.into_iter().filter(|link| link != "search");
                 actions.extend(links.map(|link| format!("click[{link}]")));
             }

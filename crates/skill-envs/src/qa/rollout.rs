@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use skill_core::SkillDoc;
 use skill_llm::{Message, PromptError, PromptTemplate};
 
-/// A skill that stands in no template by itself.
+/// A skill that is in no template by itself.
 const SAMPLE_SKILL: &str = "sample-skill-6d1f";
-/// A question that stands in no template by itself.
+/// A question that is in no template by itself.
 const SAMPLE_QUESTION: &str = "sample-question-6d1f";
 
 /// How questions are asked and scored; a wrong prompt is found here, before the run.

@@ -67,7 +67,7 @@ pub fn choice(prediction: &str, choices: &[Choice], correct: usize, by: ChoiceBy
 
 /// The index of the choice that an answer names; `None` if it names none.
 ///
-/// A label may stand in brackets, quotes or emphasis, in any case, and with the choice's text behind it; where label
+/// A label may be in brackets, quotes or emphasis, in any case, and with the choice's text behind it; where label
 /// and text are of two choices, the answer names none.
 pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usize> {
     match by {

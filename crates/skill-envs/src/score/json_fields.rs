@@ -72,7 +72,7 @@ pub fn json_fields(
     JsonFieldsVerdict { score, fields: verdicts }
 }
 
-/// The JSON value in an answer: the whole text, or the one value that stands in it.
+/// The JSON value in an answer: the whole text, or the one value that is in it.
 pub fn parse_json_answer(text: &str) -> Option<Value> {
     serde_json::from_str(text.trim()).ok().or_else(|| extract_json(text))
 }

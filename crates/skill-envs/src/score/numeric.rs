@@ -190,7 +190,7 @@ pub fn parse_quantity(text: &str) -> Option<Quantity> {
         .filter(|letter| "$€£¥".contains(*letter))
         .map(String::from)
         .unwrap_or_default();
-    // `-$5`: the sign stands before the currency.
+    // `-$5`: the sign comes before the currency.
     let before = head.strip_suffix(&currency).unwrap_or(head);
     let is_negated = !currency.is_empty() && before.ends_with(['-', '−']);
     let before = if is_negated { before.trim_end_matches(['-', '−']) } else { before };

@@ -202,7 +202,7 @@ fn plain(text: &str) -> String {
     collapsed(&text.to_lowercase())
 }
 
-/// Whether a heading of this name stands in the text with something below it.
+/// Whether a heading of this name is in the text with something below it.
 fn has_section(text: &str, name: &str) -> bool {
     let name = heading_text(name);
     let mut lines = text.lines();
@@ -216,7 +216,7 @@ fn has_section(text: &str, name: &str) -> bool {
     false
 }
 
-/// What stands behind the heading on its line; `None` if the line is not this heading.
+/// What comes after the heading on its line; `None` if the line is not this heading.
 fn below_heading<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let trimmed = line.trim();
     if (is_heading(trimmed) || trimmed.ends_with(':') || trimmed.starts_with("**"))

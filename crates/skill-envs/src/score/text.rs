@@ -33,9 +33,9 @@ pub fn em_f1(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
 /// Containment, as skillrl 1.0 scores its questions.
 ///
 /// Both texts are brought to lower case and white space is collapsed; blank answers are passed over.
-/// `hard` is 1 if an answer equals the prediction or stands in it.
+/// `hard` is 1 if an answer equals the prediction or is in it.
 /// Otherwise `soft` is the best F1 over the answers, rounded to 4 digits (half to even): `common` is the number
-/// of different tokens that stand in both, precision is `common` by the number of the prediction's tokens,
+/// of different tokens that are in both, precision is `common` by the number of the prediction's tokens,
 /// recall is `common` by the number of the answer's, repeats counted in both.
 ///
 /// ```
@@ -265,7 +265,7 @@ mod tests {
         check_em_f1("The", &["a"], 1.0, 1.0);
         check_em_f1("", &["", "x"], 1.0, 1.0);
         check_em_f1("x", &["the"], 0.0, 0.0);
-        // Repeats count as often as they stand in both.
+        // Repeats count as often as they are in both.
         check_em_f1("x x x y", &["x x z"], 0.0, 0.5714285714285715);
         check_em_f1("b c", &["c b"], 0.0, 1.0);
         check_em_f1("1,000", &["1000"], 1.0, 1.0);
@@ -280,7 +280,7 @@ mod tests {
         check_contains("the city of new\n  york", &["New York"], 1.0, 1.0);
         check_contains("comparison", &["Paris"], 1.0, 1.0);
         check_contains("Lyon", &["Nice", " ", "lyon "], 1.0, 1.0);
-        // Blank answers are no answers, and nothing stands in an empty reply.
+        // Blank answers are no answers, and nothing is in an empty reply.
         check_contains("anything", &["", " \t"], 0.0, 0.0);
         check_contains("", &["x"], 0.0, 0.0);
         check_contains("", &[""], 0.0, 0.0);

@@ -11,7 +11,7 @@
 //! `soft` may be left out and is `hard` then; `reason` may be left out.
 //! Anything else is a fault and never a score: another exit code, no such object, numbers outside of [0, 1], more output
 //! than [`MAX_OUTPUT_BYTES`], or more time than allowed; at the deadline the program is killed with all that it has
-//! started. Its standard error stands in the message.
+//! started. Its standard error is in the message.
 //!
 //! What it scores was written by a model, and may be code that it runs: of the environment it sees what every program
 //! needs and what the configuration names, and so no key of a model by accident.
@@ -31,7 +31,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// How much of its standard error is kept: the end of it.
 const MAX_STDERR_BYTES: usize = 4096;
-/// How much of what is no score a message quotes.
+/// How much of what is not a score a message quotes.
 const QUOTED_CHARACTERS: usize = 200;
 /// Files among the arguments that are larger are not looked into.
 const MAX_HASHED_BYTES: u64 = 16 << 20;

@@ -121,7 +121,7 @@ impl Default for TasksSettings {
     }
 }
 
-/// A template with the name that stands in messages.
+/// A template with the name that is in messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPrompt {
     /// A file or a key.
@@ -136,7 +136,7 @@ pub struct NamedPrompt {
 pub enum Extraction {
     /// All of it.
     Whole,
-    /// What stands in the last pair of these tags; without one, the last line.
+    /// What is in the last pair of these tags; without one, the last line.
     LastTag {
         /// The tag's name without brackets.
         tag: String,
@@ -167,7 +167,7 @@ pub enum ScorerConfig {
     },
     /// SQuAD's exact match and F1, see [`crate::score::em_f1`].
     EmF1,
-    /// Whether a reference stands in the answer, see [`crate::score::contains`].
+    /// Whether a reference is in the answer, see [`crate::score::contains`].
     Contains,
     /// Which choice is named, see [`crate::score::choice`].
     Choice {

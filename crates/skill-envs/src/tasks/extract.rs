@@ -27,7 +27,7 @@ impl Extractor {
     ///
     /// # Errors
     ///
-    /// A pattern that is none, or a tag that is no name.
+    /// A pattern that is none, or a tag that is not a name.
     pub fn new(extraction: Extraction) -> Result<Self, EnvError> {
         let wrong = |message: String| EnvError::Configuration { message };
         let pattern = match &extraction {

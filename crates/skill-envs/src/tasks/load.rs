@@ -211,7 +211,7 @@ fn split_of(record: &Record, name: &str) -> Result<Split, EnvError> {
     })
 }
 
-/// A list of ids with the file that it stands in.
+/// A list of ids with the file that it is in.
 struct IdList {
     file: PathBuf,
     ids: IndexSet<ItemId>,
@@ -221,7 +221,7 @@ struct IdList {
 ///
 /// # Errors
 ///
-/// A list that is missing and not `optional`, several for one split, one that cannot be read, or an id that stands in
+/// A list that is missing and not `optional`, several for one split, one that cannot be read, or an id that is in
 /// two places.
 pub fn read_split_ids(dir: &Path, optional: &[Split]) -> Result<[Vec<ItemId>; 3], EnvError> {
     let lists = read_id_lists(dir, optional)?;

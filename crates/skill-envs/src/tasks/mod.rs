@@ -246,7 +246,7 @@ impl TasksEnv {
     }
 }
 
-/// A skill that stands in no template by itself.
+/// A skill that is in no template by itself.
 const SAMPLE_SKILL: &str = "sample-skill-6d1f";
 
 /// Variables of the template that are no fields.

@@ -20,7 +20,7 @@ pub(super) fn python_strings(text: &str) -> Option<Vec<String>> {
     Some(items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()).map(str::to_owned).collect())
 }
 
-/// What stands behind the opening bracket, with the closing one.
+/// What comes after the opening bracket, with the closing one.
 fn list(rest: &mut Peekable<Chars<'_>>) -> Option<Vec<String>> {
     let mut items = Vec::new();
     loop {
@@ -100,7 +100,7 @@ fn string(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
     }
 }
 
-/// What stands behind a backslash; one that escapes nothing stays.
+/// What comes after a backslash; one that escapes nothing stays.
 fn escape(rest: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<()> {
     let escaped = match rest.next()? {
         '\n' => return Some(()),

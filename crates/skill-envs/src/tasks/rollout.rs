@@ -154,7 +154,7 @@ impl Agenda {
             reply: &reply,
             asked: &asked,
         };
-        // A reply without text is no answer, even where nothing is left of the answer once it is normalised.
+        // A reply without text is not an answer, even where nothing is left of the answer once it is normalised.
         let calls_tools = !reply.tool_calls.is_empty();
         let verdict = if extracted.answer.is_empty() && !calls_tools {
             Verdict::default()

@@ -18,7 +18,7 @@ pub struct DataSample {
     pub answer_field: Option<&'static str>,
     /// Whether there are choices, by their usual names.
     pub has_choices: bool,
-    /// Whether the data stands in parts already, so that nothing has to be split.
+    /// Whether the data is in parts already, so that nothing has to be split.
     pub is_split: bool,
 }
 
@@ -162,7 +162,7 @@ fn files(path: &Path) -> Result<(Vec<PathBuf>, bool), EnvError> {
     })
 }
 
-/// A field in a template; one whose name is no word there is looked up by it.
+/// A field in a template; one whose name is not a word there is looked up by it.
 fn reference(name: &str) -> String {
     let is_word = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
         && !name.starts_with(|first: char| first.is_ascii_digit());

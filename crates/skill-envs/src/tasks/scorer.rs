@@ -13,11 +13,11 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 use skill_llm::{CallCtx, ChatModel, ChatReply, LlmError};
 
-/// How many characters of an answer stand in a reason.
+/// How many characters of an answer are in a reason.
 const MAX_REPLY_CHARACTERS: usize = 80;
-/// How many characters of a reference stand in a reason.
+/// How many characters of a reference are in a reason.
 const MAX_ANSWER_CHARACTERS: usize = 60;
-/// How many references, fields or broken rules stand in a reason.
+/// How many references, fields or broken rules are in a reason.
 const MAX_ANSWERS: usize = 3;
 
 /// What an answer is worth, and why.

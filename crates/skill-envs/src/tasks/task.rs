@@ -47,7 +47,7 @@ pub(crate) struct Task {
     pub(crate) variables: Variables,
     /// References as texts.
     pub(crate) answers: Vec<String>,
-    /// The reference as it stands in the data; null if there is none.
+    /// The reference as it is in the data; null if there is none.
     pub(crate) reference: Value,
     /// The choices in the order in which they are shown.
     pub(crate) choices: Vec<Choice>,

@@ -3,9 +3,9 @@
 /// An action: a name and, in brackets, an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Action<'a> {
-    /// What stands before the bracket; the whole text where there is no argument.
+    /// What comes before the bracket; the whole text where there is no argument.
     pub name: &'a str,
-    /// What stands in the brackets.
+    /// What is in the brackets.
     pub argument: Option<&'a str>,
 }
 

@@ -100,7 +100,7 @@ pub fn terms(text: &str) -> impl Iterator<Item = String> + '_ {
     words(text).filter_map(term)
 }
 
-/// The words of a text as they stand there.
+/// The words of a text as they are there.
 pub(super) fn words(text: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     if text.is_ascii() {
         // The same words, found in a quicker way.
@@ -109,7 +109,7 @@ pub(super) fn words(text: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     Box::new(text.split_word_bounds().filter(|word| is_term(word)).flat_map(pieces))
 }
 
-/// The term that a word stands for, if it is no stop word.
+/// The term that a word stands for, if it is not a stop word.
 pub(super) fn term(word: &str) -> Option<String> {
     let word = without_possessive(word).to_lowercase();
     (!word.is_empty() && STOP_WORDS.binary_search(&word.as_str()).is_err()).then(|| stem(&word))
@@ -123,7 +123,7 @@ fn is_term(word: &str) -> bool {
             || plain_digit(character).is_some_and(|digit| digit != '.')
             || is_picture(character)
     };
-    // A key cap makes a picture of what stands before it.
+    // A key cap makes a picture of what comes before it.
     word.contains(is_part)
         || (word.starts_with(['#', '*']) && word.contains('\u{20e3}'))
         || word.chars().filter(|character| is_flag_letter(*character)).count() > 1

@@ -39,9 +39,9 @@ pub struct WebshopConfig {
     pub show_attributes: bool,
     /// How pages are written.
     pub observation: ObservationForm,
-    /// How many earlier pages stand before the newest one.
+    /// How many earlier pages come before the newest one.
     pub previous_observations: usize,
-    /// How many earlier actions stand between the pages.
+    /// How many earlier actions are between the pages.
     pub previous_actions: usize,
     /// The goals of each split, by their places.
     ///

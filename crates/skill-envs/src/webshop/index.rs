@@ -142,7 +142,7 @@ impl SearchIndex {
     }
 }
 
-/// Each term once, in the order of its first place, with how many times it stands there.
+/// Each term once, in the order of its first place, with how many times it is there.
 fn distinct(terms: impl Iterator<Item = String>) -> Vec<(String, f32)> {
     let mut counted: Vec<(String, f32)> = Vec::new();
     for term in terms {

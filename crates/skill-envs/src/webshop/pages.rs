@@ -5,7 +5,7 @@ use super::python::{float_repr, json_dict, strip};
 use super::session::Sub;
 use indexmap::IndexMap;
 
-/// What stands between the pieces of a plain rendering.
+/// What is between the pieces of a plain rendering.
 pub(super) const SEPARATOR: &str = " [SEP] ";
 
 /// A piece of a page.

@@ -100,7 +100,7 @@ impl Word {
             && !matches!(self.letter(length - 1), Some('w' | 'x' | 'y'))
     }
 
-    /// How many letters stand before this suffix, if the word has it and something before it.
+    /// How many letters come before this suffix, if the word has it and something before it.
     fn before(&self, suffix: &str) -> Option<usize> {
         let length = self.letters.len().checked_sub(suffix.chars().count())?;
         let tail = self.letters.get(length..)?;

@@ -24,7 +24,7 @@ pub struct Price {
     high: Option<f64>,
 }
 
-/// Why a text is no price.
+/// Why a text is not a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PriceError {

@@ -75,7 +75,7 @@ fn parts(path: &str) -> BTreeSet<&str> {
     path.split('›').map(strip).collect()
 }
 
-/// Each noun that both have counts once, and each of the wanted ones as often as it stands there.
+/// Each noun that both have counts once, and each of the wanted ones as often as it is there.
 fn title_score(bought: &[String], wanted: &[String]) -> f64 {
     if wanted.is_empty() {
         return SAME_KIND_ABOVE;

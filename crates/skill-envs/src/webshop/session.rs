@@ -160,7 +160,7 @@ impl Session {
         self.render().rich(is_chosen, |asin| self.visited.contains(asin))
     }
 
-    /// What can be clicked, in lower case; the button `search` of the first page stands here, but does nothing.
+    /// What can be clicked, in lower case; the button `search` of the first page is here, but does nothing.
     pub fn clickables(&self) -> Vec<String> {
         self.targets().into_keys().collect()
     }
@@ -374,7 +374,7 @@ fn pairs(chosen: &IndexMap<String, String>) -> impl Iterator<Item = (&str, &str)
 }
 
 /// The kind of page that an address is taken for: by the first of these words that stands anywhere in it, and the
-/// words of the search stand in it too.
+/// words of the search are in it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Address {
     Results,

@@ -67,7 +67,7 @@ impl Shop {
         DrawnSessions::new(&self.goals)
     }
 
-    /// The best products for these words with their scores, at most 50; equal scores stand in the order of asins.
+    /// The best products for these words with their scores, at most 50; equal scores are in the order of asins.
     pub fn search(&self, words: &str) -> Vec<(&Product, f32)> {
         let hits = self.hits(words);
         hits.into_iter()

@@ -43,7 +43,7 @@ fn share(distance: usize, length: usize) -> f64 {
     100.0 - 100.0 * distance as f64 / length as f64
 }
 
-/// Without the characters of Latin-1 beyond ASCII; everything that is no letter and no digit is a blank.
+/// Without the characters of Latin-1 beyond ASCII; everything that is not a letter and no digit is a blank.
 fn processed(text: &str) -> String {
     let kept = text.chars().filter(|character| !matches!(character, '\u{80}'..='\u{ff}'));
     let blanked = kept.map(|character| if character.is_alphanumeric() { character } else { ' ' });

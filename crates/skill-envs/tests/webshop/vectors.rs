@@ -205,7 +205,7 @@ fn color(case: &Value) -> (Value, Value) {
 
 fn color_set(group: &Value) -> Vec<String> {
     // The recorded list is a part of the colours. Each of them is one of ours to the letter, and becomes the first of
-    // the recorded ones, in their order, that stands in it: itself, unless an earlier one does. One has an earlier one
+    // the recorded ones, in their order, that is in it: itself, unless an earlier one does. One has an earlier one
     // in it that is not in the recorded part.
     const UNRECORDED: [(&str, &str); 1] = [("stonewash", "ash")];
     let recorded = strings(group);

@@ -64,7 +64,7 @@ fn codex(stdout: &str) -> Result<ChatReply, Fault> {
     let mut failure = None;
     let mut is_completed = false;
     for line in stdout.lines().filter(|line| !line.trim().is_empty()) {
-        // What other programs print in between is no event.
+        // What other programs print in between is not an event.
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         match text_of(&event, "type").unwrap_or_default() {
             "item.completed" => {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const SCHEMA_FILE: &str = "reply.schema.json";
 /// The name of the package that holds the skill.
 const SKILL_NAME: &str = "task-skill";
-/// What stands in the prompt where the skill stood.
+/// What is in the prompt where the skill stood.
 const POINTER: &str = "Your instructions for this kind of task are the skill `task-skill`: read its SKILL.md before \
                        you begin, and follow it.";
 /// Why a call cannot have the skill as a package.

@@ -143,7 +143,7 @@ fn tools(
             "name": schema.name, "description": "Takes the reply.", "input_schema": schema.schema,
         }));
     }
-    // Tools stand in front of the system prompt, whose mark covers them.
+    // Tools are in front of the system prompt, whose mark covers them.
     if let (Some(mark), Some(last)) = (mark, written.last_mut().and_then(Value::as_object_mut)) {
         last.insert("cache_control".to_owned(), mark);
     }
@@ -329,7 +329,7 @@ impl Serialize for Marked<'_> {
     }
 }
 
-/// The arguments as the object that the interface wants; what a model wrote that is none stands in one.
+/// The arguments as the object that the interface wants; what a model wrote that is none is in one.
 fn input(arguments: &str) -> Value {
     match serde_json::from_str(arguments) {
         Ok(Value::Object(fields)) => Value::Object(fields),

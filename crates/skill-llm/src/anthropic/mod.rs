@@ -5,7 +5,7 @@
 //! conversation; messages and texts with nothing in them are left out; arguments of a tool call that are no JSON object
 //! are put into one.
 //!
-//! The beginning of a prompt is kept by the server: a mark stands behind tools and system prompt, which hold the skill,
+//! The beginning of a prompt is kept by the server: a mark comes after tools and system prompt, which hold the skill,
 //! and in a conversation with replies another one behind its last message.
 //!
 //! A reply that thinks and calls tools is sent back as its own blocks, since the interface refuses the result of a call

@@ -16,7 +16,7 @@ pub(crate) struct Endpoint {
     pub(crate) provider: String,
     /// The host, in lower case.
     pub(crate) host: String,
-    /// What stands behind the base address.
+    /// What comes after the base address.
     path: String,
 }
 

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use std::sync::Arc;
 
 skill_core::named_enum! {
-    /// The header that a key stands in.
+    /// The header that a key is in.
     #[derive(Default)]
     pub enum KeyHeader {
         /// `Authorization: Bearer KEY`.

@@ -57,7 +57,7 @@ pub struct Server {
     pub api_version: Option<String>,
     /// Where the key comes from.
     pub key: KeySource,
-    /// The header that the key stands in.
+    /// The header that the key is in.
     pub key_header: KeyHeader,
     /// How long a call may take when the caller does not say.
     pub timeout: Duration,
@@ -291,7 +291,7 @@ impl Connection {
         }
     }
 
-    /// Reads what stands at the address without sending anything; `None` for a status that means that there is nothing.
+    /// Reads what is at the address without sending anything; `None` for a status that means that there is nothing.
     pub(crate) async fn look<T>(
         &self,
         call: &CallCtx,

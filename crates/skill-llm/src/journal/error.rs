@@ -37,7 +37,7 @@ pub enum JournalError {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// The file is no journal.
+    /// The file is not a journal.
     #[error("{} is not a journal of skillrl", path.display())]
     NotAJournal {
         /// The file.

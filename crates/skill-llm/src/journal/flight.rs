@@ -49,7 +49,7 @@ pub(crate) struct Flights {
 pub(crate) enum Joined<K: Lookup> {
     /// By the journal.
     Reply(Arc<K::Found>),
-    /// By whoever makes the same call now; the channel closes without a value if that call is given up.
+    /// By anyone who makes the same call now; the channel closes without a value if that call is given up.
     Follower(watch::Receiver<Option<SharedOutcome<K>>>),
     /// By a request.
     Leader(Flight<K>),
@@ -155,7 +155,7 @@ impl Journal {
         let room = Arc::clone(&self.shared.room).acquire_owned().await.map_err(|_| self.closed())?;
         while self.shared.backlog.is_long() {
             let _turn = self.shared.backlog.turn.lock().await;
-            // Whoever had the turn before has waited for all that was there then.
+            // Anyone who had the turn before has waited for all that was there then.
             if self.shared.backlog.is_long() {
                 self.flush().await?;
             }

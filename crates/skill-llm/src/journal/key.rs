@@ -18,7 +18,7 @@ pub(crate) enum KeyHash {
 }
 
 impl KeyHash {
-    /// By the name that stands in the table `keys`.
+    /// By the name that is in the table `keys`.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         match name {
             "sha256" => Some(Self::Sha256),
@@ -32,7 +32,7 @@ impl KeyHash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub(super) [u8; 32]);
 
-/// Identifies a result that is no call: whatever its maker says produced it.
+/// Identifies a result that is not a call: whatever its maker says produced it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResultKey(pub(super) [u8; 32]);
 

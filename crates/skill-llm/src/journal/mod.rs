@@ -7,7 +7,7 @@
 //! entry of its own, whatever request it was sent with.
 //!
 //! Writing happens on a thread of its own, in groups: a reply is committed at most some milliseconds after it came,
-//! and nobody waits for that. [`Journal::flush`] is there for whoever has to.
+//! and nobody waits for that. [`Journal::flush`] is there for anyone who has to.
 //!
 //! Requests are recorded before they are sent, in a small file beside the database (`journal.sqlite-sent`) that is there
 //! while something is in flight: what a process that was killed had sent counts like an answered request.
@@ -135,7 +135,7 @@ impl std::fmt::Debug for JournalOptions {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is no journal, or was written by a newer program.
+/// A file that cannot be read, is not a journal, or was written by a newer program.
 pub fn requests_written(path: &Path) -> Result<Option<u64>, JournalError> {
     match JournalReader::open(path) {
         Ok(reader) => reader.requests_written(),
@@ -200,7 +200,7 @@ impl<T> Known<T> {
     }
 }
 
-/// What waits to be committed, and whoever waits for that.
+/// What waits to be committed, and anyone who waits for that.
 #[derive(Default)]
 struct Backlog {
     bytes: Arc<AtomicUsize>,
@@ -226,7 +226,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// A file that cannot be opened, is no journal, or was written by a newer program.
+    /// A file that cannot be opened, is not a journal, or was written by a newer program.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalError> {
         let failed = |source| JournalError::sqlite("open", path, source);
         let mut connection = schema::open_to_write(path, options.max_bytes)?;

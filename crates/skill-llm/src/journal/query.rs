@@ -155,7 +155,7 @@ impl JournalReader {
     ///
     /// # Errors
     ///
-    /// A file that is not there, is no journal, or has another version.
+    /// A file that is not there, is not a journal, or has another version.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         Self::of(path, schema::open_to_read(path)?)
     }

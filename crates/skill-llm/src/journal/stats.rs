@@ -49,7 +49,7 @@ impl StageCalls {
 /// One row per stage and model, in the order in which each had its first call.
 ///
 /// The innermost query gives each call its stage, the middle one the sums over its requests. They are sums of floats
-/// for the reason that stands in `query.rs`.
+/// for the reason that is in `query.rs`.
 const BY_STAGE: &str = "\
     SELECT stage, provider, name, \
       sum(outcome = 'reply' AND n_requests > 0), sum(outcome = 'reply' AND n_requests = 0), sum(outcome <> 'reply'), \

@@ -114,7 +114,7 @@ impl Writer {
         let mut group = Group::default();
         group.take(commands.recv().ok()?);
         if !group.models.is_empty() {
-            // Whoever waits for it was in a hurry before it came, and nobody else is.
+            // Anyone who waits for it was in a hurry before it came, and nobody else is.
             self.hurry.wait(Duration::ZERO);
         } else if self.max_group > 1 && group.flushes.is_empty() {
             self.hurry.wait(self.group_window);

@@ -225,7 +225,7 @@ fn only_attempt<T: Used>(
 ) -> Option<Attempt> {
     let outcome = match outcome {
         Ok(reply) => AttemptOutcome::Reply(reply.usage()),
-        // Whoever gives up reports what was tried.
+        // Anyone who gives up reports what was tried.
         Err(LlmError::GaveUp { .. }) => return None,
         Err(error) => match error.class() {
             ErrorClass::Cancelled

@@ -66,7 +66,7 @@ pub trait BudgetKeeper: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`LlmError::BudgetExhausted`], and failures of the way to whoever keeps the budget.
+    /// [`LlmError::BudgetExhausted`], and failures of the way to anyone who keeps the budget.
     async fn reserve(&self, attempt: &AttemptSize) -> Result<Bounds, LlmError>;
 
     /// Gives back what was reserved for this attempt, and counts what it used.
@@ -129,7 +129,7 @@ pub trait PaceKeeper: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Failures of the way to whoever keeps the pace; a keeper in this process has none.
+    /// Failures of the way to anyone who keeps the pace; a keeper in this process has none.
     async fn admit(&self, request: &PacedRequest) -> Result<PaceGrant, LlmError>;
 
     /// Gives the place of a request back and learns from how it ended.

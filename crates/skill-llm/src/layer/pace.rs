@@ -420,7 +420,7 @@ impl<M: ?Sized> Paced<M> {
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
         // Before it is sent, so that it is counted even if this process is killed while it is out.
         call.attempts.begin_request(request).inspect_err(|_| call.attempts.note_unsent())?;
-        // From here on it may be billed: whoever drops this call while it is out finds that in the log.
+        // From here on it may be billed: anyone who drops this call while it is out finds that in the log.
         call.attempts.note_out(true);
         let outcome = self.inner.ask(request, call).await;
         call.attempts.note_out(false);

@@ -388,7 +388,7 @@ impl Trial<'_> {
     fn note(&mut self, error: &LlmError) {
         let is_limited = error.class() == ErrorClass::RateLimited
             && asked_wait(error).is_some_and(|asked| asked <= self.policy.max_server_wait);
-        // Whoever wants a single attempt wants no second one after a rate limit either.
+        // Anyone who wants a single attempt wants no second one after a rate limit either.
         if is_limited && self.policy.max_attempts > 1 {
             self.limited = self.limited.saturating_add(1);
         }
@@ -522,7 +522,7 @@ fn shows_server(error: &LlmError) -> bool {
     }
 }
 
-/// The wait that the server asked for; none at all is no wish, so the policy's own wait stands.
+/// The wait that the server asked for; none at all is not a wish, so the policy's own wait stands.
 fn asked_wait(error: &LlmError) -> Option<Duration> {
     match error {
         LlmError::RateLimited { retry_after, .. } | LlmError::ServerError { retry_after, .. } => {

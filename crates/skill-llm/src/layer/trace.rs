@@ -142,7 +142,7 @@ impl ChatModel for Traced {
     }
 }
 
-/// Tells the texts of a call to whoever asks for them; for all others nothing is written.
+/// Tells the texts of a call to anyone who asks for them; for all others nothing is written.
 fn tell_content(span: &Span, request: &ChatRequest, reply: Option<&ChatReply>) {
     if !tracing::enabled!(target: telemetry::CONTENT, Level::TRACE) {
         return;

@@ -31,7 +31,7 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let mut text = content.unwrap_or_default();
     let mut finish = finish_reason(choice.get("finish_reason"));
     if let Some(refusal) = refusal(message) {
-        // A refusal is what the model said, and it is no answer: the finish reason tells it apart.
+        // A refusal is what the model said, and it is not an answer: the finish reason tells it apart.
         finish = FinishReason::ContentFilter;
         if text.is_empty() {
             text = refusal;
@@ -233,7 +233,7 @@ fn usage(usage: Option<&Value>) -> Usage {
     }
 }
 
-/// A count of tokens; what is no whole number from 0 on is no count.
+/// A count of tokens; what is not a whole number from 0 on is not a count.
 fn tokens(count: Option<&Value>) -> Option<u64> {
     count?.as_u64()
 }

@@ -121,7 +121,7 @@ mod linux {
     struct Marked {
         found: BTreeSet<Process>,
         /// Whether a process that began after this one had no environment. While the system loads a program it has none,
-        /// and whoever started it may have ended already, so it would be missed.
+        /// and anyone who started it may have ended already, so it would be missed.
         is_one_loading: bool,
     }
 
@@ -164,7 +164,7 @@ mod linux {
         let mut open: Vec<Process> = found.iter().copied().collect();
         while let Some(parent) = open.pop() {
             for child in children.remove(&parent.pid).unwrap_or_default() {
-                // A child is no older than its parent.
+                // A child is not an older than its parent.
                 if child.began >= parent.began && found.insert(child) {
                     open.push(child);
                 }

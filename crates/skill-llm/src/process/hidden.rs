@@ -9,7 +9,7 @@ use std::io;
 /// (`/proc/PID/environ`). The process is made non-dumpable: no debugger can attach, no core file is written, and the
 /// files in `/proc/PID` belong to root, who can still read them. Programs that are started are as dumpable as ever.
 ///
-/// It concerns the whole process, so no library function calls it; the program `skillrl` does, first of all. Whoever
+/// It concerns the whole process, so no library function calls it; the program `skillrl` does, first of all. Anyone who
 /// uses this library with keys in the environment should do the same.
 ///
 /// # Errors

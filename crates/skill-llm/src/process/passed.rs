@@ -56,7 +56,7 @@ impl Passed {
     pub fn scrub_tail(&self, bytes: &[u8], max_bytes: usize) -> String {
         let text = String::from_utf8_lossy(bytes);
         let is_cut = bytes.len() >= max_bytes;
-        // A character that was cut through is no part of any value.
+        // A character that was cut through is not a part of any value.
         let text = if is_cut { text.trim_start_matches(char::REPLACEMENT_CHARACTER) } else { &text };
         self.scrub_parts(text, is_cut)
     }

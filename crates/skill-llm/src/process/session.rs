@@ -175,7 +175,7 @@ fn token_of(path: &Path) -> Option<&str> {
 /// The lock of a session whose process has ended.
 fn lock_of_the_dead(path: &Path) -> Option<File> {
     let lock = File::options().read(true).write(true).open(path).ok()?;
-    // Whoever swept at the same time may have been faster.
+    // Anyone who swept at the same time may have been faster.
     (lock.try_lock().is_ok() && path.exists()).then_some(lock)
 }
 

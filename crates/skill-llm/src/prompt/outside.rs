@@ -1,4 +1,4 @@
-//! Text of a template that no block holds: it is never rendered, and whoever wrote it does not expect that.
+//! Text of a template that no block holds: it is never rendered, and anyone who wrote it does not expect that.
 
 /// The line, from 1, of the first text or expression outside every block; `None` if all is in its place.
 ///
@@ -42,7 +42,7 @@ pub(super) fn line_outside_blocks(source: &str) -> Option<usize> {
     None
 }
 
-/// What a statement means for what stands behind it.
+/// What a statement means for what comes after it.
 enum Statement {
     /// What follows is kept for its place.
     Opens,

@@ -90,7 +90,7 @@ fn text_format(request: &ChatRequest, format: ResponseFormat) -> Option<Value> {
     Some(json!({"format": format}))
 }
 
-/// The conversation as items: calls of tools and their results stand beside the messages.
+/// The conversation as items: calls of tools and their results are beside the messages.
 struct Items<'a>(&'a [Message]);
 
 impl Serialize for Items<'_> {

@@ -42,7 +42,7 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let finish = if refusal.is_empty() {
         finish_reason(body, !tool_calls.is_empty())?
     } else {
-        // A refusal is what the model said, and it is no answer: the finish reason tells it apart.
+        // A refusal is what the model said, and it is not an answer: the finish reason tells it apart.
         FinishReason::ContentFilter
     };
     if !has_text && tool_calls.is_empty() {

@@ -50,7 +50,7 @@ const SESSION_TOKEN_DIGITS: usize = 64;
 /// The secrets of a run: one list for all its models, programs and servers, since any of them may show the key of
 /// another.
 ///
-/// Whoever reads what comes from outside scrubs it before anything else sees it. A secret is found as it is, as JSON
+/// Anyone who reads what comes from outside scrubs it before anything else sees it. A secret is found as it is, as JSON
 /// has it, percent-encoded, and in base 64 wherever it begins there. Secrets of fewer than 6 characters, digits alone
 /// of fewer than 16, and the placeholders that local servers are given for a key are left alone. Tokens of the
 /// endpoint for agents are always found.
@@ -151,7 +151,7 @@ impl Secrets {
     }
 }
 
-/// A handle is no setting: two configurations that differ in nothing else are equal.
+/// A handle is not a setting: two configurations that differ in nothing else are equal.
 impl PartialEq for Secrets {
     fn eq(&self, _: &Self) -> bool {
         true

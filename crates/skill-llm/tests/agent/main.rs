@@ -366,7 +366,7 @@ fn a_prompt_without_the_skill_is_an_error_where_a_package_is_wanted() {
         assert_eq!(error.class(), ErrorClass::Configuration, "{error}");
         assert!(!error.is_retryable());
     }
-    // An empty skill is no package, and neither is a call without a skill.
+    // An empty skill is not a package, and neither is a call without a skill.
     assert_eq!(packaged(&SkillDoc::new("  "), "Be brief.").unwrap().0, "");
     let fake = Fake::new(&printing("x"));
     let mut config = fake.config(AgentKind::Claude).tap_text();

@@ -1,4 +1,4 @@
-//! Keys: the header they stand in, and tokens that a command prints.
+//! Keys: the header they are in, and tokens that a command prints.
 
 use crate::support::{Canned, ask, block_on, plain, response, shown_request};
 use skill_llm::{

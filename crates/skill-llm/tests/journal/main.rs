@@ -177,7 +177,7 @@ async fn what_was_sent_for_a_call_whose_caller_went_away_is_recorded_and_counted
     assert_eq!(rows.len(), 1, "what only waited for its turn was not sent: {rows:?}");
     assert_eq!((rows[0].outcome.as_str(), rows[0].attempts), ("cancelled", 1));
     assert_eq!(bench.open().spent_before()[0].requests, 1);
-    // It is no reply, so the same call is made.
+    // It is not a reply, so the same call is made.
     gate.add_permits(1);
     let text = ask(journaled.as_ref(), "a", &at("step 1")).await;
     assert_eq!(text, "reply 2 to a");

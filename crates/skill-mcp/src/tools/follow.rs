@@ -79,7 +79,7 @@ pub(crate) struct Output {
     now: Position,
     /// What has happened since the cursor, in order.
     events: Vec<Event>,
-    /// Events since the cursor that are left out here, the oldest ones; null if that is not known any more.
+    /// Events since the cursor that are left out here, the oldest ones; null if that is no longer known.
     n_events_left_out: Option<usize>,
     /// Pass it as `cursor` the next time.
     next_cursor: String,

@@ -120,7 +120,7 @@ impl Client {
         self.answer_to(id).await
     }
 
-    /// What a tool answers; the same stands in its text.
+    /// What a tool answers; the same is in its text.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         structured(&self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await)
     }

@@ -123,7 +123,7 @@ async fn what_is_not_an_argument_is_said_so_that_it_can_be_mended() {
     // Null is what is left out.
     let asked = json!({"run": "one", "version": null, "offset": null});
     assert_eq!(client.call("read_skill", asked).await["version"], "best");
-    // What is no message of the protocol ends nothing.
+    // What is not a message of the protocol ends nothing.
     for line in ["nonsense", "{\"jsonrpc\": \"2.0\", \"id\": 99}", "[]", "{"] {
         client.send_line(line).await;
     }

@@ -75,7 +75,7 @@ async fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     assert!(said(&news).contains(&"step 1: accepted, new best, 0.0000 → 1.0000"), "{news}");
     assert!(!said(&news).contains(&"first skill: 0.0000 on the selection split"), "told before: {news}");
 
-    // Whoever comes back later with the cursor misses nothing, also from another server.
+    // Anyone who comes back later with the cursor misses nothing, also from another server.
     client.leave().await;
     let mut client = place.client().await;
     let late = client.call("follow_run", json!({"run": "live", "cursor": cursor})).await;

@@ -4,7 +4,7 @@ use crate::client::{Client, Place};
 use serde_json::{Value, json};
 use skill_mcp::McpOptions;
 
-/// Every property of a schema, with where it stands.
+/// Every property of a schema, with where it is.
 fn properties<'a>(schema: &'a Value, place: &str, found: &mut Vec<(String, &'a Value)>) {
     match schema {
         Value::Object(fields) => {

@@ -156,7 +156,7 @@ async fn a_world_that_breaks_is_an_error_and_no_score() {
     let reply = client.step("go").await;
     assert_eq!(code(&reply), "EXECUTION_ERROR");
     assert!(reply["data"]["message"].as_str().unwrap().contains("it fell over"));
-    // What is broken is no episode any longer.
+    // What is broken is not an episode any longer.
     assert_eq!(code(&client.step("go").await), "EXECUTION_ERROR");
     assert_eq!(client.state().await["data"]["episode_id"], json!(null));
     site.end().await;

@@ -108,7 +108,7 @@ pub fn run_episodes(run: &Path) -> Result<RunEpisodes, PipelineError> {
             }
         }
     }
-    // A task of two uses is no task for training.
+    // A task of two uses is not a task for training.
     let n_found = found.len();
     found.retain(|(_, result)| !held_out.contains(&result.id));
     if n_found > found.len() {

@@ -47,7 +47,7 @@ pub enum PromptLibraryError {
         /// The file name of the prompt with the most similar name.
         nearest: String,
     },
-    /// A file is no template.
+    /// A file is not a template.
     #[error(transparent)]
     Prompt(#[from] PromptError),
 }
@@ -190,7 +190,7 @@ impl PromptLibrary {
     ///
     /// # Errors
     ///
-    /// A directory or file that cannot be read, a file `*.md` that is no prompt's, a file that is no template.
+    /// A directory or file that cannot be read, a file `*.md` that is not a prompt's, a file that is not a template.
     pub fn with_directory(mut self, directory: &Path, foreign: &[&str]) -> Result<Self, PromptLibraryError> {
         for file in markdown_files(directory)? {
             let stem = file.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
@@ -211,7 +211,7 @@ impl PromptLibrary {
     ///
     /// # Errors
     ///
-    /// A text that is no template.
+    /// A text that is not a template.
     pub fn with_override(mut self, name: PromptName, source: &str) -> Result<Self, PromptError> {
         let label = format!("{name} of the environment");
         *self.template_mut(name) = PromptTemplate::parse(label, source)?;

@@ -11,10 +11,10 @@
 //!
 //! # What text from outside cannot do
 //!
-//! The skill stands between `<skill>` and `</skill>`, each trajectory between `<trajectory ..>` and
+//! The skill is between `<skill>` and `</skill>`, each trajectory between `<trajectory ..>` and
 //! `</trajectory>`. Text from outside cannot end such a block: where it has one of these tags, a backslash is put
 //! behind its `<`, as in `<\/trajectory>`. In the skill only `</skill` is treated so, since edits quote the skill
-//! to the letter. JSON stands in a fence of more backticks than any run of them in it.
+//! to the letter. JSON is in a fence of more backticks than any run of them in it.
 
 mod context;
 pub mod files;

@@ -1,7 +1,7 @@
 //! The shapes of the optimizer's replies, for providers that can enforce one.
 //!
 //! They keep to what OpenAI's strict mode takes: every object lists all of its properties as required and allows
-//! no others. The properties stand in the order in which a model should write them: the argument before the edits.
+//! no others. The properties are in the order in which a model should write them: the argument before the edits.
 
 use crate::memory::FailureType;
 use crate::settings::Protocol;

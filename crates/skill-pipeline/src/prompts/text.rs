@@ -1,4 +1,4 @@
-//! Making text from outside safe to stand in a prompt: clipping, escaping, fences.
+//! Making text from outside safe to be in a prompt: clipping, escaping, fences.
 
 use std::borrow::Cow;
 

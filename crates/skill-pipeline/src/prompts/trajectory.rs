@@ -19,10 +19,10 @@ pub const MAX_TURN_CHARS: usize = 8_000;
 /// The most characters of one trajectory; fields are kept, the conversation gives way.
 pub const MAX_TRAJECTORY_CHARS: usize = 24_000;
 
-/// The most characters of one trajectory where a task stands there under two skills.
+/// The most characters of one trajectory where a task is there under two skills.
 pub const MAX_PAIR_TRAJECTORY_CHARS: usize = 6_000;
 
-/// A skill shorter than this is not looked for inside longer system prompts: it could stand there by chance.
+/// A skill shorter than this is not looked for inside longer system prompts: it could be there by chance.
 const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
 
 /// Stands for the skill inside a longer system prompt.

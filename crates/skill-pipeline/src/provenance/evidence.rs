@@ -1,4 +1,4 @@
-//! What a step stands on: the trajectories behind its edits, and the items that it won and lost.
+//! What a step is based on: the trajectories behind its edits, and the items that it won and lost.
 
 use super::Course;
 use crate::error::PipelineError;
@@ -10,7 +10,7 @@ use skill_core::{Edit, EditRow, EditStatus, EpochIdx, ItemId, ItemScore, RawPatc
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What a step's change of the skill stands on.
+/// What a step's change of the skill is based on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepEvidence {
     /// The step.
@@ -59,7 +59,7 @@ pub struct PatchSource {
 }
 
 impl StepEvidence {
-    /// What a finished step stands on, whether its candidate was accepted or not.
+    /// What a finished step is based on, whether its candidate was accepted or not.
     ///
     /// # Errors
     ///

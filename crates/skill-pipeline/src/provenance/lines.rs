@@ -58,7 +58,7 @@ impl TrackedSkill {
     }
 
     /// Another text: lines that both have keep their origin, the others get one by the protected region that they
-    /// stand in.
+    /// are in.
     #[must_use]
     pub fn changed(&self, after: SkillDoc, origin: impl Fn(Option<RegionKind>) -> Origin) -> Self {
         if after == self.skill {

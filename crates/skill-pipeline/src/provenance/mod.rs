@@ -76,9 +76,9 @@ pub struct Blame {
     pub skill_hash: SkillHash,
     /// Every line, in order.
     pub lines: Vec<BlamedLine>,
-    /// What each step that has a line in the skill stands on, in the order of the steps.
+    /// What each step that has a line in the skill is based on, in the order of the steps.
     pub steps: Vec<StepEvidence>,
-    /// What each slow update that has a line in the skill stands on, in the order of the epochs.
+    /// What each slow update that has a line in the skill is based on, in the order of the epochs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slow_updates: Vec<SlowUpdateEvidence>,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use skill_core::{EpochIdx, ItemId, PairCategory, StepIdx};
 use std::collections::BTreeMap;
 
-/// What a slow update stands on.
+/// What a slow update is based on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SlowUpdateEvidence {
     /// The epoch at whose end it was.

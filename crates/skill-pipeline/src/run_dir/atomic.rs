@@ -72,7 +72,7 @@ pub(super) fn write_all(files: &[(&Path, &[u8])]) -> Result<(), PipelineError> {
 ///
 /// # Errors
 ///
-/// [`PipelineError::RunDir`] naming the file; then `last` is the old one. A waiting file that is gone is no error.
+/// [`PipelineError::RunDir`] naming the file; then `last` is the old one. A waiting file that is gone is not an error.
 pub(super) fn write_all_before(
     last: (&Path, &[u8]),
     files: &[(&Path, &[u8])],

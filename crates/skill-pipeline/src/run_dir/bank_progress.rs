@@ -82,7 +82,7 @@ pub struct TrialProgress {
     pub rollouts: u64,
     /// Rollouts at most.
     pub max_rollouts: u64,
-    /// Rollouts that the numbers stand on.
+    /// Rollouts that the numbers are based on.
     #[serde(default)]
     pub n_measured: u64,
     /// The numbers of these; `None` before the first tasks are done.

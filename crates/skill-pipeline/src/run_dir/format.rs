@@ -1,7 +1,7 @@
 //! What the files of a run directory hold.
 //!
 //! Field names and file names are those of skillrl 1.0 where it has them, because people's scripts read them.
-//! Objects carry `format_version`; a newer major version is refused. Nothing measured in seconds stands in any of
+//! Objects carry `format_version`; a newer major version is refused. Nothing measured in seconds is in any of
 //! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
 //! byte for byte.
 
@@ -36,7 +36,7 @@ pub struct ConfigFile {
     pub simulated_models: Vec<String>,
 }
 
-/// `runtime_state.json`: where the run stands; written last in each step, so that it commits the step.
+/// `runtime_state.json`: where the run is; written last in each step, so that it commits the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RuntimeState {

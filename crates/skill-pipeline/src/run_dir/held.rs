@@ -29,12 +29,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often a lock that is held is retried, and how long is waited in between: whoever looks whether somebody works
+/// How often a lock that is held is retried, and how long is waited in between: anyone who looks whether somebody works
 /// on a run holds the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// What a run writes after its `config.json`: a directory that has one of these without that is no run.
+/// What a run writes after its `config.json`: a directory that has one of these without that is not a run.
 pub(super) const RUN_FILES: [&str; 12] = [
     "best_skill.md",
     "current_skill.md",
@@ -203,7 +203,7 @@ impl RunDir {
         self.path().join(STATE_FILE)
     }
 
-    /// Where the run stands; `None` if its baseline is not measured yet.
+    /// Where the run is; `None` if its baseline is not measured yet.
     ///
     /// # Errors
     ///

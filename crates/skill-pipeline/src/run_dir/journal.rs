@@ -44,7 +44,7 @@ impl RunDir {
         if !may_have_lost {
             self.check_journal()?;
         }
-        // Whoever goes on later without being asked finds one that was begun.
+        // Anyone who goes on later without being asked finds one that was begun.
         let options = JournalOptions { begins_at_once: may_have_lost, ..options };
         Ok(Journal::open(&self.journal_path(), options)?)
     }

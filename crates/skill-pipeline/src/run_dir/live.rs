@@ -1,6 +1,6 @@
 //! `live.json`: what the process that works on a run is doing, for those who look on from outside.
 //!
-//! The file is there while a process trains, is written anew about twice a second, and is removed at the end. Nothing
+//! The file is there while a process trains, is written again about twice a second, and is removed at the end. Nothing
 //! is decided by it: a run is resumed from its other files alone.
 
 use super::atomic::TEMPORARY_PREFIX;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The file in the run directory.
 pub const LIVE_FILE: &str = "live.json";
 
-/// How often the file is written anew.
+/// How often the file is written again.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// A stage that has worked for less time has no rate yet: what comes from the journal comes at once.
@@ -331,7 +331,7 @@ impl Writer {
         };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), is_over: Mutex::new(false), over: Condvar::new() });
-        // At once, so that whoever starts a run can look at it.
+        // At once, so that anyone who starts a run can look at it.
         refresh(run_dir, &shared, &read_pulse);
         let (path, of_thread) = (run_dir.to_owned(), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("live".to_owned());

@@ -1,6 +1,6 @@
 //! `notes.jsonl`: what people say of a run while it is trained.
 //!
-//! The file stands in the run directory, and grows by lines that are never changed. A step reads it when it begins: the
+//! The file is in the run directory, and grows by lines that are never changed. A step reads it when it begins: the
 //! notes that no step before it has read are shown to its analysts, and what is pinned or forbidden holds for its edits
 //! ([`StepNotes`]). How many lines it has read is in its record, and what they say in `notes.json` of its directory. A
 //! line that comes later belongs to the next step, also where the step is made again after a stop: the log of events says
@@ -99,7 +99,7 @@ pub struct RunNote {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, and a line that is no note.
+/// A file that cannot be read, and a line that is not a note.
 pub fn read_notes(run: &Path) -> Result<Vec<RunNote>, PipelineError> {
     let path = run.join(NOTES_FILE);
     let bytes = match fs::read(&path) {

@@ -111,7 +111,7 @@ impl RunReader {
         &self.config
     }
 
-    /// Where the run stands; `None` before its baseline is measured.
+    /// Where the run is; `None` before its baseline is measured.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl RunReader {
         }
     }
 
-    /// Adds up the steps up to `finished` that stand in order; returns the last of them.
+    /// Adds up the steps up to `finished` that are in order; returns the last of them.
     fn add_history(&self, totals: &mut RunTotals, finished: StepIdx) -> Result<StepIdx, PipelineError> {
         let (mut last, mut is_in_order) = (StepIdx(0), true);
         history::for_each(&self.path, |brief: StepBrief| {

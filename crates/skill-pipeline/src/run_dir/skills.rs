@@ -20,7 +20,7 @@ impl RunReader {
     /// The skill that was current after a step, and after the end of its epoch if the step was the last of it and the
     /// end is done; 0 is the initial skill.
     ///
-    /// Whoever wants those of many steps asks [`skills`](Self::skills) once.
+    /// Anyone who wants those of many steps asks [`skills`](Self::skills) once.
     ///
     /// # Errors
     ///

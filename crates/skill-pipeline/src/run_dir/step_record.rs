@@ -1,4 +1,4 @@
-//! The beginnings of records, for whoever fills one: they are made by these functions and changed by field.
+//! The beginnings of records, for anyone who fills one: they are made by these functions and changed by field.
 
 use super::format::{
     ApplySummary, ConfigFile, EvaluationSummary, FORMAT_VERSION, RuntimeState, StageTokens, StepAction,
@@ -122,7 +122,7 @@ impl StepRecord {
             && self.n_appendix_notes_added.is_none()
     }
 
-    /// The record of a step of which nothing is known yet but where it stands: no items, scores of 0, and no patches.
+    /// The record of a step of which nothing is known yet but where it is: no items, scores of 0, and no patches.
     pub fn begun(step: StepIdx, epoch: EpochIdx) -> Self {
         Self {
             step,

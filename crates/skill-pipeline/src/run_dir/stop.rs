@@ -1,6 +1,6 @@
 //! `stop_after_step`: how somebody who only looks asks the process that trains to end after the step under way.
 //!
-//! The file stands in the run directory and is the request: what is in it does not matter, so `touch` asks too. The
+//! The file is in the run directory and is the request: what is in it does not matter, so `touch` asks too. The
 //! trainer looks for it after the baseline, after each step and between the evaluations after the last one, takes it
 //! away, and ends as it does when a person stops it. What was asked of an earlier process is not asked of a new one: the
 //! file is taken away when a process takes up the run, and when it leaves it.

@@ -1,4 +1,4 @@
-//! Whether what finished steps have left is still there: no step needs it, and whoever reads the run does.
+//! Whether what finished steps have left is still there: no step needs it, and anyone who reads the run does.
 
 use super::evaluation::{EvaluationDir, evaluation_path};
 use super::format::StepRecord;
@@ -47,7 +47,7 @@ fn changed_skill(run: &Path, step: StepIdx, hash: &SkillHash) -> Option<PathBuf>
     (!is_it).then_some(path)
 }
 
-/// Whether a file of JSON is there to its end; what stands in the middle of it is for its readers.
+/// Whether a file of JSON is there to its end; what is in the middle of it is for its readers.
 fn is_whole_json(path: &Path) -> bool {
     let tail = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(path)?;

@@ -166,7 +166,7 @@ impl Merger<'_> {
         Ok(patch)
     }
 
-    /// Asks for a merge; the flag says that the reply could not be used and the fallback stands in.
+    /// Asks for a merge; the flag says that the reply could not be used and the fallback is in.
     async fn ask(
         &self,
         messages: Vec<Message>,

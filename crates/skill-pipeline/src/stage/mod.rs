@@ -60,7 +60,7 @@ impl Default for Draws {
     }
 }
 
-/// What surrounds one stage: where it stands, how wide it may go, and who is told.
+/// What surrounds one stage: where it is, how wide it may go, and who is told.
 #[derive(Clone)]
 pub struct StageCtx<'run> {
     /// The step, or none outside of steps.

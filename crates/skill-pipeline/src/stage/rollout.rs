@@ -418,7 +418,7 @@ impl<'run> Agent<'run> {
         ResultKey::new(KIND, &parts)
     }
 
-    /// Where a draw stands in the run: `baseline / q7`, `baseline / draw 2 / q7`, or `baseline / target small / q7`.
+    /// Where a draw is in the run: `baseline / q7`, `baseline / draw 2 / q7`, or `baseline / target small / q7`.
     fn call(&self, item: &Item, draw: usize) -> CallCtx {
         let target = self.name.map(|name| format!("target {name} / ")).unwrap_or_default();
         match draw_name(draw) {

@@ -43,8 +43,8 @@ impl<'run> Spoken<'run> {
 /// An error if the target said nothing on any item of a stage, and says nothing either when it is asked once more for
 /// something that it has spoken on before: then it is neither the skill nor the items that silence it.
 ///
-/// The question stands at the place of the stage, so that whoever takes the replies of the stage out of the journal
-/// takes out this one too. It is no rollout of the run: what it comes to decides nothing else.
+/// The question is at the place of the stage, so that anyone who takes the replies of the stage out of the journal
+/// takes out this one too. It is not a rollout of the run: what it comes to decides nothing else.
 ///
 /// # Errors
 ///

@@ -44,7 +44,7 @@ impl Run<'_> {
         self.check_stop(step, total_steps)?;
         let outcome =
             self.end_epoch(state, epoch, step).await.map_err(|error| self.or_stopped(error, step))?;
-        // What the end stands on is on the disk before it is.
+        // What the end is based on is on the disk before it is.
         self.journal.flush().await?;
         if let Some(record) = &outcome.records.slow_update {
             self.dir.put_json(&self.dir.slow_update_dir(epoch).join(SLOW_RESULT), record)?;

@@ -212,7 +212,7 @@ impl Trainer {
 ///
 /// # Errors
 ///
-/// A replacement that is no template.
+/// A replacement that is not a template.
 pub fn environment_prompts(env: &dyn Env) -> Result<PromptLibrary, PromptError> {
     let mut prompts = PromptLibrary::embedded()?;
     for name in PromptName::ALL {
@@ -285,7 +285,7 @@ pub(super) struct Reading {
     pub(super) failure_only: bool,
     /// Whether the memory keeps what is known of single edits.
     pub(super) keeps_credit: bool,
-    /// Whether solved tasks stand beside failed ones of the same kind.
+    /// Whether solved tasks are beside failed ones of the same kind.
     pub(super) shows_solved: bool,
 }
 
@@ -427,7 +427,7 @@ impl Run<'_> {
         let tokens = self.end(&watch);
         evaluation.check_spoken(Stage::Baseline)?;
         self.warn_of_replies(None, &evaluation.results);
-        // What the state stands on is on the disk before the state is.
+        // What the state is based on is on the disk before the state is.
         self.journal.flush().await?;
         self.dir.write_evaluation(EvaluationDir::Baseline, &skill.hash(), &evaluation, tokens)?;
         self.measure_noise().await?;
@@ -464,7 +464,7 @@ impl Run<'_> {
             self.step(state, plan, notes).await.map_err(|error| self.or_stopped(error, state.last_step))?;
         let record = outcome.record.clone();
         spans::tell(&record);
-        // What the step stands on is on the disk before the step is.
+        // What the step is based on is on the disk before the step is.
         self.journal.flush().await?;
         self.dir.put_json(&self.dir.step_dir(record.step).join("step_record.json"), &record)?;
         self.dir.write_digest(&outcome.digest)?;

@@ -1,4 +1,4 @@
-//! Spans around a run, its steps, and the rounds and trials of a bank, for whoever traces them.
+//! Spans around a run, its steps, and the rounds and trials of a bank, for anyone who traces them.
 
 use super::run::StepPlan;
 use crate::bank::record::{RoundRecord, TrialRecord};

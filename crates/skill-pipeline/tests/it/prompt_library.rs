@@ -66,7 +66,7 @@ fn what_is_built_in_is_valid() {
 fn the_copies_at_the_top_of_the_workspace_are_the_same() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if !workspace.join("xtask").exists() {
-        // The packaged crate stands alone.
+        // The packaged crate is alone.
         return;
     }
     for (name, source) in embedded_sources() {

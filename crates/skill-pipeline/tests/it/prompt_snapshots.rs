@@ -277,7 +277,7 @@ fn notes_stand_in_every_prompt_where_there_are_any() {
     insta::assert_snapshot!(user(messages));
 }
 
-/// A skill that is a folder: the files stand below it, and each edit names its own.
+/// A skill that is a folder: the files are below it, and each edit names its own.
 #[test]
 fn a_folder_of_files() {
     let skill = SkillDoc::new(format!(
@@ -390,7 +390,7 @@ fn a_trajectory_shows_each_thing_once() {
         &[reply, "Sorry."],
         &[],
     );
-    // The skill stands above.
+    // The skill is above.
     check_trajectory(|_| (), &[], &["[system]", "Find the row"]);
     check_trajectory(|r| r.trajectory.messages[0].content = "Be brief.".into(), &["[system] Be brief."], &[]);
     check_trajectory(|r| r.trajectory.messages[0].content.insert_str(0, "  \n"), &[], &["[system]"]);
@@ -536,7 +536,7 @@ fn any_result() -> impl Strategy<Value = RolloutResult> {
     )
 }
 
-/// How often `line` stands alone in `text`.
+/// How often `line` is alone in `text`.
 fn n_lines(text: &str, line: &str) -> usize {
     text.lines().filter(|other| other.trim() == line).count()
 }

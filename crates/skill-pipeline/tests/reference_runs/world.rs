@@ -23,7 +23,7 @@ const STAGES: [(&str, &str); 8] = [
     ("meta_skill", "meta_skill"),
 ];
 
-/// An item is solved if its word stands in the skill.
+/// An item is solved if its word is in the skill.
 pub(crate) struct World {
     splits: [Vec<Item>; 3],
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What stands before the place of a call, in its last message.
+/// What comes before the place of a call, in its last message.
 const PLACE: &str = "place: ";
 /// No reply of the worlds is longer, so that all limits are known.
 pub(crate) const MAX_REPLY_TOKENS: u32 = 400;

@@ -1,4 +1,4 @@
-//! A toy world whose models live at the simulated provider: an item is solved if its word stands in the skill.
+//! A toy world whose models live at the simulated provider: an item is solved if its word is in the skill.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};

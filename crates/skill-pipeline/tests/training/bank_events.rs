@@ -248,7 +248,7 @@ fn progress_adds_up_to_the_summary() {
     let validation = seen.validation.unwrap();
     assert_eq!((validation.round, validation.score, validation.n_items), (2, summary.score, 6));
     assert_eq!((seen.round, &seen.trial, seen.rounds), (None, &None, 2));
-    // Whoever reads the log comes to the same.
+    // Anyone who reads the log comes to the same.
     let mut read = BankProgress::default();
     for line in std::fs::read_to_string(dir.path().join("events.jsonl")).unwrap().lines() {
         read.apply_logged(&serde_json::from_str(line).unwrap());

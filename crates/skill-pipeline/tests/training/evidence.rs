@@ -57,7 +57,7 @@ fn every_decision_stands_beside_its_evidence() {
             );
         } else {
             n_partial += 1;
-            // Items come in an order that is no sample: nothing is said that would need one.
+            // Items come in an order that is not a sample: nothing is said that would need one.
             for name in ["difference", "interval", "mcnemar_p"] {
                 assert!(paired[name].is_null(), "{record}");
             }

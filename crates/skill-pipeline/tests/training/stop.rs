@@ -50,7 +50,7 @@ fn a_request_to_stop_is_obeyed_after_the_step_and_the_run_goes_on_to_the_same_fi
         let error = stopped.unwrap_err();
         assert!(error.is_stop(), "{error}");
         assert!(matches!(error, PipelineError::Stopped { last_step, .. } if last_step == stop_in), "{error}");
-        // Nothing of it is left, nobody holds the run, and whoever trains on is not stopped again.
+        // Nothing of it is left, nobody holds the run, and anyone who trains on is not stopped again.
         assert!(!is_stop_requested(dir.path()) && !is_held(dir.path()));
         train(dir.path(), |_, _| {}).unwrap();
         assert_eq!(files(dir.path()), files(undisturbed.path()), "asked in step {stop_in}");

@@ -110,7 +110,7 @@ pub struct Report {
     pub front: Vec<FrontRow>,
     /// What people have noted on it, the newest at the end.
     pub notes: Vec<NoteRow>,
-    /// Calls, tokens and money by stage: what the results of the run stand on.
+    /// Calls, tokens and money by stage: what the results of the run are based on.
     pub stages: Vec<StageRow>,
     /// All stages together.
     pub total: Option<StageRow>,
@@ -202,7 +202,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is not what it should be. What is not there yet is no error.
+    /// A file that cannot be read or is not what it should be. What is not there yet is not an error.
     pub fn read(run: &RunReader, options: &ReportOptions) -> Result<Self, ReportError> {
         let name = name_of(run.path());
         let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());

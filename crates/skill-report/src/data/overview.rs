@@ -1,4 +1,4 @@
-//! Where a run stands, in short: for lists of runs, and for those who look on while it works.
+//! Where a run is, in short: for lists of runs, and for those who look on while it works.
 
 use super::bank::{BankBrief, BankScore};
 use super::ending::{Ending, last_event};
@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use strum::IntoStaticStr;
 
-/// Where a run stands.
+/// Where a run is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunOverview {
     /// The name of its directory.
@@ -148,7 +148,7 @@ impl Standing {
 }
 
 impl RunOverview {
-    /// Reads where a run stands. What cannot be read makes it [`RunPhase::Damaged`], with what is wrong.
+    /// Reads where a run is. What cannot be read makes it [`RunPhase::Damaged`], with what is wrong.
     ///
     /// # Errors
     ///
@@ -302,7 +302,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let live = run.live();
     let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
     let sent = Sent::of(run)?;
-    // That of an imported run stands in its summary alone.
+    // That of an imported run is in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
     let metric_of_config = || GateMetric::parse(run.config().config.pointer("/gate/metric")?.as_str()?);
     let env = summary.as_ref().map(|summary| summary.env.clone()).or_else(of_config);

@@ -28,7 +28,7 @@ pub struct PhasesBrief {
     pub test: Vec<TestGames>,
 }
 
-/// Where a phase stands.
+/// Where a phase is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PhaseBrief {
@@ -36,7 +36,7 @@ pub struct PhaseBrief {
     pub phase: Phase,
     /// Its directory.
     pub dir: PathBuf,
-    /// Where it stands.
+    /// Where it is.
     pub state: PhaseState,
     /// What it came to, by name.
     pub figures: IndexMap<String, f64>,
@@ -73,7 +73,7 @@ impl PhaseState {
 }
 
 impl PhasesBrief {
-    /// Reads where a run stands.
+    /// Reads where a run is.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ pub struct PhasesReport {
     pub reason: Option<String>,
     /// What can be done about it.
     pub hint: Option<String>,
-    /// Where it stands.
+    /// Where it is.
     pub brief: PhasesBrief,
     /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
     pub runs: Vec<(String, RunOverview)>,

@@ -1,4 +1,4 @@
-//! What a report reads of a run: each file once, however many parts of the report stand on it.
+//! What a report reads of a run: each file once, however many parts of the report are based on it.
 
 use super::epochs::Maker;
 use skill_core::RolloutResult;

@@ -91,7 +91,7 @@ pub struct EditLine {
 /// A line of a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiffLine {
-    /// `+`, `-` or a blank; `@` stands between parts that are far from each other.
+    /// `+`, `-` or a blank; `@` is between parts that are far from each other.
     pub sign: char,
     /// The line.
     pub text: String,
@@ -281,7 +281,7 @@ pub(super) fn evidence(paired: &PairedRecord) -> String {
             points(high)
         );
     }
-    // What was given up early is no sample, so that only its bounds are known.
+    // What was given up early is not a sample, so that only its bounds are known.
     if let Some([low, high]) = paired.bounds {
         let _ = write!(
             said,

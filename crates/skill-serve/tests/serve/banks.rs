@@ -139,7 +139,7 @@ fn the_training_of_a_bank_is_followed_by_rounds_and_trials() {
     assert_eq!(bank["trials"]["admitted"], summary.trials[1]);
     assert_eq!(bank["validation"]["hard"], summary.score.hard);
     assert_eq!((&now["n_steps"], &now["total_steps"]), (&1.into(), &1.into()));
-    // Whoever comes later is told in words what there was, in the words of rounds.
+    // Anyone who comes later is told in words what there was, in the words of rounds.
     let told = RefCell::new(Vec::new());
     let expect = [
         "without a bank: 0.0000 on the selection split",
@@ -159,7 +159,7 @@ fn the_training_of_a_bank_is_followed_by_rounds_and_trials() {
         let told = Value::from(told.borrow().clone());
         expect.iter().all(|text| any_line(&told, text))
     });
-    // Nothing is shown as it stands in the log.
+    // Nothing is shown as it is in the log.
     assert!(told.borrow().iter().all(|line| !line["text"].as_str().unwrap().starts_with('{')), "{told:?}");
     site.end();
 }

@@ -40,7 +40,7 @@ fn what_is_wrong_with_a_run_is_said_and_the_others_are_shown() {
     assert!(!list.contains("empty") && !list.contains("notes.txt"));
     let good = list.split("<tr ").find(|row| row.contains("data-run=\"good\"")).unwrap();
     assert!(good.contains("finished") && good.contains("0.0 % → <b>100.0 %</b>"), "{good}");
-    // A run that was mended is read again, and one that is gone is not shown any more.
+    // A run that was mended is read again, and one that is gone is no longer shown.
     fs::remove_file(site.path("runs/strange/summary.json")).unwrap();
     fs::remove_dir_all(site.path("runs/half")).unwrap();
     let list = site.until("/", |list| !list.contains("data-run=\"half\"") && !list.contains("summary.json"));

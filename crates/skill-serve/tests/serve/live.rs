@@ -46,7 +46,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let now = news.until("now", |now| now["state"] == "finished");
     assert_eq!((&now["n_steps"], &now["step"], &now["stage"]), (&2.into(), &Value::Null, &Value::Null));
     list.until("rows", |rows| rows.as_str().unwrap().contains("finished"));
-    // Whoever comes later is told what there is.
+    // Anyone who comes later is told what there is.
     let mut late = site.news("/news/live");
     late.until("log", |lines| line(lines, "first skill: 0.0000") && line(lines, "the run is finished"));
     let rollouts = late.until("rollouts", |_| true);

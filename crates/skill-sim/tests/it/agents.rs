@@ -221,7 +221,7 @@ impl Player for Witness {
     }
 }
 
-/// What the world says of itself is no skill, though it speaks of options; and what is left out of a prompt is gone.
+/// What the world says of itself is not a skill, though it speaks of options; and what is left out of a prompt is gone.
 #[test]
 fn a_player_knows_what_the_prompt_holds() {
     let witness = Witness::default();

@@ -98,7 +98,7 @@ impl Row {
     fn finish(self, end: End) {
         let Growing { text, ids, logprobs, .. } = self.growing;
         let finished = Finished { prompt: self.job.prompt, text, ids, logprobs, end };
-        // Whoever no longer waits needs no reply.
+        // Anyone who no longer waits needs no reply.
         let _ = self.job.reply.send(Ok(finished));
     }
 }

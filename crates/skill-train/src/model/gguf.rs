@@ -38,7 +38,7 @@ impl Decoder {
     /// f32: four bytes for each parameter.
     ///
     /// # Errors
-    /// [`TrainError::File`] for a file that is cut off, is no GGUF file or has an unknown quantization,
+    /// [`TrainError::File`] for a file that is cut off, is not a GGUF file or has an unknown quantization,
     /// [`TrainError::Model`] for another architecture or a missing key, [`TrainError::Tensor`] for a tensor that is
     /// missing, has another shape or a value that is not finite.
     pub fn open_gguf(path: &Path) -> Result<Self> {

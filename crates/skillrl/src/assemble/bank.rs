@@ -164,7 +164,7 @@ pub fn initial_bank(loaded: &LoadedConfig) -> Result<Option<(Bank, Option<(BankF
 ///
 /// # Errors
 ///
-/// A file that is no template.
+/// A file that is not a template.
 pub fn teacher_prompts(loaded: &LoadedConfig) -> Result<TeacherPrompts, Error> {
     let mut prompts = TeacherPrompts::embedded().map_err(Error::Prompt)?;
     for name in TeacherPrompt::ALL {

@@ -46,7 +46,7 @@ fn start(loaded: &LoadedConfig, asked: &Asked) -> Result<(ExecProgram, Backgroun
     };
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let runtime = Background(Some(runtime));
-    // A thread of its own, since whoever calls this may stand in a runtime already.
+    // A thread of its own, since anyone who calls this may be in a runtime already.
     let program = std::thread::scope(|scope| {
         let started =
             scope.spawn(|| runtime.0.as_ref().map(|runtime| runtime.block_on(ExecProgram::start(config))));

@@ -1,7 +1,7 @@
 //! The agent of one rollout, as a handle that owns what it needs.
 //!
 //! The future of the rollout makes the calls that its handles ask for. So a handle may go to another task or thread, all
-//! calls end with the rollout, and each of them stands at the rollout's place and counts toward its tokens. A thread that
+//! calls end with the rollout, and each of them is at the rollout's place and counts toward its tokens. A thread that
 //! waits for its reply makes the call itself where it can, which spares it two changes of threads.
 
 use super::Score;
@@ -246,7 +246,7 @@ where
             outcome = &mut working => break outcome,
             Some(Made { request, outcome, reply }) = calls.next(), if !calls.is_empty() => {
                 lock(&record).note(&request, &outcome);
-                // Whoever asked may have given up.
+                // Anyone who asked may have given up.
                 let _ = reply.send(outcome);
             }
             Some(ask) = asked.recv() => calls.push(made(ask, target, &ctx.call)),

@@ -8,10 +8,10 @@ use skill_pipeline::{SlowUpdate, Stage, TrainSettings};
 /// Bytes of the two markers with nothing between them.
 const REGION_BYTES: u64 = 60;
 
-/// The most bytes of guidance in the skill, and of notes in a prompt, with what stands around them.
+/// The most bytes of guidance in the skill, and of notes in a prompt, with what is around them.
 const WRITTEN_BYTES: u64 = 1_500;
 
-/// Bytes of what stands around a task and its trajectories.
+/// Bytes of what is around a task and its trajectories.
 const PAIR_BYTES: u64 = 80;
 
 /// Bytes of the region for guidance in the skill during an epoch, from 1.

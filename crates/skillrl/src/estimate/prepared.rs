@@ -10,7 +10,7 @@ use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::{PipelineError, TrainSettings};
 use std::sync::Arc;
 
-/// What the estimate of a run stands on, read and set up; nothing was sent.
+/// What the estimate of a run is based on, read and set up; nothing was sent.
 pub struct Prepared {
     env: Arc<dyn Env>,
     prompts: PromptLibrary,

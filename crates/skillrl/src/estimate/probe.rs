@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most items of a split that are looked at; of a larger one, every n-th.
 pub const PROBED_ITEMS: usize = 200;
 
-/// Bytes of a short edit and of a long one, as they stand in the optimizer's prompts.
+/// Bytes of a short edit and of a long one, as they are in the optimizer's prompts.
 const EDIT_BYTES: [usize; 2] = [40, 300];
 
-/// Bytes of a long answer, as it stands in a judge's prompt.
+/// Bytes of a long answer, as it is in a judge's prompt.
 const JUDGED_ANSWER_BYTES: usize = 1_500;
 
 /// Bytes around what the optimizer is shown of earlier steps.

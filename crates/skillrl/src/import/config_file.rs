@@ -25,7 +25,7 @@ const RENAMED: [(&str, &str); 7] = [
 /// One key of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
-    /// As it stands in the file.
+    /// As it is in the file.
     pub(super) key: String,
     /// As the flat form has it.
     pub(super) flat: String,

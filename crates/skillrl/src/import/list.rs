@@ -28,7 +28,7 @@ fn entries(text: &mut String, title: &str, entries: &[Unmapped]) {
     }
 }
 
-/// A name of somebody else's: it cannot end the code that it stands in.
+/// A name of somebody else's: it cannot end the code that it is in.
 fn code(name: &str) -> String {
     format!("`{}`", name.replace('`', "'").replace(['\n', '\r'], " "))
 }

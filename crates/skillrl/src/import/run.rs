@@ -128,7 +128,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The skills after each step, and the two that stand in the run itself.
+    /// The skills after each step, and the two that are in the run itself.
     fn skills(&mut self) -> Result<Skills, ImportError> {
         let mut skills = Skills::new();
         let paths: Vec<String> =

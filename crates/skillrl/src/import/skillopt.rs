@@ -378,7 +378,7 @@ fn same(draft: &mut Draft, entry: &Entry, key: &str, off: Off) {
     }
 }
 
-/// Why a value cannot stand here.
+/// Why a value cannot are here.
 enum Misfit {
     /// It is of the right kind, and beyond what we take.
     OutOfRange,

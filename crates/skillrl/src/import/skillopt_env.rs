@@ -57,7 +57,7 @@ const MAX_LEVELS: usize = 6;
 
 /// Where paths of the configuration are.
 pub(super) struct Found<'a> {
-    /// The place of a path that stands there, if it is found.
+    /// The place of a path that is there, if it is found.
     pub(super) find: &'a dyn Fn(&str) -> Option<PathBuf>,
     /// Where the new configuration will stand.
     pub(super) dir: &'a Path,
@@ -75,7 +75,7 @@ pub(super) fn find(config: &Path, asked: &str) -> Option<PathBuf> {
     here.into_iter().chain(above).find(|path| path.exists())
 }
 
-/// Maps everything about tasks; returns the files that stand beside the configuration.
+/// Maps everything about tasks; returns the files that are beside the configuration.
 pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
     let name = draft.take("env");
     let known = name
@@ -350,7 +350,7 @@ fn copied_data(place: &Path) -> Option<(String, Vec<NewFile>)> {
     (!copies.is_empty()).then(|| (DATA_DIR.to_owned(), copies))
 }
 
-/// The initial skill, to stand beside the configuration.
+/// The initial skill, to be beside the configuration.
 fn copied_skill(entry: &Entry, found: &Found<'_>) -> Option<(String, Vec<u8>)> {
     let place = text(&entry.value).and_then(|asked| (found.find)(&asked)).filter(|place| place.is_file())?;
     Some(("skill.md".to_owned(), read(&place).ok()?))

@@ -83,7 +83,7 @@ pub(crate) enum Said {
 }
 
 impl Said {
-    /// A line that whoever started the child reads.
+    /// A line that anyone who started the child reads.
     pub(crate) fn say(&self) {
         use std::io::Write as _;
         let line = format!("\n{MARK}{}\n", serde_json::to_string(self).unwrap());

@@ -1,4 +1,4 @@
-//! What is said to be finished stands on what is on the disk already.
+//! What is said to be finished is based on what is on the disk already.
 
 use crate::child::{Commits, Said};
 use crate::world::{Size, Start, World};

@@ -65,7 +65,7 @@ fn check(n_workers: usize, seed: u64) {
         if is_killed {
             n_kills += 1;
         } else {
-            // The run came to its end before its last death: the next one starts anew.
+            // The run came to its end before its last death: the next one starts again.
             world.assert_is(&undisturbed);
             world = World::new(Size::Long, n_workers);
         }

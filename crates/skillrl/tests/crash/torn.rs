@@ -45,7 +45,7 @@ fn assert_refused(mut world: World) -> String {
     text
 }
 
-/// Goes on with what is left, and asks at most what is not committed any more.
+/// Goes on with what is left, and asks at most what is no longer committed.
 #[track_caller]
 fn check(mut world: World, undisturbed: &Undisturbed) -> World {
     world.forget_what_was_cut();
@@ -128,7 +128,7 @@ fn half_written_files_are_cleared_away() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "{\"half\": ").unwrap();
     }
-    // What stands in `events.jsonl` may end in the middle of a line too.
+    // What is in `events.jsonl` may end in the middle of a line too.
     let events = world.run_dir().join("events.jsonl");
     let n_bytes = std::fs::metadata(&events).unwrap().len();
     std::fs::File::options().write(true).open(&events).unwrap().set_len(n_bytes - 7).unwrap();

@@ -463,7 +463,7 @@ impl Working {
 /// A test that fails leaves no process behind.
 impl Drop for Working {
     fn drop(&mut self) {
-        // Most have ended and been waited for by now, which is no error here.
+        // Most have ended and been waited for by now, which is not an error here.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -41,7 +41,7 @@ batch_size = 2
 
 const SKILL: (&str, &str) = ("skill.md", "# Colours\n\nThe answer is always blue.\n");
 
-/// A folder with these files, a program and a configuration; `more` stands at its end.
+/// A folder with these files, a program and a configuration; `more` is at its end.
 fn lab_with(files: &[(&str, &str)], more: &str) -> (tempfile::TempDir, LoadedConfig) {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {

@@ -12,7 +12,7 @@ use skillrl::pipeline::StopSignal;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
-/// A configuration for whoever has none: nothing of it is asked but the world.
+/// A configuration for anyone who has none: nothing of it is asked but the world.
 const WORLD_ALONE: &str =
     "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n[env]\nkind = ";
 

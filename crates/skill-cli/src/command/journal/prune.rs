@@ -6,7 +6,7 @@ use skillrl::llm::journal::{Pruned, prune};
 use skillrl::pipeline::run_dir::RunDir;
 use std::path::Path;
 
-/// What stands in the directory of a run, and holds it.
+/// What is in the directory of a run, and holds it.
 const LOCK_FILE: &str = "run.lock";
 
 pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {

@@ -169,7 +169,7 @@ fn spoken_parts(message: &Value) -> String {
     lines.join("\n")
 }
 
-/// What stands there, or null.
+/// What is there, or null.
 fn at<'value>(value: &'value Value, pointer: &str) -> &'value Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }

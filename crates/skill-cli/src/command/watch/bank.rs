@@ -99,7 +99,7 @@ impl View<'_> {
     /// The trials of finished rounds and of the one under way, each round with a line after its trials.
     fn round_lines(&self, width: usize) -> Vec<Line<'static>> {
         let trial = |round: u32, record: &TrialRecord| {
-            // What was decided stands at the end of the long line.
+            // What was decided is at the end of the long line.
             let long = one_line(&trial_line(round, record));
             let text = if long.chars().count() <= width { long } else { short_trial_line(record) };
             Line::from(text).style(style_of(record))

@@ -20,7 +20,7 @@ const MAX_COLUMNS: usize = 12;
 /// Below this height, what matters least is left out.
 pub(super) const LOW: u16 = 16;
 
-/// From this width, the line of a step has room for its decision, which stands at its end.
+/// From this width, the line of a step has room for its decision, which is at its end.
 pub(super) const WIDE: u16 = 110;
 
 /// The most lines of what the head says of scores, and of what was spent.

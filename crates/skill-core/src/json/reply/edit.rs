@@ -177,7 +177,7 @@ fn field(
     notes: &mut Vec<String>,
 ) -> Option<String> {
     let proper = names.first().copied().unwrap_or_default();
-    // What stands under another name counts only if it can be meant: `"after": true` is no anchor.
+    // What is under another name counts only if it can be meant: `"after": true` is not an anchor.
     let found = names.iter().find_map(|name| {
         let value = shape::named(object, name).filter(|value| !value.is_null())?;
         (*name == proper || value.is_string() || value.is_array()).then_some((*name, value))

@@ -46,7 +46,7 @@ fn unquoted(text: &str) -> Option<String> {
     inner.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"))
 }
 
-/// What stands next to a character but for spaces: only there a sign of another language is taken for JSON's.
+/// What is next to a character but for spaces: only there a sign of another language is taken for JSON's.
 fn with_ascii_signs(text: &str) -> String {
     let wide = |char: char| match char {
         '｛' => '{',
@@ -57,7 +57,7 @@ fn with_ascii_signs(text: &str) -> String {
     };
     let is_quote = |char: char| char == '"' || QUOTES.contains(&char);
     let chars: Vec<char> = text.chars().map(wide).collect();
-    // For each place the nearest character before and behind it that is no space.
+    // For each place the nearest character before and behind it that is not a space.
     let mut before = Vec::with_capacity(chars.len());
     let mut last = '{';
     for char in &chars {
@@ -86,7 +86,7 @@ fn with_ascii_signs(text: &str) -> String {
     mended.iter().rev().collect()
 }
 
-/// The text with spaces for `\n` and `\t` where they stand between members and brackets.
+/// The text with spaces for `\n` and `\t` where they are between members and brackets.
 fn with_line_breaks(text: &str) -> String {
     let mut mended = String::with_capacity(text.len());
     let mut rest = text;

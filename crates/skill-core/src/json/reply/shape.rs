@@ -4,7 +4,7 @@ use super::decode;
 use super::edit::{has_known_op, is_edit};
 use serde_json::{Map, Value, json};
 
-/// How many objects may stand around a patch.
+/// How many objects may be around a patch.
 const MAX_DEPTH: usize = 6;
 
 /// How many members are looked at for one whose name is written in another way.
@@ -23,7 +23,7 @@ const LIST_NAMES: [&str; 9] = [
     "updates",
 ];
 
-/// Names of what stands around a patch.
+/// Names of what is around a patch.
 const WRAPPER_NAMES: [&str; 14] = [
     "patch",
     "patches",

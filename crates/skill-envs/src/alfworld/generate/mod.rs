@@ -65,7 +65,7 @@ impl RoomLimits {
     pub const SMALL: Self = Self { max_receptacles: 6, max_other_classes: 5 };
 }
 
-/// What stands between the room and the task in the first observation.
+/// What is between the room and the task in the first observation.
 const BEFORE_TASK: &str = "\n\nYour task is to: ";
 
 /// The split to which a room belongs, by its first observation, where no two splits may share one: decided by a hash of

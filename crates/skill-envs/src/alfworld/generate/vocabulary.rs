@@ -91,7 +91,7 @@ const HEATABLE: &str = "Apple Bread Cup Egg Mug Plate Potato Tomato";
 const COOLABLE: &str = "Apple Bowl Bread Cup Egg Lettuce Mug Pan Plate Pot Potato Tomato WineBottle";
 const SLICEABLE: &str = "Apple Bread Egg Lettuce Potato Tomato";
 
-/// Where a lamp may stand; it is no object that is carried.
+/// Where a lamp may stand; it is not an object that is carried.
 const LAMP_PLACES: &str = "CoffeeTable Desk Dresser SideTable";
 
 /// The class of the lamps of generated rooms.
@@ -102,7 +102,7 @@ pub(super) fn takes(receptacle: &str, object: &str) -> bool {
     CONTENTS.iter().any(|(class, contents)| *class == receptacle && is_among(contents, object))
 }
 
-/// Whether a lamp may stand on a receptacle of this class.
+/// Whether a lamp may are based on a receptacle of this class.
 pub(super) fn takes_lamp(receptacle: &str) -> bool {
     is_among(LAMP_PLACES, receptacle)
 }

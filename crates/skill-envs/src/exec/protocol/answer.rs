@@ -245,7 +245,7 @@ pub struct RolloutAnswer {
 ///
 /// # Errors
 ///
-/// The line is no JSON object, or its `id` is no number.
+/// The line is no JSON object, or its `id` is not a number.
 pub fn header(line: &[u8]) -> Result<Header, serde_json::Error> {
     let header = serde_json::from_slice(line)?;
     // A list would be read by the order of its elements.

@@ -92,7 +92,7 @@ impl LineReader {
         self.n_lines
     }
 
-    /// What stands behind the last line end.
+    /// What comes after the last line end.
     pub fn rest(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }

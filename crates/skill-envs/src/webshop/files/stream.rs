@@ -190,7 +190,7 @@ enum Lexical {
 }
 
 impl<R: Read> Read for PythonJson<R> {
-    /// Reads one byte, since the line must be known to whoever reads, and serde_json asks for no more.
+    /// Reads one byte, since the line must be known to anyone who reads, and serde_json asks for no more.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(one) = buffer.get_mut(..1) else {
             return Ok(0);

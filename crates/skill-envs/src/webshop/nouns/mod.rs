@@ -33,7 +33,7 @@ impl Nouns {
         }
     }
 
-    /// The nouns of a name, in lower case and in its order; a noun that stands there twice is there twice.
+    /// The nouns of a name, in lower case and in its order; a noun that is there twice is there twice.
     pub fn of(&self, name: &str) -> Vec<String> {
         self.given.get(name).cloned().unwrap_or_else(|| nouns(name))
     }

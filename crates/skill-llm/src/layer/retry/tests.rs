@@ -323,7 +323,7 @@ async fn rate_limits_take_nothing_from_the_budget() {
     assert_eq!(chat(vec![down()]).await, (true, 1));
 }
 
-/// Whoever looks on sees what is retried, from the first failure to the end of the call.
+/// Anyone who looks on sees what is retried, from the first failure to the end of the call.
 #[tokio::test(start_paused = true)]
 async fn what_is_tried_again_is_there_to_be_seen() {
     let budget = Arc::new(RetryBudget::default());
@@ -341,7 +341,7 @@ async fn what_is_tried_again_is_there_to_be_seen() {
     tokio::time::sleep(5 * SECOND).await;
     let (_, trouble) = budget.trouble().unwrap();
     assert!(trouble.wait().unwrap() > 30 * SECOND, "what the server asks for: {trouble}");
-    // A rate limit with a stated wait is no attempt of the eight.
+    // A rate limit with a stated wait is not an attempt of the eight.
     assert!(trouble.to_string().contains("slow; attempt 3 of 9 in 3"), "{trouble}");
     call.await.unwrap().unwrap();
     assert_eq!(budget.trouble(), None);

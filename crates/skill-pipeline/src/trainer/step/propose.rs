@@ -205,7 +205,7 @@ impl<'run> Run<'run> {
                 work.record.apply_report = Some(ApplySummary::of(&report));
                 Some(skill)
             }
-            // Nothing to follow is no rewrite: a budget of 0, as the optimizer may choose it, changes nothing.
+            // Nothing to follow is not a rewrite: a budget of 0, as the optimizer may choose it, changes nothing.
             UpdateMode::RewriteFromSuggestions if patch.edits.is_empty() => Some(current.skill.clone()),
             UpdateMode::RewriteFromSuggestions => {
                 let ctx = self.stage_ctx(&watch);

@@ -44,7 +44,7 @@ pub struct RlReport {
     pub hint: Option<String>,
     /// The result in a sentence, once there is one.
     pub sentence: Option<String>,
-    /// Where it stands.
+    /// Where it is.
     pub brief: RlBrief,
     /// Every finished iteration, in order.
     pub iterations: Vec<RlRow>,

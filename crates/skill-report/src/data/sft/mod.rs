@@ -40,7 +40,7 @@ pub struct SftReport {
     pub hint: Option<String>,
     /// The result in a sentence, once there is one.
     pub sentence: Option<String>,
-    /// Where it stands.
+    /// Where it is.
     pub brief: SftBrief,
     /// Every finished step, in order.
     pub steps: Vec<SftStep>,
