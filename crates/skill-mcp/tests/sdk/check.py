@@ -175,12 +175,12 @@ async def the_run_outlives_its_server(directory, models):
 
 async def nothing_else_is_served(directory, connected):
     for name in ["../secret", "..", "/etc", "task/../../secret", "", ".", "task/run/../run", str(directory / "task/run")]:
-        assert "there is no run" in await refused(connected, "read_run", run=name)
-        assert "there is no run" in await refused(connected, "stop_run", run=name)
+        assert "not found" in await refused(connected, "read_run", run=name)
+        assert "not found" in await refused(connected, "stop_run", run=name)
     for name in ["../secret.toml", "/etc/passwd", "task/data/val.jsonl", "link.toml", "", "absent.toml"]:
-        assert "there is no configuration" in await refused(connected, "estimate_run", config=name)
+        assert "not found" in await refused(connected, "estimate_run", config=name)
         said = await refused(connected, "start_run", config=name, max_calls=1)
-        assert "there is no configuration" in said and "hidden" not in said, said
+        assert "not found" in said and "hidden" not in said, said
     assert "not a place for a run in" in await refused(connected, "start_run", config="outside.toml", max_calls=1)
     for key in ["models.target.base_url=http://x", "env.command=[]", "run.dir=/tmp/x", "budget.calls=9"]:
         said = await refused(connected, "start_run", config="demo/skillrl.toml", max_calls=1, set=[key])
