@@ -194,8 +194,9 @@ impl Worker {
         let pass = Pass::LogProbs { policy: Policy::Current };
         let request = ForwardBackward { call: self.call(), rows, temperature: 1.0, pass };
         let output = backend.forward_backward(request).await.map_err(|error| failure(&error))?;
+        // Nothing predicts the first token, in whose place the SDK expects a null.
         let logprobs = output.logprobs.into_iter().flatten().skip(1);
-        Ok(logprobs.map(|value| Some(f64::from(value))).collect())
+        Ok(std::iter::once(None).chain(logprobs.map(|value| Some(f64::from(value)))).collect())
     }
 
     /// A back end with these weights; a few stay in memory.

@@ -284,6 +284,9 @@ async fn samples_of_a_session_come_from_the_weights_that_it_began_with() {
     let ask = json!({"sampling_session_id": sampler, "seq_id": 0, "prompt": prompt, "prompt_logprobs": true,
                      "sampling_params": {"max_tokens": 2, "temperature": 0.0}});
     let before = finished(&served, "asample", &ask).await;
+    let of_prompt = before["prompt_logprobs"].as_array().unwrap();
+    let is_known: Vec<bool> = of_prompt.iter().map(Value::is_number).collect();
+    assert_eq!(is_known, [false, true, true], "nothing predicts the first token");
     let ones = json!({"data": [1.0, 1.0, 1.0], "dtype": "float32", "shape": [3]});
     let inputs =
         json!({"target_tokens": {"data": [2, 3, 4], "dtype": "int64", "shape": [3]}, "weights": ones});
