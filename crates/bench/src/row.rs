@@ -46,7 +46,7 @@ pub(crate) struct Row {
     pub(crate) unit: Unit,
     /// No number where something is missing that the measurement needs.
     pub(crate) value: f64,
-    /// What is beside it; where there is no value, why.
+    /// Details shown beside the value, or the reason why it is missing.
     pub(crate) more: String,
 }
 

@@ -54,7 +54,7 @@ pub enum Fault {
     EmptyChoices,
     /// 200 with a message whose content is null, or null for each vector.
     NullContent,
-    /// 200 with a body that is not an UTF-8.
+    /// 200 with a body that is not UTF-8.
     InvalidUtf8,
     /// 200 with a reply of 10 MB.
     Oversized,

@@ -2,7 +2,7 @@
 //!
 //! The files are written by what writes those of a real run ([`RunDir`] and [`Journal`]), so that they change with it;
 //! the story that they tell is made up, by numbers alone, and is the same every time. A run that is made here cannot be
-//! gone on with: no configuration comes after it.
+//! resumed, since it has no configuration.
 //!
 //! [`RunDir`]: skill_pipeline::run_dir::RunDir
 //! [`Journal`]: skill_llm::Journal

@@ -265,7 +265,7 @@ impl EarlyRejection {
 #[derive(Debug, Clone)]
 pub struct PrefixFold {
     rejection: EarlyRejection,
-    /// Results that arrived before one that comes before them, by position.
+    /// Results that arrived before an earlier one, by position.
     waiting: BTreeMap<usize, (ItemScore, u64)>,
 }
 
@@ -277,7 +277,7 @@ impl PrefixFold {
 
     /// Takes the result of the item at `position` in the evaluation order, counted from 0.
     ///
-    /// The first result of a position counts, and one that is no longer needed is ignored.
+    /// Only the first result of a position counts; results after the rejection are ignored.
     pub fn push(&mut self, position: usize, score: ItemScore) -> EarlyVerdict {
         self.push_counted(position, score, 0)
     }

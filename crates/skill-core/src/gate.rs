@@ -68,7 +68,7 @@ impl GateAction {
 
 /// What the gate knows of one item: the two scores of one skill's attempt at it.
 ///
-/// The scores may be anything; anyone who reads them takes them as clamped to [0, 1], and as 0 if they are not numbers.
+/// The scores may be anything; readers take them as clamped to [0, 1], and as 0 if they are not numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ItemScore {
     /// The strict score.

@@ -1,8 +1,8 @@
-//! A second objective of the gate: fewer tokens at a score that is no worse.
+//! A second objective of the gate: fewer tokens at the same score.
 //!
-//! The score comes first. A candidate with a higher score is accepted whatever it takes, as a [`GateRule`] decides. With
-//! a [`TokenSaving`] one that does not score higher is accepted too, if its score is no worse ([`NonInferiority`]) and
-//! it takes so much fewer tokens on the same draws of the same items.
+//! The score comes first: a [`GateRule`] decides about a higher score without looking at tokens. With a [`TokenSaving`] a
+//! candidate without a higher score is accepted too, if its score passes [`NonInferiority`] and it saves enough tokens on
+//! the same samples of the same items.
 //!
 //! With a margin above 0 the score could fall a little with each acceptance. So a skill that was accepted for its tokens
 //! and scores lower keeps the scores that it was compared with ([`Measures::bar`]): whatever comes after it has to beat

@@ -90,7 +90,7 @@ impl HttpServer {
     }
 }
 
-/// Says that there is no room, to anyone who listens already.
+/// Tells current listeners that there is no room.
 fn refuse(stream: &TcpStream) {
     drop(stream.try_write(FULL));
 }

@@ -87,7 +87,7 @@ pub(crate) fn find<'listing>(
     })
 }
 
-/// Refuses a run with a link that leaves the directory: before it is read in depth, or gone on with.
+/// Refuses a run with a link that leaves the directory: before it is read in depth or resumed.
 pub(crate) fn refuse_leaving(root: &Path, found: &Found) -> Result<(), ToolError> {
     let leaving = leaving_link(root, &found.path).map_err(|error| {
         ToolError::new(found.problem(&error), "try again; the directory of the run cannot be read")

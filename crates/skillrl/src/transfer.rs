@@ -1,9 +1,8 @@
-//! What the skill of a run is worth to other models: the first and the best skill on one split, under each of several
-//! targets.
+//! Transfer of a skill to other models: the first and the best skill of a run on one split, with each of several targets.
 //!
-//! The run's own target has its results in the run; the others are measured, and all calls and results are kept in a
-//! directory, so that the same command goes on where it ended and pays nothing twice. A target that does not answer takes
-//! nothing from the others: the matrix names it, and the same command measures it later.
+//! Results of the run's own target are read from the run. The others are measured; calls and results are kept in a
+//! directory, so the same command resumes an interrupted measurement without paying for any call twice. A target that
+//! does not answer is named in the matrix and does not affect the others.
 
 use crate::assemble;
 use crate::config::LoadedConfig;

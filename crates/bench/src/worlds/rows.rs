@@ -3,7 +3,7 @@
 use super::WorldReports;
 use crate::row::{Goal, Row, Unit, median};
 
-/// What is in the place of the real engine's figure where nobody gave a Python that has it.
+/// Shown instead of the real engine's figure if no Python with that engine was given.
 const NO_REAL_ENGINE: &str = "the real engine: not measured (`--alfworld-python PATH`)";
 
 /// What was measured beside what is to be reached.

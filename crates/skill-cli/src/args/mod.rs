@@ -358,7 +358,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Goes on with the real models where the recording does not know the answer; without it nothing is ever sent.
+    /// Asks the real models where the recording has no answer; without it nothing is ever sent.
     #[arg(long)]
     pub(crate) live: bool,
 

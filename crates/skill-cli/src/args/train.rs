@@ -28,8 +28,8 @@ pub(crate) struct TrainArgs {
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Goes on with a run whose journal is gone, cut or an older copy: what it no longer holds counts for no cap, and is
-    /// paid for again where it is needed. Not for banks.
+    /// Resumes a run whose journal is missing, truncated or an older copy: caps do not count the calls that it has lost,
+    /// and those that are needed are paid for again. Not for banks.
     #[arg(long)]
     pub(crate) new_journal: bool,
 }

@@ -257,7 +257,7 @@ pub(crate) fn print_wrapped(text: &str) -> anyhow::Result<()> {
     print(&wrapped(text, terminal_width()))
 }
 
-/// Writes a sentence for people to standard error; where nobody reads that, it is not a failure.
+/// Writes a sentence for people to standard error; a closed stream is not a failure.
 pub(crate) fn say(text: &str) {
     let write = || writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width()));
     crate::progress_bar::beside_bar(write).unwrap_or_default();

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     failure.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// The tokens of all replies, anyone who paid for them.
+/// The tokens of all replies, regardless of who paid for them.
 fn used(calls: &[Call]) -> Usage {
     let mut used = Usage::default();
     for reply in calls.iter().filter_map(|call| call.reply.as_ref()) {

@@ -75,7 +75,7 @@ fn answer(
         assert_eq!(body(request)["max_tokens"], REPLY_TOKENS);
         if Some(call as u64) == killed_call {
             let pid = pid.recv_timeout(PATIENCE).unwrap();
-            // One that has ended at its cap is no longer there.
+            // A process that reached its cap has ended already.
             let _sent = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
         }
         ResponseTemplate::new(200).set_body_json(json!({

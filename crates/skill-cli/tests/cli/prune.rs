@@ -29,7 +29,7 @@ fn a_rule_that_nobody_needs_is_taken_out() {
     assert_eq!((&record["is_finished"], &record["margin"]), (&true.into(), &0.0.into()));
     assert!(record["score_after"].as_f64() >= record["score_before"].as_f64());
     let moon = record["rules"].as_array().unwrap().iter().find(|rule| rule["text"] == MOON).unwrap();
-    // A rule that no step comes after is tried first.
+    // A rule that no step supports is tried first.
     assert_eq!((&moon["decision"], &moon["origin"]["kind"]), (&"removed".into(), &"by_hand".into()));
     // The command that is shown takes the settings that the pruning had.
     let next = text.lines().find_map(|line| line.strip_prefix("next: skillrl ")).unwrap();

@@ -1,4 +1,4 @@
-//! A model that says nothing: that is not a score of a skill, and no run goes on with it.
+//! Empty replies of a model: they are not scores of a skill, and they stop the run.
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;

@@ -67,7 +67,7 @@ fn a_target_that_does_not_answer_is_named_and_takes_nothing_from_the_others() {
     assert_names(&outcome.stderr, &["`gone`"]);
     assert_names(&outcome.stdout, &["gone was not measured", "+100.0 points"]);
     assert!(context.read("task/run/transfer/small/best/results.json").contains("test-1"));
-    // The same command goes on with it.
+    // The same command resumes the measurement.
     server.answer_with(|_, request| healthy(request));
     let address = format!("models.targets.gone.base_url={}/v1", server.address());
     let whole = matrix(&context, &["--set", &address]);

@@ -74,7 +74,7 @@ fn mentioned(line: &str) -> Vec<&str> {
             let cut = rest.get(end..).and_then(|rest| rest.chars().next());
             let path = rest.get(..end).unwrap_or_default().trim_end_matches(['.', '/', '-']);
             let has_ending = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-            // A pattern or a placeholder names no file.
+            // A pattern, or a text such as `<file>`, is not the name of a file.
             if has_ending && !matches!(cut, Some('*' | '<' | '{' | '[' | '$')) {
                 found.push(path);
             }

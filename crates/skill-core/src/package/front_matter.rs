@@ -53,7 +53,7 @@ impl FrontMatter {
     ///
     /// # Errors
     ///
-    /// Text between the two `---` lines that is not a YAML, or no mapping.
+    /// Text between the two `---` lines that is not YAML, or not a mapping.
     pub fn read(main: &str) -> Result<Option<Self>, FrontMatterFault> {
         let Some(fields) = read_fields(main)? else { return Ok(None) };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -161,7 +161,7 @@ struct Describer<'a> {
 }
 
 impl Describer<'_> {
-    /// The room at the start: all of it, or what the player comes before.
+    /// The room at the start: all of it, or what is in front of the player.
     fn intro(&mut self) {
         if self.game.receptacles_at(self.state.at).is_empty() {
             let placed = self.game.receptacle_numbers().filter(|number| {

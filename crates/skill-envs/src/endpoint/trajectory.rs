@@ -35,7 +35,7 @@ pub struct SessionRecord {
     pub ends_refused: bool,
 }
 
-/// A request that the model would not answer, anyone who had asked.
+/// A request that the model would not answer, regardless of who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
     /// [`ErrorClass::ContextTooLong`] or [`ErrorClass::Refused`].

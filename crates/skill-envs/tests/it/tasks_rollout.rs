@@ -534,7 +534,7 @@ async fn a_program_that_hangs_is_killed_with_all_that_it_started() {
         "{error}"
     );
     let pid: i32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-    // A killed process is gone, or waits for anyone who inherits it to look.
+    // A killed process is gone, or waits until the process that inherits it looks.
     let is_gone =
         || std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
     for _ in 0..1000 {

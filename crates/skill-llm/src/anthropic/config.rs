@@ -147,7 +147,7 @@ impl AnthropicConfig {
     }
 }
 
-/// What the interface does not take, anyone who asks for it.
+/// What the interface does not take, regardless of who asks for it.
 pub(super) fn check_sampling(sampling: Sampling) -> Result<(), LlmError> {
     if sampling.seed.is_some() {
         return Err(wrong("`seed` is asked for, and this interface takes none: leave it out"));

@@ -200,7 +200,7 @@ impl<T> Known<T> {
     }
 }
 
-/// What waits to be committed, and anyone who waits for that.
+/// Entries that wait to be committed, and callers that wait for the commit.
 #[derive(Default)]
 struct Backlog {
     bytes: Arc<AtomicUsize>,

@@ -142,7 +142,7 @@ impl Amount {
 pub struct Budget {
     caps: BudgetCaps,
     state: Mutex<State>,
-    /// What the replies of each model have shown, anyone who asks it.
+    /// What the replies of each model have shown, regardless of who asked.
     seen: Mutex<HashMap<ModelId, Arc<Mutex<Seen>>>>,
     /// The one permit belongs to the first of those that wait; the semaphore hands it on in order.
     turn: Semaphore,
@@ -332,7 +332,7 @@ impl State {
         let passed = |cap: Option<u64>, wanted: u64| cap.filter(|cap| wanted > *cap);
         let exhausted = if let Some(cap) = time_is_up {
             let shown = |time: Duration| format!("{:.0} s", time.as_secs_f64());
-            // Time does not come back, anyone who settles.
+            // Time does not come back, regardless of who settles.
             let exhausted = Exhausted { what: "time", spent: shown(time), cap: shown(cap) };
             self.exhausted = Some(exhausted.clone());
             return Room::Never(exhausted);

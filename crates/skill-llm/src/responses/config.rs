@@ -96,7 +96,7 @@ impl ResponsesConfig {
     }
 }
 
-/// What the interface does not take, anyone who asks for it.
+/// What the interface does not take, regardless of who asks for it.
 pub(super) fn check_sampling(sampling: Sampling) -> Result<(), LlmError> {
     if sampling.seed.is_some() {
         return Err(wrong("`seed` is asked for, and this interface takes none: leave it out"));

@@ -154,7 +154,7 @@ async fn answer<I: DeserializeOwned, O: Serialize, F: Future<Output = Result<O, 
 
 /// Reads a run in depth; one with a link that leaves the directory is refused.
 ///
-/// One at a time, anyone who waits for it: each may hold all results of its run in memory.
+/// One at a time, however many wait: each may hold all results of its run in memory.
 async fn in_depth<T: Send + 'static>(
     shared: &Shared,
     found: Found,

@@ -79,7 +79,7 @@ impl BankTrainer {
         Self { base: self.base.with_recording(recording), ..self }
     }
 
-    /// Starts the run in this directory, or goes on with it: no call whose reply is in the run's journal is repeated.
+    /// Starts or resumes the run in this directory. No call whose reply is in the run's journal is repeated.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use skill_core::{Gate, GateMode, GateRule, TokenSaving};
 pub struct Evidence {
     /// What a candidate must show.
     pub mode: GateMode,
-    /// What else a candidate may be accepted for: fewer tokens at a score that is no worse. `None` for nothing.
+    /// Also accepts fewer tokens at the same score; `None` looks at scores alone.
     pub saving: Option<TokenSaving>,
     /// Whether the decisions of the whole run share the mode's `alpha`, so that the later ones ask for more.
     pub spends_alpha: bool,

@@ -172,8 +172,8 @@ impl Trainer {
         Self { journal: options, ..self }
     }
 
-    /// Goes on with a run whose journal is gone, cut or an older copy, which is an error otherwise: what it no longer
-    /// holds counts for no cap, and is paid for again where it is needed.
+    /// Resumes a run whose journal is missing, truncated or an older copy, which is an error otherwise. Caps do not count
+    /// the calls that it has lost, and those that are needed are paid for again.
     #[must_use]
     pub fn with_lost_journal(self) -> Self {
         Self { may_have_lost_journal: true, ..self }
@@ -207,8 +207,7 @@ impl Trainer {
         Self { recording: Some(recording), ..self }
     }
 
-    /// Starts the run in this directory, or goes on with it: no call whose reply is in the run's journal is made
-    /// again.
+    /// Starts or resumes the run in this directory. No call whose reply is in the run's journal is repeated.
     ///
     /// A run that is finished already is summed up again, without a model call.
     ///

@@ -1,4 +1,4 @@
-//! A gate that accepts fewer tokens at a score that is no worse.
+//! A gate that accepts fewer tokens at the same score.
 
 use crate::run_files::files;
 use crate::world::{Job, changed, changed_settings, counted, settings};

@@ -69,7 +69,7 @@ impl ShopWish {
     /// How many of the key words do not stand in this text.
     pub(crate) fn n_missing(&self, text: &str) -> usize {
         let text = padded(text);
-        // Of a short word the beginning alone says too little: `5` is not an `50`.
+        // Of a short word the beginning alone says too little: `5` is not `50`.
         let stands = |word: &String| match stem(word) {
             short if short.len() < 4 => {
                 text.contains(&format!(" {short} ")) || text.contains(&format!(" {short}s "))

@@ -349,10 +349,10 @@ settings! {
         spend_alpha: bool = decisive(Flag, Value("false")) => evidence.spends_alpha;
         /// For no_regression: how many tasks of the selection split a change may do worse than before.
         max_losses: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
-        /// The share of the target's tokens, prompts and replies, that is worth a change by itself: one that scores
-        /// no lower and saves so much on the selection split is accepted too. Without it scores alone decide.
+        /// Also accepts a candidate that keeps the score and saves this share of the target's tokens (prompts and
+        /// replies) on the selection split. Without it scores alone decide.
         token_saving: Option<f64> = decisive(number(0.001, 0.999), Absent { example: "0.2" });
-        /// For token_saving: how much lower the score may be, as a share. Without it, not at all.
+        /// For token_saving: how much lower the score may be, as a share. Without it, it must not be lower.
         score_margin: Option<f64> = decisive(number(0.0, 0.5), Absent { example: "0.01" });
         /// How often each task of the selection split is tried with a skill. A task's tries count together, and each is
         /// paid for; for targets whose answers are sampled.
