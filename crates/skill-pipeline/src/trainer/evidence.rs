@@ -8,10 +8,8 @@ use crate::settings::{Acceptance, EarlyStop};
 use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, Drawn, draw_of};
 use crate::warning::Warning;
 use skill_core::gate::GateAction;
-use skill_core::objective::{CountedTokens, Objective, ObjectiveVerdict};
-use skill_core::{
-    FlipCounts, GateRule, ItemId, ItemScore, RolloutResult, SkillDoc, SkillId, evaluation_order,
-};
+use skill_core::objective::{CountedTokens, Measures, Objective, ObjectiveVerdict};
+use skill_core::{FlipCounts, GateRule, ItemId, ItemScore, RolloutResult, evaluation_order};
 use skill_envs::Split;
 use std::collections::BTreeMap;
 
@@ -35,8 +33,10 @@ impl Run<'_> {
             let action = if can_show { GateAction::Reject } else { GateAction::Indecisive };
             return ObjectiveVerdict { action, is_for_tokens: false };
         }
-        let candidate = ScoredSkill::of(SkillDoc::default(), 0.0, &evaluation.results, SkillId::INITIAL);
-        objective.decide(candidate.measures(), state.current.measures(), state.best.measures())
+        let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
+        let tokens: Vec<u64> = evaluation.results.iter().map(|result| result.usage.tokens()).collect();
+        let candidate = Measures { scores: &scores, tokens: &tokens, bar: &scores };
+        objective.decide(candidate, state.current.measures(), state.best.measures())
     }
 
     /// Holds a skill that was accepted for its tokens against the scores that were given up for it.

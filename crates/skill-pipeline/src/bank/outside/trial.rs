@@ -122,9 +122,9 @@ impl Trial {
 
     /// The state that the candidate has in the bank meanwhile.
     pub(super) fn expected_state(&self) -> State {
-        match self.seen.occasion() {
-            Occasion::Trial if !self.is_retirement => State::Trial,
-            _ => State::Active,
+        match &self.seen {
+            SeenGroups::Trial(_) if !self.is_retirement => State::Trial,
+            SeenGroups::Trial(_) | SeenGroups::AfterAdmission { .. } => State::Active,
         }
     }
 
