@@ -12,7 +12,7 @@ use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skill_openenv::TeacherOptions;
 use skill_pipeline::bank::BankSettings;
 use skill_pipeline::bank_dir::{BankDir, read_bank};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A bank with an active skill, and a candidate.
@@ -29,6 +29,15 @@ fn settings() -> BankSettings {
     // Four failures of a type are enough.
     settings.weak_below = 0.9;
     settings
+}
+
+/// A server of a bank with a candidate.
+async fn site_with_candidate() -> (tempfile::TempDir, PathBuf, Site) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    bank_with_candidate(&path);
+    let site = site_with(&path, settings(), None, None).await;
+    (dir, path, site)
 }
 
 async fn report(site: &Site, episode: &Value, reward: f64) -> (u16, Value) {
@@ -60,10 +69,7 @@ async fn train(site: &Site, client: &mut Client, epochs: usize, helps: bool) -> 
 
 #[tokio::test]
 async fn a_candidate_that_helps_in_groups_of_a_trainer_is_admitted() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("bank");
-    bank_with_candidate(&path);
-    let site = site_with(&path, settings(), None, None).await;
+    let (_dir, path, site) = site_with_candidate().await;
     let mut client = site.session().await;
     // Nothing is tried before it is known which tasks the trainer has.
     assert_eq!(train(&site, &mut client, 1, true).await, None);
@@ -98,10 +104,7 @@ fn measured(path: &Path) -> Vec<(Occasion, f64)> {
 
 #[tokio::test]
 async fn what_is_admitted_is_measured_on_further_groups_also_by_another_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("bank");
-    bank_with_candidate(&path);
-    let site = site_with(&path, settings(), None, None).await;
+    let (_dir, path, site) = site_with_candidate().await;
     let mut client = site.session().await;
     train(&site, &mut client, 1, true).await;
     site.post("/bank/evolve", json!({})).await;
@@ -131,10 +134,7 @@ async fn what_is_admitted_is_measured_on_further_groups_also_by_another_server()
 
 #[tokio::test]
 async fn a_candidate_that_harms_is_retired() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("bank");
-    bank_with_candidate(&path);
-    let site = site_with(&path, settings(), None, None).await;
+    let (_dir, path, site) = site_with_candidate().await;
     let mut client = site.session().await;
     train(&site, &mut client, 1, false).await;
     site.post("/bank/evolve", json!({})).await;
@@ -147,10 +147,7 @@ async fn a_candidate_that_harms_is_retired() {
 
 #[tokio::test]
 async fn halves_are_exact_in_every_group_and_a_trial_outlives_its_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("bank");
-    bank_with_candidate(&path);
-    let site = site_with(&path, settings(), None, None).await;
+    let (_dir, path, site) = site_with_candidate().await;
     let mut client = site.session().await;
     train(&site, &mut client, 1, true).await;
     let (_, begun) = site.post("/bank/evolve", json!({})).await;
@@ -189,10 +186,7 @@ async fn halves_are_exact_in_every_group_and_a_trial_outlives_its_server() {
 
 #[tokio::test]
 async fn groups_whose_episodes_were_given_up_hold_up_no_trial() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("bank");
-    bank_with_candidate(&path);
-    let site = site_with(&path, settings(), None, None).await;
+    let (_dir, _path, site) = site_with_candidate().await;
     let mut client = site.session().await;
     train(&site, &mut client, 1, true).await;
     site.post("/bank/evolve", json!({})).await;
@@ -216,10 +210,7 @@ async fn groups_whose_episodes_were_given_up_hold_up_no_trial() {
 
 #[tokio::test]
 async fn a_result_is_recorded_once_and_says_what_is_wrong_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("bank");
-    bank_with_candidate(&path);
-    let site = site_with(&path, settings(), None, None).await;
+    let (_dir, path, site) = site_with_candidate().await;
     let mut client = site.session().await;
     let episode = client.reset(json!({"episode_id": "mine"})).await;
     let version = episode["data"]["metadata"]["skills"]["version"].clone();
