@@ -22,7 +22,7 @@ struct Section {
 
 const FORMAT: &str = "crates/skill-pipeline/src/run_dir/format.rs";
 const NOTES: &str = "crates/skill-pipeline/src/run_dir/notes.rs";
-const WISHES: &str = "crates/skill-core/src/wishes.rs";
+const CONSTRAINTS: &str = "crates/skill-core/src/constraints.rs";
 const EPOCHS: &str = "crates/skill-pipeline/src/run_dir/epoch_format.rs";
 const PAIRED: &str = "crates/skill-pipeline/src/run_dir/paired_format.rs";
 const SUMMARY: &str = "crates/skill-pipeline/src/run_dir/summary_format.rs";
@@ -69,7 +69,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "`notes.jsonl`, `notes.json`",
         text: "A line for each note of a person; in the directory of a step, what that step has read.",
-        types: &[("RunNote", NOTES), ("StepNotesFile", NOTES), ("Forbidden", WISHES)],
+        types: &[("RunNote", NOTES), ("StepNotesFile", NOTES), ("Forbidden", CONSTRAINTS)],
     },
     Section {
         title: "`rollout_results.json`, `results.json`",

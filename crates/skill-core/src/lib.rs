@@ -55,6 +55,7 @@
 
 pub mod autonomous;
 pub mod canonical;
+pub mod constraints;
 pub mod early;
 pub mod edit;
 pub mod editor;
@@ -90,7 +91,6 @@ pub mod stats;
 pub mod tokens;
 pub mod trajectory;
 pub mod usage;
-pub mod wishes;
 
 pub use autonomous::BudgetChoice;
 pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation_order};

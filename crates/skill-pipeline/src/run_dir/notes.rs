@@ -22,7 +22,7 @@ use crate::error::PipelineError;
 use crate::prompts::text::{clip, one_line};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_core::wishes::{Forbidden, Wishes};
+use skill_core::constraints::{EditConstraints, Forbidden};
 use skill_core::{ItemId, StepIdx};
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,7 @@ pub const MAX_NOTE_CHARS: usize = 2_000;
 const MAX_TOLD_CHARS: usize = 12_000;
 
 /// The most texts that are pinned, and edits that are forbidden, at a time.
-pub const MAX_WISHES: usize = 100;
+pub const MAX_CONSTRAINTS: usize = 100;
 
 skill_core::named_enum! {
     /// What a line of the file is.
@@ -128,7 +128,7 @@ pub struct StepNotes {
     /// What its analysts are shown.
     pub unread: Vec<RunNote>,
     /// What holds for its edits.
-    pub wishes: Wishes,
+    pub constraints: EditConstraints,
 }
 
 /// `steps/step_0001/notes.json`.
@@ -160,7 +160,7 @@ impl StepNotes {
                 .filter(|note| note.kind == NoteKind::Note && note.number > n_before)
                 .map(|note| RunNote { unix_ms: None, from_step: None, ..note.clone() })
                 .collect(),
-            wishes: Wishes {
+            constraints: EditConstraints {
                 pinned: pinned.collect(),
                 forbidden: standing().filter_map(|note| note.forbidden.clone()).collect(),
             },
@@ -182,7 +182,7 @@ impl StepNotes {
         if !lines.is_empty() {
             parts.push(format!("Notes of people who look on at the training:\n{}", lines.join("\n")));
         }
-        let Wishes { pinned, forbidden } = &self.wishes;
+        let EditConstraints { pinned, forbidden } = &self.constraints;
         if !pinned.is_empty() {
             let lines: Vec<String> = pinned.iter().map(|text| quoted(text)).collect();
             parts.push(format!(
@@ -209,8 +209,8 @@ impl StepNotes {
             format_version: FORMAT_VERSION.to_owned(),
             n_read: self.n_read,
             notes: self.unread.clone(),
-            pinned: self.wishes.pinned.clone(),
-            forbidden: self.wishes.forbidden.clone(),
+            pinned: self.constraints.pinned.clone(),
+            forbidden: self.constraints.forbidden.clone(),
         })
     }
 }

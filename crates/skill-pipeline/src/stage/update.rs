@@ -4,10 +4,10 @@ use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
 use crate::prompts::PromptLibrary;
 use crate::prompts::schema::rewrite_schema;
+use skill_core::constraints::EditConstraints;
 use skill_core::editor::{EditRow, EditRules};
 use skill_core::package::{FrontMatterEdits, apply_package_patch};
 use skill_core::rewrite::{RewriteReply, with_regions_of};
-use skill_core::wishes::Wishes;
 use skill_core::{Patch, SkillDoc};
 
 /// A skill that may replace the current one.
@@ -26,11 +26,11 @@ pub fn update(
     patch: &Patch,
     front_matter: FrontMatterEdits,
     rules: &EditRules,
-    wishes: &Wishes,
+    constraints: &EditConstraints,
 ) -> Candidate {
-    let (skill, report) = match wishes.is_empty() {
+    let (skill, report) = match constraints.is_empty() {
         true => apply_package_patch(skill, &patch.edits, rules, front_matter),
-        false => wishes.apply(skill, &patch.edits, rules, front_matter),
+        false => constraints.apply(skill, &patch.edits, rules, front_matter),
     };
     Candidate { skill, report }
 }

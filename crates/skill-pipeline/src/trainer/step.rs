@@ -17,9 +17,9 @@ use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
 use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
 use crate::settings::Acceptance;
 use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
+use skill_core::constraints::EditConstraints;
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
-use skill_core::wishes::Wishes;
 use skill_core::{FlipCounts, GateMode, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -37,7 +37,7 @@ struct StepWork {
     /// Whether an optimizer that says nothing ends the run.
     ends_in_silence: bool,
     /// What people want of its edits.
-    wishes: Wishes,
+    constraints: EditConstraints,
 }
 
 /// What the gate came to.
@@ -116,7 +116,7 @@ impl Run<'_> {
                 .with_size_of(&state.current.skill, self.settings.edit_rules.max_tokens),
             appendix_notes: Vec::new(),
             ends_in_silence: state.history.last().is_none_or(StepRecord::has_no_edit),
-            wishes: notes.wishes,
+            constraints: notes.constraints,
         })
     }
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use skill_core::wishes::Wishes;
+use skill_core::constraints::EditConstraints;
 use skill_core::{Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SourceType};
 use skill_llm::Message;
 use skill_pipeline::prompts::PromptLibrary;
@@ -76,7 +76,7 @@ fn the_stage_holds_the_limit_of_the_settings() {
         &patch,
         settings.front_matter,
         &settings.edit_rules,
-        &Wishes::default(),
+        &EditConstraints::default(),
     );
     let statuses: Vec<&str> = candidate.report.iter().map(|row| row.status.as_str()).collect();
     assert_eq!(statuses, ["skipped_over_size_limit", "applied_append"]);

@@ -1,6 +1,8 @@
 //! A note is checked against what the run has, and added to the file.
 
-use super::{MAX_NOTE_CHARS, MAX_WISHES, NOTES_FILE, NoteKind, NoteRefusal, RunNote, StepNotes, read_notes};
+use super::{
+    MAX_CONSTRAINTS, MAX_NOTE_CHARS, NOTES_FILE, NoteKind, NoteRefusal, RunNote, StepNotes, read_notes,
+};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::prompts::text::{clip, one_line};
@@ -8,7 +10,7 @@ use crate::run_dir::atomic::failed;
 use crate::run_dir::format::StepAction;
 use crate::run_dir::reader::RunReader;
 use crate::run_dir::{EvaluationDir, JOURNAL_FILE, is_bank_run};
-use skill_core::wishes::{Forbidden, is_in};
+use skill_core::constraints::{Forbidden, is_in};
 use skill_core::{Edit, EditOp, ItemId, StepIdx};
 use skill_envs::Split;
 use skill_llm::journal::JournalReader;
@@ -216,10 +218,10 @@ fn nothing_to_hold(step: StepIdx, edit: usize, found: &Edit, what: &'static str)
 }
 
 fn check_room(notes: &[RunNote]) -> Result<(), PipelineError> {
-    let wishes = StepNotes::of(notes, notes.len(), notes.len()).wishes;
-    match wishes.pinned.len() + wishes.forbidden.len() < MAX_WISHES {
+    let constraints = StepNotes::of(notes, notes.len(), notes.len()).constraints;
+    match constraints.pinned.len() + constraints.forbidden.len() < MAX_CONSTRAINTS {
         true => Ok(()),
-        false => Err(NoteRefusal::TooMany { most: MAX_WISHES }.into()),
+        false => Err(NoteRefusal::TooMany { most: MAX_CONSTRAINTS }.into()),
     }
 }
 

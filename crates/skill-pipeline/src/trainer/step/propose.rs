@@ -13,9 +13,9 @@ use crate::stage::select::{ChosenBudget, choose_budget, select};
 use crate::stage::update::{Candidate, Rewrite, rewrite, take_whole, update};
 use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
+use skill_core::constraints::EditConstraints;
 use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
-use skill_core::wishes::Wishes;
 use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -199,7 +199,7 @@ impl<'run> Run<'run> {
             UpdateMode::Patch => {
                 let (front_matter, rules) = (self.settings.front_matter, &self.settings.edit_rules);
                 let Candidate { skill, report } =
-                    update(&current.skill, patch, front_matter, rules, &work.wishes);
+                    update(&current.skill, patch, front_matter, rules, &work.constraints);
                 self.dir.put_json(&step_dir.join("edit_apply_report.json"), &report)?;
                 work.trace.report(&report);
                 work.record.apply_report = Some(ApplySummary::of(&report));
@@ -258,7 +258,7 @@ impl<'run> Run<'run> {
     ) -> Result<Option<SkillDoc>, PipelineError> {
         let Rewrite { skill, new_skill, reasoning, change_summary, notes } = made;
         let too_long = skill.as_ref().and_then(|skill| self.too_long(current, skill));
-        let broken = skill.as_ref().and_then(|skill| against_a_wish(current, skill, &work.wishes));
+        let broken = skill.as_ref().and_then(|skill| broken_constraint(current, skill, &work.constraints));
         let skill = if too_long.is_some() || broken.is_some() { None } else { skill };
         let notes = notes.into_iter().chain(too_long).chain(broken).collect();
         self.note(work.record.step, &mut work.record, notes);
@@ -272,8 +272,12 @@ impl<'run> Run<'run> {
 }
 
 /// Why a rewritten skill is not taken: it lacks what a person has pinned, or says what one has forbidden.
-fn against_a_wish(current: &SkillDoc, rewritten: &SkillDoc, wishes: &Wishes) -> Option<String> {
-    let text = wishes.broken_by(current, rewritten)?;
+fn broken_constraint(
+    current: &SkillDoc,
+    rewritten: &SkillDoc,
+    constraints: &EditConstraints,
+) -> Option<String> {
+    let text = constraints.broken_by(current, rewritten)?;
     Some(format!(
         "the rewritten skill goes against what a person has pinned or forbidden: it is not taken ({text})"
     ))

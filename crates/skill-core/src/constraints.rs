@@ -1,8 +1,8 @@
-//! What a person wants to stay in a skill, and what they do not want there again.
+//! Constraints that people put on edits: pinned lines and forbidden edits.
 //!
-//! A pinned text stays: an edit that would take one of its lines away is skipped. A forbidden edit is not applied: its
-//! content is not added again, or its deletion not made again. Lines are compared without the white space around them
-//! and the marks of lists, so that a rule that comes back as another item of a list is the same rule.
+//! An edit that would remove a pinned line is skipped, and so is one that adds forbidden text or repeats a forbidden
+//! deletion. Lines are compared without surrounding white space and list markers, so a rule that returns as an item of
+//! another list is the same rule.
 
 use crate::edit::{Edit, EditOp};
 use crate::editor::{EditRow, EditRules, EditStatus};
@@ -63,32 +63,32 @@ impl Forbidden {
 
 /// What holds for all edits from some step on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wishes {
+pub struct EditConstraints {
     /// Texts whose lines stay.
     pub pinned: Vec<String>,
     /// Edits that are not made again.
     pub forbidden: Vec<Forbidden>,
 }
 
-impl Wishes {
-    /// True if nothing is wished.
+impl EditConstraints {
+    /// True without any constraint.
     pub fn is_empty(&self) -> bool {
         self.pinned.is_empty() && self.forbidden.is_empty()
     }
 
-    /// Applies edits as [`apply_package_patch`] does, less those that go against a wish: these have rows that say so.
+    /// Applies edits as [`apply_package_patch`] does, except those that break a constraint, whose rows say so.
     ///
     /// ```
-    /// use skill_core::wishes::{Forbidden, Wishes};
+    /// use skill_core::constraints::{Forbidden, EditConstraints};
     /// use skill_core::{Edit, EditOp, EditRules, EditStatus, FrontMatterEdits, SkillDoc};
     ///
     /// let skill = SkillDoc::new("# Skill\n\n- Be exact.\n");
-    /// let wishes = Wishes {
+    /// let constraints = EditConstraints {
     ///     pinned: vec!["- Be exact.".to_owned()],
     ///     forbidden: vec![Forbidden::Content { text: "- Guess.".to_owned() }],
     /// };
     /// let edits = [Edit::new(EditOp::Delete, "- Be exact.", ""), Edit::append("* Guess."), Edit::append("- Look twice.")];
-    /// let (edited, rows) = wishes.apply(&skill, &edits, &EditRules::default(), FrontMatterEdits::Never);
+    /// let (edited, rows) = constraints.apply(&skill, &edits, &EditRules::default(), FrontMatterEdits::Never);
     /// assert_eq!(edited.source_text(), "# Skill\n\n- Be exact.\n\n- Look twice.\n");
     /// let statuses = [EditStatus::SkippedPinned, EditStatus::SkippedForbidden, EditStatus::AppliedAppend];
     /// assert_eq!(rows.iter().map(|row| row.status).collect::<Vec<_>>(), statuses);
@@ -128,7 +128,7 @@ impl Wishes {
         self.pinned.iter().find(is_lost).map(String::as_str)
     }
 
-    /// The first wish that a whole new skill goes against: a pinned text that it lacks, or a forbidden one that it adds.
+    /// The first constraint that a whole new skill breaks: a pinned text that it lacks, or a forbidden one that it adds.
     pub fn broken_by(&self, before: &SkillDoc, after: &SkillDoc) -> Option<&str> {
         let (old, new) = (before.source_text(), after.source_text());
         let is_broken = |forbidden: &&Forbidden| match forbidden {
@@ -167,9 +167,9 @@ fn bare(line: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn apply(wishes: &Wishes, skill: &str, edits: &[Edit]) -> (String, Vec<EditStatus>) {
+    fn apply(constraints: &EditConstraints, skill: &str, edits: &[Edit]) -> (String, Vec<EditStatus>) {
         let (rules, front_matter) = (EditRules::default(), FrontMatterEdits::Never);
-        let (edited, rows) = wishes.apply(&SkillDoc::new(skill), edits, &rules, front_matter);
+        let (edited, rows) = constraints.apply(&SkillDoc::new(skill), edits, &rules, front_matter);
         assert_eq!(
             rows.iter().map(|row| row.index).collect::<Vec<_>>(),
             (1..=edits.len()).collect::<Vec<_>>()
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_pinned_line_is_neither_deleted_nor_replaced_and_the_rest_of_a_patch_is_applied() {
-        let wishes = Wishes { pinned: vec!["- b".to_owned()], ..Wishes::default() };
+        let constraints = EditConstraints { pinned: vec!["- b".to_owned()], ..EditConstraints::default() };
         let skill = "# S\n\n- a\n- b\n- c\n";
         let edits = [
             Edit::new(EditOp::Replace, "- a\n- b", "- x"),
@@ -188,7 +188,7 @@ mod tests {
             Edit::new(EditOp::InsertAfter, "- b", "- new"),
             Edit::new(EditOp::Delete, "- c", ""),
         ];
-        let (edited, statuses) = apply(&wishes, skill, &edits);
+        let (edited, statuses) = apply(&constraints, skill, &edits);
         assert!(edited.contains("- b\n") && edited.contains("- new") && !edited.contains("- c"), "{edited}");
         use EditStatus::{AppliedDelete, AppliedInsertAfter, SkippedPinned};
         let pinned = SkippedPinned;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn without_wishes_edits_do_what_they_do() {
+    fn without_constraints_edits_do_what_they_do() {
         let skill = "# S\n\n- a\n- b\n";
         let edits = [
             Edit::append("- c"),
@@ -205,24 +205,24 @@ mod tests {
             Edit::new(EditOp::Unknown("x".to_owned()), "", ""),
         ];
         let plain = crate::apply_patch(&SkillDoc::new(skill), &edits);
-        let wished = Wishes::default().apply(
+        let constrained = EditConstraints::default().apply(
             &SkillDoc::new(skill),
             &edits,
             &EditRules::default(),
             FrontMatterEdits::Never,
         );
-        assert_eq!(plain, wished);
+        assert_eq!(plain, constrained);
     }
 
     #[test]
     fn a_forbidden_edit_is_known_again_by_its_lines() {
         let forbidden = |edit: &Edit| Forbidden::of(edit).unwrap();
-        let wishes = Wishes {
+        let constraints = EditConstraints {
             forbidden: vec![
                 forbidden(&Edit::append("- always say hello\n")),
                 forbidden(&Edit::new(EditOp::Delete, "- a", "")),
             ],
-            ..Wishes::default()
+            ..EditConstraints::default()
         };
         let edits = [
             Edit::new(EditOp::InsertAfter, "- a", "1. always say hello"),
@@ -230,7 +230,7 @@ mod tests {
             Edit::new(EditOp::Delete, "- a", ""),
             Edit::append("- always say hello to guests"),
         ];
-        let (edited, statuses) = apply(&wishes, "# S\n\n- a\n", &edits);
+        let (edited, statuses) = apply(&constraints, "# S\n\n- a\n", &edits);
         use EditStatus::{AppliedAppend, SkippedForbidden};
         assert_eq!(statuses, [SkippedForbidden, SkippedForbidden, SkippedForbidden, AppliedAppend]);
         assert!(edited.contains("to guests") && edited.contains("- a\n"), "{edited}");
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rewrite_is_held_against_wishes_too() {
-        let wishes = Wishes {
+    fn a_rewrite_obeys_constraints_too() {
+        let constraints = EditConstraints {
             pinned: vec!["- a".to_owned()],
             forbidden: vec![Forbidden::Content { text: "- x".to_owned() }],
         };
         let doc = |text: &str| SkillDoc::new(text);
         let broken =
-            |before: &str, after: &str| wishes.broken_by(&doc(before), &doc(after)).map(str::to_owned);
+            |before: &str, after: &str| constraints.broken_by(&doc(before), &doc(after)).map(str::to_owned);
         assert_eq!(broken("- a\n", "- b\n"), Some("- a".to_owned()));
         assert_eq!(broken("- a\n", "* a\n- x\n"), Some("- x".to_owned()));
         assert_eq!(broken("- a\n- x\n", "- a\n- x\n- y\n"), None);
