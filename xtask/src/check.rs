@@ -164,6 +164,8 @@ const CHECKS: &[Check] = &[
 
 /// The virtual environment that all Python checks share.
 const ENVIRONMENT: &str = "target/external/python";
+/// That of the checks with OpenEnv, TRL and Tinker's SDK.
+const TRAINERS: &str = "target/external/trainers";
 /// Runs the check of this name; without a name, lists them.
 pub(crate) fn run(sh: &Shell, name: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = name else {
@@ -356,7 +358,7 @@ fn exports(sh: &Shell) -> anyhow::Result<()> {
 fn trainers(sh: &Shell) -> anyhow::Result<()> {
     const SCRIPTS: &str = "crates/skill-openenv/tests/trainers";
     const CORE: &str = "target/external/openenv-core";
-    let python = python(sh, &format!("{SCRIPTS}/requirements.txt"))?;
+    let python = python_of_trainers(sh)?;
     let wanted = format!("{SCRIPTS}/requirements-core.txt");
     let core = sh.current_dir().join(CORE);
     if !sh.path_exists(core.join("openenv_core")) {
@@ -373,7 +375,7 @@ fn trainers(sh: &Shell) -> anyhow::Result<()> {
 fn tinker_sdk(sh: &Shell) -> anyhow::Result<()> {
     const SCRIPTS: &str = "crates/skill-tinker/tests/sdk";
     const MODEL: &str = "crates/skill-train/tests/data/own/chat-tiny";
-    let python = python(sh, "crates/skill-openenv/tests/trainers/requirements.txt")?;
+    let python = python_of_trainers(sh)?;
     let sdk = sh.current_dir().join("target/external/tinker");
     if !sh.path_exists(sdk.join("tinker")) {
         let quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"];
@@ -421,7 +423,16 @@ fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
 
 /// The interpreter of the shared virtual environment, with the packages of this file; versions must agree among all files.
 pub(crate) fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
-    let directory = sh.current_dir().join(ENVIRONMENT);
+    python_in(sh, ENVIRONMENT, requirements)
+}
+
+/// The interpreter with the packages of trainers: OpenEnv needs another version of `mcp` than the check of MCP.
+fn python_of_trainers(sh: &Shell) -> anyhow::Result<PathBuf> {
+    python_in(sh, TRAINERS, "crates/skill-openenv/tests/trainers/requirements.txt")
+}
+
+fn python_in(sh: &Shell, directory: &str, requirements: &str) -> anyhow::Result<PathBuf> {
+    let directory = sh.current_dir().join(directory);
     let (python, record) = (directory.join("bin/python"), directory.join("installed.txt"));
     let installed = sh.read_file(&record).unwrap_or_default();
     let mut lines: BTreeSet<&str> = installed.lines().collect();
