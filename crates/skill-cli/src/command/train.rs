@@ -8,6 +8,7 @@ use crate::progress::Show;
 use crate::report_line::{summary_lines, verdict_line};
 use skillrl::assemble::ModelRole;
 use skillrl::config::TrainMode;
+use std::path::Path;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let start = start(args)?;
@@ -56,16 +57,23 @@ fn start(args: &TrainArgs) -> anyhow::Result<Start> {
             let data = data.clone();
             super::train_data::start(&data, &args.data, start, args.quiet)
         }
-        _ => match args.data.given() {
-            Some(option) => {
-                let message = format!("{option} is for a data file: `skillrl train DATA {option} ..`");
-                let hint =
-                    "set the key of the configuration instead, such as `--set models.target.model=NAME`";
-                Err(UsageError::new(message).with_hint(hint).into())
-            }
+        file => match args.data.given() {
+            Some(option) => Err(without_data(option, file.as_deref()).into()),
             None => Ok(start),
         },
     }
+}
+
+/// An option for data, without a path that names data.
+fn without_data(option: &str, path: Option<&Path>) -> UsageError {
+    if let Some(name) = path.filter(|path| super::train_data::looks_like_a_name_of_the_hub(path)) {
+        let message = format!("{} does not exist", name.display());
+        let hint = format!("a data set of the Hugging Face Hub is named `hf://{}`", name.display());
+        return UsageError::new(message).with_hint(hint);
+    }
+    let message = format!("{option} is for a data file: `skillrl train DATA {option} ..`");
+    UsageError::new(message)
+        .with_hint("set the key of the configuration instead, such as `--set models.target.model=NAME`")
 }
 
 /// Weights and bank, phase by phase.

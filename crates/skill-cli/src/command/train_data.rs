@@ -6,7 +6,7 @@ use skillrl::config::FILE_NAME;
 use skillrl::core::labels::similar_labels;
 use skillrl::envs::tasks::{DataSample, DataSurvey};
 use skillrl::llm::{PROVIDERS, Provider};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The default model of a provider whose key is set.
 const USUAL_MODELS: [(&str, &str); 2] = [("openai", "gpt-5-mini"), ("anthropic", "claude-haiku-4-5")];
@@ -66,6 +66,14 @@ pub(super) fn start(data: &Path, args: &DataArgs, start: Start, quiet: bool) -> 
 /// True for a data set of the Hugging Face Hub.
 fn is_of_hub(data: &Path) -> bool {
     data.to_str().is_some_and(|path| path.starts_with("hf://"))
+}
+
+/// True for a path of the form `OWNER/NAME` where neither exists: probably a data set of the Hub.
+pub(super) fn looks_like_a_name_of_the_hub(path: &Path) -> bool {
+    let mut parts = path.components();
+    let is_pair = [parts.next(), parts.next()].iter().all(|part| matches!(part, Some(Component::Normal(_))))
+        && parts.next().is_none();
+    is_pair && path.extension().is_none() && path.parent().is_some_and(|owner| !owner.exists())
 }
 
 /// Downloads a data set of the Hub, unless this revision is there; returns where it is, and the name of the run.

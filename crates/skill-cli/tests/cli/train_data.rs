@@ -96,6 +96,7 @@ fn what_cannot_be_guessed_is_asked_for_by_name() {
     check(&["train", "tickets.csv", "--answer", "queue", "--model", "llama"], &["`llama`", "--base-url"]);
     check(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5", "--budget", "0"], &["--budget"]);
     check(&["train", "--answer", "queue"], &["--answer"]);
+    check(&["train", "team/tickets", "--answer", "queue", "--model", "gpt-5"], &["`hf://team/tickets`"]);
 }
 
 #[test]
