@@ -19,6 +19,8 @@ mod evolve;
 mod lessons;
 pub mod record;
 #[cfg(feature = "weights")]
+mod replies;
+#[cfg(feature = "weights")]
 mod rollout;
 #[cfg(feature = "weights")]
 mod run;

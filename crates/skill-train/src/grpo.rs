@@ -19,6 +19,7 @@ mod kl;
 mod loss;
 mod ratio;
 mod reward;
+mod visits;
 
 pub use advantage::{
     AdvantageSettings, Advantages, Baseline, GroupSignal, Mean, Rollout, Scale, SingleRollout, Statistics,
@@ -29,6 +30,7 @@ pub use kl::{KlEstimator, KlGradient, KlOfToken, KlPenalty, KlValue, KlWeight};
 pub use loss::{GrpoLoss, LossReport, LossRow};
 pub use ratio::{PolicyClip, RatioLevel};
 pub use reward::{StepReward, StepScore, episode_return, step_scores, valid_action_ratio};
+pub use visits::{Visit, discounted_returns};
 
 use thiserror::Error;
 

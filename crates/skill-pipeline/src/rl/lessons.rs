@@ -1,11 +1,12 @@
 //! From played episodes to what an optimizer step learns: advantages, weights of tokens, and the loss.
 
+use super::replies::reply_advantages;
 use super::rollout::Played;
 use super::settings::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 use crate::weights::EpisodeRow;
 use skill_bank::trial::Half;
 use skill_train::TrainError;
-use skill_train::grpo::{AdvantageSettings, Baseline, Mean, Rollout, Scale, Statistics};
+use skill_train::grpo::{AdvantageSettings, Baseline, GrpoError, Mean, Rollout, Scale, Statistics};
 use skill_train::seam::{KlEstimator, KlPenalty, PolicyLoss, Row};
 
 /// An episode that the policy learns from, with its advantage.
@@ -15,6 +16,7 @@ pub(super) struct Lesson {
 
 /// The episodes of groups with a signal, in order, with their advantages; and the share of groups without one.
 pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<Lesson>, f64), TrainError> {
+    let by_reply = settings.reply_advantage > 0.0;
     // Where replies count, an episode is listed once for each of its replies; all of them have the same advantage.
     let n_copies = |played: &Played| match settings.statistics {
         RlStatistics::Trajectories => 1,
@@ -24,14 +26,19 @@ pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<L
     let mut first_copies = Vec::with_capacity(played.len());
     for (trajectory, played) in (0..).zip(played) {
         first_copies.push(rollouts.len());
+        // Where replies have advantages of their own, the penalty belongs to them.
+        let reward = if by_reply { played.outcome.score } else { played.reward };
         let rollout =
-            Rollout { group: played.group as u64, arm: arm(played), trajectory, reward: Some(played.reward) };
+            Rollout { group: played.group as u64, arm: arm(played), trajectory, reward: Some(reward) };
         rollouts.extend(std::iter::repeat_n(rollout, n_copies(played)));
     }
-    let advantages = settings
-        .advantages()
-        .advantages(&rollouts)
-        .map_err(|error| TrainError::NotFinite { quantity: error.to_string() })?;
+    let not_finite = |error: GrpoError| TrainError::NotFinite { quantity: error.to_string() };
+    let rules = settings.advantages();
+    let advantages = rules.advantages(&rollouts).map_err(not_finite)?;
+    let of_replies = match by_reply {
+        true => reply_advantages(settings, &rules, played).map_err(not_finite)?,
+        false => vec![Vec::new(); played.len()],
+    };
     let values = first_copies.iter().filter_map(|place| advantages.values.get(*place));
     // Half a group whose returns are all equal teaches nothing, whatever the other half does.
     let has_signal = |played: &Played| {
@@ -41,31 +48,46 @@ pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<L
             .iter()
             .any(|found| found.group == group && found.arm.is_none_or(|of| of == arm) && found.has_signal)
     };
-    let lesson = |(played, advantage): (&Played, &f64)| {
-        let rows = played.rows.iter().filter(|row| row.n_sampled() > 0);
-        let rows = rows.map(|row| {
+    let lesson = |((played, advantage), of_replies): ((&Played, &f64), &Vec<f64>)| {
+        let teaches = has_signal(played) || of_replies.iter().any(|value| *value != 0.0);
+        let mut of_replies = of_replies.iter().map(|value| advantage + settings.reply_advantage * value);
+        let rows = played.rows.iter().map(|row| {
             let weights: Vec<f32> = row.sampled.iter().map(|sampled| f32::from(u8::from(*sampled))).collect();
             Row {
                 tokens: row.tokens.clone(),
-                advantages: weights.iter().map(|weight| weight * *advantage as f32).collect(),
+                advantages: token_advantages(row, || of_replies.next().unwrap_or(*advantage)),
                 weights,
                 old_logprobs: row.logprobs.clone(),
                 reference_logprobs: Vec::new(),
             }
         });
-        Lesson { rows: rows.collect() }
+        let rows = rows.filter(|row| row.weights.iter().any(|weight| *weight > 0.0));
+        teaches.then(|| Lesson { rows: rows.collect() })
     };
     let lessons = played
         .iter()
         .zip(values)
-        .filter(|(played, _)| has_signal(played))
-        .map(lesson)
+        .zip(&of_replies)
+        .filter_map(lesson)
         .filter(|lesson| !lesson.rows.is_empty());
     Ok((lessons.collect(), advantages.share_without_signal()))
 }
 
+/// The advantage of each token: that of its reply, and 0 where the token was not sampled.
+fn token_advantages(row: &EpisodeRow, mut next_reply: impl FnMut() -> f64) -> Vec<f32> {
+    let mut reply = None;
+    let of_token = |sampled: &bool| match sampled {
+        true => *reply.get_or_insert_with(&mut next_reply) as f32,
+        false => {
+            reply = None;
+            0.0
+        }
+    };
+    row.sampled.iter().map(of_token).collect()
+}
+
 /// Episodes of a group that were shown the same have one number.
-fn arm(played: &Played) -> u32 {
+pub(super) fn arm(played: &Played) -> u32 {
     u32::from(played.half == Some(Half::With))
 }
 
@@ -184,6 +206,18 @@ mod tests {
         // The mean of five replies is 0.2.
         let steps = RlSettings { statistics: RlStatistics::Steps, ..centered };
         close(&advantages(&steps, &won_and_lost), &[0.8, -0.2, -0.2]);
+    }
+
+    #[test]
+    fn tokens_have_the_advantage_of_their_reply() {
+        let row = EpisodeRow {
+            tokens: vec![1; 7],
+            sampled: [false, true, true, false, true, false, true].to_vec(),
+            logprobs: vec![-0.5; 7],
+        };
+        let mut values = [0.5, -1.0].into_iter();
+        let found = token_advantages(&row, || values.next().unwrap_or(0.25));
+        assert_eq!(found, [0.0, 0.5, 0.5, 0.0, -1.0, 0.0, 0.25]);
     }
 
     #[test]

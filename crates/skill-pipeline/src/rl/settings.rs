@@ -115,6 +115,11 @@ pub struct RlSettings {
     pub aggregation: RlAggregation,
     /// What an action that means nothing to the world takes from the return of its episode.
     pub invalid_action_penalty: f64,
+    /// The weight of the advantage of single replies beside that of their episode (`GiGPO`); 0 computes none. With it the
+    /// penalty belongs to the return of its reply, and the episode's return is its score.
+    pub reply_advantage: f64,
+    /// The discount of later rewards in the return of a reply.
+    pub discount: f64,
     /// The divisor of the logits while episodes are sampled.
     pub temperature: f64,
     /// The most tokens of a prompt, the earlier turns of its episode included; a longer one ends the episode.
@@ -152,6 +157,8 @@ impl Default for RlSettings {
             baseline: RlBaseline::default(),
             aggregation: RlAggregation::default(),
             invalid_action_penalty: 0.1,
+            reply_advantage: 0.0,
+            discount: 0.95,
             temperature: 1.0,
             max_prompt_tokens: 6_000,
             max_reply_tokens: 1_024,
@@ -226,6 +233,8 @@ impl RlSettings {
             ("rl.baseline", json!(self.baseline), json!(usual.baseline)),
             ("rl.withdraw_below", json!(self.withdraw_below), json!(usual.withdraw_below)),
             ("rl.aggregation", json!(self.aggregation), json!(usual.aggregation)),
+            ("rl.reply_advantage", json!(self.reply_advantage), json!(usual.reply_advantage)),
+            ("rl.discount", json!(self.discount), json!(usual.discount)),
         ];
         let switched = switches.into_iter().filter(|(_, value, usual)| value != usual);
         numbers.into_iter().chain(switched.map(|(key, value, _)| (key, value)))

@@ -50,6 +50,11 @@ settings! {
         aggregation: RlAggregation = decisive(choice::<RlAggregation>(), Value("\"token_mean\"")) => aggregation;
         /// What an action that means nothing to the world takes from the return of its episode.
         invalid_action_penalty: f64 = decisive(number(0.0, 1e3), Value("0.1")) => invalid_action_penalty;
+        /// The weight of the advantage of single replies beside that of their episode (`GiGPO`, 2025; 1 there).
+        /// Replies to the same observation are compared by what followed, which holds the penalty. 0 computes none.
+        reply_advantage: f64 = decisive(number(0.0, 100.0), Value("0.0")) => reply_advantage;
+        /// The discount of each later turn in what followed a reply, with `reply_advantage`.
+        discount: f64 = decisive(number(0.0, 1.0), Value("0.95")) => discount;
         /// The divisor of the logits while episodes are sampled.
         temperature: f64 = decisive(number(0.01, 100.0), Value("1.0")) => temperature;
         /// The most tokens of a prompt, the earlier turns of its episode included; a longer one ends the episode.
