@@ -22,9 +22,18 @@ const EDITS: [u32; 2] = [4, 10];
 const OTHER_CALLS: f64 = 2.0;
 /// The share of the selection split that a candidate takes before it is decided, while none was measured.
 const FIRST_SHARE: f64 = 0.9;
+/// The part of the selection split that candidates of a step are screened on as many training tasks as, and the least
+/// of these tasks.
+const SCREEN_PART: usize = 16;
+const LEAST_SCREENED: usize = 4;
 /// The share of the budget that stays unplanned: calls in flight when a candidate is decided, and calls that are sent
 /// again, are paid for and are in no record.
 const SLACK: f64 = 0.02;
+
+/// Failed tasks that each candidate of a step is tried on before one of them goes to a selection split of this size.
+pub fn screened_items(n_draws: usize) -> usize {
+    n_draws.div_ceil(SCREEN_PART).max(LEAST_SCREENED)
+}
 
 /// Calls, tokens and money.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -123,6 +132,8 @@ pub struct SearchFacts {
     pub spent: Spending,
     /// How its steps came out.
     pub decisions: Vec<Decision>,
+    /// Candidates of a step that are screened before one of them is measured; 0 where a step has one.
+    pub n_candidates: usize,
 }
 
 /// What the next step is, and how many follow.
@@ -193,7 +204,9 @@ impl SearchFacts {
         let n_rollouts = (batch_size * self.n_samples.max(1)) as f64;
         let n_failures = n_rollouts * (1.0 - self.solved).clamp(0.0, 1.0);
         let analysts = (n_failures / MINIBATCH as f64).ceil().max(1.0);
-        let rollouts = self.rollout.times(n_rollouts + share * self.n_draws as f64);
+        let n_screened =
+            self.n_candidates as f64 * n_failures.ceil().min(screened_items(self.n_draws) as f64);
+        let rollouts = self.rollout.times(n_rollouts + n_screened + share * self.n_draws as f64);
         rollouts.plus(self.optimizer_call.times(analysts + OTHER_CALLS))
     }
 
@@ -227,6 +240,7 @@ mod tests {
             budget: SearchBudget { calls: Some(calls), ..SearchBudget::default() },
             spent: ONE.times(40.0),
             decisions: Vec::new(),
+            n_candidates: 0,
         }
     }
 
@@ -272,6 +286,13 @@ mod tests {
             |flip_rate| SearchFacts { flip_rate, solved: 0.6, ..facts(5000.0) }.plan().unwrap().batch_size;
         assert!(batch(Some(0.4)) > batch(Some(0.0)));
         assert_eq!(batch(Some(0.0)), batch(None));
+    }
+
+    #[test]
+    fn the_screening_of_candidates_is_part_of_the_cost_of_a_step() {
+        let steps = |n_candidates| SearchFacts { n_candidates, ..facts(5000.0) }.plan().unwrap().steps_left;
+        assert!(steps(5) < steps(2) && steps(2) < steps(0), "{} {} {}", steps(5), steps(2), steps(0));
+        assert_eq!([0, 40, 120].map(screened_items), [4, 4, 8]);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum Stage {
     Aggregate,
     /// The patch is cut to the edit budget.
     Select,
+    /// Candidates on tasks of the batch that failed; one of them goes on.
+    Screen,
     /// The patch is applied.
     Update,
     /// The candidate on the selection split.

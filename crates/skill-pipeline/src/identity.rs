@@ -81,7 +81,7 @@ fn is_newer(name: &str) -> bool {
 /// What a run did that lacks a setting of a later version; `None` for settings that every run has.
 fn value_before(name: &str) -> Option<Value> {
     match name {
-        "train.samples" => Some(json!(1)),
+        "train.samples" | "train.candidates" => Some(json!(1)),
         "train.protocol" => Some(json!("paper")),
         "train.trajectory_chars" => Some(json!(MAX_TRAJECTORY_CHARS)),
         "train.turn_chars" => Some(json!(MAX_TURN_CHARS)),

@@ -228,6 +228,14 @@ impl StepTrace {
         self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(RememberedEdit::from).collect();
     }
 
+    /// Forgets the edits that were left out before the candidate was decided on.
+    pub fn keep_edits(&mut self, patch: &Patch) {
+        self.try_patch(patch);
+        if let Some(credit) = &mut self.credit {
+            credit.edits.retain(|credited| self.tried.contains(&credited.edit));
+        }
+    }
+
     /// Takes in that a whole new skill is tried: its title, and the lines that it changes.
     pub fn try_rewrite(&mut self, title: &str, changed_lines: &[String]) {
         self.tried = vec![RememberedEdit::new(REWRITE, title, &changed_lines.join("\n"))];

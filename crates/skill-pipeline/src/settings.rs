@@ -28,6 +28,9 @@ use tokio_util::sync::CancellationToken;
 /// The most tokens that a skill grows to, unless a setting says otherwise: it is a part of every prompt of the agent.
 pub const DEFAULT_MAX_SKILL_TOKENS: u64 = 8_000;
 
+/// The most candidates of a step.
+pub const MAX_CANDIDATES: usize = 5;
+
 /// How to train.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainSettings {
@@ -42,6 +45,9 @@ pub struct TrainSettings {
     pub task: TaskTexts,
     /// The most characters of a trajectory in a prompt, and of its parts.
     pub trajectories: TrajectoryLimits,
+    /// Candidates of a step of a planned search, from 1 to [`MAX_CANDIDATES`]: of several, the best on failed tasks of
+    /// the batch goes to the gate.
+    pub candidates: usize,
     /// Passes over the training split.
     pub epochs: u32,
     /// Training items per micro-batch.
@@ -101,6 +107,7 @@ impl Default for TrainSettings {
             search: SearchLimits::default(),
             task: TaskTexts::default(),
             trajectories: TrajectoryLimits::default(),
+            candidates: 1,
             epochs: 4,
             batch_size: 40,
             accumulation: 1,
@@ -137,6 +144,7 @@ impl TrainSettings {
     /// [`PipelineError::Settings`] naming the field.
     pub fn validate(&self) -> Result<(), PipelineError> {
         let smallest = [
+            ("candidates", self.candidates as u64, 1),
             ("epochs", u64::from(self.epochs), 1),
             ("batch_size", self.batch_size as u64, 1),
             ("accumulation", self.accumulation as u64, 1),
@@ -150,9 +158,12 @@ impl TrainSettings {
         if let Some((setting, found, least)) = smallest.into_iter().find(|(_, found, least)| found < least) {
             return Err(SettingsError::TooSmall { setting, found, least }.into());
         }
-        if self.memory_steps > MAX_MEMORY_STEPS {
-            let (found, most) = (self.memory_steps as u64, MAX_MEMORY_STEPS as u64);
-            return Err(SettingsError::TooLarge { setting: "memory_steps", found, most }.into());
+        let largest = [
+            ("memory_steps", self.memory_steps as u64, MAX_MEMORY_STEPS as u64),
+            ("candidates", self.candidates as u64, MAX_CANDIDATES as u64),
+        ];
+        if let Some((setting, found, most)) = largest.into_iter().find(|(_, found, most)| found > most) {
+            return Err(SettingsError::TooLarge { setting, found, most }.into());
         }
         self.task.validate()?;
         if self.evidence.saving.is_some() && self.acceptance == Acceptance::Always {

@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::cost::usage_cost;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
+use skill_core::search_plan::screened_items;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_envs::{Env, Split};
 use skill_pipeline::{Stage, TrainSettings};
@@ -190,6 +191,8 @@ pub fn estimate(
     let n_targets = config.train.targets().len().max(1) as u64;
     let repeats = (settings.evidence.selection_repeats as u64).saturating_mul(n_targets);
     let of_val = |growth: Span| rollouts(val, val.n_items.saturating_mul(repeats), growth);
+    let n_draws = usize::try_from(val.n_items.saturating_mul(repeats)).unwrap_or(usize::MAX);
+    let n_screened = (settings.n_screened() as u64).saturating_mul(screened_items(n_draws) as u64);
     let mut sent = vec![
         (Stage::Baseline, of_val(Span::default())),
         (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_rollouts(), step.growth[0]))),
@@ -197,9 +200,10 @@ pub fn estimate(
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
         (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
         (Stage::Update, over_steps(&|step| up_to(rewrites(probe, settings, step)))),
+        (Stage::Screen, over_steps(&|step| up_to(rollouts(train, n_screened, step.growth[1])))),
         (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
-    sent.retain(|(stage, sent)| *stage != Stage::Update || sent.calls.high > 0);
+    sent.retain(|(stage, sent)| !matches!(stage, Stage::Update | Stage::Screen) || sent.calls.high > 0);
     if settings.skill_aware.is_some_and(|aware| aware.consolidate_above > 0) {
         let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
         sent.push((Stage::Appendix, over_steps(&consolidation)));
@@ -476,6 +480,7 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
         (
             Stage::Baseline
             | Stage::Rollout
+            | Stage::Screen
             | Stage::RolloutPrev
             | Stage::RolloutCurr
             | Stage::SlowEvaluate

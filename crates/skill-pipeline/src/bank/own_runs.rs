@@ -36,7 +36,9 @@ skill_core::named_enum! {
 impl RolloutUse {
     fn of(stage: Stage) -> Self {
         match stage {
-            Stage::Rollout | Stage::RolloutPrev | Stage::RolloutCurr | Stage::Collect => Self::Train,
+            Stage::Rollout | Stage::Screen | Stage::RolloutPrev | Stage::RolloutCurr | Stage::Collect => {
+                Self::Train
+            }
             Stage::Trial => Self::Trial,
             Stage::Baseline
             | Stage::Evaluate

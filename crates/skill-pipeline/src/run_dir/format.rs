@@ -6,6 +6,7 @@
 //! byte for byte.
 
 use super::paired_format::PairedRecord;
+use super::screening_format::ScreeningRecord;
 pub use super::summary_format::{SearchEnd, SearchRecord, Summary};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -324,6 +325,9 @@ pub struct StepRecord {
     /// Edits after ranking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_edits_ranked: Option<usize>,
+    /// The candidates that were tried before one of them went to the gate; absent if there was one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screening: Option<ScreeningRecord>,
     /// The most edits that this step could apply; absent if nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit_budget: Option<u32>,

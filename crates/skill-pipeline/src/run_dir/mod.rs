@@ -21,6 +21,7 @@ mod path;
 mod read;
 mod reader;
 mod recorded;
+pub mod screening_format;
 mod sent;
 mod skills;
 mod step_record;

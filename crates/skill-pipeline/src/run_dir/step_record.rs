@@ -139,6 +139,7 @@ impl StepRecord {
             n_notes_read: None,
             n_edits_merged: None,
             n_edits_ranked: None,
+            screening: None,
             edit_budget: None,
             lr_control_mode: BudgetControl::default(),
             lr_decision: None,

@@ -3,6 +3,7 @@
 use super::{EpochEnd, TrainSettings};
 use serde_json::{Value, json};
 use skill_core::editor::EditRules;
+use skill_core::rewrite::UpdateMode;
 use skill_core::search_plan::{SearchBudget, SearchFacts, Spending};
 use skill_core::{BudgetControl, EditBudget, Schedule, Usage, named_enum, steps_per_epoch};
 use skill_llm::Prices;
@@ -54,7 +55,7 @@ impl TrainSettings {
     /// The settings that a run goes by: a planned search has one micro-batch per step and no ends of epochs.
     pub(crate) fn effective(&self) -> Self {
         match self.protocol {
-            Protocol::Paper => self.clone(),
+            Protocol::Paper => Self { candidates: 1, ..self.clone() },
             Protocol::Auto => Self {
                 accumulation: 1,
                 epoch_end: EpochEnd::OFF,
@@ -71,7 +72,7 @@ impl TrainSettings {
     pub fn foreseen(&self, n_items: [usize; 3], calls_per_rollout: f64) -> Self {
         let [n_train, n_val, n_test] = n_items;
         if self.protocol == Protocol::Paper {
-            return self.clone();
+            return self.effective();
         }
         let [input, output] = FORESEEN_TOKENS;
         let usage = Usage { input, output, ..Usage::default() };
@@ -94,6 +95,7 @@ impl TrainSettings {
             budget: self.search_budget(n_train, n_draws, n_end, rollout),
             spent: rollout.times((n_draws + n_end) as f64),
             decisions: Vec::new(),
+            n_candidates: self.n_screened(),
         };
         let effective = Self { protocol: Protocol::Paper, failure_only: true, ..self.effective() };
         let Some(plan) = facts.plan() else { return Self { epochs: 0, ..effective } };
@@ -104,6 +106,14 @@ impl TrainSettings {
             edit_budget: EditBudget { schedule: Schedule::Constant, max: plan.edits, min: plan.edits },
             epochs: u32::try_from(rollouts.div_ceil(n_train.max(1) as u64)).unwrap_or(u32::MAX),
             ..effective
+        }
+    }
+
+    /// Candidates of a step that are screened; where one is alone, or is rewritten as a whole, none is.
+    pub fn n_screened(&self) -> usize {
+        match self.update_mode {
+            UpdateMode::Patch if self.candidates > 1 => self.candidates,
+            _ => 0,
         }
     }
 
@@ -145,7 +155,11 @@ impl TrainSettings {
                 ("train.schedule", json!(self.edit_budget.schedule)),
                 ("train.budget_control", json!(self.budget_control)),
             ],
-            Protocol::Auto => vec![("train.protocol", json!(self.protocol.as_str()))],
+            Protocol::Auto => {
+                let protocol = ("train.protocol", json!(self.protocol.as_str()));
+                let candidates = ("train.candidates", json!(self.candidates));
+                std::iter::once(protocol).chain((self.candidates > 1).then_some(candidates)).collect()
+            }
         }
     }
 }

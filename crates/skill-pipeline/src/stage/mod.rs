@@ -10,6 +10,7 @@ pub mod evaluate;
 mod item_hashes;
 pub mod reflect;
 pub mod rollout;
+pub mod screen;
 pub mod select;
 pub mod silence;
 pub mod update;
@@ -128,6 +129,9 @@ impl<'run> StageCtx<'run> {
             None => CallPlace::new(self.stage.as_str()),
         };
         match self.batch_idx {
+            Some(candidate_idx) if self.stage == Stage::Screen => {
+                stage.child(format_args!("candidate {}", candidate_idx + 1))
+            }
             Some(batch_idx) => stage.child(format_args!("batch {}", batch_idx + 1)),
             None => stage,
         }

@@ -259,6 +259,7 @@ impl<'run> Agent<'run> {
             | Stage::Reflect
             | Stage::Aggregate
             | Stage::Select
+            | Stage::Screen
             | Stage::Update
             | Stage::Appendix
             | Stage::RolloutPrev

@@ -218,6 +218,7 @@ impl Run<'_> {
             budget: settings.search_budget(n_items(Split::Train), n_draws, n_end, rollout),
             spent,
             decisions: state.history.iter().map(decision).collect(),
+            n_candidates: settings.n_screened(),
         })
     }
 

@@ -530,6 +530,7 @@ impl Run<'_> {
             Stage::Reflect
             | Stage::Aggregate
             | Stage::Select
+            | Stage::Screen
             | Stage::Update
             | Stage::Appendix
             | Stage::RolloutPrev

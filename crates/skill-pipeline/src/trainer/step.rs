@@ -2,6 +2,7 @@
 
 mod appendix;
 mod propose;
+mod screening;
 
 use super::run::{Run, StepPlan};
 use super::speculate::Finished;
@@ -20,10 +21,12 @@ use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candi
 use skill_core::constraints::EditConstraints;
 use skill_core::gate::GateAction;
 use skill_core::plan::BatchPlan;
-use skill_core::{FlipCounts, GateMode, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
+use skill_core::{
+    FlipCounts, GateMode, ItemId, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx,
+};
 use skill_envs::Split;
 use skill_envs::source::document;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step that is under way.
 struct StepWork {
@@ -38,6 +41,8 @@ struct StepWork {
     ends_in_silence: bool,
     /// What people want of its edits.
     constraints: EditConstraints,
+    /// Items of the batch that failed.
+    failed: BTreeSet<ItemId>,
 }
 
 /// What the gate came to.
@@ -86,6 +91,7 @@ impl Run<'_> {
         let Some(patch) = self.propose(current, plan, work).await? else {
             return Ok(Err(StepAction::SkipNoPatches));
         };
+        let patch = self.screened(current, plan, patch, work).await?;
         let Some(candidate) = self.update(current, &patch, work).await? else {
             return Ok(Err(StepAction::SkipNoRewrite));
         };
@@ -117,6 +123,7 @@ impl Run<'_> {
             appendix_notes: Vec::new(),
             ends_in_silence: state.history.last().is_none_or(StepRecord::has_no_edit),
             constraints: notes.constraints,
+            failed: BTreeSet::new(),
         })
     }
 

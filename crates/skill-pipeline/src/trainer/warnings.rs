@@ -62,6 +62,7 @@ impl Run<'_> {
             | Stage::Evolve => (RunModel::Optimizer, &mut self.warned.of_uncounted_optimizer),
             Stage::Baseline
             | Stage::Rollout
+            | Stage::Screen
             | Stage::Evaluate
             | Stage::RolloutPrev
             | Stage::RolloutCurr

@@ -20,6 +20,7 @@ mod pruning;
 mod run_files;
 mod runners;
 mod saving;
+mod screening;
 mod skill_aware;
 mod sources;
 mod stop;

@@ -57,12 +57,13 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence, .. } = work;
+        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence, failed, .. } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
         let results = rollout_batches(&self.rollouts, &batches, &document(skill), &ctx).await?;
         let all: Vec<RolloutResult> = results.concat();
+        failed.extend(all.iter().filter(|result| !result.is_success()).map(|result| result.id.clone()));
         self.check_target_speaks(&watch, skill, &all).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
         self.warn_of_replies(Some(step), &all);
