@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
 /// Optimizer steps of fine-tuning.
-const SFT_STEPS: &str = "1000";
+const SFT_STEPS: &str = "1500";
 /// Test games.
 const GAMES: &str = "200";
 /// The seeds of a benchmark.
@@ -175,14 +175,49 @@ fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<(u64, Games)> {
         let found = cmd!(sh, "{program} eval {config...} {measured...}").read()?;
         let found: serde_json::Value = serde_json::from_str(&found).context("eval printed something else")?;
         let number = |path: &str| found.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_default();
-        let [without, with] = ["/without/hard", "/with/hard"].map(number);
-        eprintln!("{:.1} % and {:.1} % of {GAMES} games", 100.0 * without, 100.0 * with);
-        anyhow::Ok((with * number("/with/n"), number("/with/n")))
+        let played = number("/with/n");
+        let [without, with] = ["/without/hard", "/with/hard"].map(|path| number(path) * played);
+        eprintln!("without it {}\nwith it    {}", share(without, played), share(with, played));
+        anyhow::Ok((with, played))
     };
     let (before, played) = test("sft", "bank")?;
     cmd!(sh, "{program} rl {config...} --quiet").run()?;
     let (after, _) = test("run/policy", "run/bank")?;
+    let summary = std::fs::read_to_string(sh.current_dir().join("run/rl_summary.json"))?;
+    eprintln!("\n{}", of_bank(&serde_json::from_str(&summary)?));
     Ok((start.elapsed().as_secs(), Games { won: [before, after], played }))
+}
+
+/// Won games with the 95 % interval of their share: E. B. Wilson (1927).
+fn share(won: f64, played: f64) -> String {
+    let (mean, z) = (won / played, 1.959_964_f64);
+    let spread = 1.0 + z * z / played;
+    let middle = (mean + z * z / (2.0 * played)) / spread;
+    let half = z * (mean * (1.0 - mean) / played + z * z / (4.0 * played * played)).sqrt() / spread;
+    let [mean, low, high] = [mean, middle - half, middle + half].map(|share| 100.0 * share);
+    format!("{won} of {played} games ({mean:.1} %, 95 % interval {low:.1} to {high:.1})")
+}
+
+/// What the bank did during the run: trials, admissions, and the effect of each skill where it was hidden.
+fn of_bank(summary: &serde_json::Value) -> String {
+    let number = |value: &serde_json::Value, path: &str| {
+        value.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_default()
+    };
+    let counts = ["/bank/active", "/bank/trials/0", "/bank/trials/1"].map(|path| number(summary, path));
+    let [active, tried, admitted] = counts;
+    let mut said =
+        format!("the bank: {active} active skills; {tried} candidates were tried, {admitted} admitted");
+    let measured = summary.pointer("/bank/measured").and_then(serde_json::Value::as_array);
+    for skill in measured.into_iter().flatten() {
+        let name = skill.pointer("/skill").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let paths = ["/numbers/difference", "/numbers/interval/0", "/numbers/interval/1"];
+        let [gain, low, high] = paths.map(|path| 100.0 * number(skill, path));
+        let groups = number(skill, "/numbers/groups");
+        said.push_str(&format!(
+            "\n  {name}: {gain:+.1} points (95 % interval {low:+.1} to {high:+.1}) in {groups} groups that half of the time did not see it"
+        ));
+    }
+    said
 }
 
 /// The example, where the build has put it.
@@ -195,6 +230,25 @@ fn example(sh: &Shell) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_has_its_interval() {
+        assert_eq!(share(133.0, 200.0), "133 of 200 games (66.5 %, 95 % interval 59.7 to 72.7)");
+    }
+
+    #[test]
+    fn what_the_bank_did_is_told_by_skill() {
+        let numbers =
+            serde_json::json!({ "groups": 26, "difference": 0.0867, "interval": [-0.0142, 0.1873] });
+        let measured = [serde_json::json!({ "skill": "gen_001", "numbers": numbers })];
+        let summary = serde_json::json!({ "bank": { "active": 4, "trials": [2, 1], "measured": measured } });
+        let said = of_bank(&summary);
+        let found: Vec<bool> = ["4 active", "2 candidates", "1 admitted", "gen_001", "+8.7", "-1.4 to +18.7"]
+            .iter()
+            .map(|part| said.contains(part))
+            .collect();
+        assert_eq!(found, [true; 6], "{said}");
+    }
 
     #[test]
     fn the_gain_of_two_seeds_has_the_interval_of_both() {
