@@ -44,7 +44,8 @@ struct Cli {
     #[arg(long, value_delimiter = ',')]
     families: Vec<String>,
     /// Ways of searching, the first of which is compared with the others: paper, paper-long (until the calls are used
-    /// up), gepa, skillrl1, auto-k2 (two candidates of a step, screened), or settings such as b12-m3-e4 (batch, minibatch, edits; f: failures alone; r2: repeats).
+    /// up), gepa, skillrl1, auto-k2 (two candidates of a step, screened), or settings such as b12-m3-e4 (batch,
+    /// minibatch, edits; f: failures alone; r2: repeats).
     #[arg(long, value_delimiter = ',', default_value = "auto,paper,paper-long,gepa,skillrl1")]
     arms: Vec<String>,
     /// A Python that has the packages gepa 0.1.4 and skillrl 1.0.0: they search in the same worlds.
