@@ -34,8 +34,8 @@ pub fn discounted_returns(rewards: &[f64], discount: f64) -> Vec<f64> {
 impl AdvantageSettings {
     /// The advantage of each visit among the visits of the same state in its group or arm, by these settings.
     ///
-    /// Every visit counts once, also where an episode comes back to a state. A state that was visited once says
-    /// nothing: its advantage is 0.
+    /// Every visit counts once, also where an episode comes back to a state. A state that was visited once has
+    /// no other visit to be compared with: its advantage is 0.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ mod tests {
             visit(1, "hall", 0.5),
             visit(0, "hall", 0.5),
         ];
-        // One visit of the kitchen and one of the other group's hall say nothing.
+        // The kitchen and the other group's hall were visited once each.
         assert_eq!(settings.visit_advantages(&visits).unwrap().values, [0.5, 0.0, -0.5, 0.0, 0.0]);
     }
 
