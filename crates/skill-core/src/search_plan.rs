@@ -22,9 +22,9 @@ const EDITS: [u32; 2] = [4, 10];
 const OTHER_CALLS: f64 = 2.0;
 /// The share of the selection split that a candidate takes before it is decided, while none was measured.
 const FIRST_SHARE: f64 = 0.9;
-/// The part of the selection split that candidates of a step are screened on as many training tasks as, and the least
-/// of these tasks.
-const SCREEN_PART: usize = 16;
+/// Candidates of a step are screened on one failed task for each so many draws of the selection split.
+const DRAWS_PER_SCREENED: usize = 16;
+/// The fewest failed tasks that candidates are screened on.
 const LEAST_SCREENED: usize = 4;
 /// The share of the budget that stays unplanned: calls in flight when a candidate is decided, and calls that are sent
 /// again, are paid for and are in no record.
@@ -32,7 +32,7 @@ const SLACK: f64 = 0.02;
 
 /// Failed tasks that each candidate of a step is tried on before one of them goes to a selection split of this size.
 pub fn screened_items(n_draws: usize) -> usize {
-    n_draws.div_ceil(SCREEN_PART).max(LEAST_SCREENED)
+    n_draws.div_ceil(DRAWS_PER_SCREENED).max(LEAST_SCREENED)
 }
 
 /// Calls, tokens and money.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long accepting rests when the system has no more to give, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-/// What a connection is told for which there is no room.
+/// What a connection is told when the server is full.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
@@ -90,7 +90,7 @@ impl HttpServer {
     }
 }
 
-/// Tells current listeners that there is no room.
+/// Tells current listeners that the server is full.
 fn refuse(stream: &TcpStream) {
     drop(stream.try_write(FULL));
 }

@@ -228,7 +228,7 @@ impl StepTrace {
         self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(RememberedEdit::from).collect();
     }
 
-    /// Forgets the edits that were left out before the candidate was decided on.
+    /// Keeps only the edits of this part of the patch: the others never reached the gate.
     pub fn keep_edits(&mut self, patch: &Patch) {
         self.try_patch(patch);
         if let Some(credit) = &mut self.credit {

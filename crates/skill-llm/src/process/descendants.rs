@@ -164,7 +164,7 @@ mod linux {
         let mut open: Vec<Process> = found.iter().copied().collect();
         while let Some(parent) = open.pop() {
             for child in children.remove(&parent.pid).unwrap_or_default() {
-                // A child is no older than its parent.
+                // A child starts after its parent.
                 if child.began >= parent.began && found.insert(child) {
                     open.push(child);
                 }

@@ -8,7 +8,6 @@ use crate::stage::screen::{Screened, parts, screen, winner};
 use crate::stage::update::update;
 use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
-use skill_core::rewrite::UpdateMode;
 use skill_core::search_plan::screened_items;
 use skill_core::{Patch, SkillDoc};
 use skill_envs::Item;
@@ -25,7 +24,7 @@ impl Run<'_> {
         patch: Patch,
         work: &mut StepWork,
     ) -> Result<Patch, PipelineError> {
-        if self.settings.candidates < 2 || self.settings.update_mode != UpdateMode::Patch {
+        if self.settings.n_screened() == 0 {
             return Ok(patch);
         }
         let candidates = self.candidates_of(&current.skill, &patch, work);
@@ -46,9 +45,8 @@ impl Run<'_> {
             n_seen: row.n_seen,
             n_solved: row.n_solved,
         };
-        let candidates_tried = candidates.iter().zip(&rows).map(row).collect();
-        work.record.screening =
-            Some(ScreeningRecord { n_items: items.len(), candidates: candidates_tried, chosen });
+        let tried = candidates.iter().zip(&rows).map(row).collect();
+        work.record.screening = Some(ScreeningRecord { n_items: items.len(), candidates: tried, chosen });
         let Some((part, _)) = candidates.into_iter().nth(chosen).filter(|_| chosen > 0) else {
             return Ok(patch);
         };
