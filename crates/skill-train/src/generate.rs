@@ -10,14 +10,20 @@ pub use kept::KeptSequences;
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use crate::error::TrainError;
 use crate::model::{Adapters, Cache, Continued, Decoder};
+use crate::parallel::min_rows;
 use crate::sampling::{SamplingSettings, TokenDice};
 use crate::seam::{Ended, GenerationSettings, Sample};
 
 type Result<T> = std::result::Result<T, TrainError>;
 
-/// Samples that are decoded together.
+/// Asks whether anyone still waits for the result; from any thread.
+pub type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Samples that are decoded together. More of them are decoded side by side.
 const MAX_ROWS: usize = 64;
 /// Tokens of prompts that are computed together; one longer prompt is a pass of its own.
 const MAX_PASS_TOKENS: usize = 2_048;
@@ -46,7 +52,7 @@ pub fn generate(
     settings: &GenerationSettings,
     adapters: Adapters,
     kept: &mut KeptSequences,
-    is_cancelled: &dyn Fn() -> bool,
+    is_cancelled: IsCancelled<'_>,
 ) -> Result<Vec<Sample>> {
     let dice = |index: usize| TokenDice::new(settings.seed, &format!("prompt {index}"));
     let dice: Vec<TokenDice> = (0..prompts.len()).map(dice).collect();
@@ -64,7 +70,7 @@ pub fn generate_by(
     settings: &GenerationSettings,
     adapters: Adapters,
     kept: &mut KeptSequences,
-    is_cancelled: &dyn Fn() -> bool,
+    is_cancelled: IsCancelled<'_>,
 ) -> Result<Vec<Sample>> {
     if dice.len() != prompts.len() {
         return Err(TrainError::request("dice", format!("{} for {} prompts", dice.len(), prompts.len())));
@@ -84,26 +90,59 @@ pub fn generate_by(
             return Err(TrainError::request(format!("prompts[{index}]"), fault));
         }
     }
-    let mut done: BTreeMap<usize, (Sample, Cache)> = BTreeMap::new();
     let mut starts: Vec<Option<Cache>> = prompts.iter().map(|prompt| kept.find(prompt)).collect();
     kept.clear();
     let new = prompts.iter().zip(&starts).filter(|(_, start)| start.is_none()).map(|(prompt, _)| prompt);
-    let mut beginnings = Beginnings::of(model, &new.collect::<Vec<_>>(), adapters, is_cancelled)?;
-    let chunks = prompts.chunks(MAX_ROWS).zip(starts.chunks_mut(MAX_ROWS));
-    for (chunk_idx, (chunk, starts)) in chunks.enumerate() {
-        let first = chunk_idx * MAX_ROWS;
-        let (mut active, mut logits) = beginnings.rows(chunk, starts, first, dice)?;
-        if settings.max_tokens == 0 {
+    let beginnings = Beginnings::of(model, &new.collect::<Vec<_>>(), adapters, is_cancelled)?;
+    let decoding = Decoding { prompts, beginnings, dice, sampling, settings };
+    let chunks = prompts.par_chunks(MAX_ROWS).zip(starts.par_chunks_mut(MAX_ROWS)).enumerate();
+    let done = chunks.map(|(chunk_idx, (chunk, starts))| decoding.run(chunk, starts, chunk_idx * MAX_ROWS));
+    let done = done.collect::<Result<Vec<_>>>()?;
+    let (samples, caches): (Vec<Sample>, Vec<Cache>) = done.into_iter().flatten().unzip();
+    let sequences = prompts.iter().zip(&samples).zip(caches).map(|((prompt, sample), cache)| {
+        // The last token was sampled and never computed.
+        let sampled = sample.tokens.get(..cache.n_tokens().saturating_sub(prompt.len()));
+        ([prompt.as_slice(), sampled.unwrap_or_default()].concat(), cache)
+    });
+    kept.replace(model, sequences);
+    Ok(samples)
+}
+
+/// What all samples of a call share.
+struct Decoding<'a> {
+    prompts: &'a [Vec<u32>],
+    beginnings: Beginnings<'a>,
+    dice: &'a [TokenDice],
+    sampling: SamplingSettings,
+    settings: &'a GenerationSettings,
+}
+
+impl Decoding<'_> {
+    /// The samples of some prompts, the first of which has this index, in their order.
+    fn run(
+        &self,
+        prompts: &[Vec<u32>],
+        starts: &mut [Option<Cache>],
+        first: usize,
+    ) -> Result<Vec<(Sample, Cache)>> {
+        let Beginnings { model, adapters, is_cancelled, .. } = self.beginnings;
+        let n_logits = model.config().vocab_size;
+        // Sampling takes several exponentials for each logit.
+        let min_rows = min_rows(8 * n_logits);
+        let mut done: BTreeMap<usize, (Sample, Cache)> = BTreeMap::new();
+        let (mut active, mut logits) = self.beginnings.rows(prompts, starts, first, self.dice)?;
+        if self.settings.max_tokens == 0 {
             done.extend(active.drain(..).map(|row| (row.index, (row.sample, row.cache))));
         }
         while !active.is_empty() {
             if is_cancelled() {
                 return Err(TrainError::Cancelled);
             }
+            let rows = active.par_iter_mut().zip(logits.par_chunks_exact(n_logits)).with_min_len(min_rows);
+            let ends = rows.map(|(row, logits)| self.take(row, logits)).collect::<Result<Vec<bool>>>()?;
             let mut next = Vec::with_capacity(active.len());
-            for (mut row, logits) in active.drain(..).zip(logits.chunks_exact(model.config().vocab_size)) {
-                let prompt = prompts.get(row.index).map(Vec::as_slice).unwrap_or_default();
-                if row.take(prompt, logits, &sampling, settings, limit)? {
+            for (row, is_end) in active.into_iter().zip(ends) {
+                if is_end {
                     done.insert(row.index, (row.sample, row.cache));
                 } else {
                     next.push(row);
@@ -112,15 +151,14 @@ pub fn generate_by(
             active = next;
             logits = continue_all(model, &mut active, adapters)?;
         }
+        Ok(done.into_values().collect())
     }
-    let (samples, caches): (Vec<Sample>, Vec<Cache>) = done.into_values().unzip();
-    let sequences = prompts.iter().zip(&samples).zip(caches).map(|((prompt, sample), cache)| {
-        // The last token was sampled and never computed.
-        let sampled = sample.tokens.get(..cache.n_tokens().saturating_sub(prompt.len()));
-        ([prompt.as_slice(), sampled.unwrap_or_default()].concat(), cache)
-    });
-    kept.replace(model, sequences);
-    Ok(samples)
+
+    fn take(&self, row: &mut Active, logits: &[f32]) -> Result<bool> {
+        let prompt = self.prompts.get(row.index).map(Vec::as_slice).unwrap_or_default();
+        let limit = self.beginnings.model.config().max_positions;
+        row.take(prompt, logits, &self.sampling, self.settings, limit)
+    }
 }
 
 impl Active {
@@ -189,7 +227,7 @@ type Computed = (Cache, Vec<f32>);
 struct Beginnings<'a> {
     model: &'a Decoder,
     adapters: Adapters,
-    is_cancelled: &'a dyn Fn() -> bool,
+    is_cancelled: IsCancelled<'a>,
     /// The common beginning of all prompts that continue no kept sequence.
     common: Cache,
 }
@@ -199,7 +237,7 @@ impl<'a> Beginnings<'a> {
         model: &'a Decoder,
         new: &[&Vec<u32>],
         adapters: Adapters,
-        is_cancelled: &'a dyn Fn() -> bool,
+        is_cancelled: IsCancelled<'a>,
     ) -> Result<Self> {
         let mut beginnings = Self { model, adapters, is_cancelled, common: Cache::default() };
         let Some((first, others)) = new.split_first() else { return Ok(beginnings) };
@@ -211,6 +249,8 @@ impl<'a> Beginnings<'a> {
             (first.get(..n_tokens), n_tokens >= MIN_SHARED_TOKENS && !others.is_empty())
         {
             model.extend(&mut [Continued { cache: &mut beginnings.common, tokens }], adapters)?;
+            // From here on a copy shares what there is.
+            beginnings.common = beginnings.common.fork();
         }
         Ok(beginnings)
     }
@@ -218,7 +258,7 @@ impl<'a> Beginnings<'a> {
     /// The rows of some prompts, with the logits behind each prompt. `starts` has the kept sequence that a prompt
     /// continues.
     fn rows(
-        &mut self,
+        &self,
         prompts: &[Vec<u32>],
         starts: &mut [Option<Cache>],
         first: usize,
@@ -226,7 +266,7 @@ impl<'a> Beginnings<'a> {
     ) -> Result<(Vec<Active>, Vec<f32>)> {
         let mut distinct: BTreeMap<&[u32], Computed> = BTreeMap::new();
         for (prompt, start) in prompts.iter().zip(starts) {
-            let mut cache = || start.take().unwrap_or_else(|| self.common.fork());
+            let mut cache = || start.take().unwrap_or_else(|| self.common.clone());
             distinct.entry(prompt).or_insert_with(|| (cache(), Vec::new()));
         }
         // The model computes whole fresh prompts in another way, and only if all of a pass are fresh.

@@ -49,6 +49,8 @@ pub mod loss;
 pub mod model;
 pub mod model_config;
 pub mod optim;
+#[cfg(feature = "candle")]
+mod parallel;
 pub mod sampling;
 pub mod schedule;
 pub mod seam;
@@ -59,3 +61,5 @@ pub mod training_memory;
 pub mod weights;
 
 pub use error::{RemoteFault, TensorFault, TrainError};
+#[cfg(feature = "candle")]
+pub use parallel::n_threads;

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::answers::Answers;
 use crate::checkpoint::{StateFile, StateStore};
 use crate::error::TrainError;
-use crate::generate::{KeptSequences, generate, generate_by};
+use crate::generate::{IsCancelled, KeptSequences, generate, generate_by};
 use crate::loss::TokenInput;
 use crate::model::{Adapters, Batch, Coefficients, Decoder, Gradients, Keep, Scores, Target};
 use crate::optim::AdamW;
@@ -104,7 +104,7 @@ impl LocalBackend {
 
     async fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Inner, &dyn Fn() -> bool) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Inner, IsCancelled<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.inner);
         let is_cancelled = Arc::new(AtomicBool::new(false));
@@ -113,7 +113,13 @@ impl LocalBackend {
             // No call leaves a half-changed model behind, so a lock that a panic has poisoned is usable.
             let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
             let is_cancelled = || is_cancelled.load(Ordering::Relaxed);
-            if is_cancelled() { Err(TrainError::Cancelled) } else { work(&mut inner, &is_cancelled) }
+            if is_cancelled() {
+                return Err(TrainError::Cancelled);
+            }
+            // Inside of the pool, so that no part of the work has to wake it up. The lock is taken before: a thread of
+            // the pool that waited for it would keep its owner waiting too.
+            let inner = &mut *inner;
+            rayon::scope(|_| work(inner, &is_cancelled))
         })
         .await;
         drop(guard);
@@ -211,7 +217,7 @@ impl Inner {
     fn forward_backward(
         &mut self,
         request: &ForwardBackward,
-        is_cancelled: &dyn Fn() -> bool,
+        is_cancelled: IsCancelled<'_>,
     ) -> Result<ForwardOutput> {
         check_rows(request)?;
         let batch = Batch::new(request.rows.iter().map(|row| row.tokens.as_slice()));

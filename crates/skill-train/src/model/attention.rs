@@ -6,11 +6,13 @@
 //! square.
 
 use candle_core::Tensor;
+use rayon::prelude::*;
 
 use super::batch::{Batch, Direction, Rotation, masked_softmax};
 use super::math;
 use super::tensor::{Floats, add_in_place, edit, tensor, zeros};
 use crate::error::TrainError;
+use crate::parallel::pieces;
 
 type Result<T> = std::result::Result<T, TrainError>;
 
@@ -48,9 +50,12 @@ impl SequenceTape {
     }
 }
 
-/// Where the tokens of a sequence lie, and how their heads are rotated.
+/// Where some tokens of a sequence lie, and how their heads are rotated.
 struct Place<'a> {
+    /// The first token of the sequence, in the batch.
     start: usize,
+    /// The first of these tokens, in the sequence.
+    first: usize,
     n_tokens: usize,
     n_shared: usize,
     group: usize,
@@ -59,22 +64,25 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Calls `copy(token, range in [tokens, heads * width], range in [n_shared, tokens * group, width])` for each head.
+    /// Calls `copy(token of the batch, range in the sequence's [tokens, heads * width], range in
+    /// [n_shared, tokens * group, width])` for each head.
     fn for_each_head(&self, mut copy: impl FnMut(usize, std::ops::Range<usize>, std::ops::Range<usize>)) {
         let row = self.n_shared * self.group * self.width;
         for token in 0..self.n_tokens {
             for shared in 0..self.n_shared {
                 for member in 0..self.group {
-                    let flat = (self.start + token) * row + (shared * self.group + member) * self.width;
+                    let flat = (self.first + token) * row + (shared * self.group + member) * self.width;
                     let by_head = ((shared * self.n_tokens + token) * self.group + member) * self.width;
-                    copy(self.start + token, flat..flat + self.width, by_head..by_head + self.width);
+                    let token = self.start + self.first + token;
+                    copy(token, flat..flat + self.width, by_head..by_head + self.width);
                 }
             }
         }
     }
 
-    /// From `[tokens, heads * width]` to one matrix for each shared head.
-    fn split(&self, flat: &[f32]) -> Result<Tensor> {
+    /// From `[tokens, heads * width]` of the batch to one matrix for each shared head.
+    fn split(&self, batch: &[f32]) -> Result<Tensor> {
+        let flat = batch.get(self.start * self.n_shared * self.group * self.width..).unwrap_or_default();
         let mut output = vec![0.0; self.n_shared * self.n_tokens * self.group * self.width];
         self.for_each_head(|token, from, to| {
             if let (Some(source), Some(target)) = (flat.get(from), output.get_mut(to)) {
@@ -87,7 +95,7 @@ impl Place<'_> {
         tensor(output, &[self.n_shared, self.n_tokens * self.group, self.width])
     }
 
-    /// The inverse of [`Place::split`]: into the rows of the sequence in `flat`.
+    /// The inverse of [`Place::split`], into `[tokens, heads * width]` of the sequence.
     fn merge(&self, by_head: &Tensor, flat: &mut [f32]) -> Result<()> {
         let by_head = Floats::of(by_head)?;
         let by_head = by_head.slice()?;
@@ -106,7 +114,8 @@ impl Place<'_> {
 impl Heads {
     fn queries<'a>(self, at: (usize, usize), rotation: Option<(&'a Rotation, Direction)>) -> Place<'a> {
         let (start, n_tokens) = at;
-        Place { start, n_tokens, n_shared: self.n_shared, group: self.group, width: self.width, rotation }
+        let Self { n_shared, group, width } = self;
+        Place { start, first: 0, n_tokens, n_shared, group, width, rotation }
     }
 
     fn keys<'a>(self, at: (usize, usize), rotation: Option<(&'a Rotation, Direction)>) -> Place<'a> {
@@ -131,25 +140,29 @@ impl Heads {
     ) -> Result<(Tensor, Vec<SequenceTape>)> {
         let (query_values, key_values, value_values) =
             (Floats::of(queries)?, Floats::of(keys)?, Floats::of(values)?);
-        let mut output = vec![0.0; query_values.slice()?.len()];
-        let mut tapes = Vec::with_capacity(batch.lengths().len());
-        for at in batch.ranges() {
+        let (query_values, key_values, value_values) =
+            (query_values.slice()?, key_values.slice()?, value_values.slice()?);
+        let mut output = vec![0.0; query_values.len()];
+        let sizes = batch.lengths().iter().map(|length| length * self.n_shared * self.group * self.width);
+        let mut sequences: Vec<_> = batch.ranges().zip(pieces(&mut output, sizes)).collect();
+        let tapes = sequences.par_iter_mut().map(|(at, output)| {
             let turned = Some((rotation, Direction::Forward));
             let tape = SequenceTape {
-                queries: self.queries(at, turned).split(query_values.slice()?)?,
-                keys: self.keys(at, turned).split(key_values.slice()?)?,
-                values: self.keys(at, None).split(value_values.slice()?)?,
+                queries: self.queries(*at, turned).split(query_values)?,
+                keys: self.keys(*at, turned).split(key_values)?,
+                values: self.keys(*at, None).split(value_values)?,
                 log_sums: vec![0.0; self.n_shared * self.group * at.1],
             };
-            tapes.push(self.attend(at, tape, &mut output)?);
-        }
+            self.attend(at.1, tape, output)
+        });
+        let tapes = tapes.collect::<Result<_>>()?;
         Ok((tensor(output, queries.dims())?, tapes))
     }
 
-    fn attend(self, at: (usize, usize), mut tape: SequenceTape, output: &mut [f32]) -> Result<SequenceTape> {
-        let n_rows = at.1 * self.group;
-        for first in (0..at.1).step_by(N_BLOCK_TOKENS) {
-            let n_seen = (first + N_BLOCK_TOKENS).min(at.1);
+    fn attend(self, n_tokens: usize, mut tape: SequenceTape, output: &mut [f32]) -> Result<SequenceTape> {
+        let n_rows = n_tokens * self.group;
+        for first in (0..n_tokens).step_by(N_BLOCK_TOKENS) {
+            let n_seen = (first + N_BLOCK_TOKENS).min(n_tokens);
             let queries = self.block(&tape.queries, first, n_seen)?;
             let scores = queries.matmul(&tape.keys.narrow(1, 0, n_seen)?.t()?)?;
             let n_block_rows = (n_seen - first) * self.group;
@@ -164,7 +177,8 @@ impl Heads {
                 }
             })?;
             let attended = scores.matmul(&tape.values.narrow(1, 0, n_seen)?)?;
-            self.queries((at.0 + first, n_seen - first), None).merge(&attended, output)?;
+            let place = Place { first, ..self.queries((0, n_seen - first), None) };
+            place.merge(&attended, output)?;
         }
         Ok(tape)
     }
@@ -189,14 +203,20 @@ impl Heads {
         let mut by_queries = vec![0.0; gradient_values.len()];
         let mut by_keys = vec![0.0; n_tokens * key_width];
         let mut by_values = vec![0.0; n_tokens * key_width];
-        for (at, tape) in batch.ranges().zip(tapes) {
-            let outer = self.queries(at, None).split(gradient_values)?;
+        let sizes = |width: usize| batch.lengths().iter().map(move |length| length * width);
+        let by_query = pieces(&mut by_queries, sizes(key_width * self.group));
+        let by_key = pieces(&mut by_keys, sizes(key_width));
+        let by_value = pieces(&mut by_values, sizes(key_width));
+        let outputs = by_query.into_iter().zip(by_key).zip(by_value);
+        let mut sequences: Vec<_> = batch.ranges().zip(tapes).zip(outputs).collect();
+        sequences.par_iter_mut().try_for_each(|((at, tape), ((by_query, by_key), by_value))| {
+            let outer = self.queries(*at, None).split(gradient_values)?;
             let [queries, keys, values] = self.sequence_backward(at.1, tape, &outer)?;
             let turned = Some((rotation, Direction::Back));
-            self.queries(at, turned).merge(&queries, &mut by_queries)?;
-            self.keys(at, turned).merge(&keys, &mut by_keys)?;
-            self.keys(at, None).merge(&values, &mut by_values)?;
-        }
+            self.queries(*at, turned).merge(&queries, by_query)?;
+            self.keys(*at, turned).merge(&keys, by_key)?;
+            self.keys(*at, None).merge(&values, by_value)
+        })?;
         Ok([
             tensor(by_queries, gradient.dims())?,
             tensor(by_keys, &[n_tokens, key_width])?,
@@ -224,14 +244,21 @@ impl Heads {
             edit(&probabilities, |scores| {
                 for (row, scores) in scores.chunks_exact_mut(n_seen).enumerate() {
                     let n_valid = first + row % n_block_rows / self.group + 1;
-                    self.probabilities(scores, n_valid, log_sum_of(row));
+                    let (valid, masked) = scores.split_at_mut(n_valid.min(n_seen));
+                    masked.fill(0.0);
+                    probabilities_of(valid, self.scale(), log_sum_of(row));
                 }
             })?;
             let by_scores = outer.matmul(&values.t()?)?;
             {
                 let probabilities = Floats::of(&probabilities)?;
                 let probabilities = probabilities.slice()?;
-                edit(&by_scores, |by_scores| self.softmax_backward(probabilities, by_scores, n_seen))?;
+                edit(&by_scores, |by_scores| {
+                    let rows = probabilities.chunks_exact(n_seen).zip(by_scores.chunks_exact_mut(n_seen));
+                    for (row, by_scores) in rows {
+                        softmax_backward(row, by_scores, self.scale());
+                    }
+                })?;
             }
             by_queries.push(by_scores.matmul(&keys)?);
             self.add_prefix(&by_keys, &by_scores.t()?.matmul(&queries)?)?;
@@ -243,25 +270,6 @@ impl Heads {
             several => Tensor::cat(several, 1)?,
         };
         Ok([by_queries, by_keys, by_values])
-    }
-
-    /// Probabilities of a row of scores, in place, from the kept logarithm of the sum.
-    fn probabilities(self, row: &mut [f32], n_valid: usize, log_sum: f32) {
-        let scale = self.scale();
-        let (valid, masked) = row.split_at_mut(n_valid.min(row.len()));
-        masked.fill(0.0);
-        valid.iter_mut().for_each(|value| *value = math::exp(*value * scale - log_sum));
-    }
-
-    /// From the gradient by probabilities to the one by scores before the scale, in place.
-    fn softmax_backward(self, probabilities: &[f32], gradient: &mut [f32], width: usize) {
-        let scale = self.scale();
-        for (row, gradient) in probabilities.chunks_exact(width).zip(gradient.chunks_exact_mut(width)) {
-            let mean = math::dot(row, gradient);
-            for (gradient, probability) in gradient.iter_mut().zip(row) {
-                *gradient = probability * (*gradient - mean) * scale;
-            }
-        }
     }
 
     /// Adds `[n_shared, seen, width]` to the first tokens of `[n_shared, tokens, width]`.
@@ -278,5 +286,22 @@ impl Heads {
                 math::add_scaled(target, 1.0, source);
             }
         })
+    }
+}
+
+math::vectorized! {
+    /// Probabilities of a row of scores, in place, from the kept logarithm of the sum.
+    fn probabilities_of<'a>(row: &'a mut [f32], scale: f32, log_sum: f32) -> () {
+        for value in row {
+            *value = math::exp(*value * scale - log_sum);
+        }
+    }
+
+    /// From the gradient by probabilities to the one by scores before the scale, in place.
+    fn softmax_backward<'a>(probabilities: &'a [f32], gradient: &'a mut [f32], scale: f32) -> () {
+        let mean = math::dot(probabilities, gradient);
+        for (gradient, probability) in gradient.iter_mut().zip(probabilities) {
+            *gradient = probability * (*gradient - mean) * scale;
+        }
     }
 }

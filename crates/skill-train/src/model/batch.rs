@@ -127,12 +127,7 @@ pub(crate) enum Direction {
 pub(crate) fn masked_softmax(row: &mut [f32], n_valid: usize, scale: f32) -> f32 {
     let (valid, masked) = row.split_at_mut(n_valid.min(row.len()));
     masked.fill(0.0);
-    let largest = math::max(valid) * scale;
-    valid.iter_mut().for_each(|value| *value = math::exp(*value * scale - largest));
-    let sum = math::sum(valid, |value| value);
-    let inverse = 1.0 / sum;
-    valid.iter_mut().for_each(|value| *value *= inverse);
-    largest + sum.ln()
+    math::softmax(valid, scale)
 }
 
 #[cfg(test)]

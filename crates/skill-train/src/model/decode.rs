@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use candle_core::Tensor;
+use rayon::prelude::*;
 
 use super::attention::{Heads, SequenceTape};
 use super::batch::{Batch, Direction, Rotation, masked_softmax};
@@ -16,6 +17,7 @@ use super::params::{Adapters, Parameters};
 use super::tensor::{Floats, add_in_place, tensor, values};
 use super::{Decoder, Keep};
 use crate::error::TrainError;
+use crate::parallel::pieces;
 
 type Result<T> = std::result::Result<T, TrainError>;
 
@@ -195,35 +197,54 @@ impl Heads {
         let (queries, keys, values) = (Floats::of(query)?, Floats::of(key)?, Floats::of(value)?);
         let (queries, keys, values) = (queries.slice()?, keys.slice()?, values.slice()?);
         let key_width = (self.n_shared * self.width).max(1);
-        let query_width = (key_width * self.group).max(1);
         let mut output = vec![0.0; queries.len()];
-        let mut tokens = queries
-            .chunks_exact(query_width)
-            .zip(keys.chunks_exact(key_width).zip(values.chunks_exact(key_width)))
-            .zip(output.chunks_exact_mut(query_width))
-            .enumerate();
+        let sizes = pass.batch.lengths().iter().map(|length| length * key_width * self.group);
+        let outputs = pieces(&mut output, sizes);
+        let starts = pass.batch.ranges().map(|(start, _)| start);
+        let mut rows: Vec<_> = rows.iter_mut().zip(starts).zip(outputs).collect();
+        rows.par_iter_mut().for_each(|((row, start), output)| {
+            self.attend_row(pass.rotation, layer, row.cache, *start, [queries, keys, values], output);
+        });
+        tensor(output, query.dims())
+    }
+
+    /// The same for one sequence, whose new tokens are those of the batch from `start` on.
+    fn attend_row(
+        self,
+        rotation: &Rotation,
+        layer: usize,
+        cache: &mut Cache,
+        start: usize,
+        of_batch: [&[f32]; 3],
+        output: &mut [f32],
+    ) {
+        let key_width = (self.n_shared * self.width).max(1);
+        let query_width = (key_width * self.group).max(1);
+        let [queries, keys, values] = of_batch;
+        let of_row = [(queries, query_width), (keys, key_width), (values, key_width)];
+        let of_row = of_row.map(|(all, width)| all.get(start * width..).unwrap_or_default());
+        let [queries, keys, values] = of_row;
         let mut turned = vec![0.0; self.width];
         let mut scores = Vec::new();
-        for row in rows {
-            // The row's tokens come first in the zip: it asks its first part once more at the end.
-            for (_, (token, ((query, (key, value)), output))) in row.tokens.iter().zip(tokens.by_ref()) {
-                if let Some(tail) = row.cache.tail_layer(layer, self.n_shared) {
-                    let heads = key.chunks_exact(self.width).zip(value.chunks_exact(self.width));
-                    let cached = tail.keys.iter_mut().zip(tail.values.iter_mut());
-                    for ((key, value), (cached_keys, cached_values)) in heads.zip(cached) {
-                        pass.rotation.turn(token, Direction::Forward, key, &mut turned);
-                        cached_keys.extend_from_slice(&turned);
-                        cached_values.extend_from_slice(value);
-                    }
-                }
-                let heads = query.chunks_exact(self.width).zip(output.chunks_exact_mut(self.width));
-                for (head, (query, output)) in heads.enumerate() {
-                    pass.rotation.turn(token, Direction::Forward, query, &mut turned);
-                    self.attend_one(row.cache, layer, head / self.group, &turned, &mut scores, output);
+        let shared = keys.chunks_exact(key_width).zip(values.chunks_exact(key_width));
+        let tokens = queries.chunks_exact(query_width).zip(shared);
+        let tokens = tokens.zip(output.chunks_exact_mut(query_width));
+        for (token, ((query, (key, value)), output)) in (start..).zip(tokens) {
+            if let Some(tail) = cache.tail_layer(layer, self.n_shared) {
+                let heads = key.chunks_exact(self.width).zip(value.chunks_exact(self.width));
+                let cached = tail.keys.iter_mut().zip(tail.values.iter_mut());
+                for ((key, value), (cached_keys, cached_values)) in heads.zip(cached) {
+                    rotation.turn(token, Direction::Forward, key, &mut turned);
+                    cached_keys.extend_from_slice(&turned);
+                    cached_values.extend_from_slice(value);
                 }
             }
+            let heads = query.chunks_exact(self.width).zip(output.chunks_exact_mut(self.width));
+            for (head, (query, output)) in heads.enumerate() {
+                rotation.turn(token, Direction::Forward, query, &mut turned);
+                self.attend_one(cache, layer, head / self.group, &turned, &mut scores, output);
+            }
         }
-        tensor(output, query.dims())
     }
 
     /// Attention of one head of one token over all that its cache holds.
@@ -236,18 +257,18 @@ impl Heads {
         scores: &mut Vec<f32>,
         output: &mut [f32],
     ) {
-        let layers = || cache.segments().filter_map(|segment| segment.layers.get(layer));
-        scores.clear();
-        for keys in layers().filter_map(|layer| layer.keys.get(shared)) {
-            scores.extend(keys.chunks_exact(self.width).map(|key| math::dot(query, key)));
+        let segments = || cache.segments().filter_map(|segment| segment.layers.get(layer));
+        let keys = || segments().filter_map(|layer| layer.keys.get(shared));
+        let values = segments().filter_map(|layer| layer.values.get(shared));
+        let n_each = || keys().map(|keys| keys.len() / self.width.max(1));
+        let n_keys = n_each().sum();
+        scores.resize(n_keys, 0.0);
+        for (keys, scores) in keys().zip(pieces(scores, n_each())) {
+            math::products(query, keys, scores);
         }
-        let n_keys = scores.len();
         masked_softmax(scores, n_keys, self.scale());
-        let mut weights = scores.iter();
-        for values in layers().filter_map(|layer| layer.values.get(shared)) {
-            for value in values.chunks_exact(self.width) {
-                math::add_scaled(output, weights.next().copied().unwrap_or(0.0), value);
-            }
+        for (values, weights) in values.zip(pieces(scores, n_each())) {
+            math::add_rows(output, weights, values);
         }
     }
 }

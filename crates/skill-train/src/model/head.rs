@@ -5,12 +5,14 @@
 //! by each, and the gradient by logits follows.
 
 use candle_core::Tensor;
+use rayon::prelude::*;
 
 use super::math;
 use super::ops::{gather, scatter_add};
 use super::tensor::{edit, zeros};
 use super::{Decoder, Forward, Gradients, HiddenGradient};
 use crate::error::TrainError;
+use crate::parallel::{rows, rows_mut};
 
 type Result<T> = std::result::Result<T, TrainError>;
 
@@ -124,24 +126,26 @@ impl Decoder {
 fn score_chunk(logits: &Tensor, targets: &[Target], temperature: f32) -> Result<(Scores, Vec<RowSums>)> {
     let inverse = 1.0 / temperature;
     let floats = super::tensor::Floats::of(logits)?;
-    let rows = floats.slice()?.chunks_exact(logits.dim(1)?.max(1));
-    let mut scores = Scores::default();
-    let mut sums = Vec::with_capacity(targets.len());
-    for (row, target) in rows.zip(targets) {
+    let scored = rows(floats.slice()?, logits.dim(1)?).zip(targets).map(|(row, target)| {
         let largest = math::max(row);
         let (sum, weighted) = math::exponential_sums(row, largest, inverse);
         let log_sum = largest * inverse + sum.ln();
         let entropy = sum.ln() - weighted / sum;
         let logit = row.get(target.token as usize).copied().unwrap_or(f32::NAN);
-        let logprob = logit * inverse - log_sum;
-        if !logprob.is_finite() || !entropy.is_finite() {
+        (logit * inverse - log_sum, RowSums { log_sum, entropy })
+    });
+    let scored: Vec<(f32, RowSums)> = scored.collect();
+    let mut scores = Scores::default();
+    let mut sums = Vec::with_capacity(targets.len());
+    for ((logprob, row), target) in scored.into_iter().zip(targets) {
+        if !logprob.is_finite() || !row.entropy.is_finite() {
             let quantity =
                 format!("the log-probability of token {} behind position {}", target.token, target.position);
             return Err(TrainError::NotFinite { quantity });
         }
         scores.logprobs.push(logprob);
-        scores.entropies.push(entropy);
-        sums.push(RowSums { log_sum, entropy });
+        scores.entropies.push(row.entropy);
+        sums.push(row);
     }
     Ok((scores, sums))
 }
@@ -160,23 +164,39 @@ fn differentiate_chunk(
     let inverse = 1.0 / temperature;
     let width = logits.dim(1)?.max(1);
     edit(logits, |logits| {
-        let rows = logits.chunks_exact_mut(width).zip(targets);
-        for ((row, target), (sums, coefficients)) in rows.zip(sums.iter().zip(coefficients)) {
+        let rows = rows_mut(logits, width).zip(targets).zip(sums.par_iter().zip(coefficients));
+        rows.for_each(|((row, target), (sums, coefficients))| {
             let by_logprob = coefficients.by_logprob * inverse;
             let by_entropy = coefficients.by_entropy * inverse;
             if by_entropy == 0.0 {
-                row.iter_mut().for_each(|value| {
-                    *value = -by_logprob * math::exp(*value * inverse - sums.log_sum);
-                });
+                differentiate_logprob(row, inverse, *sums, by_logprob);
             } else {
-                row.iter_mut().for_each(|value| {
-                    let log_p = *value * inverse - sums.log_sum;
-                    *value = -math::exp(log_p) * (by_logprob + by_entropy * (log_p + sums.entropy));
-                });
+                differentiate_both(row, inverse, *sums, by_logprob, by_entropy);
             }
             if let Some(value) = row.get_mut(target.token as usize) {
                 *value += by_logprob;
             }
-        }
+        });
     })
+}
+
+math::vectorized! {
+    fn differentiate_logprob<'a>(row: &'a mut [f32], inverse: f32, sums: RowSums, by_logprob: f32) -> () {
+        for value in row {
+            *value = -by_logprob * math::exp(*value * inverse - sums.log_sum);
+        }
+    }
+
+    fn differentiate_both<'a>(
+        row: &'a mut [f32],
+        inverse: f32,
+        sums: RowSums,
+        by_logprob: f32,
+        by_entropy: f32
+    ) -> () {
+        for value in row {
+            let log_p = *value * inverse - sums.log_sum;
+            *value = -math::exp(log_p) * (by_logprob + by_entropy * (log_p + sums.entropy));
+        }
+    }
 }

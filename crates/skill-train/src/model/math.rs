@@ -3,6 +3,31 @@
 //! The exponential is our own: the one of the C library is a call for each number, and differs between systems, which
 //! would change the bytes of a trained model.
 
+/// Functions whose bodies are compiled for several widths of registers; a call takes the widest that the processor has.
+///
+/// What they call must be marked as always inlined. Neither the order of sums nor their rounding depends on the width.
+macro_rules! vectorized {
+    ($($(#[$meta:meta])* $visibility:vis fn $name:ident<$life:lifetime>($($argument:ident: $type:ty),*) -> $output:ty $body:block)*) => {$(
+        $(#[$meta])*
+        $visibility fn $name<$life>($($argument: $type),*) -> $output {
+            struct Arguments<$life> {
+                $($argument: $type),*
+            }
+            impl<$life> pulp::WithSimd for Arguments<$life> {
+                type Output = $output;
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) -> $output {
+                    let Self { $($argument),* } = self;
+                    $body
+                }
+            }
+            pulp::Arch::new().dispatch(Arguments { $($argument),* })
+        }
+    )*};
+}
+pub(crate) use vectorized;
+
 /// Independent partial results in a reduction: enough to fill vector registers.
 const N_LANES: usize = 8;
 
@@ -58,11 +83,13 @@ pub(crate) fn sum(a: &[f32], f: impl Fn(f32) -> f32) -> f32 {
 }
 
 /// The scalar product.
+#[inline(always)]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum2(a, b, |a, b| a * b)
 }
 
 /// The largest value; minus infinity for none. NaN is passed over.
+#[inline(always)]
 pub(crate) fn max(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; N_LANES];
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -76,25 +103,54 @@ pub(crate) fn max(values: &[f32]) -> f32 {
     lanes.iter().copied().fold(rest, larger)
 }
 
-/// Over `x = (value - largest) * factor`: the sum of `exp(x)` and that of `x exp(x)`.
-pub(crate) fn exponential_sums(values: &[f32], largest: f32, factor: f32) -> (f32, f32) {
-    let (mut sums, mut weighted) = ([0.0_f32; N_LANES], [0.0_f32; N_LANES]);
-    let chunks = values.chunks_exact(N_LANES);
-    let rest = chunks.remainder();
-    let mut add = |chunk: &[f32]| {
-        for ((sum, weighted), value) in sums.iter_mut().zip(weighted.iter_mut()).zip(chunk) {
-            let exponent = (value - largest) * factor;
-            let power = exp(exponent);
-            *sum += power;
-            *weighted += power * exponent;
+vectorized! {
+    /// Over `x = (value - largest) * factor`: the sum of `exp(x)` and that of `x exp(x)`.
+    pub(crate) fn exponential_sums<'a>(values: &'a [f32], largest: f32, factor: f32) -> (f32, f32) {
+        let (mut sums, mut weighted) = ([0.0_f32; N_LANES], [0.0_f32; N_LANES]);
+        let chunks = values.chunks_exact(N_LANES);
+        let rest = chunks.remainder();
+        for chunk in chunks.chain(std::iter::once(rest)) {
+            for ((sum, weighted), value) in sums.iter_mut().zip(weighted.iter_mut()).zip(chunk) {
+                let exponent = (value - largest) * factor;
+                let power = exp(exponent);
+                *sum += power;
+                *weighted += power * exponent;
+            }
         }
-    };
-    chunks.for_each(&mut add);
-    add(rest);
-    (sums.iter().sum(), weighted.iter().sum())
+        (sums.iter().sum(), weighted.iter().sum())
+    }
+
+    /// Softmax of `scale * values`, in place; returns the logarithm of the sum of exponentials.
+    pub(crate) fn softmax<'a>(values: &'a mut [f32], scale: f32) -> f32 {
+        let largest = max(values) * scale;
+        for value in values.iter_mut() {
+            *value = exp(*value * scale - largest);
+        }
+        let sum = sum(values, |value| value);
+        let inverse = 1.0 / sum;
+        for value in values.iter_mut() {
+            *value *= inverse;
+        }
+        largest + sum.ln()
+    }
+
+    /// The scalar products of a vector with the rows of a matrix that is as wide.
+    pub(crate) fn products<'a>(vector: &'a [f32], matrix: &'a [f32], products: &'a mut [f32]) -> () {
+        for (product, row) in products.iter_mut().zip(matrix.chunks_exact(vector.len().max(1))) {
+            *product = dot(vector, row);
+        }
+    }
+
+    /// Adds the rows of a matrix, each with its weight, to a vector that is as wide.
+    pub(crate) fn add_rows<'a>(target: &'a mut [f32], weights: &'a [f32], matrix: &'a [f32]) -> () {
+        for (weight, row) in weights.iter().zip(matrix.chunks_exact(target.len().max(1))) {
+            add_scaled(target, *weight, row);
+        }
+    }
 }
 
 /// `target += factor * source`.
+#[inline(always)]
 pub(crate) fn add_scaled(target: &mut [f32], factor: f32, source: &[f32]) {
     for (target, source) in target.iter_mut().zip(source) {
         *target += factor * source;

@@ -4,27 +4,71 @@
 //! only the inputs of a layer are kept.
 
 use candle_core::Tensor;
+use rayon::prelude::*;
 
 use super::math;
 use super::tensor::{Floats, edit, tensor};
 use crate::error::TrainError;
+use crate::parallel::{min_rows, rows, rows_mut};
 
 type Result<T> = std::result::Result<T, TrainError>;
 
 /// One over the root of the mean square of a row.
+#[inline(always)]
 fn inverse_root(row: &[f32], eps: f32) -> f32 {
     1.0 / (math::dot(row, row) / row.len().max(1) as f32 + eps).sqrt()
+}
+
+math::vectorized! {
+    fn norm_row<'a>(row: &'a [f32], weight: &'a [f32], eps: f32, output: &'a mut [f32]) -> () {
+        let scale = inverse_root(row, eps);
+        for ((output, value), weight) in output.iter_mut().zip(row).zip(weight) {
+            *output = value * scale * weight;
+        }
+    }
+
+    /// `scaled` is for numbers in between.
+    fn norm_row_backward<'a>(
+        inputs: [&'a [f32]; 3],
+        scale: f32,
+        scaled: &'a mut [f32],
+        target: &'a mut [f32]
+    ) -> () {
+        let [row, gradient, weights] = inputs;
+        for ((scaled, weight), gradient) in scaled.iter_mut().zip(weights).zip(gradient) {
+            *scaled = weight * gradient;
+        }
+        let pull = math::dot(scaled, row) * scale * scale * scale / row.len() as f32;
+        for ((target, scaled), value) in target.iter_mut().zip(&*scaled).zip(row) {
+            *target += scaled * scale - value * pull;
+        }
+    }
+
+    fn swiglu_row<'a>(gates: &'a [f32], ups: &'a [f32], output: &'a mut [f32]) -> () {
+        for ((output, gate), up) in output.iter_mut().zip(gates).zip(ups) {
+            *output = gate * math::sigmoid(*gate) * up;
+        }
+    }
+
+    fn swiglu_row_backward<'a>(inputs: [&'a [f32]; 3], by_gates: &'a mut [f32], by_ups: &'a mut [f32]) -> () {
+        let [gates, ups, gradients] = inputs;
+        let targets = by_gates.iter_mut().zip(by_ups);
+        for ((by_gate, by_up), ((gate, up), gradient)) in targets.zip(gates.iter().zip(ups).zip(gradients)) {
+            let sigmoid = math::sigmoid(*gate);
+            *by_up = gradient * gate * sigmoid;
+            *by_gate = gradient * up * sigmoid * (1.0 + gate * (1.0 - sigmoid));
+        }
+    }
 }
 
 /// RMS norm over the last dimension (Zhang and Sennrich, 2019): `x / sqrt(mean(x^2) + eps) * weight`.
 pub(crate) fn rms_norm(input: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
     let (input_values, weight) = (Floats::of(input)?, Floats::of(weight)?);
     let (values, weight) = (input_values.slice()?, weight.slice()?);
-    let mut output = Vec::with_capacity(values.len());
-    for row in values.chunks_exact(weight.len().max(1)) {
-        let scale = inverse_root(row, eps as f32);
-        output.extend(row.iter().zip(weight).map(|(value, weight)| value * scale * weight));
-    }
+    let mut output = vec![0.0; values.len()];
+    rows_mut(&mut output, weight.len()).zip(rows(values, weight.len())).for_each(|(output, row)| {
+        norm_row(row, weight, eps as f32, output);
+    });
     tensor(output, input.dims())
 }
 
@@ -45,29 +89,40 @@ pub(crate) fn rms_norm_backward(
         Some(residual) => super::tensor::values(residual)?,
         None => vec![0.0; values.len()],
     };
-    let mut scaled = vec![0.0_f32; width];
-    let rows = values.chunks_exact(width).zip(gradient.chunks_exact(width));
-    for ((row, gradient), target) in rows.zip(by_input.chunks_exact_mut(width)) {
-        let scale = inverse_root(row, eps as f32);
-        for ((sum, value), gradient) in by_weight.iter_mut().zip(row).zip(gradient) {
-            *sum += value * scale * gradient;
+    let inverse_roots: Vec<f32> = rows(values, width).map(|row| inverse_root(row, eps as f32)).collect();
+    let inputs = rows(values, width).zip(rows(gradient, width)).zip(&inverse_roots);
+    rows_mut(&mut by_input, width).zip(inputs).for_each_init(
+        || vec![0.0_f32; width],
+        |scaled, (target, ((row, gradient), scale))| {
+            norm_row_backward([row, gradient, weights], *scale, scaled, target);
+        },
+    );
+    // Each thread adds up the rows of some columns, in the order of the rows.
+    let n_columns = width.div_ceil(rayon::current_num_threads()).max(min_rows(inverse_roots.len()));
+    by_weight.par_chunks_mut(n_columns.max(1)).enumerate().for_each(|(chunk_idx, sums)| {
+        let first = chunk_idx * n_columns;
+        let rows = values.chunks_exact(width).zip(gradient.chunks_exact(width)).zip(&inverse_roots);
+        for ((row, gradient), scale) in rows {
+            let columns = row.iter().zip(gradient).skip(first);
+            for (sum, (value, gradient)) in sums.iter_mut().zip(columns) {
+                *sum += value * scale * gradient;
+            }
         }
-        for ((scaled, weight), gradient) in scaled.iter_mut().zip(weights).zip(gradient) {
-            *scaled = weight * gradient;
-        }
-        let pull = math::dot(&scaled, row) * scale * scale * scale / width as f32;
-        for ((target, scaled), value) in target.iter_mut().zip(&scaled).zip(row) {
-            *target += scaled * scale - value * pull;
-        }
-    }
+    });
     Ok((tensor(by_input, input.dims())?, tensor(by_weight, weight.dims())?))
 }
 
 /// SwiGLU (Shazeer, 2020): `gate * sigmoid(gate) * up`.
 pub(crate) fn swiglu(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     let (gates, ups) = (Floats::of(gate)?, Floats::of(up)?);
-    let pairs = gates.slice()?.iter().zip(ups.slice()?);
-    tensor(pairs.map(|(gate, up)| gate * math::sigmoid(*gate) * up).collect(), gate.dims())
+    let (gates, ups) = (gates.slice()?, ups.slice()?);
+    let width = gate.dims().last().copied().unwrap_or(1);
+    let mut output = vec![0.0; gates.len()];
+    let inputs = rows(gates, width).zip(rows(ups, width));
+    rows_mut(&mut output, width).zip(inputs).for_each(|(output, (gates, ups))| {
+        swiglu_row(gates, ups, output);
+    });
+    tensor(output, gate.dims())
 }
 
 /// The output of [`swiglu`] again, with its gradients by gate and by up.
@@ -76,12 +131,12 @@ pub(crate) fn swiglu_backward(gate: &Tensor, up: &Tensor, gradient: &Tensor) -> 
     let (gates, ups, gradients) = (gates.slice()?, ups.slice()?, gradients.slice()?);
     let mut by_gate = vec![0.0_f32; gates.len()];
     let mut by_up = vec![0.0_f32; gates.len()];
-    let targets = by_gate.iter_mut().zip(by_up.iter_mut());
-    for (((by_gate, by_up), (gate, up)), gradient) in targets.zip(gates.iter().zip(ups)).zip(gradients) {
-        let sigmoid = math::sigmoid(*gate);
-        *by_up = gradient * gate * sigmoid;
-        *by_gate = gradient * up * sigmoid * (1.0 + gate * (1.0 - sigmoid));
-    }
+    let width = gate.dims().last().copied().unwrap_or(1);
+    let targets = rows_mut(&mut by_gate, width).zip(rows_mut(&mut by_up, width));
+    let inputs = rows(gates, width).zip(rows(ups, width)).zip(rows(gradients, width));
+    targets.zip(inputs).for_each(|((by_gate, by_up), ((gates, ups), gradients))| {
+        swiglu_row_backward([gates, ups, gradients], by_gate, by_up);
+    });
     Ok((tensor(by_gate, gate.dims())?, tensor(by_up, gate.dims())?))
 }
 

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Storage, StorageRef, Tensor};
+use rayon::prelude::*;
 
 use crate::error::TrainError;
 
@@ -83,11 +84,16 @@ pub(crate) fn edit<R>(tensor: &Tensor, function: impl FnOnce(&mut [f32]) -> R) -
 
 /// `target += source`, in place.
 pub(crate) fn add_in_place(target: &Tensor, source: &Tensor) -> Result<()> {
+    /// Numbers that a thread takes at a time.
+    const PIECE: usize = 32_768;
     let source = Floats::of(source)?;
     let source = source.slice()?;
     edit(target, |target| {
-        for (target, source) in target.iter_mut().zip(source) {
-            *target += source;
-        }
+        let pieces = target.par_chunks_mut(PIECE).zip(source.par_chunks(PIECE));
+        pieces.for_each(|(target, source)| {
+            for (target, source) in target.iter_mut().zip(source) {
+                *target += source;
+            }
+        });
     })
 }

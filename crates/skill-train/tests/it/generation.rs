@@ -1,6 +1,6 @@
 //! Sampling with a cache: the tokens and log-probabilities of passes over whole sequences.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use skill_train::TrainError;
@@ -136,15 +136,12 @@ fn samples_end_at_stop_tokens_and_at_the_limit() {
 #[test]
 fn a_cancelled_call_ends_at_the_next_token() {
     let model = small::model("llama", &[]);
-    let n_asked = Cell::new(0);
-    let is_cancelled = || {
-        n_asked.set(n_asked.get() + 1);
-        n_asked.get() > 7
-    };
+    let n_asked = AtomicUsize::new(0);
+    let is_cancelled = || n_asked.fetch_add(1, Ordering::Relaxed) >= 7;
     let mut kept = KeptSequences::default();
     let result = generate(&model, &prompts(), &settings(1.0, 100), Adapters::On, &mut kept, &is_cancelled);
     assert!(matches!(result, Err(TrainError::Cancelled)), "{result:?}");
-    assert_eq!(n_asked.get(), 8);
+    assert_eq!(n_asked.into_inner(), 8);
 }
 
 #[test]

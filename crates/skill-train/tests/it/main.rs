@@ -34,4 +34,6 @@ mod sampling;
 #[cfg(feature = "candle")]
 mod small;
 mod states;
+#[cfg(feature = "candle")]
+mod threads;
 mod tokenizer;
