@@ -6,6 +6,8 @@ mod episode;
 #[cfg(feature = "weights")]
 mod run;
 #[cfg(feature = "weights")]
+mod side_by_side;
+#[cfg(feature = "weights")]
 mod text;
 #[cfg(feature = "weights")]
 mod wave;
@@ -16,6 +18,8 @@ pub(crate) use episode::{EpisodeChat, EpisodeRow};
 pub use run::{PolicyFile, PolicyWriter};
 #[cfg(feature = "weights")]
 pub(crate) use run::{micro_batches, shared_fault, weights_error, write_policy};
+#[cfg(feature = "weights")]
+pub(crate) use side_by_side::side_by_side;
 #[cfg(feature = "weights")]
 pub use text::PolicyText;
 #[cfg(feature = "weights")]

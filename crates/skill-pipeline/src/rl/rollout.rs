@@ -2,8 +2,7 @@
 
 use super::settings::RlSettings;
 use crate::error::PipelineError;
-use crate::weights::{EpisodeChat, EpisodeRow, PolicyText, Wave, WaveCalls, shared_fault};
-use futures_util::future::join_all;
+use crate::weights::{EpisodeChat, EpisodeRow, PolicyText, Wave, WaveCalls, shared_fault, side_by_side};
 use skill_bank::SkillRef;
 use skill_bank::trial::{Half, PlannedGroup, TrialResult};
 use skill_core::RolloutResult;
@@ -79,7 +78,7 @@ impl Group<'_> {
 
 /// What episodes are played with.
 pub(super) struct Table<'run> {
-    pub(super) env: &'run dyn Env,
+    pub(super) env: &'run Arc<dyn Env>,
     /// What the episodes of groups that are not halved are shown.
     pub(super) source: Arc<dyn SkillSource>,
     pub(super) backend: &'run Arc<dyn TrainBackend>,
@@ -109,65 +108,84 @@ impl Table<'_> {
         let calls = WaveCalls { run: RUN.to_owned(), step: iteration, seed: settings.seed };
         let wave = Arc::new(Wave::new(backend, generation, calls, n_episodes));
         let episodes = (0..n_episodes).filter_map(|seat| {
-            let place = seat / settings.group_size;
+            let (place, sample) = (seat / settings.group_size, seat % settings.group_size);
             let group = groups.get(place)?;
-            Some(self.episode(iteration, Arc::clone(&wave), seat, (place, group)))
+            let (half, source) =
+                group.half(sample).map_or((None, &self.source), |(half, source)| (Some(half), source));
+            let call_place = CallPlace::new(format_args!("iteration {iteration}"))
+                .child("rollouts")
+                .child(&group.item.id)
+                .child(format_args!("{sample}"));
+            let limit = settings.max_prompt_tokens;
+            let episode = Episode {
+                env: Arc::clone(self.env),
+                source: Arc::clone(source),
+                item: group.item.clone(),
+                group: place,
+                half,
+                chat: EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), limit),
+                wave: Arc::clone(&wave),
+                place: call_place,
+                cancel: self.cancel.clone(),
+                iteration,
+                invalid_action_penalty: settings.invalid_action_penalty,
+            };
+            Some(episode.play())
         });
-        join_all(episodes).await.into_iter().collect()
+        side_by_side(episodes).await.into_iter().collect()
     }
+}
 
-    async fn episode(
-        &self,
-        iteration: u64,
-        wave: Arc<Wave>,
-        seat: usize,
-        (place, group): (usize, &Group<'_>),
-    ) -> Result<Played, PipelineError> {
-        let limit = self.settings.max_prompt_tokens;
-        let chat = EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), limit);
-        let sample = seat % self.settings.group_size;
-        let (item, half) = (group.item, group.half(sample));
-        let (half, source) = half.map_or((None, &self.source), |(half, source)| (Some(half), source));
-        let of_group = place;
-        let place = CallPlace::new(format_args!("iteration {iteration}"))
-            .child("rollouts")
-            .child(&item.id)
-            .child(format_args!("{sample}"));
-        let call = CallCtx { cancel: self.cancel.clone(), ..CallCtx::new(place.clone()) };
-        let outcome = self.env.rollout(item, source.as_ref(), &chat, &RolloutCtx::new(call)).await;
+/// One of the episodes.
+struct Episode {
+    env: Arc<dyn Env>,
+    source: Arc<dyn SkillSource>,
+    item: Item,
+    group: usize,
+    half: Option<Half>,
+    chat: EpisodeChat,
+    wave: Arc<Wave>,
+    place: CallPlace,
+    cancel: CancellationToken,
+    iteration: u64,
+    invalid_action_penalty: f64,
+}
+
+impl Episode {
+    async fn play(self) -> Result<Played, PipelineError> {
+        let Self { env, source, item, group, half, chat, wave, place, cancel, .. } = self;
+        let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
+        let outcome = env.rollout(&item, source.as_ref(), &chat, &RolloutCtx::new(call)).await;
         wave.leave().await;
         let (rows, fault) = chat.take();
         if let Some(fault) = fault {
             return Err(PipelineError::Weights {
-                step: iteration,
+                step: self.iteration,
                 total_steps: 0,
                 source: Box::new(shared_fault(&fault)),
             });
         }
-        let penalty = |n: u32| self.settings.invalid_action_penalty * f64::from(n);
-        let played = |result: Option<Box<RolloutResult>>| {
-            let is_success = result.as_ref().is_some_and(|result| result.is_success());
-            let score = result.as_ref().map_or(0.0, |result| result.soft);
-            let invalid_actions = result.as_ref().map_or(0, |result| result.trajectory.invalid_actions);
-            Played {
-                group: of_group,
-                task_type: item.task_type.clone(),
-                is_success,
-                invalid_actions,
-                reward: score - penalty(invalid_actions),
-                outcome: TrialResult { is_success, score },
-                half,
-                result,
-                rows,
+        let result = match outcome {
+            Ok(result) => Some(Box::new(result)),
+            Err(EnvError::Model(error)) if error.class() == ErrorClass::ContextTooLong => None,
+            Err(EnvError::Model(_)) if cancel.is_cancelled() => return Err(PipelineError::Halted),
+            Err(source) => {
+                return Err(PipelineError::Rollout { place: place.to_string(), item: item.id, source });
             }
         };
-        match outcome {
-            Ok(result) => Ok(played(Some(Box::new(result)))),
-            Err(EnvError::Model(error)) if error.class() == ErrorClass::ContextTooLong => Ok(played(None)),
-            Err(EnvError::Model(_)) if self.cancel.is_cancelled() => Err(PipelineError::Halted),
-            Err(source) => {
-                Err(PipelineError::Rollout { place: place.to_string(), item: item.id.clone(), source })
-            }
-        }
+        let is_success = result.as_ref().is_some_and(|result| result.is_success());
+        let score = result.as_ref().map_or(0.0, |result| result.soft);
+        let invalid_actions = result.as_ref().map_or(0, |result| result.trajectory.invalid_actions);
+        Ok(Played {
+            group,
+            task_type: item.task_type,
+            is_success,
+            invalid_actions,
+            reward: score - self.invalid_action_penalty * f64::from(invalid_actions),
+            outcome: TrialResult { is_success, score },
+            half,
+            result,
+            rows,
+        })
     }
 }

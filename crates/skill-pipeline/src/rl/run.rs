@@ -261,7 +261,7 @@ impl<'run> RlRun<'run> {
             n_notes: 0,
         });
         let table = Table {
-            env: trainer.env.as_ref(),
+            env: &trainer.env,
             source,
             backend: &trainer.backend,
             text: &trainer.text,

@@ -2,9 +2,8 @@
 
 use super::record::SftGames;
 use crate::error::PipelineError;
-use crate::weights::{EpisodeChat, PolicyText, Wave, WaveCalls, shared_fault};
+use crate::weights::{EpisodeChat, PolicyText, Wave, WaveCalls, shared_fault, side_by_side};
 use async_trait::async_trait;
-use futures_util::future::join_all;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::{CallCtx, CallPlace};
 use skill_train::seam::{GenerationSettings, TrainBackend};
@@ -68,20 +67,26 @@ impl EnvGames {
         let items = self.env.items(self.split);
         items.get(..self.n_games.min(items.len())).unwrap_or_default()
     }
+}
 
-    /// Whether a game is won, and its score.
-    async fn game(
-        &self,
-        wave: Arc<Wave>,
-        (seat, item): (usize, &Item),
-        source: &dyn SkillSource,
-        step: u64,
-        cancel: &CancellationToken,
-    ) -> Result<(bool, f64), PipelineError> {
-        let chat = EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), self.max_prompt_tokens);
+/// One of the games.
+struct Game {
+    env: Arc<dyn Env>,
+    source: Arc<dyn SkillSource>,
+    item: Item,
+    chat: EpisodeChat,
+    wave: Arc<Wave>,
+    step: u64,
+    cancel: CancellationToken,
+}
+
+impl Game {
+    /// Whether the game is won, and its score.
+    async fn play(self) -> Result<(bool, f64), PipelineError> {
+        let Self { env, source, item, chat, wave, step, cancel } = self;
         let place = CallPlace::new(format_args!("step {step}")).child("games").child(&item.id);
         let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
-        let played = self.env.rollout(item, source, &chat, &RolloutCtx::new(call)).await;
+        let played = env.rollout(&item, source.as_ref(), &chat, &RolloutCtx::new(call)).await;
         wave.leave().await;
         if let (_, Some(fault)) = chat.take() {
             let source = Box::new(shared_fault(&fault));
@@ -92,10 +97,7 @@ impl EnvGames {
             Err(EnvError::Model(_)) if cancel.is_cancelled() => Err(PipelineError::Halted),
             // A prompt that has outgrown the model's context ends the game, which is lost.
             Err(EnvError::Model(error)) if is_too_long(&error) => Ok((false, 0.0)),
-            Err(source) => {
-                let (place, item) = (place.to_string(), item.id.clone());
-                Err(PipelineError::Rollout { place, item, source })
-            }
+            Err(source) => Err(PipelineError::Rollout { place: place.to_string(), item: item.id, source }),
         }
     }
 }
@@ -119,9 +121,19 @@ impl PolicyGames for EnvGames {
         // The same games with other skills are other calls.
         let calls = WaveCalls { run: format!("{RUN} {}", source.version()), step, seed: 0 };
         let wave = Arc::new(Wave::new(Arc::clone(backend), generation, calls, self.items().len()));
-        let games = self.items().iter().enumerate();
-        let games = games.map(|game| self.game(Arc::clone(&wave), game, source.as_ref(), step, cancel));
-        let outcomes: Result<Vec<_>, _> = join_all(games).await.into_iter().collect();
+        let games = self.items().iter().enumerate().map(|(seat, item)| {
+            let game = Game {
+                env: Arc::clone(&self.env),
+                source: Arc::clone(source),
+                item: item.clone(),
+                chat: EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), self.max_prompt_tokens),
+                wave: Arc::clone(&wave),
+                step,
+                cancel: cancel.clone(),
+            };
+            game.play()
+        });
+        let outcomes: Result<Vec<_>, _> = side_by_side(games).await.into_iter().collect();
         Ok(SftGames::new(outcomes?))
     }
 }
