@@ -165,7 +165,9 @@ fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<(u64, Games)> {
         sh.copy_file(Path::new("examples/household-weights").join(name), dir)?;
     }
     let _in = sh.push_dir(dir);
-    cmd!(sh, "{example} {SFT_STEPS} {GAMES} sft {seed}").run()?;
+    // Where the variable is missing, the number is found out again before each product of matrices.
+    let threads = std::thread::available_parallelism()?.to_string();
+    cmd!(sh, "{example} {SFT_STEPS} {GAMES} sft {seed}").env("RAYON_NUM_THREADS", threads).run()?;
     cmd!(sh, "{program} bank import skills.json --out bank").run()?;
     let config = ["household.toml", "--set", &format!("run.seed={seed}")].map(str::to_owned);
     let config = &config;
