@@ -37,7 +37,9 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     } else if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
     } else {
-        super::print_wrapped(&describe(&estimate, terminal_width()))?;
+        let models = &loaded.config.models;
+        let is_paid = models.target.is_paid() || models.optimizer.is_paid();
+        super::print_wrapped(&describe(&estimate, is_paid, terminal_width()))?;
     }
     for cap in approximate_caps(&loaded.config) {
         super::say(&format!("note: {}", cap.message()));
@@ -99,7 +101,7 @@ fn forecast(_: &LoadedConfig) -> Option<String> {
     None
 }
 
-fn describe(estimate: &Estimate, width: Option<usize>) -> String {
+fn describe(estimate: &Estimate, is_paid: bool, width: Option<usize>) -> String {
     let [n_train, n_val, n_test] = estimate.items;
     let mut text = format!(
         "{} over {n_train} train, {n_val} val and {n_test} test items\n\n",
@@ -121,7 +123,7 @@ fn describe(estimate: &Estimate, width: Option<usize>) -> String {
         grouped(assumptions.bytes_per_edit.high),
         grouped(assumptions.max_growth_bytes),
     );
-    if estimate.total.cost.is_none() {
+    if estimate.total.cost.is_none() && is_paid {
         text.push_str("Cost unknown: set `price_input` and `price_output` of the models (US dollars per million tokens).\n");
     }
     text

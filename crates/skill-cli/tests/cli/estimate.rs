@@ -94,6 +94,15 @@ fn an_estimate_needs_no_key_sends_nothing_and_knows_the_prices() {
 }
 
 #[test]
+fn a_model_that_may_cost_money_needs_a_price() {
+    let server = Server::start();
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let outcome = context.run(&["estimate", "task/skillrl.toml"]);
+    outcome.assert_code(code::SUCCESS);
+    assert_names(&outcome.stdout, &["`price_input`", "`price_output`"]);
+}
+
+#[test]
 fn what_cannot_be_estimated_is_said_with_a_hint() {
     let context = TestContext::with_demo();
     let too_long = context.run(&["estimate", CONFIG, "--set", "train.epochs=1000000"]);
