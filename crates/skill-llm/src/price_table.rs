@@ -37,6 +37,13 @@ pub fn list_prices(base_url: &str, model: &str) -> Option<ListPrices> {
     Some(ListPrices { input, cached, output })
 }
 
+/// The models with list prices at this address, if it is that of a provider.
+pub fn priced_models(base_url: &str) -> impl Iterator<Item = &'static str> {
+    let provider = PROVIDERS.iter().find(|provider| provider.owns(base_url));
+    let rows = PRICES.iter().filter(move |(of, ..)| provider.is_some_and(|provider| provider.name == *of));
+    rows.map(|(_, name, ..)| *name)
+}
+
 /// True for the name itself, and for the name with a date behind it.
 fn is_build_of(model: &str, name: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };

@@ -42,7 +42,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "FIELD")]
     pub(crate) answer: Option<String>,
 
-    /// The model that does the tasks and proposes edits, such as `gpt-5-mini` or `anthropic/claude-haiku-4-5`.
+    /// The model that does the tasks and proposes edits, such as `gpt-5-mini`, `anthropic/claude-haiku-4-5` or a GGUF file.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

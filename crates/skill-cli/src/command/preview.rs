@@ -3,10 +3,11 @@
 use super::UsageError;
 use crate::table::grouped;
 use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, Origin, TrainMode};
+use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, Origin, TrainMode, nearest_name};
 use skillrl::core::usage::dollars;
+use skillrl::cost::has_prices;
 use skillrl::estimate::{Estimate, Prepared, Span};
-use skillrl::llm::price_table::PRICES_AS_OF;
+use skillrl::llm::price_table::{PRICES_AS_OF, priced_models};
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -56,7 +57,7 @@ fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> 
     let Span { low, high } = estimate.total.calls;
     let cost = match estimate.total.cost {
         Some([low, high]) => format!("{} to {}", dollars(low), dollars(high)),
-        None => "cost unknown without prices of the models".to_owned(),
+        None => format!("cost unknown without prices of the models{}", meant(loaded, roles)),
     };
     let prices = if uses_list_prices(loaded, roles) {
         format!(" at the list prices of {PRICES_AS_OF}")
@@ -68,6 +69,16 @@ fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> 
         None => String::new(),
     };
     format!("{}: {} to {} calls, {cost}{prices}{cap}", models.join(", "), grouped(low), grouped(high))
+}
+
+/// The model with a list price whose name is most like that of one without a price.
+fn meant(loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
+    let meant = roles.iter().find_map(|role| {
+        let model = role.config(&loaded.config).filter(|model| !has_prices(model))?;
+        let ModelConfig::Served { config, .. } = model else { return None };
+        nearest_name(&config.model, priced_models(&config.base_url))
+    });
+    meant.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default()
 }
 
 /// The name of a model that a server answers for.

@@ -2,6 +2,7 @@
 
 use super::UsageError;
 use super::start::{load_start, simulated_line};
+use super::train_data::Written;
 use crate::args::{Start, TrainArgs};
 use crate::bank_line::bank_lines;
 use crate::progress::Show;
@@ -11,9 +12,17 @@ use skillrl::config::TrainMode;
 use std::path::Path;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
-    let start = start(args)?;
-    let loaded = load_start(&start, args.quiet)?;
-    let simulated = simulated_line(&start, &loaded, &ModelRole::of_training(&loaded.config));
+    let (start, written) = start(args)?;
+    let outcome = train(&start, args);
+    if let (Err(_), Some(written)) = (&outcome, written) {
+        written.withdraw(args.quiet);
+    }
+    outcome
+}
+
+fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
+    let loaded = load_start(start, args.quiet)?;
+    let simulated = simulated_line(start, &loaded, &ModelRole::of_training(&loaded.config));
     let show = match (args.json, args.quiet) {
         (true, _) => Show::Json,
         (false, true) => Show::Quiet,
@@ -50,7 +59,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
 }
 
 /// What the run starts from: a configuration, or data with options.
-fn start(args: &TrainArgs) -> anyhow::Result<Start> {
+fn start(args: &TrainArgs) -> anyhow::Result<(Start, Option<Written>)> {
     let start = args.config.start();
     match &start.file {
         Some(data) if args.data.is_data(data) => {
@@ -59,7 +68,7 @@ fn start(args: &TrainArgs) -> anyhow::Result<Start> {
         }
         file => match args.data.given() {
             Some(option) => Err(without_data(option, file.as_deref()).into()),
-            None => Ok(start),
+            None => Ok((start, None)),
         },
     }
 }

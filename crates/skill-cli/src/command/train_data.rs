@@ -6,6 +6,7 @@ use skillrl::config::FILE_NAME;
 use skillrl::core::labels::similar_labels;
 use skillrl::envs::tasks::{DataSample, DataSurvey};
 use skillrl::llm::{PROVIDERS, Provider};
+use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use std::path::{Component, Path, PathBuf};
 
 /// The default model of a provider whose key is set.
@@ -22,10 +23,36 @@ const BEGINNINGS: [(&str, &str); 7] = [
     ("deepseek-", "deepseek"),
 ];
 
+/// A configuration that a command has written.
+pub(super) struct Written {
+    file: PathBuf,
+    text: String,
+    run: PathBuf,
+}
+
+impl Written {
+    /// Takes the file away again unless a run has begun from it or somebody has changed it: the next command, with what
+    /// was wrong put right, writes it as it is then.
+    pub(super) fn withdraw(self, quiet: bool) {
+        let is_unchanged = std::fs::read_to_string(&self.file).is_ok_and(|found| found == self.text);
+        if run_status(&self.run) != RunStatus::Absent || !is_unchanged {
+            return;
+        }
+        if std::fs::remove_file(&self.file).is_ok() && !quiet {
+            super::say(&format!("took {} away again, since no run has begun", self.file.display()));
+        }
+    }
+}
+
 /// The start of a run on data: writes a configuration that repeats it, and says what was guessed.
 ///
 /// The same command again finds the same file, and continues the run.
-pub(super) fn start(data: &Path, args: &DataArgs, start: Start, quiet: bool) -> anyhow::Result<Start> {
+pub(super) fn start(
+    data: &Path,
+    args: &DataArgs,
+    start: Start,
+    quiet: bool,
+) -> anyhow::Result<(Start, Option<Written>)> {
     let fetched = match is_of_hub(data) {
         true => Some(fetched(data)?),
         false => None,
@@ -60,7 +87,10 @@ pub(super) fn start(data: &Path, args: &DataArgs, start: Start, quiet: bool) -> 
         let written = if is_new { "wrote" } else { "as in" };
         super::say(&format!("{written} {FILE_NAME}; beside the defaults it says:{lines}"));
     }
-    Ok(Start { file: Some(path), ..start })
+    let written = Written { file: path.clone(), text, run: PathBuf::from(format!("runs/{run}")) };
+    // Where the run is somewhere else, its file stays in any case.
+    let is_elsewhere = start.overrides.iter().any(|setting| setting.trim_start().starts_with("run.dir"));
+    Ok((Start { file: Some(path), ..start }, Some(written).filter(|_| is_new && !is_elsewhere)))
 }
 
 /// True for a data set of the Hugging Face Hub.
@@ -210,6 +240,15 @@ fn models(args: &DataArgs, is_set: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<
     let mut settings = Vec::new();
     for (role, name) in [("target", target), ("optimizer", optimizer)] {
         let mut add = |key: &str, value: &str| settings.push(setting(&format!("models.{role}.{key}"), value));
+        if args.base_url.is_none() && is_local(name) {
+            add("kind", "local");
+            add("path", name);
+            // Local models know no schemas, and JSON is read from any text.
+            if role == "optimizer" {
+                add("response_schema", "ignore");
+            }
+            continue;
+        }
         if let Some(url) = &args.base_url {
             add("base_url", url);
             add("model", name);
@@ -224,6 +263,13 @@ fn models(args: &DataArgs, is_set: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<
         add("model", model);
     }
     Ok(settings)
+}
+
+/// True for the weights of a model on this machine: a GGUF file, or a folder of a model.
+fn is_local(name: &str) -> bool {
+    let path = Path::new(name);
+    let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+    is_gguf || path.join("config.json").is_file()
 }
 
 /// The provider and the model of a name such as `openai/gpt-5-mini` or `gpt-5-mini`.

@@ -100,6 +100,34 @@ fn what_cannot_be_guessed_is_asked_for_by_name() {
 }
 
 #[test]
+fn a_command_that_starts_no_run_leaves_no_file_in_the_way_of_the_next() {
+    let (context, server) = (TestContext::new(), Server::start());
+    server.answer_with(answer);
+    tickets(&context);
+    // No key is set, so no run can begin.
+    let failed = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5"]);
+    failed.assert_code(code::PROVIDER_REFUSED);
+    assert!(failed.stderr.contains("OPENAI_API_KEY"), "{}", failed.stderr);
+    assert!(!context.path("skillrl.toml").exists());
+    let url = server.address();
+    context.succeed(&["train", "tickets.csv", "--answer", "queue", "--model", "m", "--base-url", &url]);
+    assert!(context.path("skillrl.toml").exists());
+}
+
+#[test]
+fn a_file_of_weights_is_a_model_of_this_machine() {
+    let context = TestContext::new();
+    tickets(&context);
+    context.write("small.gguf", "no weights");
+    let outcome = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "small.gguf"]);
+    // The file is none, or the build reads none; both are known before a call.
+    assert_ne!(outcome.code, Some(code::SUCCESS));
+    for part in ["models.target.kind = local", "models.target.path = small.gguf"] {
+        assert!(outcome.stderr.contains(part), "{part}\n{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn list_prices_say_what_a_run_costs_and_let_a_cap_hold() {
     let context = TestContext::new();
     tickets(&context);
@@ -107,7 +135,9 @@ fn list_prices_say_what_a_run_costs_and_let_a_cap_hold() {
     let outcome = context.run(&args);
     // Nothing can be sent without a key; what would be is known.
     assert_ne!(outcome.code, Some(code::SUCCESS));
-    let estimate = context.succeed(&["estimate"]);
-    assert!(estimate.contains("cost") && estimate.contains('$'), "{estimate}");
-    assert!(context.read("skillrl.toml").contains("money = 2.0"));
+    for part in ["gpt-5-mini: ", " to $", "list prices of", "budget.money = 2.0", "stops at $2"] {
+        assert!(outcome.stderr.contains(part), "{part}\n{}", outcome.stderr);
+    }
+    let unknown = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5-minii"]);
+    assert!(unknown.stderr.contains("cost unknown") && unknown.stderr.contains("did you mean gpt-5-mini?"));
 }
