@@ -1,5 +1,6 @@
 //! `skillrl try`: one item with the real models, and everything that happens.
 
+use super::UsageError;
 use crate::args::TryArgs;
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, StopSignal};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -60,6 +62,12 @@ struct Report {
 }
 
 pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
+    let item = Path::new(&args.item);
+    if item.extension().is_some_and(|extension| extension == "toml") && item.is_file() {
+        let message = format!("{} is a configuration, where an item is expected", args.item);
+        let hint = format!("name the item first: `skillrl try ITEM {}`", args.item);
+        return Err(UsageError::new(message).with_hint(hint).into());
+    }
     let loaded = super::load_to_run(&args.config)?;
     let mut engine = Engine::new(&loaded);
     let env = assemble::environment_with(&loaded, engine.judge()?)?;

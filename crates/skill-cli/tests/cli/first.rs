@@ -369,6 +369,10 @@ fn a_try_that_fails_shows_what_was_asked() {
     let outcome = context.run(&["try", "val-9", CONFIG]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("item `val-9`"), "{}", outcome.stderr);
+    // The other commands take the configuration first.
+    let swapped = context.run(&["try", CONFIG]);
+    swapped.assert_code(code::USAGE);
+    assert_names(&swapped.stderr, &[CONFIG, "hint: ", "`skillrl try ITEM"]);
     server.answer_with(|_, _| ResponseTemplate::new(503).set_body_string("overloaded"));
     let outcome = context.run(&["try", "val-1", CONFIG]);
     outcome.assert_code(code::OUTAGE);
