@@ -13,11 +13,11 @@ mod text;
 mod wave;
 
 #[cfg(feature = "weights")]
-pub(crate) use episode::{EpisodeChat, EpisodeRow};
+pub(crate) use episode::{Episode, EpisodeRow};
 #[cfg(feature = "weights")]
 pub use run::{PolicyFile, PolicyWriter};
 #[cfg(feature = "weights")]
-pub(crate) use run::{micro_batches, shared_fault, weights_error, write_policy};
+pub(crate) use run::{micro_batches, weights_error, write_policy};
 #[cfg(feature = "weights")]
 pub(crate) use side_by_side::side_by_side;
 #[cfg(feature = "weights")]

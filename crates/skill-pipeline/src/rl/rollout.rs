@@ -2,12 +2,12 @@
 
 use super::settings::RlSettings;
 use crate::error::PipelineError;
-use crate::weights::{EpisodeChat, EpisodeRow, PolicyText, Wave, WaveCalls, shared_fault, side_by_side};
+use crate::weights::{Episode, EpisodeRow, PolicyText, Wave, WaveCalls, side_by_side};
 use skill_bank::SkillRef;
 use skill_bank::trial::{Half, PlannedGroup, TrialResult};
 use skill_core::RolloutResult;
-use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource};
-use skill_llm::{CallCtx, CallPlace, ErrorClass};
+use skill_envs::{Env, Item, SkillSource};
+use skill_llm::CallPlace;
 use skill_train::seam::{GenerationSettings, TrainBackend};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -112,80 +112,41 @@ impl Table<'_> {
             let group = groups.get(place)?;
             let (half, source) =
                 group.half(sample).map_or((None, &self.source), |(half, source)| (Some(half), source));
-            let call_place = CallPlace::new(format_args!("iteration {iteration}"))
+            let place_of_calls = CallPlace::new(format_args!("iteration {iteration}"))
                 .child("rollouts")
                 .child(&group.item.id)
                 .child(format_args!("{sample}"));
-            let limit = settings.max_prompt_tokens;
             let episode = Episode {
                 env: Arc::clone(self.env),
                 source: Arc::clone(source),
                 item: group.item.clone(),
-                group: place,
-                half,
-                chat: EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), limit),
                 wave: Arc::clone(&wave),
-                place: call_place,
+                seat,
+                text: self.text.clone(),
+                max_prompt_tokens: settings.max_prompt_tokens,
+                place: place_of_calls,
                 cancel: self.cancel.clone(),
-                iteration,
-                invalid_action_penalty: settings.invalid_action_penalty,
+                step: iteration,
             };
-            Some(episode.play())
+            let (task_type, penalty) = (group.item.task_type.clone(), settings.invalid_action_penalty);
+            Some(async move {
+                let (result, rows) = episode.play().await?;
+                let is_success = result.as_ref().is_some_and(RolloutResult::is_success);
+                let score = result.as_ref().map_or(0.0, |result| result.soft);
+                let invalid_actions = result.as_ref().map_or(0, |result| result.trajectory.invalid_actions);
+                Ok(Played {
+                    group: place,
+                    task_type,
+                    is_success,
+                    invalid_actions,
+                    reward: score - penalty * f64::from(invalid_actions),
+                    outcome: TrialResult { is_success, score },
+                    half,
+                    result: result.map(Box::new),
+                    rows,
+                })
+            })
         });
         side_by_side(episodes).await.into_iter().collect()
-    }
-}
-
-/// One of the episodes.
-struct Episode {
-    env: Arc<dyn Env>,
-    source: Arc<dyn SkillSource>,
-    item: Item,
-    group: usize,
-    half: Option<Half>,
-    chat: EpisodeChat,
-    wave: Arc<Wave>,
-    place: CallPlace,
-    cancel: CancellationToken,
-    iteration: u64,
-    invalid_action_penalty: f64,
-}
-
-impl Episode {
-    async fn play(self) -> Result<Played, PipelineError> {
-        let Self { env, source, item, group, half, chat, wave, place, cancel, .. } = self;
-        let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
-        let outcome = env.rollout(&item, source.as_ref(), &chat, &RolloutCtx::new(call)).await;
-        wave.leave().await;
-        let (rows, fault) = chat.take();
-        if let Some(fault) = fault {
-            return Err(PipelineError::Weights {
-                step: self.iteration,
-                total_steps: 0,
-                source: Box::new(shared_fault(&fault)),
-            });
-        }
-        let result = match outcome {
-            Ok(result) => Some(Box::new(result)),
-            Err(EnvError::Model(error)) if error.class() == ErrorClass::ContextTooLong => None,
-            Err(EnvError::Model(_)) if cancel.is_cancelled() => return Err(PipelineError::Halted),
-            Err(source) => {
-                return Err(PipelineError::Rollout { place: place.to_string(), item: item.id, source });
-            }
-        };
-        let is_success = result.as_ref().is_some_and(|result| result.is_success());
-        let score = result.as_ref().map_or(0.0, |result| result.soft);
-        let invalid_actions = result.as_ref().map_or(0, |result| result.trajectory.invalid_actions);
-        Ok(Played {
-            group,
-            task_type: item.task_type,
-            is_success,
-            invalid_actions,
-            reward: score - self.invalid_action_penalty * f64::from(invalid_actions),
-            outcome: TrialResult { is_success, score },
-            half,
-            result,
-            rows,
-        })
     }
 }

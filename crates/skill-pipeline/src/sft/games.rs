@@ -2,10 +2,10 @@
 
 use super::record::SftGames;
 use crate::error::PipelineError;
-use crate::weights::{EpisodeChat, PolicyText, Wave, WaveCalls, shared_fault, side_by_side};
+use crate::weights::{Episode, PolicyText, Wave, WaveCalls, side_by_side};
 use async_trait::async_trait;
-use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
-use skill_llm::{CallCtx, CallPlace};
+use skill_envs::{Env, Item, SkillSource, Split};
+use skill_llm::CallPlace;
 use skill_train::seam::{GenerationSettings, TrainBackend};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -69,39 +69,6 @@ impl EnvGames {
     }
 }
 
-/// One of the games.
-struct Game {
-    env: Arc<dyn Env>,
-    source: Arc<dyn SkillSource>,
-    item: Item,
-    chat: EpisodeChat,
-    wave: Arc<Wave>,
-    step: u64,
-    cancel: CancellationToken,
-}
-
-impl Game {
-    /// Whether the game is won, and its score.
-    async fn play(self) -> Result<(bool, f64), PipelineError> {
-        let Self { env, source, item, chat, wave, step, cancel } = self;
-        let place = CallPlace::new(format_args!("step {step}")).child("games").child(&item.id);
-        let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(place.clone()) };
-        let played = env.rollout(&item, source.as_ref(), &chat, &RolloutCtx::new(call)).await;
-        wave.leave().await;
-        if let (_, Some(fault)) = chat.take() {
-            let source = Box::new(shared_fault(&fault));
-            return Err(PipelineError::Weights { step, total_steps: 0, source });
-        }
-        match played {
-            Ok(result) => Ok((result.is_success(), result.soft)),
-            Err(EnvError::Model(_)) if cancel.is_cancelled() => Err(PipelineError::Halted),
-            // A prompt that has outgrown the model's context ends the game, which is lost.
-            Err(EnvError::Model(error)) if is_too_long(&error) => Ok((false, 0.0)),
-            Err(source) => Err(PipelineError::Rollout { place: place.to_string(), item: item.id, source }),
-        }
-    }
-}
-
 #[async_trait]
 impl PolicyGames for EnvGames {
     async fn play(
@@ -122,22 +89,25 @@ impl PolicyGames for EnvGames {
         let calls = WaveCalls { run: format!("{RUN} {}", source.version()), step, seed: 0 };
         let wave = Arc::new(Wave::new(Arc::clone(backend), generation, calls, self.items().len()));
         let games = self.items().iter().enumerate().map(|(seat, item)| {
-            let game = Game {
+            let episode = Episode {
                 env: Arc::clone(&self.env),
                 source: Arc::clone(source),
                 item: item.clone(),
-                chat: EpisodeChat::new(Arc::clone(&wave), seat, self.text.clone(), self.max_prompt_tokens),
                 wave: Arc::clone(&wave),
-                step,
+                seat,
+                text: self.text.clone(),
+                max_prompt_tokens: self.max_prompt_tokens,
+                place: CallPlace::new(format_args!("step {step}")).child("games").child(&item.id),
                 cancel: cancel.clone(),
+                step,
             };
-            game.play()
+            async move {
+                let (result, _) = episode.play().await?;
+                // A prompt that has outgrown the model's context ends the game, which is lost.
+                Ok(result.map_or((false, 0.0), |result| (result.is_success(), result.soft)))
+            }
         });
-        let outcomes: Result<Vec<_>, _> = side_by_side(games).await.into_iter().collect();
+        let outcomes: Result<Vec<_>, PipelineError> = side_by_side(games).await.into_iter().collect();
         Ok(SftGames::new(outcomes?))
     }
-}
-
-fn is_too_long(error: &skill_llm::LlmError) -> bool {
-    error.class() == skill_llm::ErrorClass::ContextTooLong
 }

@@ -1,15 +1,21 @@
-//! One episode as a chat model: it answers by samples of the policy, and keeps their tokens.
+//! One episode: the policy as a chat model, which answers by its samples and keeps their tokens, in an environment.
 
+use super::run::shared_fault;
 use super::text::PolicyText;
 use super::wave::Wave;
+use crate::error::PipelineError;
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::{FinishReason, Usage};
-use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, ErrorClass, LlmError, Message, ModelId};
+use skill_core::{FinishReason, RolloutResult, Usage};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource};
+use skill_llm::{
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, LlmError, Message, ModelId,
+};
 use skill_train::TrainError;
 use skill_train::chat::{ChatEncoder, ChatError, Conversation, RenderOptions, SpecialText};
 use skill_train::seam::{Ended, Sample};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// Tokens of an episode, or of a part of it whose prompts only grow.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -67,7 +73,7 @@ struct Said {
 }
 
 /// The policy in one episode.
-pub(crate) struct EpisodeChat {
+struct EpisodeChat {
     wave: Arc<Wave>,
     seat: usize,
     text: PolicyText,
@@ -187,6 +193,45 @@ impl ChatModel for EpisodeChat {
         let usage = Usage { input: n_prompt as u64, output: sample.tokens.len() as u64, ..Usage::default() };
         let finish = if said.is_ended { FinishReason::Stop } else { FinishReason::Length };
         Ok(ChatReply::new(text, usage, finish))
+    }
+}
+
+/// An episode of the policy in an environment, with all that it needs to run on any thread.
+pub(crate) struct Episode {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) source: Arc<dyn SkillSource>,
+    pub(crate) item: Item,
+    pub(crate) wave: Arc<Wave>,
+    /// Its place in the wave.
+    pub(crate) seat: usize,
+    pub(crate) text: PolicyText,
+    pub(crate) max_prompt_tokens: usize,
+    pub(crate) place: CallPlace,
+    pub(crate) cancel: CancellationToken,
+    /// The step that an error names.
+    pub(crate) step: u64,
+}
+
+impl Episode {
+    /// The result, or `None` if a prompt outgrew its limit, and the tokens up to there.
+    pub(crate) async fn play(self) -> Result<(Option<RolloutResult>, Vec<EpisodeRow>), PipelineError> {
+        let chat = EpisodeChat::new(Arc::clone(&self.wave), self.seat, self.text, self.max_prompt_tokens);
+        let call = CallCtx { cancel: self.cancel.clone(), ..CallCtx::new(self.place.clone()) };
+        let outcome = self.env.rollout(&self.item, self.source.as_ref(), &chat, &RolloutCtx::new(call)).await;
+        self.wave.leave().await;
+        let (rows, fault) = chat.take();
+        if let Some(fault) = fault {
+            let source = Box::new(shared_fault(&fault));
+            return Err(PipelineError::Weights { step: self.step, total_steps: 0, source });
+        }
+        match outcome {
+            Ok(result) => Ok((Some(result), rows)),
+            Err(EnvError::Model(_)) if self.cancel.is_cancelled() => Err(PipelineError::Halted),
+            Err(EnvError::Model(error)) if error.class() == ErrorClass::ContextTooLong => Ok((None, rows)),
+            Err(source) => {
+                Err(PipelineError::Rollout { place: self.place.to_string(), item: self.item.id, source })
+            }
+        }
     }
 }
 
