@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     #[cfg(all(feature = "weights", target_os = "linux"))]
-    threads::settle();
+    threads::set_number();
     ExitCode::from(skill_cli::run(std::env::args_os()))
 }
 
@@ -16,11 +16,11 @@ mod threads {
 
     const VARIABLE: &str = "RAYON_NUM_THREADS";
 
-    /// Writes the number into the environment, where candle looks for it before each product of matrices; see
-    /// [`skillrl::train::n_threads`]. A process can change its own environment only while it has no threads, which
-    /// nothing checks, so this one begins again with the new environment: as the same process, before it has done
-    /// anything.
-    pub(crate) fn settle() {
+    /// Sets the variable that candle reads before each product of matrices; see [`skillrl::train::n_threads`].
+    ///
+    /// Changing the environment of a running process is unsafe code, which this workspace forbids. So the process executes
+    /// the program again, once, with the new environment and before it has done anything else.
+    pub(crate) fn set_number() {
         if std::env::var_os(VARIABLE).is_some() {
             return;
         }

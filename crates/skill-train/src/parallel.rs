@@ -4,11 +4,11 @@
 
 use rayon::prelude::*;
 
-/// Threads that products of matrices use: what `RAYON_NUM_THREADS` says, or else as many as there are physical cores, but
-/// not more than this process may use.
+/// The number of threads for products of matrices: `RAYON_NUM_THREADS`, or the number of physical cores, at most as many
+/// as this process may use.
 ///
-/// Without the variable candle counts the cores again before each product. On Linux that is a read of `/proc/cpuinfo`,
-/// which takes as long as a product of a small model: programs that compute much set it before they start.
+/// Without the variable candle counts the cores before each product. On Linux it reads `/proc/cpuinfo` for that, which
+/// takes as long as a product of a small model, so a program that computes a lot should set the variable before it starts.
 pub fn n_threads() -> usize {
     let allowed = std::thread::available_parallelism().map_or(usize::MAX, std::num::NonZero::get);
     candle_core::utils::get_num_threads().min(allowed)

@@ -2,8 +2,8 @@
 
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
-use skillrl::assemble;
-use skillrl::config::{LoadedConfig, TrainMode};
+use skillrl::assemble::{self, ModelRole};
+use skillrl::config::{LoadedConfig, ModelConfig, TrainMode};
 use skillrl::core::usage::dollars;
 use skillrl::estimate::{
     BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps, bank_estimate,
@@ -37,8 +37,9 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     } else if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
     } else {
-        let models = &loaded.config.models;
-        let is_paid = models.target.is_paid() || models.optimizer.is_paid();
+        let roles = ModelRole::of_training(&loaded.config);
+        let mut models = roles.iter().filter_map(|role| role.config(&loaded.config));
+        let is_paid = models.any(ModelConfig::is_paid);
         super::print_wrapped(&describe(&estimate, is_paid, terminal_width()))?;
     }
     for cap in approximate_caps(&loaded.config) {

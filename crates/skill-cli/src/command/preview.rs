@@ -57,7 +57,7 @@ fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> 
     let Span { low, high } = estimate.total.calls;
     let cost = match estimate.total.cost {
         Some([low, high]) => format!("{} to {}", dollars(low), dollars(high)),
-        None => format!("cost unknown without prices of the models{}", meant(loaded, roles)),
+        None => format!("cost unknown without prices of the models{}", similar_priced_model(loaded, roles)),
     };
     let prices = if uses_list_prices(loaded, roles) {
         format!(" at the list prices of {PRICES_AS_OF}")
@@ -71,14 +71,14 @@ fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> 
     format!("{}: {} to {} calls, {cost}{prices}{cap}", models.join(", "), grouped(low), grouped(high))
 }
 
-/// The model with a list price whose name is most like that of one without a price.
-fn meant(loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
-    let meant = roles.iter().find_map(|role| {
+/// A hint with the model that has a list price and the name most similar to that of a model without one.
+fn similar_priced_model(loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
+    let similar = roles.iter().find_map(|role| {
         let model = role.config(&loaded.config).filter(|model| !has_prices(model))?;
         let ModelConfig::Served { config, .. } = model else { return None };
         nearest_name(&config.model, priced_models(&config.base_url))
     });
-    meant.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default()
+    similar.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default()
 }
 
 /// The name of a model that a server answers for.

@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use super::start::{load_start, simulated_line};
-use super::train_data::Written;
+use super::train_data::WrittenConfig;
 use crate::args::{Start, TrainArgs};
 use crate::bank_line::bank_lines;
 use crate::progress::Show;
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     let (start, written) = start(args)?;
     let outcome = train(&start, args);
     if let (Err(_), Some(written)) = (&outcome, written) {
-        written.withdraw(args.quiet);
+        written.remove_if_unused(args.quiet);
     }
     outcome
 }
@@ -59,7 +59,7 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
 }
 
 /// What the run starts from: a configuration, or data with options.
-fn start(args: &TrainArgs) -> anyhow::Result<(Start, Option<Written>)> {
+fn start(args: &TrainArgs) -> anyhow::Result<(Start, Option<WrittenConfig>)> {
     let start = args.config.start();
     match &start.file {
         Some(data) if args.data.is_data(data) => {

@@ -23,23 +23,23 @@ const BEGINNINGS: [(&str, &str); 7] = [
     ("deepseek-", "deepseek"),
 ];
 
-/// A configuration that a command has written.
-pub(super) struct Written {
+/// A configuration file that this command wrote.
+pub(super) struct WrittenConfig {
     file: PathBuf,
     text: String,
     run: PathBuf,
 }
 
-impl Written {
-    /// Takes the file away again unless a run has begun from it or somebody has changed it: the next command, with what
-    /// was wrong put right, writes it as it is then.
-    pub(super) fn withdraw(self, quiet: bool) {
+impl WrittenConfig {
+    /// Removes the file, unless a run has started from it or it was edited. It would refuse the next command, which differs
+    /// from this one in what was wrong.
+    pub(super) fn remove_if_unused(self, quiet: bool) {
         let is_unchanged = std::fs::read_to_string(&self.file).is_ok_and(|found| found == self.text);
         if run_status(&self.run) != RunStatus::Absent || !is_unchanged {
             return;
         }
         if std::fs::remove_file(&self.file).is_ok() && !quiet {
-            super::say(&format!("took {} away again, since no run has begun", self.file.display()));
+            super::say(&format!("removed {}: the run did not start", self.file.display()));
         }
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn start(
     args: &DataArgs,
     start: Start,
     quiet: bool,
-) -> anyhow::Result<(Start, Option<Written>)> {
+) -> anyhow::Result<(Start, Option<WrittenConfig>)> {
     let fetched = match is_of_hub(data) {
         true => Some(fetched(data)?),
         false => None,
@@ -62,7 +62,8 @@ pub(super) fn start(
         Some((path, name)) => (path.as_path(), name.as_str()),
         None => (data, run),
     };
-    let settings = settings((data, run), args, start.is_mock, &|name| {
+    let run = format!("runs/{run}");
+    let settings = settings((data, &run), args, start.is_mock, &|name| {
         std::env::var_os(name).is_some_and(|value| !value.is_empty())
     })?;
     let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
@@ -87,8 +88,8 @@ pub(super) fn start(
         let written = if is_new { "wrote" } else { "as in" };
         super::say(&format!("{written} {FILE_NAME}; beside the defaults it says:{lines}"));
     }
-    let written = Written { file: path.clone(), text, run: PathBuf::from(format!("runs/{run}")) };
-    // Where the run is somewhere else, its file stays in any case.
+    let written = WrittenConfig { file: path.clone(), text, run: run.into() };
+    // With another `run.dir` than the written one, a run may have started there.
     let is_elsewhere = start.overrides.iter().any(|setting| setting.trim_start().starts_with("run.dir"));
     Ok((Start { file: Some(path), ..start }, Some(written).filter(|_| is_new && !is_elsewhere)))
 }
@@ -172,7 +173,7 @@ fn settings(
     };
     let mut settings = vec![setting("env.kind", "tasks"), setting("env.data", &data.display().to_string())];
     settings.push(setting("env.answer_field", answer));
-    settings.push(setting("run.dir", &format!("runs/{run}")));
+    settings.push(setting("run.dir", run));
     let survey = DataSurvey::read(data, answer).map_err(skillrl::Error::Env)?;
     if let Some(id) = &survey.id_field {
         settings.push(setting("env.id_field", id));
@@ -243,7 +244,7 @@ fn models(args: &DataArgs, is_set: &dyn Fn(&str) -> bool) -> anyhow::Result<Vec<
         if args.base_url.is_none() && is_local(name) {
             add("kind", "local");
             add("path", name);
-            // Local models know no schemas, and JSON is read from any text.
+            // A local model refuses schemas unless told to ignore them; JSON is found in any text.
             if role == "optimizer" {
                 add("response_schema", "ignore");
             }

@@ -64,7 +64,7 @@ struct Report {
 pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     let item = Path::new(&args.item);
     if item.extension().is_some_and(|extension| extension == "toml") && item.is_file() {
-        let message = format!("{} is a configuration, where an item is expected", args.item);
+        let message = format!("{} is a configuration file, not an item", args.item);
         let hint = format!("name the item first: `skillrl try ITEM {}`", args.item);
         return Err(UsageError::new(message).with_hint(hint).into());
     }

@@ -207,7 +207,7 @@ impl Heads {
         let by_query = pieces(&mut by_queries, sizes(key_width * self.group));
         let by_key = pieces(&mut by_keys, sizes(key_width));
         let by_value = pieces(&mut by_values, sizes(key_width));
-        let outputs = by_query.into_iter().zip(by_key).zip(by_value);
+        let outputs = by_query.zip(by_key).zip(by_value);
         let mut sequences: Vec<_> = batch.ranges().zip(tapes).zip(outputs).collect();
         sequences.par_iter_mut().try_for_each(|((at, tape), ((by_query, by_key), by_value))| {
             let outer = self.queries(*at, None).split(gradient_values)?;
@@ -246,7 +246,7 @@ impl Heads {
                     let n_valid = first + row % n_block_rows / self.group + 1;
                     let (valid, masked) = scores.split_at_mut(n_valid.min(n_seen));
                     masked.fill(0.0);
-                    probabilities_of(valid, self.scale(), log_sum_of(row));
+                    recompute_probabilities(valid, self.scale(), log_sum_of(row));
                 }
             })?;
             let by_scores = outer.matmul(&values.t()?)?;
@@ -291,7 +291,7 @@ impl Heads {
 
 math::vectorized! {
     /// Probabilities of a row of scores, in place, from the kept logarithm of the sum.
-    fn probabilities_of<'a>(row: &'a mut [f32], scale: f32, log_sum: f32) -> () {
+    fn recompute_probabilities<'a>(row: &'a mut [f32], scale: f32, log_sum: f32) -> () {
         for value in row {
             *value = math::exp(*value * scale - log_sum);
         }

@@ -27,7 +27,7 @@ math::vectorized! {
         }
     }
 
-    /// `scaled` is for numbers in between.
+    /// `scaled` is a buffer, so that a thread allocates one for all of its rows.
     fn norm_row_backward<'a>(
         inputs: [&'a [f32]; 3],
         scale: f32,
