@@ -9,8 +9,8 @@ use crate::{
     difference,
 };
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use minijinja::value::{Kwargs, Serde};
+use minijinja::{AutoEscape, Environment, State, UndefinedBehavior, Value, context};
 use skill_bank::SkillRef;
 use skill_core::SkillPartId;
 use skill_core::usage::{dollars, grouped};
@@ -266,6 +266,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("signed", |difference: f64| format!("{:+.1}", difference * 100.0));
     environment.add_filter("e_value", |e: f64| e_words(e));
     environment.add_filter("skill_id", |named: String| skill_id(&named));
+    environment.add_function("section", section);
     environment.add_template("parts.html", PARTS)?;
     environment.add_template("bank.html", BANK)?;
     environment.add_template("sft.html", SFT)?;
@@ -274,6 +275,22 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)
+}
+
+/// A part of a page between `{% call section(title) %}` and `{% endcall %}`: where its data lack what it shows, one line
+/// takes its place and the rest of the page is there.
+fn section(state: &mut State<'_, '_>, title: &str, body: Kwargs) -> Result<Value, minijinja::Error> {
+    let body: Value = body.get("caller")?;
+    Ok(body.call(state, &[]).unwrap_or_else(|error| {
+        let [title, error] = [title.to_owned(), error.to_string()].map(|text| escaped(&text));
+        Value::from_safe_string(format!(
+            "<p class=\"warm\" data-left-out><b>{title}</b> is left out: {error}; this is a fault of the program</p>\n"
+        ))
+    }))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// An e-value, of which the size is of interest and not the digits.
@@ -289,3 +306,6 @@ fn e_words(e: f64) -> String {
 fn skill_id(named: &str) -> String {
     SkillRef::of_part(&SkillPartId::new(named)).skill.to_string()
 }
+
+#[cfg(test)]
+mod tests;

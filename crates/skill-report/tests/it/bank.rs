@@ -7,8 +7,8 @@ use skill_core::Gate;
 use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_report::{
-    AnyReport, BankItemOutcome, BankReport, Report, ReportOptions, RunComparison, RunPhase, Trained,
-    TrialPhase, bank_content, bank_page, comparison_page,
+    AnyReport, BankItemOutcome, BankReport, Report, ReportOptions, RunComparison, RunOverview, RunPhase,
+    Trained, TrialPhase, bank_content, bank_page, comparison_page,
 };
 use std::path::Path;
 use tempfile::TempDir;
@@ -253,5 +253,65 @@ fn banks_are_compared_with_each_other_and_with_documents_on_the_items_of_both() 
             assert!(page.contains(said), "{said}");
         }
         assert!(page.contains("&lt;b&gt;it") && !page.contains("<b>it"));
+    }
+}
+
+/// Takes a member out of the record of a round.
+fn without(dir: &Path, round: u32, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = dir.join(format!("rounds/round_{round:04}/record.json"));
+    let mut record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut record);
+    record.as_object_mut().unwrap().remove("checksum");
+    std::fs::write(path, record.to_string()).unwrap();
+}
+
+#[test]
+fn rounds_without_validation_and_types_without_items_are_shown() {
+    let (dir, run) = made(SIZE);
+    let rate = serde_json::json!({"task_type": "of train alone", "successes": 1, "rollouts": 4,
+        "interval": [0.05, 0.7], "is_weak": true});
+    for round in 0..3 {
+        without(dir.path(), round, |record| {
+            record["rates"].as_array_mut().unwrap().push(rate.clone());
+            if round > 0 {
+                record["validation"] = serde_json::Value::Null;
+            }
+        });
+    }
+    let report = report(&run);
+    assert!(report.rounds[0].validation.is_some() && report.rounds[1].validation.is_none());
+    let page = bank_page(&report).unwrap();
+    assert!(!page.contains("data-left-out"));
+    assert_eq!(page.matches("<td>of train alone</td>").count(), 3);
+    assert_eq!(page.matches("<td class=\"faint\">not measured</td></tr>").count(), 0);
+    assert_eq!(page.matches("<td class=\"faint\">not measured</td>").count(), 2);
+}
+
+#[test]
+fn a_run_that_ended_anywhere_has_a_page() {
+    // In the order in which a run writes them: what is removed was not written yet.
+    let written = [
+        "test_eval_best",
+        "test_eval_baseline",
+        "bank_summary.json",
+        "rounds/round_0002",
+        "rounds/round_0001",
+        "rounds/round_0000",
+        "baseline_selection_eval",
+        "bank",
+    ];
+    let (dir, run) = made(SIZE);
+    for path in written {
+        let path = dir.path().join(path);
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).unwrap();
+        } else {
+            std::fs::remove_file(&path).unwrap();
+        }
+        let page = bank_page(&report(&run)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(!page.contains("data-left-out") && page.contains("</html>"), "{}", path.display());
+        let listed = RunOverview::read(dir.path()).unwrap();
+        assert_ne!(listed.phase, RunPhase::Damaged, "{}: {:?}", path.display(), listed.reason);
     }
 }

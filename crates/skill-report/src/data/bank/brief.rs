@@ -2,12 +2,11 @@
 //! read.
 
 use super::measured::BankScore;
-use super::{SkillCounts, records, tokens};
+use super::{SkillCounts, bank_of, records, tokens};
 use serde::Serialize;
 use skill_bank::{Bank, BankEvent, Occasion, Verdict};
 use skill_core::MeanScore;
-use skill_pipeline::bank::record::{BANK_DIR, RoundRecord};
-use skill_pipeline::bank_dir::read_bank;
+use skill_pipeline::bank::record::RoundRecord;
 use skill_pipeline::run_dir::format::StageTokens;
 use skill_pipeline::run_dir::{EvaluationDir, read_bank_summary};
 use skill_pipeline::{PipelineError, RunReader};
@@ -81,8 +80,8 @@ impl BankBrief {
     ///
     /// A file that cannot be read or is not what it should be. Files that do not exist yet are not errors.
     pub fn read(run: &RunReader) -> Result<Self, PipelineError> {
-        let bank = read_bank(&run.path().join(BANK_DIR))?.bank;
         let (summary, records) = (read_bank_summary(run.path())?, records(run.path())?);
+        let bank = bank_of(run.path(), summary.is_some() || !records.is_empty())?;
         let baseline = match &summary {
             Some(summary) => Some(BankScore::of(summary.baseline, summary.n_items[0])),
             None => {

@@ -148,8 +148,8 @@ impl BankReport {
     /// A file that cannot be read or is not what it should be, and a run that does not train a bank
     /// ([`PipelineError::Bank`]). Files that do not exist yet are not errors.
     pub fn read(run: &RunReader, options: &ReportOptions) -> Result<Self, ReportError> {
-        let bank = read_bank(&run.path().join(BANK_DIR))?.bank;
         let (summary, records) = (read_bank_summary(run.path())?, records(run.path())?);
+        let bank = bank_of(run.path(), summary.is_some() || !records.is_empty())?;
         let evaluations = Evaluations::read(run, &records, summary.as_ref())?;
         let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
         let live = run.live();
@@ -281,6 +281,12 @@ pub fn records(run: &Path) -> Result<Vec<RoundRecord>, PipelineError> {
         .take_while(|path| path.is_file())
         .map(|path| read_record(&path))
         .collect()
+}
+
+/// The bank of a run, which has none before its first event.
+fn bank_of(run: &Path, has_records: bool) -> Result<Bank, PipelineError> {
+    let dir = run.join(BANK_DIR);
+    if dir.exists() || has_records { Ok(read_bank(&dir)?.bank) } else { Ok(Bank::new()) }
 }
 
 /// Calls and tokens by stage: those of the summary, or of the finished rounds.

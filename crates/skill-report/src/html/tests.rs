@@ -1,0 +1,90 @@
+//! Pages of data that lack something: a section may be left out, the page never is.
+
+use super::environment;
+use crate::{BankReport, Report, ReportOptions};
+use minijinja::value::Serde;
+use minijinja::{Value, context};
+use run_maker::{BankRunSize, RunSize, make_bank_run, make_run};
+use serde_json::json;
+use skill_pipeline::RunReader;
+
+/// What stands where a section was left out.
+const LEFT_OUT: &str = "data-left-out";
+
+fn rendered(template: &str, report: &serde_json::Value) -> String {
+    let environment = environment().unwrap();
+    let page = environment.get_template(template).unwrap().render(context! {
+        is_page => true,
+        report => Value::from(Serde(report)),
+        style => "", script => "", scores => "", budgets => "", losses => "", games_chart => "",
+        rates => "", norms => "", curves => Vec::<String>::new(), type_curves => Vec::<String>::new(),
+    });
+    page.unwrap_or_else(|error| panic!("{template}: {error}"))
+}
+
+/// The paths of all members of objects, as pointers.
+fn members(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(of) => {
+            for (name, value) in of {
+                let path = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+                members(value, &path, found);
+                found.push(path);
+            }
+        }
+        // The first element of a list stands for all.
+        serde_json::Value::Array(of) => {
+            for (place, value) in of.iter().enumerate().take(1) {
+                members(value, &format!("{at}/{place}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes out one member after the other, and demands the page each time; a report without a name is
+/// none.
+fn check_without(template: &str, report: &serde_json::Value) {
+    assert!(!rendered(template, report).contains(LEFT_OUT), "{template} is whole");
+    let mut paths = Vec::new();
+    members(report, "", &mut paths);
+    assert!(paths.len() > 20, "{}", paths.len());
+    let mut n_left_out = 0;
+    for path in paths {
+        let (parent, name) = path.rsplit_once('/').unwrap();
+        if path == "/name" {
+            continue;
+        }
+        let mut less = report.clone();
+        let name = name.replace("~1", "/").replace("~0", "~");
+        less.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(&name);
+        n_left_out += usize::from(rendered(template, &less).contains(LEFT_OUT));
+    }
+    assert!(n_left_out > 5, "{template}: {n_left_out}");
+}
+
+#[test]
+fn what_is_missing_leaves_out_its_section_and_never_the_page() {
+    let dir = run_maker::temporary_dir().unwrap();
+    let (bank, document) = (dir.path().join("bank"), dir.path().join("document"));
+    make_bank_run(&bank, &BankRunSize { n_rounds: 2, n_selection: 6, n_test: 6, is_finished: true }).unwrap();
+    let bank = BankReport::read(&RunReader::open(&bank).unwrap(), &ReportOptions::default()).unwrap();
+    check_without("bank.html", &serde_json::to_value(&bank).unwrap());
+    let size =
+        RunSize { n_steps: 3, steps_per_epoch: 3, batch: 2, n_selection: 3, n_test: 2, reply_characters: 20 };
+    make_run(&document, &size).unwrap();
+    let document = Report::read(&RunReader::open(&document).unwrap(), &ReportOptions::default()).unwrap();
+    check_without("report.html", &serde_json::to_value(&document).unwrap());
+}
+
+#[test]
+fn reports_of_weights_with_nothing_but_their_head_are_pages() {
+    let head = json!({"name": "<b>", "env": "alfworld", "phase": "interrupted", "reason": null, "hint": null,
+        "sentence": null, "brief": {"iteration": 0, "step": 0, "total_iterations": null, "total_steps": null,
+        "signs": []}, "runs": {}});
+    for template in ["sft.html", "rl.html", "phases.html"] {
+        let page = rendered(template, &head);
+        assert!(page.contains(LEFT_OUT) && page.contains("</html>"), "{template}");
+        assert!(!page.contains("<b>") || !page.contains("<h1><b>"), "{template}");
+    }
+}
