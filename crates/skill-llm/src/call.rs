@@ -63,9 +63,25 @@ pub struct CallCtx {
     /// The skill as the messages of the unit of work contain it; a program that plays a model can get it as a file
     /// instead, and rejects messages that do not contain it.
     pub document: Option<AgentText>,
+    /// What the world of the unit of work shows now; see [`Sight`].
+    pub sight: Option<Arc<Sight>>,
     /// Sends the requests of this call from another process, in the place of an [`crate::Elsewhere`]; `None` sends them
     /// from here.
     pub sender: Option<CallSender>,
+}
+
+/// What the world behind a call shows at this moment, whatever the prompt says of it.
+///
+/// It is for players of this process that take the place of a model, such as experts: it is no part of a request, is
+/// recorded nowhere and reaches no provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sight {
+    /// The task, where the world tells it apart from its observations.
+    pub task: String,
+    /// The observation, whole.
+    pub observation: String,
+    /// The actions that are possible now, where the world lists them.
+    pub actions: Option<Vec<String>>,
 }
 
 impl CallCtx {

@@ -84,7 +84,7 @@ pub mod transport;
 pub use agent::{AgentConfig, AgentKind, AgentModel};
 pub use anthropic::{AnthropicChat, AnthropicConfig, PromptCache, SchemaMode};
 pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
-pub use call::{CallCtx, CallPlace};
+pub use call::{CallCtx, CallPlace, Sight};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
     ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,

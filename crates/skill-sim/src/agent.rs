@@ -7,7 +7,7 @@ use skill_core::random::Dice;
 use skill_core::{Role, Usage};
 use skill_envs::agent::{ACTION_FIELD, ACTION_TOOL, OMITTED, parse_action};
 use skill_llm::{
-    CallCtx, CallScope, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall,
+    CallCtx, CallScope, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Sight, ToolCall,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -24,7 +24,7 @@ pub struct PastTurn {
     pub action: Option<String>,
 }
 
-/// What a player knows when it moves: nothing but what is in the prompt.
+/// What a player knows when it moves: what is in the prompt; or, for an agent with a memory, what the world has shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Situation {
     /// The skill: the system message without what the world says of itself.
@@ -59,6 +59,17 @@ impl Situation {
             }
         }
         situation
+    }
+
+    /// Puts what the world shows in the place of what its prompt says of it.
+    fn look(&mut self, sight: &Sight) {
+        // The first prompt tells the task too, where the observation does not.
+        if !self.past.is_empty() || sight.task.is_empty() {
+            sight.observation.trim().clone_into(&mut self.observation);
+        }
+        if sight.actions.is_some() {
+            self.admissible.clone_from(&sight.actions);
+        }
     }
 
     fn see(&mut self, text: &str) {
@@ -165,17 +176,22 @@ impl<P: Player> SimulatedAgent<P> {
         Self { id: ModelId::new(PROVIDER, player.name()), player, seed, memory: None }
     }
 
-    /// The same agent with a memory of each whole episode, also of turns that are no longer in its prompt. Calls of one
-    /// [`CallScope`] are an episode.
+    /// The same agent with a memory of each whole episode, also of turns that are no longer in its prompt, which reads
+    /// the world ([`Sight`]) where it plays in one: neither the prompt's form nor its limits decide on what it knows.
+    /// Calls of one [`CallScope`] are an episode.
     #[must_use]
     pub fn with_memory(self) -> Self {
         Self { memory: Some(Memory::default()), ..self }
     }
 
-    fn reply(&self, request: &ChatRequest, scope: &Arc<CallScope>) -> ChatReply {
+    fn reply(&self, request: &ChatRequest, call: &CallCtx) -> ChatReply {
+        let (scope, sight) = (&call.scope, call.sight.as_deref());
         let mut situation = Situation::read(request, &self.player.instructions());
         if let Some(memory) = &self.memory {
             memory.recall(scope, &mut situation);
+            if let Some(sight) = sight {
+                situation.look(sight);
+            }
         }
         let dice = Dice::new(self.seed, &[situation.opening()]);
         let Move { thought, action } = self.player.decide(&situation, dice);
@@ -211,6 +227,6 @@ impl<P: Player> ChatModel for SimulatedAgent<P> {
             return Err(LlmError::Cancelled);
         }
         request.sampling.refuse_logprobs(&self.id)?;
-        Ok(self.reply(request, &call.scope))
+        Ok(self.reply(request, call))
     }
 }

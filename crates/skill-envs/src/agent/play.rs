@@ -13,8 +13,9 @@ use serde::Serialize;
 use skill_core::{Ending, RolloutResult, Usage};
 use skill_llm::{
     ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, Message, PromptError,
-    PromptTemplate, Sampling,
+    PromptTemplate, Sampling, Sight,
 };
+use std::sync::Arc;
 
 /// What the template sees.
 #[derive(Serialize)]
@@ -126,7 +127,12 @@ impl Agent<'_> {
             if seen.done || seen.won {
                 break if seen.won { Ending::Won } else { Ending::Lost };
             }
-            let reply = match self.ask(&ctx, &mut transcript, &mut tally).await {
+            let sight = Sight {
+                task: told.to_owned(),
+                observation: seen.text.clone(),
+                actions: seen.admissible.clone(),
+            };
+            let reply = match self.ask(&ctx, sight, &mut transcript, &mut tally).await {
                 // A first prompt that is too long is a fault of the settings; a later one is how this game went.
                 Err(EnvError::Model(error)) if tally.n_turns > 0 && is_too_long(&error) => {
                     break Ending::Context;
@@ -172,6 +178,7 @@ impl Agent<'_> {
     async fn ask(
         &self,
         ctx: &RolloutCtx,
+        sight: Sight,
         transcript: &mut Transcript,
         tally: &mut Tally,
     ) -> Result<ChatReply, EnvError> {
@@ -186,7 +193,8 @@ impl Agent<'_> {
             tools,
             ..ChatRequest::new(transcript.request(history, settings.max_prompt_tokens))
         };
-        let call = ctx.call.child(format_args!("turn {}", tally.n_turns + 1));
+        let mut call = ctx.call.child(format_args!("turn {}", tally.n_turns + 1));
+        call.sight = Some(Arc::new(sight));
         let reply = self.target.chat(&request, &call).await?;
         tally.n_turns += 1;
         tally.usage += reply.usage;

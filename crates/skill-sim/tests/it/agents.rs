@@ -7,7 +7,9 @@ use skill_envs::agent::{ActionFormat, AgentSettings, WorldEnv};
 use skill_envs::alfworld::{AlfworldConfig, AlfworldWorld, GeneratedConfig, TaskType};
 use skill_envs::webshop::{WebshopConfig, WebshopWorld};
 use skill_envs::{Env, RolloutCtx, Split, World};
-use skill_sim::{Move, Player, SimulatedAgent, SimulatedHousehold, SimulatedShopper, Situation};
+use skill_sim::{
+    HouseholdExpert, Move, Player, SimulatedAgent, SimulatedHousehold, SimulatedShopper, Situation,
+};
 use std::sync::{Arc, Mutex};
 
 const OPEN: &str = "If a drawer is closed, open it and look inside.";
@@ -54,14 +56,22 @@ pub(crate) fn play(
     player: impl Player,
     skill: &str,
 ) -> Vec<RolloutResult> {
+    play_by(world, settings, &SimulatedAgent::new(player, 7), skill)
+}
+
+fn play_by<P: Player>(
+    world: &Arc<dyn World>,
+    settings: AgentSettings,
+    agent: &SimulatedAgent<P>,
+    skill: &str,
+) -> Vec<RolloutResult> {
     let env = WorldEnv::new(Arc::clone(world), settings, None).unwrap();
-    let agent = SimulatedAgent::new(player, 7);
     let skill = SkillDoc::new(skill);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let mut results = Vec::new();
         for item in env.items(Split::Train) {
-            results.push(env.rollout(item, &skill, &agent, &RolloutCtx::default()).await.unwrap());
+            results.push(env.rollout(item, &skill, agent, &RolloutCtx::default()).await.unwrap());
         }
         results
     })
@@ -197,6 +207,29 @@ fn every_form_of_prompt_is_understood() {
             plain.iter().map(actions).collect::<Vec<_>>()
         );
     }
+}
+
+/// An expert knows what the world shows: no form of the prompt, and no limit of it, keeps a game from being won.
+#[test]
+fn an_expert_reads_the_world_and_not_the_prompt() {
+    let worlds = [40, 12].map(|n_games| household(n_games, &[]));
+    let agent = SimulatedAgent::new(HouseholdExpert, 7).with_memory();
+    let defaults = AgentSettings::default();
+    let hidden = AgentSettings { show_admissible: false, ..defaults.clone() };
+    let forgetful =
+        AgentSettings { history_turns: Some(0), action_format: ActionFormat::Tool, ..hidden.clone() };
+    let short = AgentSettings { max_observation_characters: 40, ..hidden.clone() };
+    for (world, settings) in worlds.iter().zip([hidden, forgetful]).chain([(&worlds[1], short)]) {
+        let results = play_by(world, settings.clone(), &agent, "");
+        let lost = results.iter().filter(|result| result.hard < 1.0);
+        let lost: Vec<&str> = lost.map(|result| result.id.as_str()).collect();
+        assert_eq!(lost, Vec::<&str>::new(), "{settings:?}");
+        assert!(results.iter().all(|result| result.trajectory.invalid_actions == 0), "{settings:?}");
+    }
+    // What it does is what it does with the list in its prompt.
+    let with = play_by(&worlds[1], defaults.clone(), &agent, "");
+    let without = play_by(&worlds[1], AgentSettings { show_admissible: false, ..defaults }, &agent, "");
+    assert_eq!(with.iter().map(actions).collect::<Vec<_>>(), without.iter().map(actions).collect::<Vec<_>>());
 }
 
 /// A shopper who notes what is known at each move.
