@@ -73,7 +73,8 @@ fn row(
 ) -> Result<Row, ChatError> {
     let turns = [group.start, group.end.saturating_sub(1)];
     let learnt = trajectory.turns.get(group.clone()).unwrap_or_default();
-    let replies: Vec<&TrajectoryMessage> = learnt.iter().filter_map(|turn| trajectory.reply(turn)).collect();
+    let reply = |turn| Some((turn, trajectory.reply(turn)?));
+    let replies: Vec<(&TrajectoryTurn, &TrajectoryMessage)> = learnt.iter().filter_map(reply).collect();
     let Some(last) = learnt.last() else {
         return Ok(Row { turns, example: Err(LeftOut::EmptyCompletion) });
     };
@@ -90,14 +91,15 @@ fn row(
         let n_before = spans.len().saturating_sub(replies.len());
         (encoded, spans.split_off(n_before))
     };
-    let said = spans.into_iter().zip(&replies).filter(|(_, reply)| says_something(reply));
+    let said = spans.into_iter().zip(&replies).filter(|(_, (turn, reply))| is_learnt(turn, reply));
     let spans: Vec<Range<usize>> = said.map(|(span, _)| span).collect();
     Ok(Row { turns, example: SftExample::from_spans(encoded.ids, &spans, max_tokens) })
 }
 
-/// True for a message with a text or a tool call: a model that learns an empty reply learns to end its turn at once.
-fn says_something(message: &TrajectoryMessage) -> bool {
-    !message.content.trim().is_empty() || !message.tool_calls.is_empty()
+/// True for a reply with a text or a tool call whose action the world understood. A model that learns an empty reply
+/// learns to end its turn at once; one that learns mistakes makes them, and what it is to learn is how to go on after one.
+fn is_learnt(turn: &TrajectoryTurn, reply: &TrajectoryMessage) -> bool {
+    turn.understood != Some(false) && (!reply.content.trim().is_empty() || !reply.tool_calls.is_empty())
 }
 
 fn message_value(place: usize, message: &TrajectoryMessage) -> Result<Value, ChatError> {

@@ -55,6 +55,20 @@ async fn an_episode_whose_prompt_only_grows_is_one_example_with_every_reply_lear
 }
 
 #[tokio::test]
+async fn an_action_that_the_world_does_not_understand_is_shown_and_not_learnt() {
+    let played = play(vec![walk("train-0", &["look", "fly away", "open red"])], whole_history()).await;
+    let mut settings = settings();
+    settings.validation_share = 0.0;
+    let data = SftData::new(&played, &text(), &settings).unwrap();
+    let example = &data.train[0];
+    assert_eq!(
+        learnt(example),
+        ["<action>look</action><|im_end|>\n", "<action>open red</action><|im_end|>\n"]
+    );
+    assert!(ByteCodec::new().decode(&example.tokens, true).unwrap().contains("<action>fly away</action>"));
+}
+
+#[tokio::test]
 async fn a_prompt_that_changes_makes_an_example_of_each_turn() {
     let agent = AgentSettings { think: false, ..AgentSettings::default() };
     let played = play(wins(1), agent).await;
