@@ -120,7 +120,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "rl-kills",
-        about: "kills a run of GRPO with a bank 20 times, and compares its files with an undisturbed run (minutes)",
+        about: "kills a run of all phases 20 times, and compares its files with an undisturbed run (minutes)",
         is_external: IsExternal::No,
         run: crate::weights::kills,
     },

@@ -11,9 +11,8 @@ xflags::xflags! {
             optional --world world: String
             /// Trains a bank of skills; for `--world alfworld`.
             optional --bank
-            /// Fine-tunes a small decoder on an expert's walks, in a release build; for `--world alfworld`. Ten minutes.
-            optional --sft
-            /// Fine-tunes it and trains it by GRPO with a bank in the loop; for `--world alfworld`. Ten minutes.
+            /// Fine-tunes a small decoder and trains it by GRPO with a bank in the loop, in a release build; for
+            /// `--world alfworld`. Ten minutes.
             optional --weights
         }
         /// Runs everything that CI runs.

@@ -28,10 +28,9 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is in the workspace")?;
     sh.change_dir(root);
     match task.subcommand {
-        XtaskCmd::Demo(flags::Demo { world, bank, weights: true, sft: false }) => {
+        XtaskCmd::Demo(flags::Demo { world, bank, weights: true }) => {
             weights::demo(&sh, world.as_deref(), bank)
         }
-        XtaskCmd::Demo(flags::Demo { world, bank, sft: true, .. }) => sft_demo(&sh, world.as_deref(), bank),
         XtaskCmd::Demo(flags::Demo { world, bank, .. }) => demo(&sh, world.as_deref(), bank),
         XtaskCmd::Ci(flags::Ci { external: true }) => check::external(&sh),
         XtaskCmd::Ci(flags::Ci { external: false }) => ci::run(&sh),
@@ -73,15 +72,6 @@ fn demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
     cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo {world...} {bank...}")
         .quiet()
         .run()?;
-    Ok(())
-}
-
-/// Trains weights: the one demo whose build needs the tensor library, and a release build.
-fn sft_demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
-    if bank || world != Some("alfworld") {
-        anyhow::bail!("--sft goes with --world alfworld, and without --bank");
-    }
-    cmd!(sh, "cargo run --release --package skill-sim --features weights --example household_sft").run()?;
     Ok(())
 }
 

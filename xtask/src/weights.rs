@@ -2,13 +2,11 @@
 
 use crate::built;
 use anyhow::Context as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use xshell::{Shell, cmd};
 
-/// Optimizer steps of fine-tuning.
-const SFT_STEPS: &str = "1500";
-/// Test games.
-const GAMES: &str = "200";
+/// What the demo trains.
+const EXAMPLE: &str = "examples/household-weights/household.toml";
 /// The seeds of a benchmark.
 const SEEDS: [&str; 3] = ["1", "2", "3"];
 
@@ -81,50 +79,64 @@ impl Gain {
 /// How often a run is killed.
 const KILLS: u32 = 20;
 /// The files that say when something happened, and those that a process holds.
-const TIMES: [&str; 4] = ["events.jsonl", "rl_times.json", "report.html", "run.lock"];
+const TIMES: [&str; 6] =
+    ["events.jsonl", "phase_times.json", "rl_times.json", "report.html", "run.lock", "sft_times.json"];
 
-/// Kills a run of GRPO with a bank at random moments, and compares what it ends with with an undisturbed one.
+/// Kills a run of all phases at random moments, and compares what it ends with with an undisturbed one.
 pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
     build(sh)?;
-    let (program, example) = (built(sh, "release", "skillrl"), example(sh));
+    let program = built(sh, "release", "skillrl");
     let dir = sh.current_dir().join("target/household-kills");
-    sh.remove_path(&dir)?;
-    sh.create_dir(&dir)?;
-    for name in ["household.toml", "skills.json"] {
-        sh.copy_file(Path::new("examples/household-weights").join(name), &dir)?;
-    }
-    let _in = sh.push_dir(&dir);
-    cmd!(sh, "{example} 40 10 sft 1").run()?;
-    cmd!(sh, "{program} bank import skills.json --out bank").run()?;
-    let sizes =
-        ["--tasks", "4", "--group-size", "4", "--batch-size", "8", "--iterations", "30", "--games", "4"];
-    let asked = ["rl", "household.toml", "--validation-interval", "5", "--quiet"];
-    cmd!(sh, "{program} {asked...} {sizes...} --out whole").run()?;
-    let start = |out: &str| {
+    let _in = emptied(sh, &dir)?;
+    let sizes = [
+        "env.max_train=240",
+        "env.max_val=8",
+        "env.max_test=8",
+        "collect.episodes=24",
+        "sft.epochs=2",
+        "sft.checkpoint_interval=5",
+        "rl.tasks=4",
+        "rl.group_size=4",
+        "rl.batch_size=8",
+        "rl.iterations=20",
+        "rl.games=4",
+    ];
+    let sizes = sizes.iter().flat_map(|size| ["--set", *size]);
+    let asked: Vec<&str> =
+        ["train", "--env", "alfworld", "--mock", "--quiet"].into_iter().chain(sizes).collect();
+    let asked = &asked;
+    cmd!(sh, "{program} {asked...} --set run.dir=whole").run()?;
+    let start = || {
         let mut command = std::process::Command::new(&program);
-        command.args(asked).args(sizes).args(["--out", out]).current_dir(&dir);
+        command.args(asked).args(["--set", "run.dir=killed"]).current_dir(&dir);
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn()
     };
     // The moments differ from run to run: what counts is that none of them matters.
     let mut random = std::time::SystemTime::UNIX_EPOCH.elapsed()?.subsec_nanos();
-    let mut n_killed = 0;
+    let (mut n_killed, mut phases) = (0, std::collections::BTreeSet::new());
     while n_killed < KILLS {
-        let mut child = start("killed")?;
+        let mut child = start()?;
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        std::thread::sleep(std::time::Duration::from_millis(150 + u64::from(random >> 16) % 1_350));
+        std::thread::sleep(std::time::Duration::from_millis(300 + u64::from(random >> 16) % 4_000));
         if child.try_wait()?.is_some() {
             break;
         }
         child.kill()?;
         child.wait()?;
+        let begun = ["test", "rl", "sft", "distill", "collect"].into_iter();
+        phases.extend(begun.filter(|phase| dir.join("killed").join(phase).is_dir()).take(1));
         n_killed += 1;
     }
-    cmd!(sh, "{program} {asked...} {sizes...} --out killed").run()?;
+    cmd!(sh, "{program} {asked...} --set run.dir=killed").run()?;
     let (whole, killed) = (files(&dir.join("whole"))?, files(&dir.join("killed"))?);
     let names: std::collections::BTreeSet<&String> = whole.keys().chain(killed.keys()).collect();
     let differing: Vec<&String> =
         names.into_iter().filter(|name| whole.get(*name) != killed.get(*name)).collect();
-    eprintln!("{n_killed} kills, {} files compared, {} differ", whole.len(), differing.len());
+    eprintln!(
+        "{n_killed} kills, the phases under way were {phases:?}; {} files compared, {} differ",
+        whole.len(),
+        differing.len()
+    );
     anyhow::ensure!(n_killed == KILLS, "the run was finished after {n_killed} kills");
     anyhow::ensure!(differing.is_empty(), "these files differ: {differing:?}");
     Ok(())
@@ -140,7 +152,7 @@ fn files(dir: &Path) -> anyhow::Result<std::collections::BTreeMap<String, Vec<u8
             let name = path.strip_prefix(dir)?.display().to_string();
             if path.is_dir() {
                 open.push(path);
-            } else if !TIMES.contains(&name.as_str()) && !name.starts_with("journal.sqlite") {
+            } else if !is_of_a_moment(&name) {
                 found.insert(name, std::fs::read(&path)?);
             }
         }
@@ -148,56 +160,45 @@ fn files(dir: &Path) -> anyhow::Result<std::collections::BTreeMap<String, Vec<u8
     Ok(found)
 }
 
-fn build(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "cargo build --release --package skill-cli --features weights").run()?;
-    let example = ["--package", "skill-sim", "--features", "weights", "--example", "household_sft"];
-    Ok(cmd!(sh, "cargo build --release {example...}").run()?)
+/// True for files that say when something happened, and for calls, whose order in a journal may differ.
+fn is_of_a_moment(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    TIMES.contains(&name) || name.starts_with("journal.sqlite")
 }
 
-/// Trains in this directory, after it is emptied, and plays the test games before and after GRPO. Returns the seconds
-/// that all of it took, and the games with the bank.
-fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<(u64, Games)> {
-    let start = std::time::Instant::now();
-    let (program, example) = (built(sh, "release", "skillrl"), example(sh));
+fn build(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo build --release --package skill-cli --features weights").run()?)
+}
+
+/// Empties the directory, and goes there.
+fn emptied<'shell>(sh: &'shell Shell, dir: &Path) -> anyhow::Result<xshell::PushDir<'shell>> {
     sh.remove_path(dir)?;
     sh.create_dir(dir)?;
-    for name in ["household.toml", "skills.json"] {
-        sh.copy_file(Path::new("examples/household-weights").join(name), dir)?;
-    }
-    let _in = sh.push_dir(dir);
-    // Where the variable is missing, the number is found out again before each product of matrices.
-    let threads = std::thread::available_parallelism()?.to_string();
-    cmd!(sh, "{example} {SFT_STEPS} {GAMES} sft {seed}").env("RAYON_NUM_THREADS", threads).run()?;
-    cmd!(sh, "{program} bank import skills.json --out bank").run()?;
-    let config = ["household.toml", "--set", &format!("run.seed={seed}")].map(str::to_owned);
-    let config = &config;
-    let test = |policy: &str, bank: &str| {
-        eprintln!("\nthe test games with {policy}, without the bank and with it:");
-        let measured = ["--policy", policy, "--bank", bank, "--split", "test", "--json"];
-        let found = cmd!(sh, "{program} eval {config...} {measured...}").read()?;
-        let found: serde_json::Value = serde_json::from_str(&found).context("eval printed something else")?;
-        let number = |path: &str| found.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_default();
-        let played = number("/with/n");
-        let [without, with] = ["/without/hard", "/with/hard"].map(|path| number(path) * played);
-        eprintln!("without it {}\nwith it    {}", share(without, played), share(with, played));
-        anyhow::Ok((with, played))
-    };
-    let (before, played) = test("sft", "bank")?;
-    cmd!(sh, "{program} rl {config...} --quiet").run()?;
-    let (after, _) = test("run/policy", "run/bank")?;
-    let summary = std::fs::read_to_string(sh.current_dir().join("run/rl_summary.json"))?;
-    eprintln!("\n{}", of_bank(&serde_json::from_str(&summary)?));
-    Ok((start.elapsed().as_secs(), Games { won: [before, after], played }))
+    Ok(sh.push_dir(dir))
 }
 
-/// Won games with the 95 % interval of their share: E. B. Wilson (1927).
-fn share(won: f64, played: f64) -> String {
-    let (mean, z) = (won / played, 1.959_964_f64);
-    let spread = 1.0 + z * z / played;
-    let middle = (mean + z * z / (2.0 * played)) / spread;
-    let half = z * (mean * (1.0 - mean) / played + z * z / (4.0 * played * played)).sqrt() / spread;
-    let [mean, low, high] = [mean, middle - half, middle + half].map(|share| 100.0 * share);
-    format!("{won} of {played} games ({mean:.1} %, 95 % interval {low:.1} to {high:.1})")
+/// Trains in this directory, after it is emptied. Returns the seconds that all of it took, and the test games with the
+/// bank before and after GRPO.
+fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<(u64, Games)> {
+    let start = std::time::Instant::now();
+    let (program, example) = (built(sh, "release", "skillrl"), sh.current_dir().join(EXAMPLE));
+    let _in = emptied(sh, dir)?;
+    sh.copy_file(example, dir)?;
+    let config = ["household.toml", "--quiet", "--set", &format!("run.seed={seed}")].map(str::to_owned);
+    cmd!(sh, "{program} train {config...}").run()?;
+    let read = |file: &str| -> anyhow::Result<serde_json::Value> {
+        Ok(serde_json::from_str(&std::fs::read_to_string(sh.current_dir().join(file))?)?)
+    };
+    let tested = read("run/test/games.json")?;
+    let games = tested.pointer("/games").and_then(serde_json::Value::as_array).context("no test games")?;
+    let of = |policy: &str| {
+        let found = games.iter().find(|found| found["policy"] == policy && found["has_skills"] == true);
+        let number = |name: &str| found.and_then(|found| found["games"][name].as_f64()).unwrap_or_default();
+        [number("won"), number("played")]
+    };
+    let ([before, played], [after, _]) = (of("sft"), of("rl"));
+    eprintln!("\n{}", of_bank(&read("run/rl/rl_summary.json")?));
+    Ok((start.elapsed().as_secs(), Games { won: [before, after], played }))
 }
 
 /// What the bank did during the run: trials, admissions, and the effect of each skill where it was hidden.
@@ -222,21 +223,9 @@ fn of_bank(summary: &serde_json::Value) -> String {
     said
 }
 
-/// The example, where the build has put it.
-fn example(sh: &Shell) -> PathBuf {
-    let program = built(sh, "release", "household_sft");
-    let name = program.file_name().unwrap_or_default().to_owned();
-    program.parent().map(|parent| parent.join("examples").join(name)).unwrap_or(program)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_share_has_its_interval() {
-        assert_eq!(share(133.0, 200.0), "133 of 200 games (66.5 %, 95 % interval 59.7 to 72.7)");
-    }
 
     #[test]
     fn what_the_bank_did_is_told_by_skill() {

@@ -41,7 +41,7 @@ use std::io::Write as _;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // First of all: no program that is started later may read the keys in the environment of this one.
     let hidden = skillrl::llm::process::hide_this_process();
-    let code = match Cli::try_parse_from(arguments) {
+    let code = match Cli::try_parse_from(args::arranged(arguments)) {
         Ok(cli) => start(cli, hidden),
         Err(error) => {
             // A closed stream leaves nobody to tell.

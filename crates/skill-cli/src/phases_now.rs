@@ -51,6 +51,7 @@ pub(crate) fn brief(brief: &PhasesBrief) -> Vec<(&'static str, String)> {
         })
         .collect();
     lines.extend(brief.test.iter().map(|games| ("won", tested(games))));
+    lines.extend(brief.gains().iter().map(|gain| ("verdict", gain.sentence())));
     lines
 }
 

@@ -39,7 +39,9 @@ pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::labels::{ClassRow, Classes, DoubtfulLabel};
 pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, RunPhase, runs_in};
-pub use data::phases::{PhaseBrief, PhaseState, PhasesBrief, PhasesReport, has_phases};
+pub use data::phases::{
+    GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport, has_phases,
+};
 pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType, reinforces};
 pub use data::sft::{SftBrief, SftReport, fine_tunes};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};

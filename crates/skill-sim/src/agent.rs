@@ -131,6 +131,7 @@ pub struct SimulatedAgent<P> {
     player: P,
     seed: u64,
     memory: Option<Memory>,
+    thinks: bool,
 }
 
 /// What agents have seen and done, by episode.
@@ -173,7 +174,13 @@ fn address(scope: &Arc<CallScope>) -> usize {
 impl<P: Player> SimulatedAgent<P> {
     /// An agent that moves as this player does; the seed decides on its slips and on what it does of its own accord.
     pub fn new(player: P, seed: u64) -> Self {
-        Self { id: ModelId::new(PROVIDER, player.name()), player, seed, memory: None }
+        Self { id: ModelId::new(PROVIDER, player.name()), player, seed, memory: None, thinks: true }
+    }
+
+    /// The same agent, which writes its actions without a thought before them if `thinks` is false.
+    #[must_use]
+    pub fn with_thoughts(self, thinks: bool) -> Self {
+        Self { thinks, ..self }
     }
 
     /// The same agent with a memory of each whole episode, also of turns that are no longer in its prompt, which reads
@@ -199,7 +206,8 @@ impl<P: Player> SimulatedAgent<P> {
             memory.keep(scope, situation.observation, &action);
         }
         if !request.tools.iter().any(|tool| tool.name == ACTION_TOOL) {
-            return reply_to(request, format!("<think>{thought}</think>\n<action>{action}</action>"));
+            let thought = if self.thinks { format!("<think>{thought}</think>\n") } else { String::new() };
+            return reply_to(request, format!("{thought}<action>{action}</action>"));
         }
         let arguments = json!({ ACTION_FIELD: action }).to_string();
         let usage = reply_to(request, format!("{thought}{arguments}")).usage;

@@ -1,24 +1,37 @@
-//! The files of a small decoder that is trained from nothing: tokenizer, chat template, configuration and weights.
+//! A decoder of 0.5 million parameters for small households, before training: tokenizer, chat template, configuration and
+//! weights.
 //!
-//! The tokenizer knows the words of its training texts. Fixed sentences of the world are one token each, and so is a
-//! name with its number (` desk 2`), so that a name is copied in one step; the words of skills and tasks are tokens.
+//! It is what a simulated target stands for where weights are trained. The tokenizer knows the words of the prompts in
+//! small rooms and those of the simulated teacher's skills; other words are one unknown token. Fixed sentences of the
+//! world are one token each, and so is a name with its number (` desk 2`), so that a name is copied in one step.
 
-use anyhow::Result;
+use crate::teacher::household_texts;
+use regex::Regex;
 use serde_json::{Value, json};
 use skill_core::PyRandom;
-use skill_llm::{Message, Role};
+use skill_envs::agent::ROLLOUT_PROMPT;
+use skill_envs::alfworld::{Expert, INSTRUCTIONS, Play, RoomLimits, TaskType, generate_small};
+use skill_train::TrainError;
 use skill_train::model::Decoder;
 use skill_train::model_config::ModelConfig;
-use skill_train::tokenizer::{JsonTokenizer, TokenCodec as _};
 use skill_train::weights::HostTensor;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Generated games whose words the tokenizer knows.
+const N_GAMES: usize = 4_000;
+/// The most commands of such a game.
+const MAX_TURNS: usize = 20;
+/// Headings of skills, as banks show them.
+const HEADINGS: &str = "### General Principles\n### Pick And Place Skills\n### Look At Obj In Light Skills\n\
+    ### Mistakes to Avoid\n- **Don't**: \n  **Instead**: \n  _Apply when: ._";
 
 /// Special tokens: their ids are their places.
 const SPECIAL: [&str; 6] = ["<|unknown|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>"];
 /// The end of a turn.
-pub(crate) const END: u32 = 4;
+const END: usize = 4;
 /// What every conversation is written as.
-pub(crate) const CHAT_TEMPLATE: &str = "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>\
+const CHAT_TEMPLATE: &str = "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>\
     {% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 
 /// Words of the world that are one token, longest first.
@@ -91,24 +104,41 @@ fn tokenizer_json(words: &BTreeSet<String>) -> Value {
     })
 }
 
-/// The text of a `tokenizer.json` whose words are those of these messages.
-///
-/// # Errors
-///
-/// A pattern that does not compile.
-pub(crate) fn learn_tokenizer(messages: impl IntoIterator<Item = Message>) -> Result<String> {
-    let cutter = regex::Regex::new(&pattern())?;
-    let mut words = BTreeSet::new();
-    for message in messages {
-        words.extend(cutter.find_iter(&message.text()).map(|found| found.as_str().to_owned()));
+/// The words of small households and of what is taught about them.
+fn words(seed: u64) -> Result<BTreeSet<String>, TrainError> {
+    let fault =
+        |error: regex::Error| TrainError::Compute { what: "the words of a tokenizer", source: error.into() };
+    let cutter = Regex::new(&pattern()).map_err(fault)?;
+    let mut words: BTreeSet<String> = PHRASES.iter().map(|phrase| (*phrase).to_owned()).collect();
+    let mut learn = |text: &str| words.extend(cutter.find_iter(text).map(|found| found.as_str().to_owned()));
+    [ROLLOUT_PROMPT, INSTRUCTIONS, HEADINGS].into_iter().for_each(&mut learn);
+    household_texts().iter().for_each(|text| learn(text));
+    let tasks = [TaskType::PickAndPlace, TaskType::LookInLight].into_iter().cycle();
+    for (number, task_type) in tasks.take(N_GAMES).enumerate() {
+        let made = generate_small(seed, &format!("words/{number}"), task_type, RoomLimits::SMALL);
+        // A room without place for the task has no words.
+        let Ok(made) = made else { continue };
+        let mut play = Play::new(Arc::new(made.game));
+        let mut observation = play.reset().observation.to_owned();
+        let mut expert = Expert::new(&observation);
+        for _ in 0..MAX_TURNS {
+            learn(&observation);
+            let command = expert.act(&observation, &play.admissible());
+            learn(&format!("<action>{command}</action>"));
+            let turn = play.step(&command);
+            observation = turn.observation.to_owned();
+            if turn.won {
+                break;
+            }
+        }
     }
-    Ok(serde_json::to_string_pretty(&tokenizer_json(&words))?)
+    Ok(words)
 }
 
 /// The `config.json`: a Qwen3 decoder, whose norms of queries and keys let it learn at a high rate.
-pub(crate) fn config_json(tokenizer: &JsonTokenizer) -> String {
+fn config_json(n_tokens: usize) -> String {
     let config = json!({
-        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": tokenizer.n_tokens(),
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": n_tokens,
         "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4,
         "num_key_value_heads": 4, "head_dim": 32, "max_position_embeddings": 1024, "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu", "eos_token_id": END,
@@ -116,33 +146,37 @@ pub(crate) fn config_json(tokenizer: &JsonTokenizer) -> String {
     config.to_string()
 }
 
-/// The decoder before training: the same for a seed.
-///
-/// # Errors
-///
-/// The tensor library fails.
-pub(crate) fn untrained(config: &str, seed: u64) -> Result<Decoder> {
+/// The weights before training: the same for a seed.
+fn untrained(config: &str, seed: u64) -> Result<Decoder, TrainError> {
     let mut random = PyRandom::new(seed);
     let mut normal = move || {
         let radius = (-2.0 * (1.0 - random.random()).ln()).sqrt();
         radius * (2.0 * std::f64::consts::PI * random.random()).cos()
     };
-    let model = Decoder::build(ModelConfig::from_json(config)?, |_, shape| {
+    Decoder::build(ModelConfig::from_json(config)?, |_, shape| {
         let n_values: usize = shape.iter().product();
         let values = match shape {
             [_] => vec![1.0; n_values],
             _ => (0..n_values).map(|_| (normal() * STANDARD_DEVIATION) as f32).collect(),
         };
         Ok(HostTensor { shape: shape.to_vec(), values })
-    })?;
-    Ok(model)
+    })
 }
 
-/// The token that begins the message of a role.
-pub(crate) fn role_token(role: Role) -> u32 {
-    match role {
-        Role::System => 1,
-        Role::User | Role::Tool => 2,
-        Role::Assistant => 3,
-    }
+/// The files of the decoder's folder, by name; the same bytes for a seed.
+///
+/// # Errors
+///
+/// The tensor library fails.
+pub fn household_decoder(seed: u64) -> Result<Vec<(&'static str, Vec<u8>)>, TrainError> {
+    let words = words(seed)?;
+    let config = config_json(SPECIAL.len() + words.len());
+    let weights = untrained(&config, seed)?.base_file()?;
+    let settings = json!({ "chat_template": CHAT_TEMPLATE, "eos_token": SPECIAL.get(END) });
+    Ok(vec![
+        ("config.json", config.into_bytes()),
+        ("tokenizer.json", tokenizer_json(&words).to_string().into_bytes()),
+        ("tokenizer_config.json", settings.to_string().into_bytes()),
+        ("model.safetensors", weights),
+    ])
 }

@@ -45,14 +45,15 @@
 //! # Cargo features
 //!
 //! - `live`: the players also recognize the instructions of worlds on running servers.
-//! - `weights`: what the example `household_sft` needs, which fine-tunes a small decoder; brings a tensor library.
+//! - `weights`: [`household_decoder`], a small decoder to fine-tune; brings a tensor library.
 
 mod agent;
 mod clause;
 mod conventions;
 #[cfg(test)]
 mod conventions_tests;
-pub mod demonstrations;
+#[cfg(feature = "weights")]
+mod decoder;
 mod diagnosis;
 mod flaws;
 mod habits;
@@ -72,6 +73,8 @@ mod worlds;
 mod worlds_tests;
 
 pub use agent::{Move, PastTurn, Player, SimulatedAgent, Situation};
+#[cfg(feature = "weights")]
+pub use decoder::household_decoder;
 pub use household::player::{HouseholdExpert, SimulatedHousehold};
 pub use optimizer::SimulatedOptimizer;
 pub use shop::player::{ShopExpert, SimulatedShopper};

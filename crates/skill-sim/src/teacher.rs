@@ -43,6 +43,23 @@ const REASONS: &[&str] = &[
     "The agent has no rule for this situation.",
 ];
 
+/// Every text that it may write into a skill for households.
+#[cfg(feature = "weights")]
+pub(crate) fn household_texts() -> Vec<String> {
+    use skill_envs::alfworld::HouseholdHabit;
+    let mut texts: Vec<String> = Vec::new();
+    for topic in HouseholdHabit::ALL.iter().copied().map(Topic::Household) {
+        texts.extend(topic.titles().into_iter().chain(topic.rules()));
+        texts.extend([topic.occasion(), topic.slip()]);
+    }
+    let advice = PLATITUDES.iter().chain(OVER_GENERAL).flatten();
+    let harmful = <HouseholdHabit as crate::worlds::Lessons>::HARMFUL;
+    let fixed = advice.chain(harmful).chain(HARMFUL_TITLES).chain(REASONS);
+    texts.extend(fixed.map(|text| (*text).to_owned()));
+    // In a text that is shown, a word follows a mark or a blank.
+    texts.iter().flat_map(|text| [text.clone(), format!(" {text}")]).collect()
+}
+
 /// A teacher that works by rules: it diagnoses each episode and writes skills against what went wrong.
 ///
 /// It understands the built-in prompts of skill banks (general skills, skills of a type, mistakes, merging, changes

@@ -14,11 +14,10 @@ mod training;
 pub use labels::label_findings;
 
 use crate::assemble::{self, ModelRole};
-use crate::config::{Config, LoadedConfig};
+use crate::config::{ConfigError, LoadedConfig};
 use crate::error::Error;
 use serde::Serialize;
 use skill_llm::error::with_causes;
-use std::path::Path;
 use std::time::Duration;
 use strum::IntoStaticStr;
 
@@ -206,15 +205,15 @@ impl Report {
     }
 }
 
-/// Examines a configuration file with overrides of the form `KEY=VALUE`.
+/// Examines a configuration, or why it cannot be read.
 ///
 /// Whatever is wrong is a finding and no error. With the network, each model is asked once: a few hundred tokens.
-pub async fn examine(path: &Path, overrides: &[String], asked: &Examination) -> Report {
-    let loaded = match Config::load(path, overrides) {
+pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examination) -> Report {
+    let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => return Report::of(of_config(&error)),
     };
-    let mut findings = vec![Finding::ok(Check::Configuration, format!("{} is valid", path.display()))];
+    let mut findings = vec![Finding::ok(Check::Configuration, format!("{} is valid", loaded.origin))];
     findings.extend(loaded.mapping.as_ref().map(of_mapping));
     let paths = loaded.check_paths();
     let first_request = match &paths {

@@ -265,8 +265,9 @@ impl<'config> Engine<'config> {
     ///
     /// [`Error::NoExpert`] for an environment without one.
     pub fn expert(&self) -> Result<Arc<dyn ChatModel>, Error> {
-        let Config { env, run, .. } = &self.loaded.config;
-        simulated::expert(env, run.seed)?.ok_or(Error::NoExpert { env: env.kind() })
+        let Config { env, run, sft, .. } = &self.loaded.config;
+        let mistakes = sft.as_ref().map_or(0.0, |sft| sft.mistakes);
+        simulated::expert(env, run.seed, mistakes)?.ok_or(Error::NoExpert { env: env.kind() })
     }
 
     /// The list of models that the server of one of the models keeps; `None` for a model that no server answers for.

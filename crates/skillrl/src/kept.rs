@@ -3,11 +3,14 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered};
-use skill_pipeline::run_dir::RunDir;
+use skill_pipeline::run_dir::{RunDir, atomic};
 use skill_pipeline::trainer::count_spent;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What the finished file was made from, beside its calls.
+const MADE_FILE: &str = "made_from";
 
 /// The calls beside a file that is being made, held by this process.
 pub struct KeptCalls {
@@ -50,6 +53,20 @@ impl KeptCalls {
     /// The model with its vectors kept.
     pub fn embedding(&self, model: Arc<dyn EmbeddingModel>) -> Arc<dyn EmbeddingModel> {
         Arc::new(Journaled::embedding(model, self.journal.clone()))
+    }
+
+    /// True if the file beside which the calls are was finished from these inputs.
+    pub fn is_made_from(&self, inputs: &str) -> bool {
+        std::fs::read_to_string(self.dir.path().join(MADE_FILE)).is_ok_and(|made| made.trim() == inputs)
+    }
+
+    /// Notes that the file is finished, and the hash of what it was made from.
+    ///
+    /// # Errors
+    ///
+    /// A note that cannot be written.
+    pub fn note_made(&self, inputs: &str) -> Result<(), Error> {
+        Ok(atomic::write(&self.dir.path().join(MADE_FILE), format!("{inputs}\n").as_bytes())?)
     }
 
     /// Where they are.

@@ -86,6 +86,8 @@ pub mod nats;
 pub mod not_a_skill;
 #[cfg(feature = "weights")]
 pub mod phased;
+#[cfg(feature = "weights")]
+pub mod policy;
 pub mod program;
 pub mod prune;
 pub mod replay;

@@ -15,6 +15,7 @@ use crate::distill::Distilling;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::kept::KeptCalls;
+use crate::policy::trainable;
 use crate::rl::{self, RlRequest};
 use crate::sft::{self, SftRequest, with_policy};
 use settings::PhaseSettings;
@@ -105,14 +106,23 @@ impl PhasedTrainer {
         dir.write_config(&config, Some(&self.loaded.source_text))?;
         withdraw_stop(&self.out)?;
         let log = EventLog::open(&self.out, self.events.as_ref())?;
-        let outcome = self.work(&dir, &log).await;
+        let outcome = match trainable(&self.loaded, &self.out) {
+            Ok(policy) => self.work(&dir, &log, &policy).await,
+            Err(error) => Err(error),
+        };
         if let Err(error) = &outcome {
             log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint() });
         }
         outcome
     }
 
-    async fn work(&self, dir: &RunDir, log: &EventLog<'_>) -> Result<PhasedSummary, Error> {
+    /// Goes through the phases; `policy` is the configuration with the target that is trained.
+    async fn work(
+        &self,
+        dir: &RunDir,
+        log: &EventLog<'_>,
+        policy: &LoadedConfig,
+    ) -> Result<PhasedSummary, Error> {
         let mut phases = Phases::read(&self.out)?.unwrap_or_default();
         phases.write(&self.out)?;
         let env = assemble::environment(&self.loaded)?;
@@ -126,7 +136,7 @@ impl PhasedTrainer {
             workers: usize::try_from(self.loaded.config.run.workers).unwrap_or(usize::MAX),
             config_dir: base.and_then(|base| way_to(&self.out, &base)),
         });
-        let settings = PhaseSettings::new(&self.loaded, env)?;
+        let settings = PhaseSettings::new(&self.loaded, policy, env)?;
         for phase in self.phases() {
             self.check_stop(&phases)?;
             if phase == Phase::Test && test::is_of_another(&self.out, &phases) {
@@ -150,7 +160,7 @@ impl PhasedTrainer {
             }
             log.emit(&Event::PhaseStarted { phase });
             let began = Instant::now();
-            let made = self.make(phase, &phases).await;
+            let made = self.make(phase, &phases, policy).await;
             add_phase_time(&self.out, phase, began.elapsed().as_secs_f64())?;
             finish(made?.with_settings(asked), &mut phases)?;
         }
@@ -211,12 +221,12 @@ impl PhasedTrainer {
         Ok(None)
     }
 
-    async fn make(&self, phase: Phase, phases: &Phases) -> Result<PhaseRecord, Error> {
+    async fn make(&self, phase: Phase, phases: &Phases, policy: &LoadedConfig) -> Result<PhaseRecord, Error> {
         match phase {
             Phase::Collect => self.collect().await,
             Phase::Distill => self.distill().await,
-            Phase::Sft => self.fine_tune(phases).await,
-            Phase::Rl => self.reinforce(phases).await,
+            Phase::Sft => self.fine_tune(phases, policy).await,
+            Phase::Rl => self.reinforce(phases, policy).await,
             Phase::Test => {
                 let policies = [
                     (None, None, None),
@@ -224,7 +234,7 @@ impl PhasedTrainer {
                     (Some(Phase::Rl), Some(self.policy(Phase::Rl)), Some(self.bank_of_rl())),
                     (Some(Phase::Rl), Some(self.policy(Phase::Rl)), None),
                 ];
-                test::play(&self.loaded, &self.out, &policies, &self.stop).await
+                test::play(policy, &self.out, &policies, &self.stop).await
             }
         }
     }
@@ -285,19 +295,18 @@ impl PhasedTrainer {
             .with_figure("calls", Some(measured.calls as f64)))
     }
 
-    async fn fine_tune(&self, phases: &Phases) -> Result<PhaseRecord, Error> {
+    async fn fine_tune(&self, phases: &Phases, policy: &LoadedConfig) -> Result<PhaseRecord, Error> {
         let out = Phase::Sft.dir(&self.out);
         let demonstrator = match self.asked().demonstrations {
             DemonstrationSource::Expert => Demonstrator::Expert(Engine::new(&self.loaded).expert()?),
             DemonstrationSource::Collected => Demonstrator::Episodes(self.episodes()?),
         };
-        let mut request = SftRequest::of_config(&self.loaded.config, demonstrator, &out);
+        let mut request = SftRequest::of_config(&policy.config, demonstrator, &out);
         request.bank = Some(self.shown());
         let (reasoner, _kept) = sft::teacher(&self.loaded, &out)?.unzip();
         request.reasoner = reasoner;
         request.before = self.spent_before(phases, Phase::Sft);
-        let prepared =
-            sft::prepare(&self.loaded, &request, Arc::clone(&self.events), self.stop.clone()).await?;
+        let prepared = sft::prepare(policy, &request, Arc::clone(&self.events), self.stop.clone()).await?;
         let summary = prepared.trainer.train(&out).await?;
         let policy = hash_of_dir(&self.policy(Phase::Sft))?;
         let record = PhaseRecord::new(Phase::Sft, policy);
@@ -308,9 +317,9 @@ impl PhasedTrainer {
             .with_figure("loss", summary.after.as_ref().and_then(|after| after.loss)))
     }
 
-    async fn reinforce(&self, phases: &Phases) -> Result<PhaseRecord, Error> {
+    async fn reinforce(&self, phases: &Phases, policy: &LoadedConfig) -> Result<PhaseRecord, Error> {
         let out = Phase::Rl.dir(&self.out);
-        let loaded = with_policy(&self.loaded, &self.policy(Phase::Sft))?;
+        let loaded = with_policy(policy, &self.policy(Phase::Sft))?;
         let mut request = RlRequest::of_config(&loaded.config, &out);
         request.bank = Some(Phase::Distill.dir(&self.out).join(BANK_DIR));
         request.before = self.spent_before(phases, Phase::Rl);

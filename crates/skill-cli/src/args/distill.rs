@@ -4,17 +4,23 @@ use super::{StartArgs, StartOption};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
+/// Where episodes are, if nothing names another place.
+pub(crate) const TRAJECTORIES: &str = "data/trajectories.json";
+/// The same for a bank of skills.
+pub(crate) const SKILL_BANK: &str = "data/skill_bank.json";
+
 #[derive(Debug, Args)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// The file to write: one episode per line, as JSON. The calls are kept beside it, and the same command resumes
-    /// after it was stopped.
-    #[arg(long, visible_alias = "output", value_name = "FILE")]
+    /// The file to write: one episode per line, as JSON; a name that ends in `.json` gets krill's list. The calls are kept
+    /// beside it, and the same command resumes after it was stopped.
+    #[arg(long, visible_alias = "output", value_name = "FILE", default_value = TRAJECTORIES)]
     pub(crate) out: PathBuf,
 
-    /// How many episodes; each task is tried once before any is repeated. Without it, one for each task.
+    /// How many episodes; each task is tried once before any is repeated. Without it, one for each task of the
+    /// configuration, and 64 where no configuration file is read.
     #[arg(long, value_name = "N")]
     pub(crate) episodes: Option<usize>,
 
@@ -30,6 +36,10 @@ pub(crate) struct CollectArgs {
     /// The skill that the agent is shown; without it, the best skill of the run, else the initial one.
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
+
+    /// Replaces a file that is there and was made by another command.
+    #[arg(long)]
+    pub(crate) force: bool,
 
     /// Writes what was collected to standard output as one JSON object.
     #[arg(long)]
@@ -52,7 +62,7 @@ pub(crate) enum AdmitChoice {
 #[derive(Debug, Args)]
 pub(crate) struct DistillArgs {
     /// The episodes: a file of `skillrl collect`, memories of SkillRL, conversations of ETO, trajectories of krill, or the
-    /// directory of a run, of which the rollouts of training tasks are read.
+    /// directory of a run, of which the rollouts of training tasks are read. Without it data/trajectories.json.
     pub(crate) file: Option<PathBuf>,
 
     /// The same, under the name that other programs have for it.
@@ -63,15 +73,19 @@ pub(crate) struct DistillArgs {
     pub(crate) config: StartOption,
 
     /// Where to write the bank: a directory, or a file that ends in `.json` and holds the SkillRL paper's format.
-    #[arg(long, visible_alias = "output", value_name = "PATH")]
+    #[arg(long, visible_alias = "output", value_name = "PATH", default_value = SKILL_BANK)]
     pub(crate) out: PathBuf,
+
+    /// Reads at most so many episodes, from the beginning.
+    #[arg(long, value_name = "N")]
+    pub(crate) max: Option<usize>,
 
     /// How the skills enter the bank. By default they are candidates in a directory, and active in a file, which has no
     /// place for candidates.
     #[arg(long, value_enum)]
     pub(crate) admit: Option<AdmitChoice>,
 
-    /// Replaces a file that is there.
+    /// Replaces a bank that is there and was made by another command.
     #[arg(long)]
     pub(crate) force: bool,
 

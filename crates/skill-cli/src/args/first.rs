@@ -1,13 +1,13 @@
 //! The commands that come before a run.
 
-use super::ConfigArgs;
+use super::StartArgs;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// Sends nothing and starts no program: looks at the configuration, the data and the keys alone.
     #[arg(long)]
@@ -41,7 +41,7 @@ pub(crate) struct TryArgs {
     pub(crate) item: String,
 
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The skill to run it with; without it, the best skill of the run, else the initial one.
     #[arg(long, value_name = "FILE")]

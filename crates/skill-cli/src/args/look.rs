@@ -109,8 +109,16 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     /// A skill (a file or a package), a skill bank (a directory or a file), the directory of a run, or a journal.
-    #[arg(value_name = "SKILL|BANK|RUN|JOURNAL")]
+    #[arg(value_name = "SKILL|BANK|RUN|JOURNAL", default_value = super::SKILL_BANK)]
     pub(crate) path: PathBuf,
+
+    /// What other programs take for all commands; nothing here depends on it.
+    #[arg(long, hide = true)]
+    config: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    env: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    mock: Option<Option<String>>,
 
     /// Prints one JSON object.
     #[arg(long)]

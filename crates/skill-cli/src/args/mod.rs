@@ -14,7 +14,7 @@ mod train;
 mod train_server;
 mod worker;
 
-pub(crate) use distill::{CollectArgs, DistillArgs};
+pub(crate) use distill::{CollectArgs, DistillArgs, SKILL_BANK, TRAJECTORIES};
 pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use look::{
     BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, NoteArgs, ReportArgs, ServeArgs,
@@ -23,7 +23,7 @@ pub(crate) use look::{
 pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
 pub(crate) use sft::SftArgs;
-pub(crate) use start::{Start, StartArgs, StartOption};
+pub(crate) use start::{Start, StartArgs, StartOption, arranged};
 pub(crate) use train::{DataArgs, TrainArgs};
 pub(crate) use train_server::TrainServerArgs;
 pub(crate) use worker::WorkerArgs;
@@ -222,29 +222,6 @@ impl Command {
     }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct ConfigArgs {
-    /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust.
-    #[arg(default_value = "skillrl.toml")]
-    pub(crate) config: PathBuf,
-
-    /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
-}
-
-impl ConfigArgs {
-    /// The same arguments as words of a command that is shown.
-    pub(crate) fn as_shell(&self) -> String {
-        let mut text = as_word(&self.config.display().to_string());
-        for setting in &self.overrides {
-            text.push_str(" --set ");
-            text.push_str(&as_word(setting));
-        }
-        text
-    }
-}
-
 /// A text as one word of a POSIX shell.
 pub(crate) fn as_word(text: &str) -> String {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./=:,@%+".contains(sign);
@@ -307,7 +284,7 @@ pub(crate) struct EvalArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EstimateArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// Writes one JSON object.
     #[arg(long)]
@@ -317,7 +294,7 @@ pub(crate) struct EstimateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct NoiseArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The skill to measure; without it, the one that a run would start from.
     #[arg(long, value_name = "FILE")]
@@ -441,7 +418,7 @@ impl DemoArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Prints every setting with its value and where the value comes from.
-    Show(ConfigArgs),
+    Show(StartArgs),
     /// Prints the JSON schema of the configuration, for editors.
     Schema,
 }
@@ -464,7 +441,7 @@ pub(crate) enum EnvCommand {
 pub(crate) struct EnvServeArgs {
     /// The configuration file; `alfworld` or `webshop` serve that world as it is without one.
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// Where to listen; port 0 takes a free one. Elsewhere than on loopback a token is needed.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8001", value_parser = look::listen_address)]
@@ -499,7 +476,7 @@ pub(crate) struct EnvServeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EnvExportArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The trainer: trl (GRPOTrainer, JSON lines) or verl (Parquet; needs a build with the feature parquet).
     #[arg(long, value_name = "TRAINER", default_value = "trl", value_parser = ["trl", "verl"])]
@@ -526,7 +503,7 @@ pub(crate) struct EnvExportArgs {
 pub(crate) struct EnvPlayArgs {
     /// The configuration file; `alfworld` or `webshop` play that world as it is without one.
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The item to play; without it the first one.
     #[arg(long, value_name = "ID", conflicts_with_all = ["game", "goal"])]
@@ -548,7 +525,7 @@ pub(crate) struct EnvPlayArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EnvCheckArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The item to try; without it the first one of the training split.
     #[arg(long, value_name = "ID")]
@@ -581,10 +558,6 @@ mod tests {
 
     #[test]
     fn arguments_are_shown_as_words_of_a_shell() {
-        let overrides = ["train.epochs=1".to_owned(), "env.command=[\"it's\"]".to_owned()].to_vec();
-        let config = ConfigArgs { config: PathBuf::from("my task/skillrl.toml"), overrides };
-        let shown = "'my task/skillrl.toml' --set train.epochs=1 --set 'env.command=[\"it'\\''s\"]'";
-        assert_eq!(config.as_shell(), shown);
         assert_eq!(as_word(""), "''");
     }
 }

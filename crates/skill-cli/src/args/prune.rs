@@ -1,13 +1,13 @@
 //! The command line of `skillrl prune`.
 
-use super::ConfigArgs;
+use super::StartArgs;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The skill to prune; without it, the best skill of the run, else the initial one.
     /// A Markdown file, or a folder with a SKILL.md.

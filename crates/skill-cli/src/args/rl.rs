@@ -1,23 +1,28 @@
 //! Arguments of the command that trains a policy by GRPO.
 
-use super::ConfigArgs;
+#[cfg(feature = "weights")]
+use super::Start;
+use super::StartArgs;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct RlArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
-    /// The policy to start from: the folder `policy` of a run of `skillrl sft` or `skillrl rl`. Without it, the target.
+    /// The policy to start from: the folder `policy` of a run of `skillrl sft` or `skillrl rl`. Without it the target, or
+    /// that of data/sft where no skillrl.toml is read.
     #[arg(long, value_name = "DIR")]
     pub(crate) policy: Option<PathBuf>,
 
-    /// The directory of the run; without it, `run.dir`. The trained model is in its folder policy.
+    /// The directory of the run; without it `run.dir`, or data/rl where no skillrl.toml is read. The trained model is in its
+    /// folder policy.
     #[arg(long, visible_alias = "output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`.
+    /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`, or
+    /// data/skill_bank.json where no skillrl.toml is read.
     #[arg(long, value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
@@ -92,9 +97,9 @@ pub(crate) struct RlArgs {
 }
 
 impl RlArgs {
-    /// The configuration with the options as settings of `[rl]`; `--set` has the last word.
+    /// What the command starts from, with the options as settings of `[rl]`; `--set` has the last word.
     #[cfg(feature = "weights")]
-    pub(crate) fn config(&self) -> ConfigArgs {
+    pub(crate) fn start(&self) -> Start {
         let whole = [
             ("iterations", self.iterations),
             ("tasks", self.tasks),
@@ -116,7 +121,7 @@ impl RlArgs {
         let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value?.to_string())));
         let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, format!("{:?}", value?))));
         let options = whole.chain(numbers).map(|(key, value)| format!("rl.{key}={value}"));
-        let overrides = options.chain(self.config.overrides.iter().cloned()).collect();
-        ConfigArgs { config: self.config.config.clone(), overrides }
+        let start = self.config.start();
+        Start { overrides: options.chain(start.overrides.iter().cloned()).collect(), ..start }
     }
 }

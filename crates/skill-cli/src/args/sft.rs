@@ -1,24 +1,33 @@
 //! Arguments of the command that fine-tunes.
 
-use super::ConfigArgs;
+#[cfg(feature = "weights")]
+use super::Start;
+use super::StartArgs;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct SftArgs {
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub(crate) config: StartArgs,
 
     /// The demonstrations: a file of `skillrl collect`, or of another program. Each is played again in the environment,
     /// and what does not reach its goal is left out. Without it the expert of the world plays the training split.
     #[arg(long, value_name = "FILE")]
     pub(crate) demos: Option<PathBuf>,
 
-    /// The directory of the run; without it, `run.dir`. The trained model is in its folder policy.
+    /// The model to start from, in the place of the target: the folder `policy` of a run of `skillrl sft` or `skillrl rl`,
+    /// or any folder of a model.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// The directory of the run; without it `run.dir`, or data/sft where no skillrl.toml is read. The trained model is in
+    /// its folder policy.
     #[arg(long, visible_alias = "output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`.
+    /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`, or
+    /// data/skill_bank.json where no skillrl.toml is read.
     #[arg(long, value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
@@ -80,9 +89,9 @@ pub(crate) struct SftArgs {
 }
 
 impl SftArgs {
-    /// The configuration with the options as settings of `[sft]`; `--set` has the last word.
+    /// What the command starts from, with the options as settings of `[sft]`; `--set` has the last word.
     #[cfg(feature = "weights")]
-    pub(crate) fn config(&self) -> ConfigArgs {
+    pub(crate) fn start(&self) -> Start {
         let whole = [
             ("examples", self.num_examples),
             ("epochs", self.epochs),
@@ -97,7 +106,7 @@ impl SftArgs {
         let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value?.to_string())));
         let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, format!("{:?}", value?))));
         let options = whole.chain(numbers).map(|(key, value)| format!("sft.{key}={value}"));
-        let overrides = options.chain(self.config.overrides.iter().cloned()).collect();
-        ConfigArgs { config: self.config.config.clone(), overrides }
+        let start = self.config.start();
+        Start { overrides: options.chain(start.overrides.iter().cloned()).collect(), ..start }
     }
 }

@@ -1,11 +1,13 @@
 //! The configuration of commands that can do without a file.
 
+use super::as_word;
 use clap::Args;
-use skillrl::config::EnvKind;
-use std::path::PathBuf;
+use skillrl::config::{EnvKind, FILE_NAME, OptimizerUse};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// A configuration, or a built-in world without one.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StartArgs {
     /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
     /// skillrl.toml. `skillrl train` also takes a file with data.
@@ -21,7 +23,7 @@ pub(crate) struct StartArgs {
 }
 
 /// The configuration of a command whose first argument is something else.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StartOption {
     /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
     /// skillrl.toml.
@@ -32,7 +34,7 @@ pub(crate) struct StartOption {
     shared: SharedArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 struct SharedArgs {
     /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -44,15 +46,15 @@ struct SharedArgs {
 
     /// Uses simulated models in the place of all others: for a try without a network and without a key. Every result says
     /// so.
-    #[arg(long)]
-    mock: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    mock: Option<bool>,
 }
 
 /// The built-in worlds.
 const WORLDS: [&str; 2] = [EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str()];
 
 /// What a command starts from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// The configuration file that was named.
     pub(crate) file: Option<PathBuf>,
@@ -60,10 +62,36 @@ pub(crate) struct Start {
     pub(crate) overrides: Vec<String>,
     /// The world that was named.
     pub(crate) env: Option<EnvKind>,
-    /// True if all models are simulated.
-    pub(crate) is_mock: bool,
+    /// Whether all models are simulated, where it was said.
+    pub(crate) mock: Option<bool>,
     /// True if the command asks no model, so that a world without a configuration file needs none.
     pub(crate) is_without_models: bool,
+    /// True for a command that is one phase of training a policy: without a configuration it works in small households
+    /// with simulated models.
+    pub(crate) is_phase: bool,
+    /// True for the command that goes through all phases.
+    pub(crate) is_training: bool,
+    /// True if the command trains weights.
+    pub(crate) trains_weights: bool,
+    /// What the command needs an optimizer for.
+    pub(crate) optimizer: OptimizerUse,
+}
+
+impl Start {
+    /// A configuration file alone.
+    pub(crate) fn of_file(path: &Path) -> Self {
+        Self { file: Some(path.to_owned()), ..Self::default() }
+    }
+
+    /// The same arguments as words of a command that is shown.
+    pub(crate) fn as_shell(&self) -> String {
+        let file = self.file.as_ref().map(|file| as_word(&file.display().to_string()));
+        let env = self.env.map(|env| format!("--env {}", env.as_str()));
+        let mock = self.mock.map(|mock| if mock { "--mock".to_owned() } else { "--mock=false".to_owned() });
+        let settings = self.overrides.iter().map(|setting| format!("--set {}", as_word(setting)));
+        let named = file.or_else(|| env.is_none().then(|| FILE_NAME.to_owned()));
+        named.into_iter().chain(env).chain(mock).chain(settings).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl SharedArgs {
@@ -72,8 +100,8 @@ impl SharedArgs {
             file: file.cloned(),
             overrides: self.overrides.clone(),
             env: self.env.as_deref().and_then(EnvKind::parse),
-            is_mock: self.mock,
-            is_without_models: false,
+            mock: self.mock,
+            ..Start::default()
         }
     }
 }
@@ -89,5 +117,76 @@ impl StartOption {
     /// What the command starts from.
     pub(crate) fn start(&self) -> Start {
         self.shared.start(self.config_file.as_ref())
+    }
+}
+
+/// The command line with the options of krill and SkillRL where clap looks for them: `--config`, `--env` and `--mock` may
+/// stand before the command, and `--mock` may have its value behind it.
+pub(crate) fn arranged(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut rest = arguments.into_iter().peekable();
+    let mut arranged: Vec<OsString> = rest.next().into_iter().collect();
+    let mut moved: Vec<OsString> = Vec::new();
+    let mut has_command = false;
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str().unwrap_or_default();
+        if text == "--" {
+            // What follows is no option.
+            arranged.extend(moved.drain(..).chain([argument]).chain(rest.by_ref()));
+            break;
+        }
+        let is_mock = text == "--mock" || text.starts_with("--mock=");
+        let has_value = ["--config", "--env"].contains(&text);
+        let is_of_all = is_mock || has_value || text.starts_with("--config=") || text.starts_with("--env=");
+        let value = rest.peek().and_then(|next| next.to_str()).map(str::to_owned);
+        let argument = match value {
+            Some(value) if text == "--mock" && ["true", "false"].contains(&value.as_str()) => {
+                rest.next();
+                format!("--mock={value}").into()
+            }
+            _ => argument,
+        };
+        if is_of_all && !has_command {
+            moved.push(argument);
+            moved.extend(has_value.then(|| rest.next()).flatten());
+            continue;
+        }
+        has_command |= !argument.to_str().is_some_and(|text| text.starts_with('-'));
+        arranged.push(argument);
+    }
+    arranged.extend(moved);
+    arranged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: &str, expected: &str) {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(arranged(words(given)), words(expected));
+    }
+
+    #[test]
+    fn options_of_all_commands_may_stand_before_them() {
+        check("skillrl train x.toml", "skillrl train x.toml");
+        check("skillrl --mock collect --out x", "skillrl collect --out x --mock");
+        check("skillrl --mock true collect --out x", "skillrl collect --out x --mock=true");
+        check("skillrl --config c.json --env webshop rl", "skillrl rl --config c.json --env webshop");
+        check("skillrl -v --env=webshop train", "skillrl -v train --env=webshop");
+        check("skillrl train --mock false --env alfworld", "skillrl train --mock=false --env alfworld");
+        check("skillrl train --mock x.toml", "skillrl train --mock x.toml");
+        check("skillrl --mock env check -- --mock true", "skillrl env check --mock -- --mock true");
+        check("skillrl --config", "skillrl --config");
+    }
+
+    #[test]
+    fn a_start_is_shown_as_words_of_a_shell() {
+        let overrides = ["train.epochs=1".to_owned(), "env.command=[\"it's\"]".to_owned()].to_vec();
+        let start = Start { overrides, ..Start::of_file(Path::new("my task/skillrl.toml")) };
+        let shown = "'my task/skillrl.toml' --set train.epochs=1 --set 'env.command=[\"it'\\''s\"]'";
+        assert_eq!(start.as_shell(), shown);
+        let world = Start { env: Some(EnvKind::Alfworld), mock: Some(true), ..Start::default() };
+        assert_eq!(world.as_shell(), "--env alfworld --mock");
     }
 }

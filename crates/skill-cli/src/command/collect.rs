@@ -3,24 +3,34 @@
 use super::UsageError;
 use super::described_spend;
 use super::eval::choose_skill;
-use super::start::{load_start, simulated_line};
-use crate::args::CollectArgs;
+use super::start::{Started, is_json, load_started, simulated_line};
+use crate::args::{CollectArgs, Start};
 use crate::progress::{Progress, Show};
 use crate::table::counted;
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::bank::episode::episode_line;
 use skillrl::collect::{CollectRequest, Collecting};
+use skillrl::config::{LoadedConfig, OptimizerUse};
+use skillrl::core::SkillDoc;
+use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::{Engine, simulated_models};
 use skillrl::kept::KeptCalls;
 use skillrl::pipeline::StopSignal;
-use skillrl::pipeline::run_dir::atomic;
 use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Episodes where no configuration file says how many.
+const DEFAULT_EPISODES: usize = 64;
 
 pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
-    let mut start = args.config.start();
-    start.is_without_models = args.expert;
-    let loaded = load_start(&start, args.quiet)?;
+    let start = Start {
+        is_without_models: args.expert,
+        is_phase: true,
+        optimizer: OptimizerUse::Nothing,
+        ..args.config.start()
+    };
+    let Started { loaded, is_without_run_dir } = load_started(&start, args.quiet)?;
     let split = assemble::split(&args.split)?;
     let (_, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     if args.out.is_dir() {
@@ -28,7 +38,9 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         return Err(UsageError::new(message).with_hint("name a file, such as trajectories.jsonl").into());
     }
     let mut engine = Engine::new(&loaded);
-    let request = CollectRequest { split, n_episodes: args.episodes, expert: args.expert, skill };
+    let n_episodes = args.episodes.or(is_without_run_dir.then_some(DEFAULT_EPISODES));
+    let inputs = inputs(&loaded, args, n_episodes, &skill);
+    let request = CollectRequest { split, n_episodes, expert: args.expert, skill };
     let collecting = Collecting::new(&loaded, &mut engine, request)?;
     let agent = collecting.agent().clone();
     let simulated = match args.expert {
@@ -38,6 +50,10 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
     // An expert has no calls to keep.
     let kept = (!args.expert).then(|| KeptCalls::beside(&args.out)).transpose()?;
     if let Some(kept) = &kept {
+        let is_done = kept.is_made_from(&inputs);
+        if args.out.exists() && !is_done && !args.force {
+            return Err(is_there_already(&args.out).into());
+        }
         kept.count_spent(&engine);
     }
     let n_before = engine.budget().spent().calls;
@@ -49,8 +65,19 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         super::say(&format!("warning: {warning}"));
     }
     let episodes = collected.episodes;
-    let text: String = episodes.iter().map(episode_line).collect();
-    atomic::write(&args.out, text.as_bytes()).map_err(skillrl::Error::Pipeline)?;
+    let text = match is_json(&args.out) {
+        true => krill_trajectories(&episodes),
+        false => episodes.iter().map(episode_line).collect(),
+    };
+    // Without calls there is no note of what the file was made from.
+    let is_of_others = || std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
+    if kept.is_none() && !args.force && is_of_others() {
+        return Err(is_there_already(&args.out).into());
+    }
+    super::write_with_parents(&args.out, text.as_bytes())?;
+    if let Some(kept) = &kept {
+        kept.note_made(&inputs)?;
+    }
 
     let mut by_type: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for episode in &episodes {
@@ -95,4 +122,24 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Target]));
     }
     super::print_wrapped(&text)
+}
+
+/// The hash of everything that decides the episodes.
+fn inputs(loaded: &LoadedConfig, args: &CollectArgs, n_episodes: Option<usize>, skill: &SkillDoc) -> String {
+    canonical_hash(&json!({
+        "config": loaded.config.decisive_json(),
+        "episodes": n_episodes,
+        "expert": args.expert,
+        "skill": skill.hash().to_string(),
+        "split": args.split,
+    }))
+}
+
+fn is_there_already(out: &Path) -> UsageError {
+    let message = format!("{} is there already, and was made by another command", out.display());
+    UsageError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
+}
+
+fn krill_trajectories(episodes: &[skillrl::bank::Episode]) -> String {
+    episodes.iter().map(episode_line).collect()
 }

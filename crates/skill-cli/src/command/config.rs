@@ -1,7 +1,7 @@
 //! `skillrl config`: what is configured, and where each value comes from.
 
-use crate::args::ConfigArgs;
+use crate::args::StartArgs;
 
-pub(crate) fn show(args: &ConfigArgs) -> anyhow::Result<()> {
-    super::print(&super::load(args)?.display_with_origins())
+pub(crate) fn show(args: &StartArgs) -> anyhow::Result<()> {
+    super::print(&super::start::load_start(&args.start(), true)?.display_with_origins())
 }

@@ -2,46 +2,49 @@
 
 use super::UsageError;
 use super::described_spend;
-use super::start::{load_start, simulated_line};
-use crate::args::{DistillArgs, Start};
+use super::start::{is_json, load_start, simulated_line};
+use crate::args::{DistillArgs, Start, TRAJECTORIES};
 use crate::table::counted;
 use serde_json::json;
 use skillrl::assemble::ModelRole;
 use skillrl::bank::distill::Admit;
-use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent};
+use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, episode_line};
 use skillrl::bank::format::{BankFormat, write};
 use skillrl::bank::{BankError, Tier, read_episodes};
-use skillrl::config::{EnvKind, FILE_NAME};
+use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig};
+use skillrl::core::canonical::{canonical_hash, hex_sha256};
 use skillrl::distill::{Distilled, Distilling};
 use skillrl::engine::{Engine, simulated_models};
 use skillrl::kept::KeptCalls;
 use skillrl::llm::error::with_causes;
 use skillrl::pipeline::bank::run_episodes;
 use skillrl::pipeline::bank_dir::BankDir;
-use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::{PipelineError, RunReader, StopSignal};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What the file of a bank of the paper is called, as opposed to a directory.
-const JSON: &str = "json";
-
 pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
-    let Some(path) = args.file.as_ref().or(args.trajectories.as_ref()) else {
-        return Err(UsageError::new("no trajectories are named")
-            .with_hint("name a file that `skillrl collect` has written")
-            .into());
-    };
-    let episodes = read(path)?;
+    let path = args.file.as_deref().or(args.trajectories.as_deref()).unwrap_or(Path::new(TRAJECTORIES));
+    let mut episodes = read(path)?;
+    episodes.truncate(args.max.unwrap_or(usize::MAX));
     let start = started(args, &episodes);
     let loaded = load_start(&start, args.quiet)?;
-    let is_file = args.out.extension().is_some_and(|extension| extension == JSON);
+    let is_file = is_json(&args.out);
+    let inputs = inputs(&loaded, args, &episodes);
+    if let Some(kept) = KeptCalls::existing(&args.out)?
+        && args.out.exists()
+        && kept.is_made_from(&inputs)
+    {
+        let done =
+            format!("{} is distilled from these episodes already; nothing to do\n", args.out.display());
+        return if args.json { super::print("{\"done\":true}\n") } else { super::print_wrapped(&done) };
+    }
     if is_file && args.out.exists() && !args.force {
-        let message = format!("{} is there already", args.out.display());
+        let message = format!("{} is there already, and was made by another command", args.out.display());
         return Err(UsageError::new(message)
-            .with_hint("name another file, or replace it with --force")
+            .with_hint("name another file as `--output`, or replace it with `--force`")
             .into());
     }
     if !is_file {
@@ -79,10 +82,11 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         |source: BankError| skillrl::Error::Pipeline(PipelineError::Bank { path: args.out.clone(), source });
     if is_file {
         let written = write(&bank, BankFormat::Paper, None, "").map_err(failed)?;
-        atomic::write(&args.out, written.text.as_bytes()).map_err(skillrl::Error::Pipeline)?;
+        super::write_with_parents(&args.out, written.text.as_bytes())?;
     } else {
         BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
     }
+    kept.note_made(&inputs)?;
     let mut by_tier: BTreeMap<String, usize> = BTreeMap::new();
     for skill in bank.skills() {
         *by_tier.entry(skill.tier.to_string()).or_default() += 1;
@@ -125,15 +129,26 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     super::print_wrapped(&text)
 }
 
-/// What the command starts from: without a configuration, simulated models are those of the world of the episodes.
+/// What the command starts from: without a configuration that names a world, that of the episodes.
 fn started(args: &DistillArgs, episodes: &[Episode]) -> Start {
-    let mut start = args.config.start();
-    let has_file = start.file.is_some() || Path::new(FILE_NAME).exists();
-    if start.is_mock && start.env.is_none() && !has_file {
+    let mut start = Start { is_phase: true, ..args.config.start() };
+    let is_of_others = start.file.as_deref().is_some_and(is_json);
+    let is_without_file = start.file.is_none() && !Path::new(FILE_NAME).exists();
+    if start.env.is_none() && (is_of_others || is_without_file) {
         let worlds = episodes.iter().filter_map(|episode| EnvKind::parse(&episode.environment));
         start.env = worlds.into_iter().find(|kind| kind.is_built_in_world());
     }
     start
+}
+
+/// The hash of everything that decides the skills.
+fn inputs(loaded: &LoadedConfig, args: &DistillArgs, episodes: &[Episode]) -> String {
+    let text: String = episodes.iter().map(episode_line).collect();
+    canonical_hash(&json!({
+        "admit_unmeasured": args.admit_unmeasured(),
+        "config": loaded.config.decisive_json(),
+        "episodes": hex_sha256(text.as_bytes()),
+    }))
 }
 
 /// The episodes of a file, or of the training tasks of a run.

@@ -19,11 +19,12 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     };
     let stop = StopSignal::default();
     let now = stop.soon.clone();
+    let loaded = super::start::read(&args.config.start());
     let examining = async {
         tokio::select! {
             biased;
             () = now.cancelled() => None,
-            report = examine(&args.config.config, &args.config.overrides, &asked) => Some(report),
+            report = examine(loaded, &asked) => Some(report),
         }
     };
     let report = super::block_on(stop, "stopping", examining)?;

@@ -15,7 +15,7 @@ use skillrl::reports::fine_tunes;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
-    let loaded = super::load_to_run(&args.config)?;
+    let loaded = super::start::load_start(&args.config.start(), args.json)?;
     let prepared = Prepared::new(&loaded)?;
     let estimate = of(&prepared)?;
     if loaded.config.train.mode == TrainMode::Bank {

@@ -50,15 +50,15 @@ pub(crate) mod try_item;
 pub(crate) mod watch;
 pub(crate) mod worker;
 
-use crate::args::ConfigArgs;
 use crate::progress::{Progress, Show};
 use crate::table::terminal_width;
 use crate::wrap::{stderr_width, wrapped};
 use anyhow::Context as _;
-use skillrl::config::{Config, LoadedConfig};
+use skillrl::config::LoadedConfig;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
 use skillrl::pipeline::bank::record::BankSummary;
+use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::{StopSignal, Summary};
 use std::future::Future;
 use std::io::Write as _;
@@ -109,17 +109,14 @@ impl std::fmt::Display for Regression {
 
 impl std::error::Error for Regression {}
 
-pub(crate) fn load(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Error> {
-    let loaded = Config::load(&args.config, &args.overrides)?;
-    start::say_mapping(&loaded);
-    Ok(loaded)
-}
+/// The command that installs the program with everything that builds everywhere.
+pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
 
-/// Reads a configuration whose files are about to be used.
-pub(crate) fn load_to_run(args: &ConfigArgs) -> Result<LoadedConfig, skillrl::Error> {
-    let loaded = load(args)?;
-    loaded.check_paths()?;
-    Ok(loaded)
+/// What is said where the program would need local models and was built without them.
+#[cfg(not(feature = "weights"))]
+pub(crate) fn without_local_models() -> anyhow::Error {
+    let hint = format!("build it in: `{INSTALL_FULL}`");
+    UsageError::new("this program was built without local models").with_hint(hint).into()
 }
 
 /// The configuration with a trained policy as its target, where one is named.
@@ -135,10 +132,7 @@ pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow
 #[cfg(not(feature = "weights"))]
 pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
     match policy {
-        Some(_) => {
-            let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
-            Err(UsageError::new("this program was built without local models").with_hint(hint).into())
-        }
+        Some(_) => Err(without_local_models()),
         None => Ok(loaded),
     }
 }
@@ -289,6 +283,14 @@ pub(crate) fn write_files<'a>(
         written.push(path);
     }
     Ok(written)
+}
+
+/// Writes a file that a command was asked for, and makes the directories above it.
+fn write_with_parents(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        atomic::create_dir(parent).map_err(skillrl::Error::Pipeline)?;
+    }
+    Ok(atomic::write(path, bytes).map_err(skillrl::Error::Pipeline)?)
 }
 
 /// What a command has sent, for its last line.

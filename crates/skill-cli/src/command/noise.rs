@@ -32,7 +32,7 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
         let error = super::UsageError::new(format!("--effect is {}", args.effect));
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
-    let loaded = super::load_to_run(&args.config)?;
+    let loaded = super::start::load_start(&args.config.start(), args.quiet)?;
     let settings = assemble::settings(&loaded.config)?;
     settings.validate().map_err(skillrl::Error::Pipeline)?;
     let mut engine = if args.estimate { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };

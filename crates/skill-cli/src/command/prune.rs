@@ -1,6 +1,6 @@
 //! `skillrl prune`: takes rules out of a skill that it does not need.
 
-use crate::args::{ConfigArgs, PruneArgs, as_word};
+use crate::args::{PruneArgs, Start, as_word};
 use crate::progress::{Progress, Show};
 use crate::table::{grouped, harmless};
 use skillrl::assemble;
@@ -26,7 +26,8 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
         let error = super::UsageError::new(format!("--margin is {}", args.margin));
         return Err(error.with_hint("give a difference of scores from 0 to 1, such as 0.02").into());
     }
-    let loaded = super::load_to_run(&args.config)?;
+    let start = args.config.start();
+    let loaded = super::start::load_start(&start, args.quiet)?;
     let settings = assemble::settings(&loaded.config)?;
     settings.validate().map_err(skillrl::Error::Pipeline)?;
     let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string(&record)?));
     }
-    super::print_wrapped(&describe(&name, &record, &path, &options.out, &args.config))
+    super::print_wrapped(&describe(&name, &record, &path, &options.out, &start))
 }
 
 /// What the pruning will take at most: a pass with the skill, and one without each rule.
@@ -103,7 +104,7 @@ fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &St
     text
 }
 
-fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path, config: &ConfigArgs) -> String {
+fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path, config: &Start) -> String {
     let mut text = String::new();
     for rule in &record.rules {
         let _ = writeln!(text, "{}", row(&verdict(rule), &lines_of(rule.lines), &rule.text));

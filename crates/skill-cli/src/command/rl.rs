@@ -9,20 +9,21 @@ pub(crate) fn run(args: &RlArgs) -> anyhow::Result<()> {
 
 #[cfg(not(feature = "weights"))]
 pub(crate) fn run(_: &RlArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
-    Err(super::UsageError::new("this program was built without local models").with_hint(hint).into())
+    Err(super::without_local_models())
 }
 
 #[cfg(feature = "weights")]
 mod built_in {
-    use crate::args::RlArgs;
+    use crate::args::{RlArgs, Start};
     use crate::command::report::write_after_rl;
-    use crate::command::{block_on, load_to_run, print_wrapped};
+    use crate::command::start::load_started;
+    use crate::command::{block_on, print_wrapped};
     use crate::progress::{Progress, Show};
     use crate::rl_now;
-    use skillrl::assemble;
+    use skillrl::config::OptimizerUse;
     use skillrl::pipeline::rl::record::{RlSummary, is_rl_run};
     use skillrl::pipeline::{PipelineError, StopSignal};
+    use skillrl::policy::trainable;
     use skillrl::rl::{RlRequest, prepare};
     use skillrl::sft::with_policy;
     use std::fmt::Write as _;
@@ -30,16 +31,20 @@ mod built_in {
     use std::sync::Arc;
 
     pub(super) fn run(args: &RlArgs) -> anyhow::Result<()> {
-        let mut loaded = load_to_run(&args.config())?;
-        let out = args.out.clone().unwrap_or_else(|| assemble::run_dir(&loaded));
+        let start =
+            Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
+        let started = load_started(&start, args.quiet || args.json)?;
+        let out = started.out(args.out.as_deref(), "rl");
+        let skill_bank = started.skill_bank(args.skill_bank.as_deref());
         if args.resume && !is_rl_run(&out) {
             return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path: out }).into());
         }
-        if let Some(policy) = &args.policy {
-            loaded = with_policy(&loaded, policy)?;
-        }
+        let loaded = match args.policy.clone().or_else(|| started.fine_tuned()) {
+            Some(policy) => with_policy(&started.loaded, &policy)?,
+            None => trainable(&started.loaded, &out)?,
+        };
         let mut request = RlRequest::of_config(&loaded.config, &out);
-        request.bank.clone_from(&args.skill_bank);
+        request.bank = skill_bank;
         let show = match (args.json, args.quiet) {
             (true, _) => Show::Json,
             (false, true) => Show::Quiet,

@@ -9,32 +9,39 @@ pub(crate) fn run(args: &SftArgs) -> anyhow::Result<()> {
 
 #[cfg(not(feature = "weights"))]
 pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
-    Err(super::UsageError::new("this program was built without local models").with_hint(hint).into())
+    Err(super::without_local_models())
 }
 
 #[cfg(feature = "weights")]
 mod built_in {
-    use crate::args::SftArgs;
+    use crate::args::{SftArgs, Start};
     use crate::command::report::write_after_sft;
-    use crate::command::{UsageError, block_on, load_to_run, print, print_wrapped, say};
+    use crate::command::start::load_started;
+    use crate::command::{UsageError, block_on, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
-    use skillrl::assemble;
     use skillrl::bank::{Episode, read_episodes};
-    use skillrl::config::LoadedConfig;
+    use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
     use skillrl::pipeline::sft::demos::Demonstrator;
     use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
-    use skillrl::sft::{SftRequest, prepare, teacher};
+    use skillrl::policy::trainable;
+    use skillrl::sft::{SftRequest, prepare, teacher, with_policy};
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;
 
     pub(super) fn run(args: &SftArgs) -> anyhow::Result<()> {
-        let loaded = load_to_run(&args.config())?;
-        let out = args.out.clone().unwrap_or_else(|| assemble::run_dir(&loaded));
+        let start =
+            Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
+        let started = load_started(&start, args.quiet || args.json)?;
+        let out = started.out(args.out.as_deref(), "sft");
+        let skill_bank = started.skill_bank(args.skill_bank.as_deref());
+        let loaded = match &args.policy {
+            Some(policy) => with_policy(&started.loaded, policy)?,
+            None => trainable(&started.loaded, &out)?,
+        };
         if args.resume && !is_sft_run(&out) {
             let error = PipelineError::NoRun { path: out };
             return Err(skillrl::Error::Pipeline(error).into());
@@ -44,7 +51,7 @@ mod built_in {
             None => expert(&loaded)?,
         };
         let mut request = SftRequest::of_config(&loaded.config, demonstrator, &out);
-        request.bank.clone_from(&args.skill_bank);
+        request.bank = skill_bank;
         // The calls are held until the run has ended.
         let (reasoner, _kept) = teacher(&loaded, &out)?.unzip();
         request.reasoner = reasoner;

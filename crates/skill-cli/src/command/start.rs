@@ -1,43 +1,210 @@
 //! Configurations of commands that can do without a file: what is assumed is said before anything is done.
 
 use super::UsageError;
+#[cfg(feature = "weights")]
+use crate::args::SKILL_BANK;
 use crate::args::Start;
+use crate::table::grouped;
 use skillrl::assemble::ModelRole;
-use skillrl::config::{Amendments, Config, ConfigError, FILE_NAME, LoadedConfig, ProblemKind, world_text};
+use skillrl::config::{
+    Amendments, Config, ConfigError, EnvConfig, EnvKind, FILE_NAME, LoadedConfig, ModelConfig, ProblemKind,
+    TrainMode, world_text,
+};
 use skillrl::engine::simulated_models;
+use skillrl::envs::alfworld::Rooms;
 use std::path::Path;
+#[cfg(feature = "weights")]
+use std::path::PathBuf;
 
 /// The name of a configuration without a file, in messages.
 const NO_FILE: &str = "without a configuration file";
 
+#[cfg(feature = "weights")]
+/// Where the phases of training a policy leave their results, if nothing names another place.
+const DATA_DIR: &str = "data";
+
+/// A configuration, and how the command came to it.
+pub(super) struct Started {
+    pub(super) loaded: LoadedConfig,
+    /// True if no configuration of ours names a directory for the run.
+    pub(super) is_without_run_dir: bool,
+}
+
+#[cfg(feature = "weights")]
+impl Started {
+    /// The directory of a phase: the one that was named, `run.dir`, or one of its name where nothing says another.
+    pub(super) fn out(&self, named: Option<&Path>, phase: &str) -> PathBuf {
+        match named {
+            Some(named) => named.to_owned(),
+            None if self.is_without_run_dir => Path::new(DATA_DIR).join(phase),
+            None => skillrl::assemble::run_dir(&self.loaded),
+        }
+    }
+
+    /// The bank of a phase: the one that was named, or what the phases before have left where nothing says another.
+    pub(super) fn skill_bank(&self, named: Option<&Path>) -> Option<PathBuf> {
+        let left = || self.is_without_run_dir.then(|| PathBuf::from(SKILL_BANK)).filter(|path| path.exists());
+        named.map(Path::to_owned).or_else(left)
+    }
+
+    /// The policy that fine-tuning has left, where nothing says another. Without one the first policy is untrained.
+    pub(super) fn fine_tuned(&self) -> Option<PathBuf> {
+        let policy = Path::new(DATA_DIR).join("sft").join("policy");
+        let is_simulated = matches!(self.loaded.config.models.target, ModelConfig::Simulated(_));
+        if !self.is_without_run_dir || !is_simulated {
+            return None;
+        }
+        if !policy.is_dir() {
+            super::say(&format!(
+                "note: there is no {}, so GRPO begins with an untrained decoder; `skillrl sft` comes first",
+                policy.display()
+            ));
+            return None;
+        }
+        Some(policy)
+    }
+}
+
+impl Start {
+    /// The file that is read; `None` for a world without one.
+    fn source(&self) -> Option<&Path> {
+        let here = Path::new(FILE_NAME);
+        let is_optional = self.env.is_some() || self.is_phase && !here.exists();
+        self.file.as_deref().or((!is_optional).then_some(here))
+    }
+
+    /// True if no model is configured and none is needed but simulated ones.
+    fn is_simulated(&self) -> bool {
+        let names_models = || self.overrides.iter().any(|setting| setting.starts_with("models."));
+        self.mock.unwrap_or_else(|| self.is_phase && self.source().is_none() && !names_models())
+    }
+}
+
 /// Reads the configuration that a command starts from, and says what is assumed.
 pub(super) fn load_start(start: &Start, quiet: bool) -> anyhow::Result<LoadedConfig> {
-    let Start { file, overrides, env, is_mock, is_without_models } = start;
-    let is_world_alone = file.is_none() && env.is_some();
-    let simulates_models = *is_mock || is_world_alone && *is_without_models;
-    let amendments = Amendments { env: *env, simulates_models };
-    let loaded = match (file, env) {
-        (None, Some(kind)) => {
-            Config::parse_amended(&world_text(*kind, *is_mock), NO_FILE, overrides, amendments)
-                .map_err(without_file)?
-        }
-        (file, _) => {
-            let path = file.as_deref().unwrap_or(Path::new(FILE_NAME));
-            Config::load_amended(path, overrides, amendments).map_err(|error| without_world(path, error))?
-        }
-    };
+    Ok(load_started(start, quiet)?.loaded)
+}
+
+/// As [`load_start`], with how the command came to the configuration.
+pub(super) fn load_started(start: &Start, quiet: bool) -> anyhow::Result<Started> {
+    let source = start.source();
+    let loaded = read(start).map_err(|error| match source {
+        Some(_) => skillrl::Error::Config(error).into(),
+        None => without_file(error),
+    })?;
     loaded.check_paths().map_err(skillrl::Error::Config)?;
-    say_mapping(&loaded);
-    if let (false, true, Some(kind)) = (quiet, is_world_alone, env) {
-        let text = world_text(*kind, *is_mock);
-        let lines = text.lines().filter(|line| !line.is_empty()).map(|line| format!("\n  {line}"));
-        let lines: String = lines.collect();
-        super::say(&format!("no configuration file is read; assumed, besides the defaults:{lines}"));
+    if let (false, Some(left_out)) = (quiet, left_out_phases(&loaded, start)) {
+        super::say(&left_out);
     }
-    if !quiet && *is_mock {
+    say_mapping(&loaded);
+    if !quiet && source.is_none() {
+        super::say(&assumed(&loaded, start));
+    } else if !quiet && start.is_simulated() {
         super::say("all models are simulated");
     }
-    Ok(loaded)
+    Ok(Started { loaded, is_without_run_dir: source.is_none_or(is_json) })
+}
+
+/// Reads the configuration that a command starts from; nothing is said or looked up.
+pub(super) fn read(start: &Start) -> Result<LoadedConfig, ConfigError> {
+    let (source, is_mock) = (start.source(), start.is_simulated());
+    // Neither a file of krill nor a command without any file names a world, and both mean this one.
+    let is_default_world = source.is_none_or(is_json);
+    let env = start.env.or(is_default_world.then_some(EnvKind::Alfworld));
+    let amendments = Amendments {
+        env,
+        simulates_models: is_mock || source.is_none() && start.is_without_models,
+        // All phases work in the same world.
+        trains_weights: start.trains_weights || start.is_phase && source.is_none(),
+        all_phases: start.is_training && is_mock && is_default_world,
+        optimizer: start.optimizer,
+    };
+    match (source, env) {
+        (None, Some(kind)) => {
+            Config::parse_amended(&world_text(kind, is_mock), NO_FILE, &start.overrides, amendments)
+        }
+        (source, _) => {
+            let path = source.unwrap_or(Path::new(FILE_NAME));
+            Config::load_amended(path, &start.overrides, amendments)
+        }
+    }
+}
+
+pub(super) fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+/// What a command without a configuration file assumes, in a line.
+fn assumed(loaded: &LoadedConfig, start: &Start) -> String {
+    let config = &loaded.config;
+    let mut text = format!("no configuration file is read: {}", described_world(&config.env));
+    if start.is_simulated() {
+        text.push_str(", simulated models");
+    }
+    if config.train.mode == TrainMode::Weights || start.trains_weights {
+        text.push_str(match config.models.target {
+            ModelConfig::Simulated(_) => ", and a small decoder as the policy that is trained",
+            _ => ", and the target as the policy that is trained",
+        });
+        let sft = config.sft.clone().unwrap_or_default();
+        let rl = config.rl.clone().unwrap_or_default();
+        text.push_str(&format!(
+            " (sft.examples {}, sft.epochs {}, rl.iterations {})",
+            grouped(u64::from(sft.examples)),
+            sft.epochs,
+            rl.iterations
+        ));
+    } else if !start.is_phase {
+        text.push_str("; a bank is trained");
+    }
+    text.push_str("; --set KEY=VALUE changes a setting");
+    text
+}
+
+fn described_world(env: &EnvConfig) -> String {
+    match env {
+        EnvConfig::Alfworld(asked) => {
+            let rooms = match asked.rooms {
+                Rooms::Small => " in small rooms",
+                _ => "",
+            };
+            let counts =
+                [asked.max_train, asked.max_val, asked.max_test].map(|n| n.map(|n| grouped(n as u64)));
+            match counts {
+                [Some(train), Some(val), Some(test)] => {
+                    format!(
+                        "household games{rooms} ({train} to train on, {val} for selection, {test} to test)"
+                    )
+                }
+                _ => format!("household games{rooms}"),
+            }
+        }
+        EnvConfig::Webshop(_) => "the bundled shop".to_owned(),
+        other => format!("the environment {}", other.kind()),
+    }
+}
+
+/// The phases that krill and SkillRL have and this run leaves out, and how to get them.
+fn left_out_phases(loaded: &LoadedConfig, start: &Start) -> Option<String> {
+    let is_chosen = !start.source().is_none_or(is_json)
+        || start.overrides.iter().any(|setting| setting.starts_with("train.mode="));
+    let is_of_bank = loaded.config.train.mode == TrainMode::Bank;
+    if is_chosen || !start.is_training || !start.is_simulated() || !is_of_bank {
+        return None;
+    }
+    match loaded.config.env {
+        EnvConfig::Webshop(_) => Some(
+            "left out: fine-tuning and GRPO; the policy that comes with the program plays households only \
+             (`--env alfworld`), and `train.mode = \"weights\"` trains a model of yours"
+                .to_owned(),
+        ),
+        EnvConfig::Alfworld(_) if !cfg!(feature = "weights") => Some(format!(
+            "left out: fine-tuning and GRPO; this program was built without local models, and \
+             `{}` builds it with them",
+            super::INSTALL_FULL
+        )),
+        _ => None,
+    }
 }
 
 /// The first key that is missing, with an example of its value.
@@ -46,17 +213,6 @@ fn missing(error: &ConfigError) -> Option<(String, &'static str)> {
         ProblemKind::Missing { key, example } => Some((key.clone(), *example)),
         _ => None,
     })
-}
-
-/// Configurations of other systems name no environment.
-fn without_world(path: &Path, error: ConfigError) -> anyhow::Error {
-    let is_of_others = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    match missing(&error).filter(|(key, _)| is_of_others && key.starts_with("env.")) {
-        Some(_) => UsageError::new(error.to_string())
-            .with_hint("such a file names no environment: name a world with `--env`, or set `env.kind` and its keys with `--set`")
-            .into(),
-        None => skillrl::Error::Config(error).into(),
-    }
 }
 
 /// Without a file, nobody can add a line to it.
@@ -85,10 +241,10 @@ pub(super) fn say_mapping(loaded: &LoadedConfig) {
     super::say(&lines.join("\n"));
 }
 
-/// A line that says which models of a result are simulated; empty where `--mock` did not ask for them.
+/// A line that says which models of a result are simulated; empty where nobody asked for that.
 pub(super) fn simulated_line(start: &Start, loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
     let names = simulated_models(&loaded.config, roles);
-    match start.is_mock && !names.is_empty() {
+    match start.is_simulated() && !names.is_empty() {
         true => {
             format!("simulated models: {}; these numbers do not apply to real models\n", names.join(", "))
         }

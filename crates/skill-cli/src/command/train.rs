@@ -60,7 +60,7 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
 
 /// What the run starts from: a configuration, or data with options.
 fn start(args: &TrainArgs) -> anyhow::Result<(Start, Option<WrittenConfig>)> {
-    let start = args.config.start();
+    let start = Start { is_training: true, ..args.config.start() };
     match &start.file {
         Some(data) if args.data.is_data(data) => {
             let data = data.clone();
@@ -93,9 +93,7 @@ mod phased {
 
     #[cfg(not(feature = "weights"))]
     pub(super) fn run(_: &LoadedConfig, _: &TrainArgs, _: Show, _: &str) -> anyhow::Result<()> {
-        let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
-        let error = crate::command::UsageError::new("this program was built without local models");
-        Err(error.with_hint(hint).into())
+        Err(crate::command::without_local_models())
     }
 
     #[cfg(feature = "weights")]
@@ -127,6 +125,10 @@ mod phased {
         }
         let mut text: String =
             summary.test.iter().map(|found| format!("{}\n", phases_now::tested(found))).collect();
+        let found = skillrl::report::overview(&out).ok().and_then(|run| run.phases);
+        for gain in found.iter().flat_map(|phases| phases.gains()) {
+            text.push_str(&format!("{}\n", gain.sentence()));
+        }
         let rl = Phase::Rl.dir(&out);
         let (policy, bank) = (rl.join("policy"), rl.join("bank"));
         text.push_str(&format!(

@@ -63,7 +63,7 @@ pub(super) fn start(
         None => (data, run),
     };
     let run = format!("runs/{run}");
-    let settings = settings((data, &run), args, start.is_mock, &|name| {
+    let settings = settings((data, &run), args, start.mock == Some(true), &|name| {
         std::env::var_os(name).is_some_and(|value| !value.is_empty())
     })?;
     let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
@@ -136,8 +136,7 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
         "{} is read by builds with the cargo feature `tables`, which this build does not have",
         data.display()
     );
-    let hint =
-        "install with `--features tables`, or write the data by `datasets.load_dataset(..).to_json(..)`";
+    let hint = "install with `--features full`, or write the data by `datasets.load_dataset(..).to_json(..)`";
     Err(UsageError::new(message).with_hint(hint).into())
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
         let hint = format!("name the item first: `skillrl try ITEM {}`", args.item);
         return Err(UsageError::new(message).with_hint(hint).into());
     }
-    let loaded = super::load_to_run(&args.config)?;
+    let loaded = super::start::load_start(&args.config.start(), args.json)?;
     let mut engine = Engine::new(&loaded);
     let env = assemble::environment_with(&loaded, engine.judge()?)?;
     let (split, item) = super::env::find_item(env.as_ref(), Some(&args.item))?;

@@ -8,7 +8,7 @@ fn a_program_without_the_formats_says_how_to_get_them() {
     let context = TestContext::with_task("{ kind = \"simulated\" }", "{ kind = \"simulated\" }");
     let outcome = context.run(&["env", "export", "task/skillrl.toml", "--out", "tasks.jsonl"]);
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
 }
 
 #[cfg(feature = "weights")]

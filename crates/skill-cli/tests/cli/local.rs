@@ -11,7 +11,7 @@ fn a_program_without_local_models_says_how_to_get_one_with_them() {
     for args in [&["init", "--local", "m.gguf"][..], &["eval", "task/skillrl.toml", "--split", "test"]] {
         let outcome = context.run(args);
         outcome.assert_code(code::USAGE);
-        assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
     }
 }
 

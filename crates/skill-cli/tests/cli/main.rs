@@ -56,6 +56,7 @@ mod otel;
 mod output;
 mod packages;
 mod phased;
+mod phases;
 mod prompts;
 mod prune;
 #[cfg(target_os = "linux")]

@@ -59,7 +59,7 @@ fn a_program_without_local_models_says_how_to_get_them() {
     let context = TestContext::new();
     let outcome = context.run(&["train", &task(&context, "run", "")]);
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
 }
 
 #[cfg(feature = "weights")]

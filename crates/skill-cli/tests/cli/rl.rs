@@ -10,7 +10,7 @@ fn a_program_without_local_models_says_how_to_get_reinforcement_learning() {
     let context = TestContext::with_task("{ kind = \"simulated\" }", "{ kind = \"simulated\" }");
     let outcome = context.run(&["rl", "task/skillrl.toml"]);
     outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
 }
 
 /// An iteration of two groups of four episodes.

@@ -200,7 +200,7 @@ fn a_world_needs_no_configuration_file() {
     let world = ["--env", "alfworld", "--mock"];
     let outcome = context.run(&[&["train"][..], &world, &SHORT].concat());
     outcome.assert_code(code::SUCCESS);
-    assert_names(&outcome.stderr, &["kind = \"alfworld\"", "mode = \"bank\""]);
+    assert_names(&outcome.stderr, &["household games", "simulated models"]);
     let run = "runs/alfworld-mock";
     assert_names(&outcome.stderr, &[run]);
     assert!(context.path(&format!("{run}/bank/bank.json")).exists());
@@ -216,7 +216,7 @@ fn a_world_needs_no_configuration_file() {
     let collect = ["collect", "--episodes", "6", "--output", "trajectories.jsonl"];
     context.succeed(&[&collect[..], &world, &few].concat());
     // Without a model there is nobody to ask.
-    let outcome = context.run(&["collect", "--env", "alfworld", "--out", "x.jsonl"]);
+    let outcome = context.run(&["train", "--env", "alfworld"]);
     assert_refused(&outcome, &["models.target.model", "--mock"]);
 
     // The episodes name their world.
@@ -260,9 +260,9 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
         let is_source = path.ends_with("krill.json");
         assert!(is_source || !String::from_utf8_lossy(&bytes).contains(KRILL_KEY), "{}", path.display());
     }
-    // Such a file names no environment.
-    assert_refused(&context.run(&["train", "krill.json"]), &["`env.data`", "--env"]);
-    assert_refused(&context.run(&["train", "krill.json", "--mock"]), &["`env.kind`", "alfworld"]);
+    // Such a file names no environment, and households are what its program plays then.
+    let of_default = shown(&["config", "show", "krill.json"]);
+    assert!(of_default.contains("kind = \"alfworld\""), "{of_default}");
 }
 
 #[test]

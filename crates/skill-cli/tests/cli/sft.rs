@@ -14,7 +14,7 @@ fn a_program_without_local_models_says_how_to_get_fine_tuning() {
     ] {
         let outcome = context.run(args);
         outcome.assert_code(code::USAGE);
-        assert!(outcome.stderr.contains("--features weights"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
     }
 }
 

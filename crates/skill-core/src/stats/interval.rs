@@ -37,6 +37,30 @@ pub fn difference_interval(paired: &Paired, level: f64) -> [f64; 2] {
     [(mean - half_width).min(found).max(-1.0), (mean + half_width).max(found).min(1.0)]
 }
 
+/// An interval for the difference of two shares that were measured apart, each as successes of so many: the second less
+/// the first, within [-1, 1].
+///
+/// It is that of A. Agresti and B. Caffo, "Simple and effective confidence intervals for proportions and differences of
+/// proportions result from adding two successes and two failures", The American Statistician 54 (2000), 280-288. Where
+/// both were measured on the same items, [`difference_interval`] is narrower.
+///
+/// ```
+/// use skill_core::stats::shares_interval;
+///
+/// let [low, high] = shares_interval([256, 285], [400, 400], 0.95);
+/// assert!((low - 0.0077).abs() < 5e-4 && (high - 0.1366).abs() < 5e-4);
+/// ```
+pub fn shares_interval(successes: [usize; 2], n: [usize; 2], level: f64) -> [f64; 2] {
+    let [before, after] = [0, 1].map(|at| {
+        let n = n.get(at).copied().unwrap_or_default() as f64 + 2.0;
+        let share = (successes.get(at).copied().unwrap_or_default() as f64 + 1.0) / n;
+        (share, share * (1.0 - share) / n)
+    });
+    let half_width = upper_quantile((1.0 - level) / 2.0) * (before.1 + after.1).sqrt();
+    let difference = after.0 - before.0;
+    [(difference - half_width).max(-1.0), (difference + half_width).min(1.0)]
+}
+
 /// An interval for the true mean of `n_items` scores in [0, 1] with this mean, at this confidence level.
 ///
 /// It is that of A. Agresti and B. A. Coull, "Approximate is better than 'exact' for interval estimation of binomial

@@ -24,7 +24,7 @@ mod scaled;
 pub mod stratified;
 
 pub use eprocess::{EProcess, ln_e_value, ln_e_value_of};
-pub use interval::{difference_interval, score_interval, sign_flip_p};
+pub use interval::{difference_interval, score_interval, shares_interval, sign_flip_p};
 pub use mcnemar::{least_wins, ln_mcnemar_p, mcnemar_p};
 pub use paired::{Paired, PairedCounts, flip_rate};
 pub use power::{detectable_effect, expected_maximum, items_needed, minimum_detectable_effect, spent_alpha};

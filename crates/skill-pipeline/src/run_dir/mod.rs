@@ -38,7 +38,7 @@ pub use evaluation::{EvaluationDir, summarise};
 pub use files::{FILES_FILE, FilesLine, RunPart};
 pub use held::RunDir;
 pub use path::way_to;
-pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, RESULTS_FILE, SUMMARY_FILE};
+pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_RESULT, round_path};
 pub(crate) use read::parse_versioned;
 pub use read::{

@@ -7,6 +7,9 @@ use std::path::{Component, Path, PathBuf};
 /// Where a run keeps the files that its skill carries along, for those that want all of a skill that was a step's.
 pub const CARRIED_DIR: &str = "skill_files";
 
+/// Where a run that trains weights keeps the model that it begins with, if the program brings it along.
+pub const INITIAL_POLICY_DIR: &str = "initial_policy";
+
 /// The file that holds the results of an evaluation, item by item.
 pub const RESULTS_FILE: &str = "results.json";
 

@@ -2,7 +2,7 @@
 
 use super::held::RUN_FILES;
 use super::notes::NOTES_FILE;
-use super::path::LOCK_FILE;
+use super::path::{INITIAL_POLICY_DIR, LOCK_FILE};
 use super::read::is_run;
 use super::stop::STOP_FILE;
 use crate::error::PipelineError;
@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// What may lie there before there is a run: what a process leaves that ends before it has written `config.json`, and
 /// what is measured or tried before training. Names with these beginnings count, since SQLite adds its endings.
-const OURS: [&str; 5] = [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE, NOTES_FILE];
+const OURS: [&str; 6] = [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE, NOTES_FILE, INITIAL_POLICY_DIR];
 
 /// What systems leave in directories, besides hidden files.
 const OF_SYSTEMS: [&str; 2] = ["Thumbs.db", "desktop.ini"];

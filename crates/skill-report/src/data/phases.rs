@@ -7,7 +7,9 @@ use super::overview::{RunOverview, RunPhase, Standing};
 use crate::ReportError;
 use indexmap::IndexMap;
 use serde::Serialize;
+use skill_core::stats::shares_interval;
 use skill_pipeline::phases::{Phase, Phases, TestGames, is_phased_run, phase_times, test_games};
+use skill_pipeline::sft::record::SftGames;
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,62 @@ pub struct PhasesBrief {
     pub is_finished: bool,
     /// Games of the test split, once they are played.
     pub test: Vec<TestGames>,
+}
+
+/// What a phase has changed of the share of test games that are won.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PhaseGain {
+    /// The phase.
+    pub phase: Phase,
+    /// The share after it less that before it.
+    pub difference: f64,
+    /// 95 % interval of the difference, as if the two had played other games.
+    pub interval: [f64; 2],
+    /// What that shows.
+    pub verdict: GainVerdict,
+}
+
+/// What the games before and after a phase show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GainVerdict {
+    /// The policy is better after the phase.
+    Better,
+    /// It is worse.
+    Worse,
+    /// The interval holds 0.
+    CannotTell,
+}
+
+impl PhaseGain {
+    fn of(phase: Phase, before: &TestGames, after: &TestGames) -> Self {
+        let (before, after) = (before.games, after.games);
+        let share = |games: SftGames| games.won as f64 / games.played.max(1) as f64;
+        let interval = shares_interval([before.won, after.won], [before.played, after.played], 0.95);
+        let verdict = match interval {
+            [low, _] if low > 0.0 => GainVerdict::Better,
+            [_, high] if high < 0.0 => GainVerdict::Worse,
+            _ => GainVerdict::CannotTell,
+        };
+        Self { phase, difference: share(after) - share(before), interval, verdict }
+    }
+
+    /// A sentence for people.
+    pub fn sentence(&self) -> String {
+        let what = match self.phase {
+            Phase::Sft => "Fine-tuning",
+            _ => "GRPO",
+        };
+        let points = |share: f64| format!("{:+.1}", 100.0 * share);
+        let [low, high] = self.interval.map(points);
+        let numbers = format!("{} points, 95 % interval {low} to {high}", points(self.difference));
+        match self.verdict {
+            GainVerdict::Better => format!("{what} made the policy better ({numbers})."),
+            GainVerdict::Worse => format!("{what} made the policy worse ({numbers})."),
+            GainVerdict::CannotTell => format!("{what} shows no gain ({numbers})."),
+        }
+    }
 }
 
 /// Where a phase is.
@@ -106,6 +164,14 @@ impl PhasesBrief {
         Ok(Self { is_finished: phases.iter().all(is_over), phases, test: test_games(path)? })
     }
 
+    /// What fine-tuning and reinforcement learning have changed, where the test split was played before and after.
+    pub fn gains(&self) -> Vec<PhaseGain> {
+        let of = |policy: Option<Phase>| self.test.iter().find(|found| found.policy == policy);
+        let steps = [(Phase::Sft, None), (Phase::Rl, Some(Phase::Sft))];
+        let gain = |(phase, before)| Some(PhaseGain::of(phase, of(before)?, of(Some(phase))?));
+        steps.into_iter().filter_map(gain).collect()
+    }
+
     /// The phase that has begun and is not finished.
     pub fn current(&self) -> Option<&PhaseBrief> {
         self.phases.iter().find(|brief| brief.state == PhaseState::Begun)
@@ -134,6 +200,8 @@ pub struct PhasesReport {
     pub hint: Option<String>,
     /// Where it is.
     pub brief: PhasesBrief,
+    /// What each phase has changed, in a sentence.
+    pub gains: Vec<String>,
     /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
     pub runs: Vec<(String, RunOverview)>,
 }
@@ -159,6 +227,7 @@ impl PhasesReport {
             reason,
             hint,
             runs: runs.collect(),
+            gains: brief.gains().iter().map(PhaseGain::sentence).collect(),
             brief,
         })
     }

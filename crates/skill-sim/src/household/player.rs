@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 /// How often the player goes to some other place than it wanted to, in each turn.
 const SLIP_RATE: f64 = 0.03;
+/// What the world says of a command that does nothing.
+const NOTHING: &str = "Nothing happens.";
 /// How often it has a habit in a game of which the skill says nothing.
 const BY_NATURE: f64 = 0.3;
 
@@ -51,7 +53,56 @@ impl Player for SimulatedHousehold {
 ///
 /// Its episodes are demonstrations that cost no model calls.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct HouseholdExpert;
+pub struct HouseholdExpert {
+    mistakes: f64,
+}
+
+impl HouseholdExpert {
+    /// The same with mistakes: in a turn it tries something that cannot be done, with this probability, and then goes on
+    /// as it would have. Who learns from walks without any never sees how to go on after one.
+    #[must_use]
+    pub fn with_mistakes(self, probability: f64) -> Self {
+        Self { mistakes: probability }
+    }
+
+    /// A command that does nothing here: well formed, with names that were seen.
+    fn mistake(&self, situation: &Situation, dice: Dice) -> Option<String> {
+        let turn = format!("mistake {}", situation.past.len());
+        if !dice.chance(&turn, self.mistakes) {
+            return None;
+        }
+        let receptacles: BTreeSet<String> = names(situation.opening()).collect();
+        let past = situation.past.iter().map(|turn| turn.observation.as_str());
+        let seen = past.chain([situation.observation.as_str()]).flat_map(names);
+        let seen: Vec<String> = seen.collect::<BTreeSet<_>>().into_iter().collect();
+        let at = effective(situation).filter_map(|action| action?.strip_prefix("go to ")).last();
+        let pick = |what: &str, is_wanted: &dyn Fn(&str) -> bool| {
+            let names: Vec<&String> = seen.iter().filter(|name| is_wanted(name)).collect();
+            dice.pick(&format!("{turn} {what}"), &names).map(|name| (**name).clone())
+        };
+        let is_elsewhere = |name: &str| receptacles.contains(name) && Some(name) != at;
+        let mistake = match dice.pick(&format!("{turn} verb"), &["take", "move", "go", "use"])? {
+            &"take" => format!("take {} from {}", pick("what", &|_| true)?, pick("where", &is_elsewhere)?),
+            &"move" => format!("move {} to {}", pick("what", &|_| true)?, pick("where", &is_elsewhere)?),
+            &"go" => format!("go to {}", pick("where", &|name| !receptacles.contains(name))?),
+            _ => format!("use {}", pick("what", &|name| !name.contains("lamp"))?),
+        };
+        let is_possible = situation.admissible.iter().flatten().any(|command| *command == mistake);
+        (!is_possible).then_some(mistake)
+    }
+}
+
+/// The names with a number (`desk 2`) in a text, in order.
+fn names(text: &str) -> impl Iterator<Item = String> {
+    let words: Vec<&str> = text.split(|character: char| !character.is_ascii_alphanumeric()).collect();
+    let is_noun = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let pairs = words.windows(2).filter_map(|pair| <[&str; 2]>::try_from(pair).ok());
+    let names: Vec<String> = pairs
+        .filter(|[noun, number]| is_noun(noun) && number.parse::<u32>().is_ok())
+        .map(|[noun, number]| format!("{noun} {number}"))
+        .collect();
+    names.into_iter()
+}
 
 impl Player for HouseholdExpert {
     fn name(&self) -> &'static str {
@@ -62,7 +113,10 @@ impl Player for HouseholdExpert {
         instructions()
     }
 
-    fn decide(&self, situation: &Situation, _: Dice) -> Move {
+    fn decide(&self, situation: &Situation, dice: Dice) -> Move {
+        if let Some(action) = self.mistake(situation, dice) {
+            return Move { thought: "I try this.".to_owned(), action };
+        }
         let action = next_action(situation, HouseholdHabit::ALL.iter().copied().collect());
         Move { thought: thought(&action), action }
     }
@@ -76,11 +130,22 @@ fn instructions() -> Vec<&'static str> {
     ])
 }
 
+/// The action of each past turn; `None` for one that did nothing, as what is seen next says.
+fn effective(situation: &Situation) -> impl Iterator<Item = Option<&str>> {
+    let next = situation.past.iter().skip(1).map(|turn| turn.observation.as_str());
+    let next = next.chain([situation.observation.as_str()]);
+    situation
+        .past
+        .iter()
+        .zip(next)
+        .map(|(turn, next)| turn.action.as_deref().filter(|_| !next.starts_with(NOTHING)))
+}
+
 /// What an expert with these habits does next.
 fn next_action(situation: &Situation, habits: BTreeSet<HouseholdHabit>) -> String {
     let mut expert = Expert::with_habits(situation.opening(), habits);
-    for turn in &situation.past {
-        expert.remember(&turn.observation, turn.action.as_deref());
+    for (turn, action) in situation.past.iter().zip(effective(situation)) {
+        expert.remember(&turn.observation, action);
     }
     match &situation.admissible {
         Some(admissible) => expert.act(&situation.observation, admissible),

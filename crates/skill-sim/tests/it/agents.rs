@@ -1,5 +1,5 @@
 //! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use skill_core::random::Dice;
 use skill_core::{RolloutResult, SkillDoc};
@@ -59,7 +59,7 @@ pub(crate) fn play(
     play_by(world, settings, &SimulatedAgent::new(player, 7), skill)
 }
 
-fn play_by<P: Player>(
+pub(crate) fn play_by<P: Player>(
     world: &Arc<dyn World>,
     settings: AgentSettings,
     agent: &SimulatedAgent<P>,
@@ -213,7 +213,7 @@ fn every_form_of_prompt_is_understood() {
 #[test]
 fn an_expert_reads_the_world_and_not_the_prompt() {
     let worlds = [40, 12].map(|n_games| household(n_games, &[]));
-    let agent = SimulatedAgent::new(HouseholdExpert, 7).with_memory();
+    let agent = SimulatedAgent::new(HouseholdExpert::default(), 7).with_memory();
     let defaults = AgentSettings::default();
     let hidden = AgentSettings { show_admissible: false, ..defaults.clone() };
     let forgetful =
@@ -230,6 +230,35 @@ fn an_expert_reads_the_world_and_not_the_prompt() {
     let with = play_by(&worlds[1], defaults.clone(), &agent, "");
     let without = play_by(&worlds[1], AgentSettings { show_admissible: false, ..defaults }, &agent, "");
     assert_eq!(with.iter().map(actions).collect::<Vec<_>>(), without.iter().map(actions).collect::<Vec<_>>());
+}
+
+/// A mistake changes nothing, and the expert goes on as if it had not made it.
+#[test]
+fn an_expert_with_mistakes_wins_all_the_same() {
+    let world = household(24, &[TaskType::PickAndPlace, TaskType::LookInLight]);
+    let settings = AgentSettings { show_admissible: false, think: false, max_turns: 80, ..settings() };
+    let played = |mistakes: f64| {
+        let expert = HouseholdExpert::default().with_mistakes(mistakes);
+        let agent = SimulatedAgent::new(expert, 7).with_memory().with_thoughts(false);
+        play_by(&world, settings.clone(), &agent, "")
+    };
+    let (without, with) = (played(0.0), played(0.2));
+    assert!((share(&without) - 1.0).abs() < 1e-9 && (share(&with) - 1.0).abs() < 1e-9);
+    let understood = |result: &RolloutResult| {
+        let turns = result.trajectory.turns.iter().filter(|turn| turn.understood == Some(true));
+        turns.map(|turn| turn.action.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        with.iter().map(understood).collect::<Vec<_>>(),
+        without.iter().map(understood).collect::<Vec<_>>()
+    );
+    let n_turns: usize = with.iter().map(|result| result.trajectory.turns.len()).sum();
+    let n_mistakes: u32 = with.iter().map(|result| result.trajectory.invalid_actions).sum();
+    let of_all = f64::from(n_mistakes) / n_turns as f64;
+    assert!((0.1..0.25).contains(&of_all), "{of_all}");
+    // Without thoughts a reply is its action and nothing else.
+    let reply = &with[0].trajectory.messages[2].content;
+    assert!(reply.starts_with("<action>") && reply.ends_with("</action>"), "{reply}");
 }
 
 /// A shopper who notes what is known at each move.

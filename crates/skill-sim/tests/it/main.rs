@@ -3,7 +3,8 @@
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
 mod agents;
-mod demonstrations;
+#[cfg(feature = "weights")]
+mod decoder;
 mod models;
 mod place;
 mod teacher;

@@ -324,7 +324,7 @@ fn a_household_reads_mistakes_as_a_bank_shows_them() {
 #[test]
 fn experts_need_no_skill() {
     let against = "Never open, heat, cool or clean anything. Leave lamps alone. Ignore the price.";
-    let games = play(&household(36, &[]), settings(), HouseholdExpert, against);
+    let games = play(&household(36, &[]), settings(), HouseholdExpert::default(), against);
     assert_eq!(share(&games), 1.0);
     let world = shop(30);
     let best = share(&play(&world, settings(), ShopExpert::default(), against));

@@ -10,12 +10,33 @@ pub struct Amendments {
     /// True if every model is a simulated one, whatever the text says. Simulated models of the text keep their settings;
     /// without a simulated embedding model, skills are retrieved by template.
     pub simulates_models: bool,
+    /// True if weights are trained, whatever `train.mode` says: a simulated target then stands for a small decoder, and
+    /// settings that the text does not name are those that it learns with.
+    pub trains_weights: bool,
+    /// True if a run of simulated models goes through all phases where the program can train weights: they begin with a
+    /// small decoder for households.
+    pub all_phases: bool,
+    /// What the optimizer is needed for; a text may leave out one that is not.
+    pub optimizer: OptimizerUse,
+}
+
+/// What a command needs an optimizer for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OptimizerUse {
+    /// It proposes edits.
+    #[default]
+    Edits,
+    /// It is the teacher, where the text asks for one and has no other.
+    Teaching,
+    /// Nothing.
+    Nothing,
 }
 
 impl Amendments {
-    /// True if nothing is changed.
+    /// True if the text is not changed.
     pub fn is_empty(self) -> bool {
-        self == Self::default()
+        let Self { trains_weights, optimizer, .. } = self;
+        self == Self { trains_weights, optimizer, ..Self::default() }
     }
 }
 

@@ -4,6 +4,7 @@ mod amend;
 mod env;
 mod mode;
 mod models;
+mod policy;
 mod targets;
 
 use super::Origin;
@@ -51,6 +52,8 @@ pub(super) struct Draft {
     origin: String,
     /// Further models that may do the tasks.
     targets: NamedTargets,
+    /// True if weights are trained, whatever `train.mode` says.
+    trains_weights: bool,
 }
 
 /// The text that the spans of a walk count in.

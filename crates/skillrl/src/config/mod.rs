@@ -37,7 +37,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use amend::{Amendments, world_text};
+pub use amend::{Amendments, OptimizerUse, world_text};
 pub use bank::{BankConfig, EmbeddingConfig, EmbeddingKind, EvolutionConfig, RetrievalConfig};
 pub use default_file::default_file;
 pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksConfig, WebshopConfig};
@@ -215,6 +215,7 @@ impl Config {
     fn built(mut draft: Draft, origin: &str) -> Result<(Self, BTreeMap<String, Origin>), ConfigError> {
         draft.check_kinds();
         draft.check_missing();
+        draft.fill_policy();
         draft.fill_preset();
         draft.fill_providers();
         draft.fill_defaults();

@@ -45,6 +45,9 @@ settings! {
         checkpoint_interval: u64 = process(integer(1, MAX_COUNT), Value("50")) => checkpoint_interval;
         /// Games of the selection split that are played greedily with each measurement.
         games: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
+        /// The share of turns in which the expert of a household first tries something that cannot be done. Mistakes are
+        /// shown and not learnt: what is learnt is how to go on after one.
+        mistakes: f64 = decisive(number(0.0, 0.9), Value("0.0"));
         /// The reasoning that examples hold before an action. demonstration: that of the demonstration, if it has one.
         /// teacher: a short reason for each action, written by [models.teacher], else by [models.optimizer].
         reasoning: SftReasoning = decisive(choice::<SftReasoning>(), Value("\"demonstration\""));

@@ -197,7 +197,7 @@ mod tests {
         let loaded = Config::parse(text, "skillrl.toml", &[]).unwrap();
         match Engine::new(&loaded).model(ModelRole::Target) {
             Err(error @ Error::LeftOut { feature: "weights", .. }) => {
-                assert!(error.hint().contains("--features weights"), "{}", error.hint());
+                assert!(error.hint().contains("--features full"), "{}", error.hint());
             }
             Err(error) => panic!("{error:?}"),
             Ok(_) => panic!("a model was made"),

@@ -46,10 +46,13 @@ pub(super) fn model(
 
 /// The expert of a world, which needs no model and no skill; `None` for an environment without one.
 #[cfg(feature = "sim")]
-pub(super) fn expert(env: &EnvConfig, seed: u64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
+pub(super) fn expert(env: &EnvConfig, seed: u64, mistakes: f64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
     use skill_sim::{HouseholdExpert, ShopExpert, SimulatedAgent};
     Ok(match env {
-        EnvConfig::Alfworld(_) => Some(Arc::new(SimulatedAgent::new(HouseholdExpert, seed).with_memory())),
+        EnvConfig::Alfworld(asked) => {
+            let expert = HouseholdExpert::default().with_mistakes(mistakes);
+            Some(Arc::new(SimulatedAgent::new(expert, seed).with_memory().with_thoughts(asked.think)))
+        }
         EnvConfig::Webshop(_) => {
             Some(Arc::new(SimulatedAgent::new(ShopExpert::default(), seed).with_memory()))
         }
@@ -59,7 +62,7 @@ pub(super) fn expert(env: &EnvConfig, seed: u64) -> Result<Option<Arc<dyn ChatMo
 
 /// Refuses the expert: this build has none.
 #[cfg(not(feature = "sim"))]
-pub(super) fn expert(_: &EnvConfig, _: u64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
+pub(super) fn expert(_: &EnvConfig, _: u64, _: f64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
     Err(Error::LeftOut { what: "the expert of a world".to_owned(), feature: "sim" })
 }
 

@@ -1,8 +1,8 @@
 //! What decides the result of each phase.
 
 use crate::assemble::{self, ModelRole};
-use crate::config::LoadedConfig;
 use crate::config::collect::{CollectAgent, DemonstrationSource};
+use crate::config::{LoadedConfig, ModelConfig};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::sft::{local_target, model_error};
@@ -21,17 +21,31 @@ pub(super) struct PhaseSettings<'config> {
     env: Arc<dyn Env>,
     /// The hash of the first policy's files.
     policy: String,
+    /// Who plays the episodes that are collected, where it is another model than the policy.
+    target: Option<(String, Value)>,
     teacher: [(String, Value); 2],
     /// The hashes of the environment's and the teacher's prompts, and of the skill.
     texts: Vec<(String, Value)>,
 }
 
 impl<'config> PhaseSettings<'config> {
-    pub(super) fn new(loaded: &'config LoadedConfig, env: Arc<dyn Env>) -> Result<Self, Error> {
-        let asked = local_target(loaded)?;
-        let adapter = asked.adapter.as_ref().map(|path| loaded.resolve(path));
-        let files = ModelFiles::open(&loaded.resolve(&asked.path), adapter.as_deref())
+    /// `policy` is the configuration with the target that is trained.
+    pub(super) fn new(
+        loaded: &'config LoadedConfig,
+        policy: &LoadedConfig,
+        env: Arc<dyn Env>,
+    ) -> Result<Self, Error> {
+        let asked = local_target(policy)?;
+        let adapter = asked.adapter.as_ref().map(|path| policy.resolve(path));
+        let files = ModelFiles::open(&policy.resolve(&asked.path), adapter.as_deref())
             .map_err(|error| model_error(&error))?;
+        let target = match &loaded.config.models.target {
+            ModelConfig::Local(_) => None,
+            _ => {
+                let target = Engine::new(loaded).model(ModelRole::Target)?;
+                Some((target.id().to_string(), target.parameters()))
+            }
+        };
         let teacher: Arc<dyn ChatModel> = Engine::new(loaded).model(ModelRole::Teacher)?;
         let skill = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill()).unwrap_or_default();
         let prompts = assemble::teacher_prompts(loaded)?;
@@ -42,6 +56,7 @@ impl<'config> PhaseSettings<'config> {
         Ok(Self {
             loaded,
             policy: files.revision().to_owned(),
+            target,
             teacher: [
                 ("models.teacher".to_owned(), json!(teacher.id().to_string())),
                 ("models.teacher.parameters".to_owned(), teacher.parameters()),
@@ -87,7 +102,13 @@ impl<'config> PhaseSettings<'config> {
         }
         match phase {
             Phase::Collect if collect.agent == CollectAgent::Expert => {}
-            Phase::Collect => set("models.policy", json!(self.policy)),
+            Phase::Collect => match &self.target {
+                Some((id, parameters)) => {
+                    set("models.target", json!(id));
+                    set("models.target.parameters", parameters.clone());
+                }
+                None => set("models.policy", json!(self.policy)),
+            },
             Phase::Distill => set("phase.collect", result(Phase::Collect)),
             Phase::Sft => {
                 set("models.policy", json!(self.policy));

@@ -1,10 +1,10 @@
 //! `skillrl bank show --goal` and `--item`: what a task would be shown of a bank, and why.
 
 use super::{one_line, title_line};
-use crate::args::ConfigArgs;
+use crate::args::Start;
 use crate::args::bank::BankShowArgs;
 use crate::command::env::find_item;
-use crate::command::load_to_run;
+use crate::command::start::load_start;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::retrieve::{
@@ -44,7 +44,7 @@ impl Task {
     }
 
     fn of_item(config: &Path, item: &str) -> anyhow::Result<Self> {
-        let loaded = load_to_run(&ConfigArgs { config: config.to_owned(), overrides: Vec::new() })?;
+        let loaded = load_start(&Start::of_file(config), false)?;
         let env = skillrl::assemble::environment(&loaded)?;
         let (_, item) = find_item(env.as_ref(), Some(item))?;
         let asked = skillrl::assemble::retrieval(&loaded, None)?;

@@ -1,10 +1,11 @@
 //! `skillrl env check`: what will be measured, before anything is paid for.
 
-use crate::args::EnvCheckArgs;
+use crate::args::{EnvCheckArgs, Start};
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
 use serde::Serialize;
 use skillrl::assemble;
+use skillrl::config::OptimizerUse;
 use skillrl::core::canonical::hex_sha256;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::doctor::label_findings;
@@ -86,7 +87,8 @@ enum Outcome {
 }
 
 pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
-    let loaded = crate::command::load_to_run(&args.config)?;
+    let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
+    let loaded = crate::command::start::load_start(&start, args.json)?;
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
     let env = assemble::environment_with(&loaded, Engine::without_keys(&loaded).judge()?)?;
     let skill = match assemble::initial_skill(&loaded)? {

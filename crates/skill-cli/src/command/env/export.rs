@@ -4,7 +4,7 @@ use crate::args::EnvExportArgs;
 
 #[cfg(not(feature = "weights"))]
 pub(crate) fn export(_: &EnvExportArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features weights`";
+    let hint = format!("build it in: `{}`", crate::command::INSTALL_FULL);
     let error =
         crate::command::UsageError::new("this program was built without the formats of other trainers");
     Err(error.with_hint(hint).into())
@@ -12,9 +12,12 @@ pub(crate) fn export(_: &EnvExportArgs) -> anyhow::Result<()> {
 
 #[cfg(feature = "weights")]
 pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
-    use crate::command::{UsageError, block_on, load_to_run, print_wrapped};
+    use crate::args::Start;
+    use crate::command::start::load_start;
+    use crate::command::{UsageError, block_on, print_wrapped};
     use crate::table::counted;
     use skillrl::assemble;
+    use skillrl::config::OptimizerUse;
     use skillrl::pipeline::StopSignal;
     use skillrl::pipeline::run_dir::atomic;
     use skillrl::task_prompts::task_prompts;
@@ -25,7 +28,8 @@ pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
             .with_hint("name another file, or replace it with --force")
             .into());
     }
-    let loaded = load_to_run(&args.config)?;
+    let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
+    let loaded = load_start(&start, false)?;
     let split = assemble::split(&args.split)?;
     let work = task_prompts(&loaded, args.bank.as_deref(), split);
     let tasks = block_on(StopSignal::default(), "stopping", work)??;
@@ -59,5 +63,5 @@ fn of_verl(tasks: &[skillrl::train::export::TaskPrompt], env: &str, split: &str)
 #[cfg(all(feature = "weights", not(feature = "parquet")))]
 fn of_verl(_: &[skillrl::train::export::TaskPrompt], _: &str, _: &str) -> anyhow::Result<Vec<u8>> {
     let error = crate::command::UsageError::new("this program was built without Parquet, which verl reads");
-    Err(error.with_hint("build it in: `cargo install --path crates/skill-cli --features parquet`").into())
+    Err(error.with_hint("build it in: `cargo install --path crates/skill-cli --features full`").into())
 }

@@ -1,15 +1,17 @@
 //! `skillrl env play`: a person, or a program, in the place of the agent.
 
-use crate::args::{ConfigArgs, EnvPlayArgs};
-use crate::command::{UsageError, block_on, load_to_run, print};
+use crate::args::{EnvPlayArgs, Start, StartArgs};
+use crate::command::start::load_start;
+use crate::command::{UsageError, block_on, print};
 use crate::table::harmless;
 use serde::Serialize;
 use skillrl::assemble;
-use skillrl::config::{Config, EnvKind, LoadedConfig};
+use skillrl::config::{Config, EnvKind, FILE_NAME, LoadedConfig, OptimizerUse};
 use skillrl::envs::alfworld::{self, AlfworldEpisode};
 use skillrl::envs::{Episode, Item, Observation, Split, World};
 use skillrl::pipeline::StopSignal;
 use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A configuration for anyone who has none: nothing of it is asked but the world.
@@ -47,15 +49,16 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
 }
 
 /// The configuration file, or that of a world alone.
-pub(super) fn configuration(args: &ConfigArgs, goal: Option<usize>) -> anyhow::Result<LoadedConfig> {
-    let path = &args.config;
+pub(super) fn configuration(args: &StartArgs, goal: Option<usize>) -> anyhow::Result<LoadedConfig> {
+    let start = Start { optimizer: OptimizerUse::Teaching, ..args.start() };
+    let path = start.file.as_deref().unwrap_or(Path::new(FILE_NAME));
     // A world can be named in the place of a configuration file.
     let world = path.to_str().and_then(EnvKind::parse).filter(|kind| kind.is_built_in_world());
-    let named = world.filter(|_| !path.exists());
+    let named = world.filter(|_| !path.exists()).or(start.env.filter(|_| start.file.is_none()));
     // Only the shop has goals, so nobody has to say which world is meant.
     let meant = (goal.is_some() && !path.exists()).then_some(EnvKind::Webshop);
-    let Some(kind) = named.or(meant) else { return Ok(load_to_run(args)?) };
-    let mut overrides = args.overrides.clone();
+    let Some(kind) = named.or(meant) else { return load_start(&start, true) };
+    let mut overrides = start.overrides.clone();
     let splits = "env.goal_split=";
     if goal.is_some() && !overrides.iter().any(|setting| setting.starts_with(splits)) {
         // Who plays a goal by its number needs no splits, and small files have too few goals for the paper's.

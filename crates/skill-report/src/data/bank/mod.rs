@@ -187,7 +187,10 @@ impl BankReport {
             live,
             is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
             sentence: sentence(test.as_ref(), selection.as_ref(), &counts),
-            not_measured: not_measured(phase, test.as_ref(), &tried, &counts, has_unmeasured),
+            not_measured: not_measured(phase, test.as_ref(), &tried, &counts, has_unmeasured)
+                .into_iter()
+                .chain(left_out(run))
+                .collect(),
             items: items::of(&evaluations, &records, options.max_items),
             baseline,
             selection,
@@ -340,6 +343,25 @@ fn sentence(
 }
 
 /// What a reader should know before believing the numbers.
+/// The phases that a run of simulated models in a built-in world could have had.
+fn left_out(run: &RunReader) -> Option<String> {
+    let kind = run.config().config.pointer("/env/kind").and_then(serde_json::Value::as_str)?;
+    let is_simulated = run.config().simulated_models.iter().any(|role| role == "target");
+    match (is_simulated, kind) {
+        (true, "alfworld") => Some(
+            "No weights were trained: fine-tuning and GRPO are left out. `train.mode = \"weights\"` has them, in a program \
+             built with `--features full`."
+                .to_owned(),
+        ),
+        (true, "webshop") => Some(
+            "No weights were trained: fine-tuning and GRPO are left out, since the policy that comes with the program \
+             plays households only."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
 fn not_measured(
     phase: RunPhase,
     test: Option<&BankComparison>,

@@ -2,7 +2,7 @@
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
 use crate::config::models::SIMULATED_KIND;
-use crate::config::{Amendments, EnvKind, keys, value};
+use crate::config::{Amendments, EnvKind, OptimizerUse, SftReasoning, TrainMode, keys, value};
 use serde_json::Value;
 use skill_bank::retrieve::RetrievalMode;
 use std::fmt::Write as _;
@@ -17,14 +17,20 @@ const WITHOUT_SIMULATION: [&str; 2] = ["judge", "embedding"];
 impl Draft {
     /// Makes the amendments; returns the text of what came of the file, `None` if nothing was amended.
     pub(in crate::config) fn amend(&mut self, amendments: Amendments) -> Option<String> {
+        self.trains_weights = amendments.trains_weights;
+        let is_left_out = self.leave_out_optimizer(amendments.optimizer);
         if amendments.is_empty() {
-            return None;
+            return is_left_out.then(|| self.as_toml());
         }
         if let Some(kind) = amendments.env {
             self.amend_env(kind);
         }
         if amendments.simulates_models {
             self.simulate_models();
+        }
+        let is_household = self.text_at("env.kind") == Some(EnvKind::Alfworld.as_str());
+        if amendments.all_phases && cfg!(feature = "weights") && is_household {
+            self.amend_key("train.mode", TrainMode::Weights.as_str());
         }
         Some(self.as_toml())
     }
@@ -57,6 +63,32 @@ impl Draft {
         }
     }
 
+    /// Puts a simulated optimizer, which is asked nothing, in the place of one that is not given; true if it did.
+    fn leave_out_optimizer(&mut self, needed: OptimizerUse) -> bool {
+        let has_teacher = self.is_there("teacher");
+        let is_needed = match needed {
+            OptimizerUse::Edits => true,
+            OptimizerUse::Teaching => {
+                let trains_bank =
+                    self.text_at("train.mode").and_then(TrainMode::parse).is_some_and(|mode| mode.has_bank());
+                let writes_reasons = self.text_at("sft.reasoning") == Some(SftReasoning::Teacher.as_str());
+                !has_teacher && (trains_bank || writes_reasons)
+            }
+            OptimizerUse::Nothing => false,
+        };
+        if is_needed || self.is_there("optimizer") {
+            return false;
+        }
+        self.amend_key("models.optimizer.kind", SIMULATED_KIND);
+        true
+    }
+
+    /// True if the section of a model has a key.
+    fn is_there(&self, role: &str) -> bool {
+        let prefix = format!("models.{role}.");
+        self.given.iter().any(|path| path.starts_with(&prefix))
+    }
+
     fn amend_env(&mut self, kind: EnvKind) {
         const KEY: &str = "env.kind";
         match self.text_at(KEY) {
@@ -74,7 +106,7 @@ impl Draft {
         for role in NEEDED.iter().chain(&OPTIONAL).chain(&WITHOUT_SIMULATION) {
             let prefix = format!("models.{role}.");
             let kind = format!("{prefix}kind");
-            let is_given = self.given.iter().any(|path| path.starts_with(&prefix));
+            let is_given = self.is_there(role);
             let is_simulated = self.text_at(&kind) == Some(SIMULATED_KIND);
             let can_be = !WITHOUT_SIMULATION.contains(role);
             if is_simulated && can_be {
@@ -86,10 +118,12 @@ impl Draft {
                 self.amend_key(&kind, SIMULATED_KIND);
             }
         }
-        // Simulated models have no weights.
-        let is_of_weights = |path: &String| path.starts_with("sft.") || path.starts_with("rl.");
-        self.given.retain(|path| !is_of_weights(path));
-        self.entries.retain(|path, _| !is_of_weights(path));
+        // Outside of households nothing is simulated whose weights can be trained.
+        if self.text_at("env.kind") != Some(EnvKind::Alfworld.as_str()) {
+            let is_of_weights = |path: &String| path.starts_with("sft.") || path.starts_with("rl.");
+            self.given.retain(|path| !is_of_weights(path));
+            self.entries.retain(|path, _| !is_of_weights(path));
+        }
         const MODE: &str = "retrieval.mode";
         if self.text_at(MODE) == Some(RetrievalMode::Embedding.as_str()) {
             self.amend_key(MODE, RetrievalMode::Template.as_str());

@@ -54,11 +54,12 @@ impl Draft {
     /// Weights that are trained are on this machine.
     fn check_weights(&mut self) {
         let kind = self.model_kind("target").unwrap_or_default();
+        let can_be_trained = self.can_train(&kind);
         let Some(mode) = self.entry("train.mode").filter(|entry| entry.value == TrainMode::Weights.as_str())
         else {
             return;
         };
-        if kind != LOCAL_KIND {
+        if !can_be_trained {
             let place = mode.place.clone();
             let message = format!(
                 "`train.mode` is \"weights\", which trains a target of kind \"{LOCAL_KIND}\", and `models.target.kind` is \"{kind}\""

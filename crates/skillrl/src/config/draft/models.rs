@@ -23,7 +23,7 @@ impl Draft {
         let Some((path, entry)) = first else { return };
         let place = entry.place.clone();
         let kind = self.model_kind("target").unwrap_or_default();
-        if kind != LOCAL_KIND {
+        if !self.can_train(&kind) {
             let message = format!(
                 "`{path}` is for fine-tuning, which trains a target of kind \"{LOCAL_KIND}\", and `models.target.kind` is \"{kind}\""
             );
@@ -166,7 +166,7 @@ impl Draft {
         }
     }
 
-    fn preset(&mut self, path: String, value: Value) {
+    pub(super) fn preset(&mut self, path: String, value: Value) {
         let place = Place::File { origin: self.origin.clone() };
         self.entries.insert(path, Entry { value, origin: Origin::Preset, place });
     }

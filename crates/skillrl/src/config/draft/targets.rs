@@ -73,6 +73,7 @@ impl Draft {
                 section_places: places,
                 origin: own.origin,
                 targets: BTreeMap::new(),
+                trains_weights: false,
             }
         };
         targets.into_iter().map(|(name, own)| (name, whole(own))).collect()

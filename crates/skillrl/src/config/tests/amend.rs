@@ -1,17 +1,25 @@
 //! Amendments: a world and simulated models, as if the file had said so.
 
+use crate::config::Origin;
 use crate::config::recorded::recorded_overrides;
 use crate::config::{
-    Amendments, Config, ConfigError, EnvConfig, EnvKind, LoadedConfig, ModelConfig, ProblemKind, TrainMode,
-    world_text,
+    Amendments, Config, ConfigError, EnvConfig, EnvKind, LoadedConfig, ModelConfig, OptimizerUse,
+    ProblemKind, TrainMode, world_text,
 };
 use skill_bank::retrieve::RetrievalMode;
+use skill_envs::alfworld::Rooms;
 
 const SERVED: &str = "[models.target]\nmodel = \"m\"\nbase_url = \"http://localhost/v1\"\n\
     [models.optimizer]\nkind = \"simulated\"\nsim_seed = 9\n[models.teacher]\nmodel = \"t\"\n\
     [models.embedding]\nmodel = \"e\"\n[retrieval]\nmode = \"embedding\"\n\
     [env]\nkind = \"alfworld\"\nmax_train = 5\n";
-const MOCK: Amendments = Amendments { env: None, simulates_models: true };
+const MOCK: Amendments = Amendments {
+    env: None,
+    simulates_models: true,
+    trains_weights: false,
+    all_phases: false,
+    optimizer: OptimizerUse::Edits,
+};
 
 fn amended(text: &str, overrides: &[&str], amendments: Amendments) -> Result<LoadedConfig, ConfigError> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -72,7 +80,7 @@ fn the_text_that_is_kept_is_the_amended_one() {
 #[test]
 fn a_world_is_assumed_where_none_is_named() {
     for kind in [EnvKind::Alfworld, EnvKind::Webshop] {
-        let amendments = Amendments { env: Some(kind), simulates_models: true };
+        let amendments = Amendments { env: Some(kind), ..MOCK };
         for text in ["", &world_text(kind, true)] {
             assert_eq!(amended(text, &[], amendments).unwrap().config.env.env_kind(), kind);
         }
@@ -89,7 +97,7 @@ fn a_world_is_assumed_where_none_is_named() {
 
 #[test]
 fn amendments_that_contradict_the_configuration_are_refused_by_key() {
-    let shop = Amendments { env: Some(EnvKind::Webshop), simulates_models: false };
+    let shop = Amendments { env: Some(EnvKind::Webshop), ..Amendments::default() };
     assert_conflict(SERVED, &[], shop, "env.kind");
     assert_conflict("[env]\nkind = \"qa\"\ndata = \"d\"\n", &[], MOCK, "env.kind");
     assert_conflict(
@@ -102,4 +110,59 @@ fn amendments_that_contradict_the_configuration_are_refused_by_key() {
     // Faults of what is replaced are faults all the same.
     let error = amended(&SERVED.replace("base_url", "base_ur"), &[], MOCK).unwrap_err();
     assert!(error.to_string().contains("models.target.base_ur"), "{error}");
+}
+
+/// What a small decoder learns with is set where a simulated target stands for it, and a person has the last word.
+#[test]
+fn a_simulated_target_of_weights_has_the_settings_of_the_decoder() {
+    let rooms = |loaded: &LoadedConfig| match &loaded.config.env {
+        EnvConfig::Alfworld(env) => env.rooms,
+        _ => panic!("another world"),
+    };
+    let text = "[env]\nkind = \"alfworld\"\nmax_test = 7\n";
+    let plain = amended(text, &[], MOCK).unwrap();
+    assert_eq!((rooms(&plain), plain.config.sft.is_some()), (Rooms::Full, false));
+    let policy = Amendments { trains_weights: true, ..MOCK };
+    let loaded = amended(text, &["sft.epochs=9"], policy).unwrap();
+    let EnvConfig::Alfworld(env) = &loaded.config.env else { panic!("another world") };
+    assert_eq!((env.rooms, env.max_test, env.think), (Rooms::Small, Some(7), false));
+    let (sft, rl) = (loaded.config.sft.as_ref().unwrap(), loaded.config.rl.as_ref().unwrap());
+    assert_eq!((sft.epochs, sft.lora_rank, rl.lora_rank), (9, 0, 0));
+    assert!(sft.mistakes > 0.0);
+    assert_eq!(loaded.origins["sft.batch_size"], Origin::Preset);
+    // A run is read back as it was.
+    let overrides = recorded_overrides(&loaded.source_text, &loaded.config.decisive_json());
+    let again = Config::parse_amended(&loaded.source_text, "config.toml", &overrides, policy).unwrap();
+    assert_eq!(again.config, loaded.config);
+    // Nothing is said of a model on a server, and the shop has no such decoder.
+    let served = Amendments { trains_weights: true, ..Amendments::default() };
+    assert!(amended(SERVED, &[], served).unwrap().config.sft.is_none());
+    let shop = Amendments { env: Some(EnvKind::Webshop), ..policy };
+    assert!(amended("", &[], shop).unwrap().config.sft.is_none());
+}
+
+#[test]
+fn an_optimizer_is_left_out_where_nothing_asks_it() {
+    let text = |mode: &str, more: &str| {
+        format!(
+            "[models.target]\nmodel = \"m\"\n[env]\nkind = \"alfworld\"\n[train]\nmode = \"{mode}\"\n{more}"
+        )
+    };
+    let teacher = "[models.teacher]\nmodel = \"t\"\n";
+    let check = |text: &str, optimizer: OptimizerUse, is_read: bool| {
+        let found = amended(text, &[], Amendments { optimizer, ..Amendments::default() });
+        assert_eq!(found.is_ok(), is_read, "{optimizer:?}: {text}");
+    };
+    use OptimizerUse::{Edits, Nothing, Teaching};
+    for (mode, more, use_of, is_read) in [
+        ("document", "", Edits, false),
+        ("document", "", Nothing, true),
+        ("document", "", Teaching, true),
+        ("bank", "", Teaching, false),
+        ("bank", teacher, Teaching, true),
+        ("bank", teacher, Edits, false),
+        ("bank", "", Nothing, true),
+    ] {
+        check(&text(mode, more), use_of, is_read);
+    }
 }
