@@ -3,6 +3,7 @@
 use super::special::{self, Mask, SpecialText};
 use super::{ChatError, ChatTemplate, Conversation, RenderOptions};
 use crate::tokenizer::TokenCodec;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A template with the tokenizer of its model.
@@ -91,18 +92,30 @@ impl<'a> ChatEncoder<'a> {
     ) -> Result<(Encoded, Vec<Range<usize>>), ChatError> {
         let specials = self.specials();
         let (masked, mask) = self.guarded(conversation, &specials)?;
-        let whole = self.encode_masked(&masked, &mask, &specials, options)?;
+        let rendered = self.template.render(&masked, options)?;
+        let whole = self.encode_rendered(&rendered, &mask, &specials)?;
+        // The beginnings of a conversation share nearly all of their pieces. A tokenizer that adds tokens of its own to a
+        // text, or has other rules at special tokens, encodes each beginning as a whole.
+        let mut known = KnownPieces::default();
+        let is_in_pieces = self.ids_of_pieces(&rendered, &mask, &specials, &mut known)? == whole.ids;
+        let mut encoded = |conversation: &Conversation, options: &RenderOptions| -> Result<Encoded, ChatError> {
+            let rendered = self.template.render(conversation, options)?;
+            if !is_in_pieces {
+                return self.encode_rendered(&rendered, &mask, &specials);
+            }
+            let ids = self.ids_of_pieces(&rendered, &mask, &specials, &mut known)?;
+            Ok(Encoded { text: mask.undo(&rendered), ids })
+        };
         let without_prompt = RenderOptions { generation_prompt: false, ..options.clone() };
         let with_prompt = RenderOptions { generation_prompt: true, ..options.clone() };
         let mut spans = Vec::new();
         let said = masked.messages.iter().enumerate().skip(1);
         for (message, _) in said.filter(|(_, message)| Conversation::is_assistant(message)) {
-            let through =
-                self.encode_masked(&masked.until(message + 1), &mask, &specials, &without_prompt)?;
+            let through = encoded(&masked.until(message + 1), &without_prompt)?;
             if !whole.text.starts_with(&through.text) {
                 return Err(ChatError::Rewritten { message });
             }
-            let before = self.encode_masked(&masked.until(message), &mask, &specials, &with_prompt)?;
+            let before = encoded(&masked.until(message), &with_prompt)?;
             spans.push(common(&before.ids, &whole.ids)..common(&through.ids, &whole.ids));
         }
         Ok((whole, spans))
@@ -134,21 +147,45 @@ impl<'a> ChatEncoder<'a> {
         specials: &[String],
         options: &RenderOptions,
     ) -> Result<Encoded, ChatError> {
-        let rendered = self.template.render(conversation, options)?;
-        if mask.is_empty() {
-            let ids = self.codec.encode(&rendered)?;
-            return Ok(Encoded { text: rendered, ids });
-        }
+        self.encode_rendered(&self.template.render(conversation, options)?, mask, specials)
+    }
+
+    fn encode_rendered(&self, rendered: &str, mask: &Mask, specials: &[String]) -> Result<Encoded, ChatError> {
+        let ids = match mask.is_empty() {
+            true => self.codec.encode(rendered)?,
+            false => self.ids_of_pieces(rendered, mask, specials, &mut KnownPieces::default())?,
+        };
+        Ok(Encoded { text: mask.undo(rendered), ids })
+    }
+
+    /// The tokens of a text piece by piece: special tokens, and what is between them.
+    fn ids_of_pieces(
+        &self,
+        rendered: &str,
+        mask: &Mask,
+        specials: &[String],
+        known: &mut KnownPieces,
+    ) -> Result<Vec<u32>, ChatError> {
         let mut ids = Vec::new();
-        for piece in special::pieces(&rendered, specials) {
+        for piece in special::pieces(rendered, specials) {
             match piece {
-                Ok(text) => ids.extend(self.codec.encode_ordinary(&mask.undo(text))?),
+                Ok(text) => match known.get(text) {
+                    Some(known) => ids.extend_from_slice(known),
+                    None => {
+                        let found = self.codec.encode_ordinary(&mask.undo(text))?;
+                        ids.extend_from_slice(&found);
+                        known.insert(text.to_owned(), found);
+                    }
+                },
                 Err(place) => ids.extend(self.codec.special_tokens().get(place).map(|token| token.id)),
             }
         }
-        Ok(Encoded { text: mask.undo(&rendered), ids })
+        Ok(ids)
     }
 }
+
+/// Pieces of a text between special tokens, with their tokens.
+type KnownPieces = BTreeMap<String, Vec<u32>>;
 
 impl std::fmt::Debug for ChatEncoder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
