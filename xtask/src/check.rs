@@ -119,6 +119,18 @@ const CHECKS: &[Check] = &[
         run: weights,
     },
     Check {
+        name: "seeds",
+        about: "builds the full program and types what READMEs of krill and SkillRL say, with small sizes where weights are trained",
+        is_external: IsExternal::Yes,
+        run: seeds,
+    },
+    Check {
+        name: "seeds-full",
+        about: "the same as they are printed, in a release build (minutes)",
+        is_external: IsExternal::No,
+        run: seeds_as_printed,
+    },
+    Check {
         name: "rl-kills",
         about: "kills a run of all phases 20 times, and compares its files with an undisturbed run (minutes)",
         is_external: IsExternal::No,
@@ -320,6 +332,78 @@ fn weights(sh: &Shell) -> anyhow::Result<()> {
         "cargo test --release --package skill-cli --features weights --test cli -- env_export:: local:: phased:: rl:: sft:: train_server::"
     )
     .run()?)
+}
+
+/// What krill and SkillRL in Rust say in their READMEs, in this order and in one directory.
+const SEEDS: [&str; 7] = [
+    "train --env alfworld --mock",
+    "train --env webshop --mock",
+    "collect --episodes 64 --output data/trajectories.json",
+    "distill --trajectories data/trajectories.json --output data/skill_bank.json",
+    "sft --skill-bank data/skill_bank.json --num-examples 7500",
+    "rl --skill-bank data/skill_bank.json",
+    "inspect data/skill_bank.json",
+];
+
+fn seeds(sh: &Shell) -> anyhow::Result<()> {
+    const SMALL: [&str; 10] = [
+        "env.max_train=64",
+        "env.max_val=6",
+        "env.max_test=6",
+        "sft.epochs=1",
+        "rl.iterations=1",
+        "rl.tasks=2",
+        "rl.group_size=2",
+        "evolution.rounds=1",
+        "evolution.max_trials=1",
+        "evolution.max_trial_rollouts=64",
+    ];
+    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl --features full").run()?;
+    let small: Vec<&str> = SMALL.iter().flat_map(|setting| ["--set", *setting]).collect();
+    type_seeds(sh, "debug", &|command| match command.split_once(' ') {
+        // What takes no configuration, and what takes seconds.
+        Some(("inspect", _)) => &[],
+        _ => &small,
+    })
+}
+
+fn seeds_as_printed(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "cargo build --release --package skill-cli --bin skillrl --features full").run()?;
+    type_seeds(sh, "release", &|_| &[])
+}
+
+/// Types each command, with further arguments, and the quick start of krill; each leaves what it says.
+fn type_seeds<'a>(sh: &Shell, profile: &str, further: &dyn Fn(&str) -> &'a [&'a str]) -> anyhow::Result<()> {
+    let skillrl = crate::built(sh, profile, "skillrl");
+    let folder = sh.current_dir().join("target/seeds");
+    sh.remove_path(&folder)?;
+    sh.create_dir(&folder)?;
+    let _in = sh.push_dir(&folder);
+    for command in SEEDS {
+        let began = std::time::Instant::now();
+        let words = command.split(' ').chain(further(command).iter().copied());
+        cmd!(sh, "{skillrl} {words...}").ignore_stderr().run()?;
+        eprintln!("seeds: `skillrl {command}` took {:.0} s", began.elapsed().as_secs_f64());
+    }
+    for made in [
+        "runs/alfworld-mock/report.html",
+        "runs/alfworld-mock/rl/policy/model.safetensors",
+        "runs/webshop-mock/report.html",
+        "data/sft/report.html",
+        "data/rl/report.html",
+    ] {
+        anyhow::ensure!(folder.join(made).is_file(), "{made} was not made");
+    }
+    // The configuration of krill's quick start; its servers are public, so that models are simulated here.
+    let models = "{\"model\": {\"policy_api_base\": \"https://api.openai.com/v1\", \"policy_model_id\": \"gpt-4o-mini\", \
+                  \"teacher_api_base\": \"https://api.openai.com/v1\", \"teacher_model_id\": \"gpt-4o\", \
+                  \"embedding_api_base\": \"https://api.openai.com/v1\", \"embedding_model_id\": \"text-embedding-3-small\"}}";
+    sh.write_file("config.demo.json", models)?;
+    let quick =
+        "--trajectories data/trajectories.json --output data/demo_bank.json --config config.demo.json --mock";
+    let words = quick.split(' ');
+    cmd!(sh, "{skillrl} distill {words...}").ignore_stderr().run()?;
+    Ok(cmd!(sh, "{skillrl} inspect data/demo_bank.json").run()?)
 }
 
 /// What other trainers read: data in every format, by the checkers here and by the packages themselves, and the policies of
