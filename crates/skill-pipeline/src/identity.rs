@@ -83,6 +83,8 @@ fn value_before(name: &str) -> Option<Value> {
     match name {
         "train.samples" | "train.candidates" => Some(json!(1)),
         "train.protocol" => Some(json!("paper")),
+        "sft.beta2" => Some(json!(0.999)),
+        "sft.mistakes" => Some(json!(0.0)),
         "train.trajectory_chars" => Some(json!(MAX_TRAJECTORY_CHARS)),
         "train.turn_chars" => Some(json!(MAX_TURN_CHARS)),
         "train.field_chars" => Some(json!(MAX_FIELD_CHARS)),

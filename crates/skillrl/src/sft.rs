@@ -353,9 +353,11 @@ impl LocalPolicy {
     }
 }
 
+/// The file of a model's tokenizer.
+const TOKENIZER_FILE: &str = "tokenizer.json";
 /// Files of a model's folder that stay as they are.
 const TEXT_FILES: [&str; 7] = [
-    "tokenizer.json",
+    TOKENIZER_FILE,
     "tokenizer_config.json",
     "chat_template.jinja",
     "generation_config.json",
@@ -409,6 +411,16 @@ pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig,
         let base = base.filter(|base| base.exists()).or(configured).ok_or_else(|| {
             configuration(format!("the base of the adapter {} is not found", policy.display()))
         })?;
+        let tokenizer = |folder: &Path| std::fs::read(folder.join(TOKENIZER_FILE)).ok();
+        let both = tokenizer(&policy).zip(tokenizer(&base));
+        if both.is_some_and(|(of_policy, of_base)| of_policy != of_base) {
+            return Err(configuration(format!(
+                "the policy {} was trained with another tokenizer than its base {} has now; put that model back, or name \
+                 it as the target",
+                policy.display(),
+                base.display()
+            )));
+        }
         (base, Some(policy))
     } else if policy.join("config.json").is_file() {
         (policy, None)

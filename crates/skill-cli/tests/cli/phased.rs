@@ -43,10 +43,23 @@ fn an_estimate_names_what_each_phase_plays() {
 fn only_a_target_on_this_machine_is_trained() {
     let context = TestContext::new();
     let file = task(&context, "run", "");
-    let outcome = context.run(&["train", &file, "--set", "models.target.kind=simulated"]);
+    let text = context.read(&file);
+    let local = format!("kind = \"local\"\npath = \"{MODEL}\"\ncontext = 1024\n");
+    context.write("served.toml", &text.replace(&local, "model = \"m\"\n"));
+    let outcome = context.run(&["train", "served.toml"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("`train.mode` is \"weights\""), "{}", outcome.stderr);
-    let text = context.read(&file).replace("mode = \"weights\"", "mode = \"bank\"");
+    // A simulated one stands for a decoder of households, and of nothing else.
+    let simulated = text.replace(&local, "kind = \"simulated\"\n").replace("max_tokens = 4\n", "");
+    let shop = simulated.replace(
+        "[env]\nkind = \"alfworld\"\nrooms = \"small\"\ntask_types = [\"pick_and_place_simple\"]\n",
+        "[env]\nkind = \"webshop\"\n",
+    );
+    context.write("shop.toml", &shop);
+    let outcome = context.run(&["train", "shop.toml"]);
+    outcome.assert_code(code::USAGE);
+    assert!(outcome.stderr.contains("`train.mode` is \"weights\""), "{}", outcome.stderr);
+    let text = text.replace("mode = \"weights\"", "mode = \"bank\"");
     context.write(&file, &text);
     let outcome = context.run(&["train", &file]);
     outcome.assert_code(code::USAGE);

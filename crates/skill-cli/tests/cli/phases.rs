@@ -1,32 +1,41 @@
 //! The commands of single phases as krill and SkillRL have them: without a configuration, each takes what the one before
 //! it wrote, and the same command again resumes or says that it is done.
 
-use crate::context::{TestContext, code};
+use crate::context::{Outcome, TestContext, code};
 use crate::said::assert_names;
-use serde_json::Value;
+use crate::server::{Server, reply};
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
 
-fn json(text: &str) -> Value {
+fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Thousands of games are made for a decoder to learn from; these tests need few.
+const FEW: [&str; 6] = ["--set", "env.max_train=16", "--set", "env.max_val=2", "--set", "env.max_test=2"];
+
+fn few<'a>(command: &[&'a str]) -> Vec<&'a str> {
+    [command, &FEW].concat()
 }
 
 /// A directory in which a few episodes are collected and distilled, by the defaults of both commands.
 fn distilled() -> TestContext {
     let context = TestContext::new();
-    context.succeed(&["collect", "--episodes", "8"]);
-    context.succeed(&["distill"]);
+    context.succeed(&few(&["collect", "--episodes", "8"]));
+    context.succeed(&few(&["distill"]));
     context
 }
 
 #[test]
 fn phases_find_what_the_one_before_has_left() {
     let context = TestContext::new();
-    let outcome = context.run(&["--mock", "true", "collect", "--episodes", "8"]);
+    let outcome = context.run(&few(&["--mock", "true", "collect", "--episodes", "8"]));
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stderr, &["small rooms", "simulated models"]);
     assert_eq!(outcome.stderr.lines().filter(|line| line.starts_with("no configuration")).count(), 1);
     let episodes = context.json("data/trajectories.json");
     assert_eq!(episodes.as_array().map(Vec::len), Some(8), "a list, as krill writes it");
-    context.succeed(&["distill"]);
+    context.succeed(&few(&["distill"]));
     let bank = context.json("data/skill_bank.json");
     assert!(bank["general_skills"].is_array(), "{bank}");
     assert_names(&context.succeed(&["inspect"]), &["data/skill_bank.json"]);
@@ -38,26 +47,26 @@ fn the_same_command_again_is_done_and_another_one_is_refused() {
     let context = distilled();
     let files = context.files("data");
     for again in [&["collect", "--episodes", "8"][..], &["distill"]] {
-        context.succeed(again);
+        context.succeed(&few(again));
         assert_eq!(context.files("data"), files, "{again:?}");
     }
     for other in [&["collect", "--episodes", "9"][..], &["distill", "--max", "3"]] {
-        let outcome = context.run(other);
+        let outcome = context.run(&few(other));
         outcome.assert_code(code::USAGE);
         assert_names(&outcome.stderr, &["--force", "data/"]);
         assert_eq!(context.read("data/trajectories.json").as_bytes(), files_of(&files, "trajectories.json"));
         assert_eq!(context.read("data/skill_bank.json").as_bytes(), files_of(&files, "skill_bank.json"));
     }
-    context.succeed(&["distill", "--max", "3", "--force"]);
-    context.succeed(&["distill", "--max", "3"]);
-    context.succeed(&["collect", "--episodes", "9", "--force"]);
+    context.succeed(&few(&["distill", "--max", "3", "--force"]));
+    context.succeed(&few(&["distill", "--max", "3"]));
+    context.succeed(&few(&["collect", "--episodes", "9", "--force"]));
     assert_eq!(context.json("data/trajectories.json").as_array().map(Vec::len), Some(9));
     // A file that no command has made is not ours to replace.
     context.write("mine.json", "[]");
     for made in
         [&["collect", "--episodes", "2", "--output", "mine.json"][..], &["distill", "--output", "mine.json"]]
     {
-        context.run(made).assert_code(code::USAGE);
+        context.run(&few(made)).assert_code(code::USAGE);
         assert_eq!(context.read("mine.json"), "[]");
     }
 }
@@ -72,7 +81,7 @@ fn files_of_another_kind_are_named() {
     context.write("empty.json", "[]");
     context.write("prose.md", "# Notes\n\nNo data at all.\n");
     for wrong in ["data/skill_bank.json", "empty.json", "prose.md", "absent.json"] {
-        let outcome = context.run(&["distill", "--trajectories", wrong, "--output", "x.json"]);
+        let outcome = context.run(&few(&["distill", "--trajectories", wrong, "--output", "x.json"]));
         assert_ne!(outcome.code, Some(code::SUCCESS), "{wrong}");
         assert_names(&outcome.stderr, &[wrong]);
         assert!(!context.path("x.json").exists(), "{wrong}");
@@ -89,11 +98,11 @@ fn files_of_another_kind_are_named() {
 fn a_configuration_that_is_here_is_used_and_a_key_is_none() {
     let context = TestContext::new();
     let outcome = context
-        .command(&["collect", "--episodes", "2", "--out", "few.jsonl", "--json"])
+        .command(&few(&["collect", "--episodes", "2", "--out", "few.jsonl", "--json"]))
         .env("OPENAI_API_KEY", "sk-never")
         .output()
         .unwrap();
-    let made = json(&String::from_utf8(outcome.stdout).unwrap());
+    let made = parsed(&String::from_utf8(outcome.stdout).unwrap());
     assert_eq!(made["agent"]["kind"], "simulated", "{made}");
     context.write(
         "skillrl.toml",
@@ -111,6 +120,65 @@ fn a_configuration_that_is_here_is_used_and_a_key_is_none() {
     context.run(&["train"]).assert_code(code::USAGE);
 }
 
+/// krill's `config.demo.json` as its README prints it, with the address of a server on this machine in the place of the
+/// provider's, and a key in the environment as its quick start has it.
+#[test]
+fn the_quick_start_of_krill_distils_by_its_own_configuration() {
+    let server = Server::start();
+    server.answer_with(|_, request| {
+        let texts = json!({
+            "skills": [{"title": "Open what is closed", "principle": "Open closed doors and look inside.",
+                        "when_to_apply": "a receptacle is closed"}],
+            "mistakes": [{"description": "leaves drawers closed", "why_it_happens": "haste",
+                          "how_to_avoid": "open them"}],
+        });
+        match request.url.path().ends_with("/embeddings") {
+            true => {
+                let body: Value = serde_json::from_slice(&request.body).unwrap();
+                let n_texts = body["input"].as_array().map_or(1, Vec::len);
+                let data = |at: usize| json!({"index": at, "embedding": [1.0, at as f64, 0.5]});
+                let data: Vec<Value> = (0..n_texts).map(data).collect();
+                ResponseTemplate::new(200)
+                    .set_body_json(json!({"data": data, "usage": {"prompt_tokens": 3, "total_tokens": 3}}))
+            }
+            false => reply(&texts.to_string(), "stop"),
+        }
+    });
+    let context = TestContext::new();
+    let address = format!("{}/v1", server.address());
+    context.write(
+        "config.demo.json",
+        &json!({"model": {
+            "policy_api_base": address, "policy_model_id": "gpt-4o-mini",
+            "teacher_api_base": address, "teacher_model_id": "gpt-4o",
+            "embedding_api_base": address, "embedding_model_id": "text-embedding-3-small",
+        }})
+        .to_string(),
+    );
+    context.succeed(&few(&["collect", "--episodes", "6", "--output", "data/alfworld_trajectories.json"]));
+    let distill =
+        ["distill", "--trajectories", "data/alfworld_trajectories.json", "--output", "data/skill_bank.json"];
+    let distill = [&distill[..], &["--config", "config.demo.json"]].concat();
+    let mut command = context.command(&distill);
+    let outcome = Outcome::of(command.env("OPENAI_API_KEY", "sk-of-quick-start").output().unwrap());
+    outcome.assert_code(code::SUCCESS);
+    assert!(server.n_calls() > 0);
+    let bank = context.json("data/skill_bank.json");
+    assert_eq!(bank["general_skills"][0]["title"], "Open what is closed", "{bank}");
+    assert_names(&context.succeed(&["inspect", "data/skill_bank.json"]), &["general"]);
+    // Simulated models need no server, and every phase takes the same file.
+    context.succeed(&[
+        "collect",
+        "--mock",
+        "--config",
+        "config.demo.json",
+        "--episodes",
+        "4",
+        "--out",
+        "few.jsonl",
+    ]);
+}
+
 #[cfg(not(feature = "weights"))]
 #[test]
 fn a_program_without_local_models_says_what_it_leaves_out() {
@@ -120,11 +188,10 @@ fn a_program_without_local_models_says_what_it_leaves_out() {
         outcome.assert_code(code::USAGE);
         assert_names(&outcome.stderr, &["--features full"]);
     }
-    let few = ["--set", "env.max_train=6", "--set", "env.max_val=2", "--set", "env.max_test=2"];
     let short =
         ["--set", "evolution.rounds=0", "--set", "evolution.max_trials=0", "--set", "env.max_turns=6"];
     for (world, named) in [("alfworld", "--features full"), ("webshop", "households only")] {
-        let outcome = context.run(&[&["train", "--env", world, "--mock"][..], &few, &short].concat());
+        let outcome = context.run(&[&["train", "--env", world, "--mock"][..], &FEW, &short].concat());
         outcome.assert_code(code::SUCCESS);
         let first = outcome.stderr.lines().next().unwrap_or_default();
         assert_names(first, &["fine-tuning", "GRPO", named]);
@@ -134,10 +201,8 @@ fn a_program_without_local_models_says_what_it_leaves_out() {
 
 #[cfg(feature = "weights")]
 mod built_in {
-    use super::{TestContext, assert_names, code, distilled, json};
-    use serde_json::json;
+    use super::{FEW, TestContext, assert_names, code, distilled, json, parsed};
 
-    const FEW: [&str; 6] = ["--set", "env.max_train=16", "--set", "env.max_val=2", "--set", "env.max_test=2"];
     const SFT: [&str; 5] = ["sft", "--num-examples", "12", "--epochs", "1"];
     const RL: [&str; 7] = ["rl", "--tasks", "1", "--group-size", "2", "--iterations", "1"];
 
@@ -153,7 +218,7 @@ mod built_in {
         assert!(context.path("data/sft/policy/model.safetensors").is_file());
         assert!(context.path("data/sft/report.html").is_file());
         let lines = context.read("data/sft/examples.jsonl");
-        assert!(lines.lines().all(|line| !json(line)["skills"].as_array().unwrap().is_empty()));
+        assert!(lines.lines().all(|line| !parsed(line)["skills"].as_array().unwrap().is_empty()));
         let policy = std::fs::read(context.path("data/sft/policy/model.safetensors")).unwrap();
         context.succeed(&sft);
         assert_eq!(policy, std::fs::read(context.path("data/sft/policy/model.safetensors")).unwrap());

@@ -202,6 +202,7 @@ impl<'run> SftRun<'run> {
         let learning_rate = self.learning_rate();
         let adam = AdamSettings {
             learning_rate,
+            beta2: settings.beta2,
             weight_decay: settings.weight_decay,
             max_grad_norm: Some(settings.max_grad_norm).filter(|norm| *norm > 0.0),
             ..AdamSettings::default()

@@ -21,6 +21,8 @@ pub struct SftSettings {
     pub learning_rate: f64,
     /// The share of all steps that the warm-up takes, rounded down to whole steps.
     pub warmup_share: f64,
+    /// The share of the running mean of squared gradients that each step keeps (AdamW).
+    pub beta2: f64,
     /// Decoupled weight decay of matrices; norms and biases do not decay.
     pub weight_decay: f64,
     /// The largest norm of the gradient; larger ones are scaled down.
@@ -49,6 +51,7 @@ impl Default for SftSettings {
             max_examples: 7_500,
             learning_rate: 1e-4,
             warmup_share: 0.03,
+            beta2: 0.999,
             weight_decay: 0.01,
             max_grad_norm: 1.0,
             max_tokens: 4_096,
@@ -103,6 +106,7 @@ impl SftSettings {
             ("sft.batch_size", json!(self.batch_size)),
             ("sft.learning_rate", json!(self.learning_rate)),
             ("sft.warmup_share", json!(self.warmup_share)),
+            ("sft.beta2", json!(self.beta2)),
             ("sft.weight_decay", json!(self.weight_decay)),
             ("sft.max_grad_norm", json!(self.max_grad_norm)),
             ("sft.micro_batch_tokens", json!(self.micro_batch_tokens)),

@@ -32,6 +32,9 @@ settings! {
         learning_rate: f64 = decisive(number(1e-12, 10.0), Value("1e-4")) => learning_rate;
         /// The share of all steps that the warm-up takes.
         warmup_share: f64 = decisive(number(0.0, 1.0), Value("0.03")) => warmup_share;
+        /// The share of the running mean of squared gradients that each step keeps (AdamW). A run of few steps learns faster
+        /// with a smaller one.
+        beta2: f64 = decisive(number(0.5, 0.99999), Value("0.999")) => beta2;
         /// The rank of the LoRA adapter on all linear layers. 0 trains all weights, which needs a folder with
         /// safetensors.
         lora_rank: u32 = decisive(integer(0, MAX_RANK), Value("16"));
