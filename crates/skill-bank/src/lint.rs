@@ -43,7 +43,8 @@ skill_core::named_enum! {
         Instance = "instance",
         /// It holds a key or a password.
         Secret = "secret",
-        /// It gives orders about the model's rules, or hides text.
+        /// It gives orders against the model's rules, the task or the user, hands out what is not for others, or hides
+        /// text.
         Orders = "orders",
         /// It is too long.
         Size = "size",
@@ -172,12 +173,13 @@ pub fn lint_skill(content: &Content, forbidden: &Forbidden, max_chars: usize) ->
         .or_else(|| product.map(|product| format!("`{product}`")))
         .or_else(|| id.map(|id| format!("`{id}`")));
     found(LintRule::Instance, instance);
-    let mut secret = names_password(&text).then(|| "a password".to_owned());
-    let mut orders = None;
+    let (mut secret, mut orders) = (None, None);
     let package = SkillPackage { main: text, ..SkillPackage::default() };
     for finding in lint(&package, Form::Document, &[]) {
         match finding.rule.as_str() {
-            "override-instructions" | "hidden-characters" => orders = orders.or(Some(finding.message)),
+            "override-instructions" | "handing-out" | "hidden-characters" | "mixed-letters" => {
+                orders = orders.or(Some(finding.message));
+            }
             rule if rule.starts_with("secret-") => secret = secret.or(Some(finding.message)),
             _ => {}
         }
@@ -218,20 +220,11 @@ fn is_product(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
-/// True if a password is followed by a word with a digit.
-fn names_password(text: &str) -> bool {
-    let words: Vec<String> = words(text).collect();
-    let is_name = |word: &str| matches!(word, "password" | "passwd" | "passphrase" | "passcode");
-    let is_value = |word: &str| {
-        let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-        has_digit && word.chars().count() >= 4
-    };
-    words.windows(3).any(|run| match run {
-        [name, next, after] => {
-            is_name(name) && (is_value(next) || (matches!(next.as_str(), "is" | "of") && is_value(after)))
-        }
-        _ => false,
-    }) || matches!(words.as_slice(), [.., name, value] if is_name(name) && is_value(value))
+/// The reasons for which nobody should be shown a skill, whatever its tasks are: secrets and orders.
+pub fn lint_text(content: &Content) -> Vec<LintFinding> {
+    let mut findings = lint_skill(content, &Forbidden::new(), MAX_SKILL_BYTES);
+    findings.retain(|finding| matches!(finding.rule, LintRule::Secret | LintRule::Orders));
+    findings
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The linter: what a person should know about a skill before others use it.
 //!
 //! [`lint`] looks at every file of a package and says what it found, with a rule, a place and what to do about it. It
-//! knows the rules of the Agent Skills specification, sizes, links, secrets, characters that cannot be seen, orders
-//! to override other instructions, and text that was copied from training items. Nothing here asks a model, reads a
+//! knows the rules of the Agent Skills specification, sizes, links, secrets, characters that cannot be seen or look like others,
+//! orders to override other instructions or the task, and text that was copied from training items. Nothing here asks a model, reads a
 //! file, or shows a secret that it found.
 
 mod copied;
 mod hidden;
 mod links;
+mod lookalike;
 mod overriding;
 mod secrets;
 mod size;
@@ -113,6 +114,7 @@ pub fn lint(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -
     for (path, text) in &texts {
         findings.extend(secrets::check(path, text));
         findings.extend(hidden::check(path, text));
+        findings.extend(lookalike::check(path, text));
     }
     let written = || texts.iter().copied().filter(|(path, _)| !package.carried.contains_key(*path));
     for (path, text) in written() {

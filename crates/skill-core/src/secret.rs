@@ -73,6 +73,9 @@ const MIN_SIGNATURE_CHARS: usize = 16;
 /// Bits per character from which what follows a known prefix is a key and no word.
 const MIN_KEY_BITS: f64 = 3.0;
 
+/// Of so many characters behind its prefix on a key may be of letters alone.
+const MIN_LETTERS: usize = 30;
+
 /// Parts of names whose values are secrets; compared in lower case without `-` and `_`.
 const SECRET_NAMES: [&str; 13] = [
     "authorization",
@@ -106,9 +109,11 @@ pub fn key_owner(run: &str) -> Option<&'static str> {
     let part = run.rsplit('/').next().unwrap_or(run);
     let shape = KEY_SHAPES.iter().find(|shape| part.starts_with(shape.prefix))?;
     let rest = part.get(shape.prefix.len()..)?;
-    let is_key = rest.len() >= shape.n_least
-        && rest.bytes().any(|byte| byte.is_ascii_digit())
-        && bits(rest) >= MIN_KEY_BITS;
+    let has = |is: fn(&u8) -> bool| rest.as_bytes().iter().any(is);
+    // A long key may be of letters alone; in a name of that length these would be small ones.
+    let is_mixed = shape.n_least >= MIN_LETTERS && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let is_key =
+        rest.len() >= shape.n_least && (has(u8::is_ascii_digit) || is_mixed) && bits(rest) >= MIN_KEY_BITS;
     is_key.then_some(shape.owner)
 }
 

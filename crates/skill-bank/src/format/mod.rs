@@ -16,6 +16,7 @@ use crate::bank::Bank;
 use crate::distill::Admit;
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis};
+use crate::lint::{LintFinding, lint_text};
 use crate::skill::{Content, Evidence, SkillRef, Source, Tier};
 use document::Entry;
 use serde_json::Value;
@@ -69,6 +70,13 @@ pub enum Note {
         /// Its texts, in bytes.
         bytes: usize,
     },
+    /// A skill holds a secret, or gives orders against the task or the user: a teacher's would be refused for it.
+    Suspicious {
+        /// The skill.
+        id: SkillPartId,
+        /// What was found.
+        finding: LintFinding,
+    },
     /// A tier has no skills.
     EmptyTier {
         /// The tier.
@@ -94,6 +102,12 @@ impl std::fmt::Display for Note {
             }
             Self::LongSkill { id, bytes } => {
                 write!(f, "`{id}` has {bytes} bytes of text; agents are shown its beginning")
+            }
+            Self::Suspicious { id, finding } => {
+                write!(
+                    f,
+                    "`{id}` is what no teacher may propose, for {finding}; look at it before agents are shown it"
+                )
             }
             Self::EmptyTier { tier } => write!(f, "the tier `{tier}` has no skills"),
             Self::CutLog { bytes } => {
@@ -164,6 +178,9 @@ pub fn read_as(text: &str, admit: Admit) -> Result<ReadBank, BankError> {
         let bytes = content.texts().iter().map(|text| text.len()).sum();
         if bytes > LONG_SKILL_BYTES {
             notes.push(Note::LongSkill { id: id.clone(), bytes });
+        }
+        for finding in lint_text(&content) {
+            notes.push(Note::Suspicious { id: id.clone(), finding });
         }
         let skill = SkillRef::new(id, 1);
         let proposed = BankEvent::Proposed {

@@ -1,6 +1,6 @@
 //! Keys and passwords. A finding never shows what it found.
 
-use super::{Finding, Severity, numbered};
+use super::{Finding, Severity, numbered, words};
 use crate::secret::{bits, key_owner};
 
 /// Names in front of `=` or `:` whose values are secrets.
@@ -50,6 +50,16 @@ const MAX_WORD_SHARE: f64 = 0.4;
 /// The least characters of the value of a password.
 const MIN_VALUE_CHARS: usize = 8;
 
+/// The least characters of a value that follows `Bearer`.
+const MIN_HEADER_CHARS: usize = 12;
+/// The least characters of a password with a digit that a sentence tells.
+const MIN_SAID_CHARS: usize = 4;
+/// How a password is called.
+const PASSWORDS: [&str; 4] = ["password", "passwd", "passphrase", "passcode"];
+/// How words end that say something of a password, such as `required` or `optional`.
+const DESCRIBING_ENDINGS: [&str; 15] =
+    ["ed", "ing", "ble", "ive", "al", "ory", "ent", "ant", "ary", "ous", "less", "ful", "ly", "en", "rect"];
+
 const ADVICE: &str = "take it out and have it withdrawn; name an environment variable instead";
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
@@ -70,7 +80,11 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         if let Some((run, owner)) = known {
             let message = format!("a key of {owner}, {} characters long", run.chars().count());
             findings.push(Finding::new("secret-key", Severity::Error, place, message, ADVICE));
-        } else if let Some(name) = assigned_secret(content) {
+        } else if let Some(name) = assigned_secret(content)
+            .or_else(|| in_address(content))
+            .or_else(|| in_header(content))
+            .or_else(|| in_words(content))
+        {
             let message = format!("a value for `{name}`");
             findings.push(Finding::new("secret-value", Severity::Warning, place, message, ADVICE));
         } else if let Some(run) = runs(content).find(|run| looks_random(run)) {
@@ -111,6 +125,52 @@ fn assigned_secret(line: &str) -> Option<&'static str> {
         }
     }
     None
+}
+
+/// The password in an address: `https://name:password@host`.
+fn in_address(line: &str) -> Option<&'static str> {
+    line.match_indices("://").find_map(|(at, scheme)| {
+        let rest = line.get(at + scheme.len()..)?;
+        let authority = rest.split(['/', ' ', '"', '\'', '`', ')', '>', '?', '#']).next()?;
+        let (user, _) = authority.rsplit_once('@')?;
+        let (_, password) = user.split_once(':')?;
+        let is_name = ["password", "pass", "passwd", "pwd", "secret", "token"]
+            .iter()
+            .any(|name| password.eq_ignore_ascii_case(name));
+        (!password.is_empty() && !is_name && !password.starts_with('$') && !is_placeholder(password))
+            .then_some("the password of an address")
+    })
+}
+
+/// What follows `Bearer` or `Basic` in a header.
+fn in_header(line: &str) -> Option<&'static str> {
+    let lower = line.to_ascii_lowercase();
+    ["bearer ", "basic "].iter().find_map(|scheme| {
+        let at = lower.find(scheme)?;
+        let value = line.get(at + scheme.len()..)?.trim_start();
+        let value = value.split(['"', '\'', '`', ' ', ',', ';', ')']).next()?;
+        let is_key = value.len() >= MIN_HEADER_CHARS
+            && value.bytes().any(|byte| byte.is_ascii_digit())
+            && value.bytes().any(|byte| byte.is_ascii_alphabetic());
+        (is_key && !is_placeholder(value)).then_some("the header `authorization`")
+    })
+}
+
+/// A password that a sentence tells: `the password is correcthorse`, `password hunter2`.
+fn in_words(line: &str) -> Option<&'static str> {
+    line.split_inclusive(['.', '!', '?', ';', ',']).find_map(|sentence| {
+        let words: Vec<String> = words(sentence).collect();
+        let at = words.iter().position(|word| PASSWORDS.contains(&word.as_str()))?;
+        let said = usize::from(matches!(words.get(at + 1).map(String::as_str), Some("is" | "of" | "was")));
+        let value = words.get(at + 1 + said)?;
+        let n_chars = value.chars().count();
+        let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+        // A word alone is a password where it ends what is said and is no description.
+        let is_last = said == 1 && at + 2 + said == words.len() && n_chars >= MIN_VALUE_CHARS;
+        let is_description = DESCRIBING_ENDINGS.iter().any(|ending| value.ends_with(ending));
+        let is_value = n_chars >= MIN_SAID_CHARS && has_digit || is_last && !is_description;
+        (is_value && !is_placeholder(value)).then_some("password")
+    })
 }
 
 fn looks_random(run: &str) -> bool {
