@@ -149,7 +149,9 @@ fn op_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> Option<EditOp>
         }
         return Some(op);
     }
-    None
+    // What is named and empty is an operation that nobody knows, and has a row as all of these.
+    let is_empty = member(edit, "op").and_then(Value::as_str).is_some_and(|op| op.trim().is_empty());
+    is_empty.then(|| EditOp::Unknown(String::new()))
 }
 
 fn known_op(given: &str) -> EditOp {
