@@ -109,14 +109,6 @@ pub enum DistillError {
         /// The beginning of the last reply.
         reply: String,
     },
-    /// A tier has no skill that can be proposed.
-    #[error("the teacher proposed nothing usable for the tier `{tier}` ({} left out)", left_out.len())]
-    EmptyTier {
-        /// The tier.
-        tier: Tier,
-        /// What the teacher proposed for it, with the reasons.
-        left_out: Vec<LeftOut>,
-    },
     /// A model cannot be reached, or refuses.
     #[error("{place}: the model cannot answer")]
     Model {
@@ -134,7 +126,7 @@ pub enum DistillError {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Distillation {
-    /// The skills that are proposed: general ones, those of each type, mistakes.
+    /// The skills that are proposed: general ones, those of each type, mistakes. A tier may have none, which a note says.
     pub proposals: Vec<Proposal>,
     /// What the teacher wrote and is not proposed, each with the reason.
     pub left_out: Vec<LeftOut>,
@@ -187,8 +179,10 @@ pub async fn distill(
         let drafts: Vec<Draft> = lists.into_iter().flatten().collect();
         let drafts = job.without_duplicates(tier, drafts, &mut totals).await?;
         if drafts.is_empty() {
-            let left_out = totals.left_out.into_iter().filter(|left_out| left_out.tier == *tier).collect();
-            return Err(DistillError::EmptyTier { tier: tier.clone(), left_out });
+            let n_left_out = totals.left_out.iter().filter(|left_out| left_out.tier == *tier).count();
+            totals.notes.push(format!(
+                "the teacher proposed nothing usable for the tier `{tier}`; {n_left_out} of its skills were left out"
+            ));
         }
         proposals.extend(drafts.into_iter().map(|Draft { content, evidence }| Proposal {
             change: Change::Add { tier: tier.clone(), content },

@@ -229,12 +229,15 @@ fn a_teacher_whose_replies_cannot_be_used_leaves_no_bank() {
         "optimizer = { kind = \"simulated\", sim_seed = 7 }",
         &format!("optimizer = {}", server.model("teacher")),
     );
-    for (reply, name) in [("They should look around first.", "prose"), ("{\"skills\": []}", "nothing")] {
-        server.answer_with(move |_, _| server::reply(reply, "stop"));
-        let outcome = context.run(&distill("episodes.jsonl", name, &[]));
-        assert_refused(&outcome, code::OUTAGE, &["distill"]);
-        assert!(!context.path(name).exists(), "{name}");
-    }
+    server.answer_with(|_, _| server::reply("They should look around first.", "stop"));
+    let outcome = context.run(&distill("episodes.jsonl", "prose", &[]));
+    assert_refused(&outcome, code::OUTAGE, &["distill"]);
+    assert!(!context.path("prose").exists());
+    // To propose nothing is a result.
+    server.answer_with(|_, _| server::reply("{\"skills\": []}", "stop"));
+    let made = json(&context.succeed(&distill("episodes.jsonl", "nothing", &["--json"])));
+    assert_eq!(made["skills"], 0, "{made}");
+    assert_names(&made.to_string(), &["`general`", "`mistakes`"]);
     let one = r#"{"title": "Look first", "principle": "Look around before you act.", "when_to_apply": "Always.",
         "description": "Acting blindly", "why_it_happens": "Haste.", "how_to_avoid": "Look around first."}"#;
     server.answer_with(move |_, _| server::reply(one, "stop"));
