@@ -35,6 +35,11 @@ pub enum Found {
         /// The words as the table has them, those of a rule that requires several joined by ` + `.
         word: String,
     },
+    /// A guess: these words are all that is known of the goal, and goals of other types have them too.
+    Guess {
+        /// The words as the table has them.
+        word: String,
+    },
     /// No word of the goal is known, so it is the type that its family uses then.
     Fallback,
     /// Nothing fits: the task is shown general skills and mistakes only.
@@ -130,7 +135,7 @@ pub struct WordRule {
     /// Phrases that are all required; used instead of `any`.
     #[serde(default)]
     pub all: Vec<String>,
-    /// True if the rule counts only where no other matches.
+    /// True if the rule counts only where no other matches: what it finds is a guess.
     #[serde(default)]
     pub weak: bool,
 }
@@ -272,8 +277,9 @@ impl KnownFamily {
     /// The type by the words of the goal, among these types only unless there are none.
     fn by_words(&self, goal: &[String], among: &[String]) -> Option<Detected> {
         let is_wanted = |name: &str| among.is_empty() || among.iter().any(|wanted| wanted == name);
-        let (name, word) = self.lexicon.find(goal, is_wanted)?;
-        Some(Detected::words(self.own(name), word))
+        let (name, word, is_weak) = self.lexicon.find(goal, is_wanted)?;
+        let found = if is_weak { Found::Guess { word } } else { Found::Words { word } };
+        Some(Detected { task_type: Some(self.own(name)), found })
     }
 }
 

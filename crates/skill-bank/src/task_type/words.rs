@@ -100,13 +100,17 @@ impl Lexicon {
         }
     }
 
-    /// The type of the best match of a goal among the wanted types, and the words that matched.
-    pub(super) fn find(&self, goal: &[String], is_wanted: impl Fn(&str) -> bool) -> Option<(&str, String)> {
+    /// The type of the best match of a goal among the wanted types, the words that matched, and whether these are weak.
+    pub(super) fn find(
+        &self,
+        goal: &[String],
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Option<(&str, String, bool)> {
         let end = self.until.iter().filter_map(|phrase| position(goal, phrase)).min();
         let goal = goal.get(..end.unwrap_or(goal.len())).unwrap_or(goal);
         let found =
             self.matches(goal).filter(|found| self.type_of(found.rule).is_some_and(&is_wanted)).min()?;
-        Some((self.type_of(found.rule)?, found.word))
+        Some((self.type_of(found.rule)?, found.word, found.is_weak))
     }
 
     fn type_of(&self, rule: usize) -> Option<&str> {
