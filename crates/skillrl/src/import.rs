@@ -202,7 +202,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
 ///
 /// A text that is not JSON, or not such a configuration, and values of another kind than their keys have.
 pub(crate) fn krill_configuration(path: &Path, text: &str) -> Result<(String, Mapping), ConfigError> {
-    const ADVICE: &str = "name a skillrl.toml, or a JSON configuration of krill or of SkillRL in Rust, with its sections `model` and `evolution`";
+    const ADVICE: &str = "name a skillrl.toml, or a JSON configuration of krill or of SkillRL in Rust, whose sections are `model`, `skill_retrieval`, `evolution`, `sft` and `rl`";
     let refused = |message: String| ConfigError::Json { path: path.to_owned(), message, advice: ADVICE };
     let members = match source::parse(text) {
         Ok(serde_json::Value::Object(members)) if krill::is_one(&members) => members,

@@ -60,6 +60,11 @@ pub struct RetrievalSettings {
     pub task_top_k: Option<usize>,
     /// The most mistakes.
     pub mistakes_top_k: usize,
+    /// The most general skills and skills of the task's type together, beside the limits of each: the K of
+    /// `S_ret = TopK({s in S_k : sim > delta}, K)`. The most similar ones are shown, or without similarities those of
+    /// the highest utility; `None` leaves it to the limits of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
     /// The most tokens of the text, as [`skill_core::tokens::estimate_tokens`] counts them; `None` sets no limit.
     pub token_budget: Option<u64>,
     /// The most characters of one skill; longer ones are cut at a word.
@@ -77,6 +82,7 @@ impl Default for RetrievalSettings {
             top_k: 6,
             task_top_k: Some(6),
             mistakes_top_k: 5,
+            total: None,
             token_budget: None,
             max_skill_chars: 500,
             threshold: None,

@@ -48,7 +48,20 @@ struct Ranked {
     places: Vec<usize>,
     /// The most that may be shown.
     top_k: usize,
+    /// How many of these are among the most of all sections together.
+    n_of_total: usize,
     n_shown: usize,
+}
+
+impl Ranked {
+    fn new(section: Section, heading: String, places: Vec<usize>, top_k: usize) -> Self {
+        Self { section, heading, places, top_k, n_of_total: usize::MAX, n_shown: 0 }
+    }
+
+    /// How many skills may be shown.
+    fn n_allowed(&self) -> usize {
+        self.places.len().min(self.top_k).min(self.n_of_total)
+    }
 }
 
 impl PreparedBank {
@@ -106,6 +119,9 @@ impl PreparedBank {
             Compat::None => selecting.sections(task_type.task_type.as_deref()),
             Compat::Paper => selecting.sections_of_the_paper(task_type.task_type.as_deref()),
         };
+        if let Some(total) = self.settings.total {
+            selecting.keep_total(&mut sections, total);
+        }
         self.fill(&mut sections);
         let mut shown = Vec::new();
         let mut text = String::new();
@@ -120,8 +136,11 @@ impl PreparedBank {
                     text.push_str(self.entries.get(*place).map_or("", |entry| entry.text.as_str()));
                     shown.extend(selecting.shown(*place, section.section, rank));
                 } else {
-                    let why =
-                        if rank > section.top_k { WhyLeftOut::OverTopK } else { WhyLeftOut::OverBudget };
+                    let why = match rank {
+                        rank if rank > section.top_k => WhyLeftOut::OverTopK,
+                        rank if rank > section.n_of_total => WhyLeftOut::OverTotal,
+                        _ => WhyLeftOut::OverBudget,
+                    };
                     selecting.leave_out(*place, section.section, rank, why);
                 }
             }
@@ -164,16 +183,16 @@ impl PreparedBank {
     fn fill(&self, sections: &mut [Ranked]) {
         let Some(budget) = self.settings.token_budget else {
             for section in sections {
-                section.n_shown = section.places.len().min(section.top_k);
+                section.n_shown = section.n_allowed();
             }
             return;
         };
         let mut left = budget;
-        let n_ranks = sections.iter().map(|section| section.places.len().min(section.top_k)).max();
+        let n_ranks = sections.iter().map(Ranked::n_allowed).max();
         for rank in 0..n_ranks.unwrap_or(0) {
             for of in [Section::TaskType, Section::General, Section::Mistakes] {
                 let section = sections.iter_mut().find(|section| section.section == of);
-                let Some(section) = section.filter(|section| rank < section.top_k) else { continue };
+                let Some(section) = section.filter(|section| rank < section.n_allowed()) else { continue };
                 let Some(entry) = section.places.get(rank).and_then(|place| self.entries.get(*place)) else {
                     continue;
                 };
@@ -235,12 +254,38 @@ impl Selecting<'_> {
                 other_bound.total_cmp(&bound).then(cosines)
             });
         }
-        Ranked {
-            section,
-            heading: heading(section, tier.task_type().unwrap_or_default()),
-            places,
-            top_k,
-            n_shown: 0,
+        Ranked::new(section, heading(section, tier.task_type().unwrap_or_default()), places, top_k)
+    }
+
+    /// Keeps the best of the general skills and of those of the type together; in its section each keeps its place
+    /// among the others that are kept. Of equal ones that of the higher rank is better, and of these that of the type.
+    fn keep_total(&self, sections: &mut [Ranked], total: usize) {
+        let mut all: Vec<(usize, usize, usize)> = Vec::new();
+        for (at, section) in sections.iter().enumerate().filter(|(_, of)| of.section != Section::Mistakes) {
+            let places = section.places.iter().take(section.top_k).enumerate();
+            all.extend(places.map(|(rank, place)| (at, rank, *place)));
+        }
+        let is_of_type = |at: usize| sections.get(at).is_some_and(|of| of.section == Section::TaskType);
+        all.sort_by(|(at, rank, place), (other_at, other_rank, other)| {
+            let bound = |place: &usize| self.entry(*place).map_or(-1.0, |entry| entry.lower_bound);
+            let cosine = |place: &usize| self.similarity(*place).unwrap_or(f32::MIN);
+            let by_similarity = match self.similarities.is_empty() {
+                true => std::cmp::Ordering::Equal,
+                false => cosine(other).total_cmp(&cosine(place)),
+            };
+            let by_utility = bound(other).total_cmp(&bound(place));
+            let by_type = is_of_type(*other_at).cmp(&is_of_type(*at));
+            by_similarity.then(by_utility).then(rank.cmp(other_rank)).then(by_type)
+        });
+        for (at, section) in sections.iter_mut().enumerate() {
+            if section.section == Section::Mistakes {
+                continue;
+            }
+            let kept = |place: &usize| all.iter().take(total).any(|(of, _, kept)| *of == at && kept == place);
+            let (mut first, rest): (Vec<usize>, Vec<usize>) = section.places.iter().copied().partition(kept);
+            section.n_of_total = first.len();
+            first.extend(rest);
+            section.places = first;
         }
     }
 
@@ -260,13 +305,8 @@ impl Selecting<'_> {
         let settings = &self.bank.settings;
         let by_similarity = !self.similarities.is_empty();
         let mut general = self.section(&Tier::General, Section::General, settings.top_k);
-        let mut task = Ranked {
-            section: Section::TaskType,
-            heading: ALL_TYPES_HEADING.to_owned(),
-            places: Vec::new(),
-            top_k: settings.task_top_k.unwrap_or(usize::MAX),
-            n_shown: 0,
-        };
+        let most = settings.task_top_k.unwrap_or(usize::MAX);
+        let mut task = Ranked::new(Section::TaskType, ALL_TYPES_HEADING.to_owned(), Vec::new(), most);
         if by_similarity {
             let delta = settings.threshold.as_ref().map_or(f64::NEG_INFINITY, |threshold| threshold.value);
             let ranked = |places: Vec<usize>| {

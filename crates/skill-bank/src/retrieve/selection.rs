@@ -72,6 +72,8 @@ skill_core::named_enum! {
     pub enum WhyLeftOut {
         /// Enough skills of its section rank higher.
         OverTopK = "over_top_k",
+        /// Enough skills of its section and of the other one that counts towards the total rank higher.
+        OverTotal = "over_total",
         /// The token budget is used up by skills of higher rank.
         OverBudget = "over_budget",
         /// It is not similar enough to the goal.

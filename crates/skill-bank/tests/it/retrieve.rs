@@ -69,6 +69,63 @@ fn view(general: &[Option<f64>], heat: &[Option<f64>], n_mistakes: usize) -> Ban
     BankView::new(skills)
 }
 
+/// `S_ret = TopK({s in S_k : sim > delta}, K)`, where S_k are the general skills and those of the type.
+#[test]
+fn a_total_is_the_most_of_general_skills_and_those_of_the_type_together() {
+    // g0 g1 g2 g3, h0 h1 h2, c0, m0.
+    let view = view(&[None; 4], &[None; 3], 1);
+    let similarities: Vec<Option<f32>> =
+        [0.1, 0.8, 0.3, 0.5, 0.7, 0.2, 0.6, 0.9].into_iter().map(Some).chain([None]).collect();
+    let shown = |total: Option<usize>, delta: f64| {
+        let threshold = Some(Threshold { model: "m".into(), value: delta });
+        let mode = RetrievalMode::Embedding;
+        let retrieval = retrieval(|settings| {
+            *settings = RetrievalSettings { total, threshold, mode, ..settings.clone() };
+        });
+        let selection = retrieval.select(&view, "heat", "goal", Some(&similarities));
+        let of = |section| ids(&selection, section).join(" ");
+        (of(Section::General), of(Section::TaskType), of(Section::Mistakes), selection)
+    };
+    for (total, general, of_type) in [
+        (0, "", ""),
+        (1, "g1", ""),
+        (2, "g1", "h0"),
+        (3, "g1", "h0 h2"),
+        (4, "g1 g3", "h0 h2"),
+        (9, "g1 g3 g2", "h0 h2"),
+    ] {
+        let (found, found_of_type, mistakes, selection) = shown(Some(total), 0.25);
+        assert_eq!((found.as_str(), found_of_type.as_str()), (general, of_type), "{total}");
+        assert_eq!(mistakes, "m0", "a mistake is not counted");
+        let n_over = left_out(&selection, WhyLeftOut::OverTotal).len();
+        assert_eq!(n_over, 5_usize.saturating_sub(total), "{total}");
+        assert_eq!(left_out(&selection, WhyLeftOut::BelowThreshold).len(), 2, "{total}");
+        // The same by the formula of the paper and of krill.
+        let pool = top_k_over(&similarities, [0, 1, 2, 3, 4, 5, 6], 0.25, total);
+        assert_eq!(pool.len(), found.split_whitespace().count() + found_of_type.split_whitespace().count());
+    }
+    assert_eq!(shown(None, 0.25).0, "g1 g3 g2");
+    // The limits of the tiers hold beside it.
+    let one = retrieval(|settings| (settings.top_k, settings.total) = (1, Some(3)));
+    let selection = one.select(&view, "heat", "", None);
+    assert_eq!(ids(&selection, Section::General), ["g0"]);
+    assert_eq!(ids(&selection, Section::TaskType), ["h0", "h1"]);
+    assert_eq!(left_out(&selection, WhyLeftOut::OverTopK), ["g1", "g2", "g3"]);
+    assert_eq!(left_out(&selection, WhyLeftOut::OverTotal), ["h2"]);
+}
+
+#[test]
+fn without_similarities_the_total_goes_to_the_highest_utility() {
+    let view = view(&[Some(0.2), None, Some(-0.1)], &[Some(0.1), None], 0);
+    let total = |total| {
+        let selection = retrieval(|settings| settings.total = Some(total)).select(&view, "heat", "", None);
+        selection.shown.iter().map(|shown| shown.id.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!([1, 2, 3, 4, 5].map(total), ["g0", "g0 h0", "g0 g2 h0", "g0 g2 h0 h1", "g0 g2 g1 h0 h1"]);
+    // A total that nobody sets is not part of what a run is.
+    assert_eq!(serde_json::to_value(RetrievalSettings::default()).unwrap().get("total"), None);
+}
+
 #[test]
 fn utility_decides_inside_a_tier_and_the_bank_decides_ties() {
     let view = view(&[None, Some(0.1), None, Some(0.3), Some(-0.2)], &[None, Some(0.0)], 6);
@@ -278,6 +335,7 @@ proptest! {
         skills in any_skills(),
         top_k in 0_usize..8,
         task_top_k in prop::option::of(0_usize..8),
+        total in prop::option::of(0_usize..8),
         budget in prop::option::of(0_u64..400),
         cosines in prop::option::of(prop::collection::vec(prop::option::of(-1.0_f32..1.0), 60)),
     ) {
@@ -285,6 +343,7 @@ proptest! {
             settings.mode = RetrievalMode::Embedding;
             settings.top_k = top_k;
             settings.task_top_k = task_top_k;
+            settings.total = total;
             settings.token_budget = budget;
         });
         let n_considered = skills.iter().filter(|skill| skill.tier != Tier::of_type("cool")).count();
@@ -292,6 +351,8 @@ proptest! {
         let selection = retrieval.select(&view, "heat", "", cosines.as_deref());
         prop_assert!(ids(&selection, Section::General).len() <= top_k);
         prop_assert!(ids(&selection, Section::Mistakes).len() <= 5);
+        let n_of_total = ids(&selection, Section::General).len() + ids(&selection, Section::TaskType).len();
+        prop_assert!(n_of_total <= total.unwrap_or(usize::MAX));
         prop_assert!(ids(&selection, Section::TaskType).len() <= task_top_k.unwrap_or(usize::MAX));
         prop_assert_eq!(selection.shown.len() + selection.left_out.len(), n_considered);
         if let Some(budget) = budget.filter(|_| !selection.shown.is_empty()) {

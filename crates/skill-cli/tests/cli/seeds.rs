@@ -236,7 +236,7 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
         assert_names(
             &outcome.stderr,
             &[
-                "skill_retrieval.top_k -> retrieval.top_k",
+                "skill_retrieval.top_k -> retrieval.total",
                 "rl.clip_epsilon -> rl.clip_epsilon",
                 "model.teacher_api_key:",
             ],
@@ -245,7 +245,7 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
         outcome.stdout
     };
     let config = shown(&["config", "show", "krill.json", "--set", "env.kind=alfworld"]);
-    for line in ["top_k = 7 ", "model = \"policy-7b\"", "api_key_env = \"OPENAI_API_KEY\"", "mode = \"bank\""]
+    for line in ["total = 7 ", "model = \"policy-7b\"", "api_key_env = \"OPENAI_API_KEY\"", "mode = \"bank\""]
     {
         assert!(config.contains(line), "{line}: {config}");
     }

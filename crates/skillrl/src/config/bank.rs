@@ -41,6 +41,9 @@ settings! {
         task_top_k: u32 = decisive(integer(0, MAX_COUNT), Value("6"));
         /// Mistakes that a task is shown at most.
         mistakes_top_k: u32 = decisive(integer(0, MAX_COUNT), Value("5")) => mistakes_top_k;
+        /// General skills and those of its type together that a task is shown at most, beside the limits above: the
+        /// most similar to its goal, else those of the highest utility. Mistakes are not counted.
+        total: Option<u32> = decisive(integer(0, MAX_COUNT), Absent { example: "6" }) => total;
         /// For embedding: the least similarity to the goal. What fits depends on the model: 0.4 is of the paper's, and
         /// lets almost nothing through with others. Without it there is none.
         threshold: Option<f64> = decisive(number(-1.0, 1.0), Absent { example: "0.4" });

@@ -148,7 +148,7 @@ impl Config {
         })?;
         let (text, mapping) = mapping::as_toml(path, text)?;
         let origin = path.display().to_string();
-        let mut loaded = Self::parse_amended(&text, &origin, overrides, amendments)?;
+        let mut loaded = Self::parse_as(&text, &origin, overrides, amendments, mapping.is_some())?;
         loaded.path = Some(path.to_owned());
         loaded.mapping = mapping;
         recorded::keep_split_of_run(&mut loaded);
@@ -180,11 +180,25 @@ impl Config {
         overrides: &[String],
         amendments: Amendments,
     ) -> Result<LoadedConfig, ConfigError> {
+        Self::parse_as(text, origin, overrides, amendments, false)
+    }
+
+    /// `is_mapped`: the text is made from a file of another system, so nobody wrote its keys of models as keys here.
+    fn parse_as(
+        text: &str,
+        origin: &str,
+        overrides: &[String],
+        amendments: Amendments,
+        is_mapped: bool,
+    ) -> Result<LoadedConfig, ConfigError> {
         let mut draft = Draft::new(origin);
         // Of a text that is not TOML nothing is known: it would only seem to miss keys.
         draft.read_file(text)?;
         let source_text = draft.amend(amendments).unwrap_or_else(|| text.to_owned());
         draft.read_overrides(overrides);
+        if is_mapped {
+            draft.drop_replaced_models();
+        }
         let targets = draft.take_targets();
         draft.check_amended(amendments);
         let (mut config, origins) = Self::built(draft, origin)?;

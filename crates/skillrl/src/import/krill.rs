@@ -1,27 +1,40 @@
 //! A configuration of krill, or of SkillRL in Rust, whose keys are the same, as one of ours.
 //!
-//! Fine-tuning has no counterpart, since such a file names no model of this machine. Keys of models are never copied.
+//! Every section and every key may be missing: a model that is not named is that of the program, and other settings
+//! have their defaults here. Keys of models are never copied.
 
 use super::Outcome;
 use super::config_file::Entry;
 use super::error::ImportError;
 use super::skillopt::{Draft, finish, same_value, written};
-use crate::config::keys;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// The sections of such a file, each with members of which every file has all.
-const SECTIONS: [(&str, &[&str]); 2] =
-    [("model", &["policy_model_id", "teacher_model_id"]), ("evolution", &["evolution_threshold"])];
+/// The sections of such a file.
+const SECTIONS: [&str; 5] = ["sft", "rl", "skill_retrieval", "evolution", "model"];
+
+/// What the program takes for a model that a file does not name.
+const UNNAMED: [(&str, &str); 4] = [
+    ("models.target.base_url", "http://localhost:8000/v1"),
+    ("models.target.model", "Qwen/Qwen2.5-7B-Instruct"),
+    ("models.teacher.base_url", OPENAI),
+    ("models.teacher.model", "o3"),
+];
+
+/// The address of OpenAI, whose key is in [`KEY_VARIABLE`] by default.
+const OPENAI: &str = "https://api.openai.com/v1";
 
 /// Keys that are the same here under another name.
-const SAME: [(&str, &str); 21] = [
+const SAME: [(&str, &str); 23] = [
     ("model.policy_api_base", "models.target.base_url"),
     ("model.policy_model_id", "models.target.model"),
     ("model.teacher_api_base", "models.teacher.base_url"),
     ("model.teacher_model_id", "models.teacher.model"),
     ("model.embedding_api_base", "models.embedding.base_url"),
     ("model.embedding_model_id", "models.embedding.model"),
+    ("sft.learning_rate", "sft.learning_rate"),
+    ("sft.batch_size", "sft.batch_size"),
+    ("sft.epochs", "sft.epochs"),
     ("rl.learning_rate", "rl.learning_rate"),
     ("rl.batch_size", "rl.batch_size"),
     ("rl.group_size", "rl.group_size"),
@@ -30,7 +43,6 @@ const SAME: [(&str, &str); 21] = [
     ("rl.invalid_action_penalty", "rl.invalid_action_penalty"),
     ("rl.max_prompt_length", "rl.max_prompt_tokens"),
     ("rl.training_epochs", "rl.iterations"),
-    ("skill_retrieval.top_k", "retrieval.top_k"),
     ("skill_retrieval.similarity_threshold", "retrieval.threshold"),
     ("evolution.validation_interval", "evolution.validation_interval"),
     ("evolution.max_new_skills", "evolution.max_new_skills"),
@@ -39,12 +51,17 @@ const SAME: [(&str, &str); 21] = [
     ("evolution.max_analysis_shallow", "evolution.max_analysis_shallow"),
 ];
 
-/// Keys of models there, with the setting here that names an environment variable.
-const KEYS: [(&str, &str); 3] = [
-    ("model.policy_api_key", "models.target.api_key_env"),
-    ("model.teacher_api_key", "models.teacher.api_key_env"),
-    ("model.embedding_api_key", "models.embedding.api_key_env"),
+/// Keys of models there, each with the address there, and the section here that names an environment variable.
+const KEYS: [[&str; 3]; 3] = [
+    ["model.policy_api_key", "model.policy_api_base", "models.target"],
+    ["model.teacher_api_key", "model.teacher_api_base", "models.teacher"],
+    ["model.embedding_api_key", "model.embedding_api_base", EMBEDDING],
 ];
+
+/// The section of the model that embeds, which is asked for where the file names one of these.
+const EMBEDDING: &str = "models.embedding";
+const OF_EMBEDDING: [&str; 3] =
+    ["model.embedding_model_id", "model.embedding_api_base", "model.embedding_api_key"];
 
 /// The variable that krill reads where its configuration has no key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
@@ -52,14 +69,23 @@ const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 /// The two limits here that the length of replies is there: of the target in all commands, and of `skillrl rl`.
 const REPLY_LENGTH: [&str; 2] = ["models.target.max_tokens", "rl.max_reply_tokens"];
 
-/// Why settings of fine-tuning have no counterpart.
-const FINE_TUNING: &str = "fine-tuning needs a target of kind \"local\": set it in [sft]";
+/// The settings here that K is there: the most skills of all tasks and of the type together, which no limit of one of
+/// the two may undercut.
+const TOP_K: [&str; 3] = ["retrieval.total", "retrieval.top_k", "retrieval.task_top_k"];
 
-/// Whether a JSON object is such a configuration.
+/// Whether a JSON object is such a configuration: it has nothing but sections of one, or a key of one.
 pub(super) fn is_one(members: &Map<String, Value>) -> bool {
-    SECTIONS.iter().all(|(section, keys)| {
-        members.get(*section).is_some_and(|section| keys.iter().all(|key| section.get(key).is_some()))
-    })
+    let is_section = |name: &str, value: &Value| SECTIONS.contains(&name) && value.is_object();
+    let is_key = |section: &str, member: &str| {
+        let flat = format!("{section}.{member}");
+        let others = ["rl.max_response_length", "skill_retrieval.top_k"].into_iter();
+        let all = SAME.iter().map(|(key, _)| *key).chain(KEYS.iter().map(|[key, ..]| *key)).chain(others);
+        all.into_iter().any(|key| key == flat)
+    };
+    members.iter().all(|(name, value)| is_section(name, value))
+        || members.iter().any(|(section, value)| {
+            value.as_object().is_some_and(|of| of.keys().any(|member| is_key(section, member)))
+        })
 }
 
 /// `path` is where the file is, and `name` what ours will be called.
@@ -77,22 +103,36 @@ pub(super) fn configuration(
     written(path, mapped(members))
 }
 
+/// The address of a model for which the file has none.
+fn unnamed_address(section: &str) -> &'static str {
+    let of_section = |(key, _): &&(&str, &str)| key.strip_prefix(section) == Some(".base_url");
+    UNNAMED.iter().find(of_section).map_or(OPENAI, |(_, address)| *address)
+}
+
 fn mapped(members: &Map<String, Value>) -> Draft {
     let mut draft = Draft::new(entries(members));
     draft.set("train.mode", "bank");
-    for (flat, key) in KEYS {
+    let is_named = |draft: &Draft, flat: &str| draft.value(flat).is_some();
+    let has_embedding = OF_EMBEDDING.iter().any(|flat| is_named(&draft, flat));
+    for [flat, address, section] in KEYS {
+        let address = draft.text(address).unwrap_or_else(|| unnamed_address(section).to_owned());
         let Some(entry) = draft.take_even_blank(flat) else { continue };
-        draft.set(key, KEY_VARIABLE);
-        if keys::find(key).is_some() {
-            draft.outcome.map(entry.key.as_str(), key);
+        let is_blank = entry.value.as_str().is_none_or(|text| text.trim().is_empty());
+        // A server without TLS for which the file has no key is one that asks for none.
+        let is_open = !address.starts_with("https://") || section == EMBEDDING && !has_embedding;
+        if is_blank && is_open {
+            draft.idle(&entry, "an empty key is no key: none is sent");
+            continue;
         }
-        if entry.value.as_str().is_some_and(|text| !text.trim().is_empty()) {
+        let key = format!("{section}.api_key_env");
+        draft.set(&key, KEY_VARIABLE);
+        draft.outcome.map(entry.key.as_str(), key);
+        if !is_blank {
             let reason =
                 format!("a key is never copied: put it into the environment variable {KEY_VARIABLE}");
             draft.lose(&entry, reason);
         }
     }
-    let has_embedding = draft.value("model.embedding_model_id").is_some();
     for (flat, key) in SAME {
         if let Some(entry) = draft.take(flat) {
             same_value(&mut draft, &entry, key);
@@ -100,18 +140,20 @@ fn mapped(members: &Map<String, Value>) -> Draft {
     }
     if has_embedding {
         draft.set("retrieval.mode", "embedding");
+        draft.set("models.embedding.model", "text-embedding-3-small");
     }
     if let Some(entry) = draft.take("rl.max_response_length") {
         for key in REPLY_LENGTH {
             same_value(&mut draft, &entry, key);
         }
     }
-    for flat in draft.names() {
-        if flat.starts_with("sft.")
-            && let Some(entry) = draft.take(&flat)
-        {
-            draft.lose(&entry, FINE_TUNING);
+    if let Some(entry) = draft.take("skill_retrieval.top_k") {
+        for key in TOP_K {
+            same_value(&mut draft, &entry, key);
         }
+    }
+    for (key, value) in UNNAMED {
+        draft.set(key, value);
     }
     // Every configuration names an optimizer, which the training of a bank does not ask.
     draft.copy_section("models.teacher", "models.optimizer");

@@ -5,6 +5,7 @@
 #[cfg(unix)]
 mod agent_model;
 mod import;
+mod krill;
 mod own_data;
 mod plain_libraries;
 mod program;

@@ -121,6 +121,12 @@ fn type_line(selection: &Selection) -> String {
     match &detected.found {
         Found::Environment => format!("{name}, as the environment says"),
         Found::Words { word } => format!("{name}, by `{}` in the goal", one_line(word)),
+        Found::Guess { word } => {
+            format!(
+                "{name}, a guess by `{}` in the goal, which goals of other types have too",
+                one_line(word)
+            )
+        }
         Found::Fallback => format!("{name}, which is taken where no word of the goal is known"),
         Found::Unknown => name,
         // Other ways explain themselves in the JSON.
@@ -188,6 +194,7 @@ fn left_out_table(bank: &Bank, left_out: &[LeftOutSkill]) -> String {
     let row = |skill: &LeftOutSkill| {
         let why = match skill.why {
             WhyLeftOut::OverTopK => "enough skills rank higher",
+            WhyLeftOut::OverTotal => "enough skills of all tasks and of the type together rank higher",
             WhyLeftOut::OverBudget => "the token budget is used up",
             WhyLeftOut::BelowThreshold => "not similar enough to the goal",
             WhyLeftOut::Empty => "it has no text",

@@ -2,7 +2,7 @@
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
 use crate::config::keys;
-use crate::config::models::{AGENT_KIND, LOCAL_KIND};
+use crate::config::models::AGENT_KIND;
 use crate::config::suggest::any_of;
 use serde_json::{Map, Value, json};
 use skill_llm::price_table::list_prices;
@@ -12,23 +12,24 @@ use skill_llm::{Dialect, KeyHeader, Provider};
 pub(super) const ROLES: [&str; 4] = ["target", "optimizer", "judge", "teacher"];
 
 impl Draft {
-    /// Fine-tuning needs weights that are on this machine, and a scale needs an adapter.
-    pub(super) fn check_sft(&mut self) {
-        let first = keys::section("sft").and_then(|section| {
-            section.keys().find_map(|key| {
+    /// Drops what a text says of a model in whose place the overrides put one of another kind.
+    pub(in crate::config) fn drop_replaced_models(&mut self) {
+        for section in keys::sections().iter().filter(|section| section.path.starts_with("models.")) {
+            let kind = section.key("kind").and_then(|key| self.entries.get(&section.path_of(key)));
+            let Some(kind) = kind.filter(|kind| kind.origin == Origin::Set) else { continue };
+            let Some(kind) = kind.value.as_str().map(str::to_owned) else { continue };
+            for key in section.keys().filter(|key| !key.kinds.has(&kind)) {
                 let path = section.path_of(key);
-                self.entry(&path).filter(|_| self.given.contains(&path)).map(|entry| (path, entry))
-            })
-        });
-        let Some((path, entry)) = first else { return };
-        let place = entry.place.clone();
-        let kind = self.model_kind("target").unwrap_or_default();
-        if !self.can_train(&kind) {
-            let message = format!(
-                "`{path}` is for fine-tuning, which trains a target of kind \"{LOCAL_KIND}\", and `models.target.kind` is \"{kind}\""
-            );
-            self.report(place, ProblemKind::Conflict { message });
+                if self.entries.get(&path).is_some_and(|entry| entry.origin != Origin::Set) {
+                    self.entries.remove(&path);
+                    self.given.remove(&path);
+                }
+            }
         }
+    }
+
+    /// The target may be of any kind: `--policy` replaces it. A teacher's reasons need a place in replies.
+    pub(super) fn check_sft(&mut self) {
         let has_place = self.entry("env.think").is_some_and(|entry| entry.value == true);
         let reasoning = self.entry("sft.reasoning").filter(|entry| entry.value == "teacher");
         if let (Some(reasoning), false) = (reasoning, has_place) {

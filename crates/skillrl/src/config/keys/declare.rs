@@ -84,6 +84,12 @@ impl Carry<Option<u32>> for u32 {
     }
 }
 
+impl Carry<Option<usize>> for Option<u32> {
+    fn carry(&self) -> Option<usize> {
+        self.as_ref().map(Carry::carry)
+    }
+}
+
 impl<T: Clone> Carry<Vec<T>> for Option<Vec<T>> {
     fn carry(&self) -> Vec<T> {
         self.clone().unwrap_or_default()

@@ -315,15 +315,16 @@ const LOCAL: &str = "[models]\ntarget = { kind = \"local\", path = \"m\" }\n\
                      optimizer = { kind = \"simulated\" }\n[env]\ndata = \"data\"\n";
 
 #[test]
-fn fine_tuning_needs_weights_and_a_scale_needs_an_adapter() {
+fn reasons_need_a_place_and_a_scale_needs_an_adapter() {
     for (text, overrides, named) in [
-        (MINIMAL, &["sft.epochs=2"][..], ["`sft.epochs`", "\"local\"", "\"openai\""]),
-        (LOCAL, &["sft.reasoning=teacher"], ["`sft.reasoning`", "env.think", "reasons"]),
+        (LOCAL, &["sft.reasoning=teacher"][..], ["`sft.reasoning`", "env.think", "reasons"]),
         (LOCAL, &["sft.lora_rank=0", "sft.lora_alpha=8"], ["`sft.lora_alpha`", "`sft.lora_rank`", "0"]),
     ] {
         let found = super::error(text, overrides);
         assert!(named.iter().all(|name| found.contains(name)), "{found}");
     }
+    // A policy takes the place of a target on a server.
+    assert_eq!(parse(MINIMAL, &["sft.epochs=2"]).config.sft.unwrap().epochs, 2);
 }
 
 #[test]
