@@ -30,7 +30,7 @@ pub(crate) use {
     collect::episode_of,
     live::LiveBank,
     run::MIN_STANDING_GROUPS,
-    sets::{chosen, item_sets},
+    sets::{chosen, gives_small_types_a_task, item_sets},
     trials::{first_of_its_tier, longer_design, tells_nothing, trial_design, trial_rule},
     verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released},
 };

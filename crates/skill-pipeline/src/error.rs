@@ -9,6 +9,7 @@ use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
 use skill_llm::error::after_failure;
 use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -53,6 +54,19 @@ pub enum PipelineError {
         env: String,
         /// The split.
         split: Split,
+    },
+    /// No training task can be kept for trials, since no type of task has two.
+    #[error(
+        "no training task of environment `{env}` is left for trials, to which the share {trial_share} of each type of two or more goes: {}",
+        tasks.iter().map(|(name, n)| format!("{n} of {}", if name.is_empty() { "no type" } else { name })).collect::<Vec<_>>().join(", ")
+    )]
+    NoTrialTasks {
+        /// The environment.
+        env: String,
+        /// The share that trials were to get.
+        trial_share: f64,
+        /// How many training tasks each type has.
+        tasks: BTreeMap<String, usize>,
     },
     /// Two items have the same id.
     #[error("item id `{id}` is in the data more than once ({first} and {second})")]
@@ -374,6 +388,9 @@ impl PipelineError {
             Self::Settings(error) => error.hint(),
             Self::Note(refusal) => refusal.hint(),
             Self::EmptySplit { .. } => "give the split at least one item",
+            Self::NoTrialTasks { .. } => {
+                "give at least one type two training tasks, or admit skills without trials"
+            }
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
             Self::RunDir { source, .. } => file_hint(source),
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",

@@ -293,6 +293,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::Note(_)
         | PipelineError::NoStep { .. } => Failure::Usage,
         PipelineError::EmptySplit { .. }
+        | PipelineError::NoTrialTasks { .. }
         | PipelineError::DuplicateItem { .. }
         | PipelineError::Bank { .. } => Failure::Data,
         PipelineError::RunDir { .. }

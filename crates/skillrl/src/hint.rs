@@ -73,6 +73,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
             "`skillrl bank pin` and `skillrl bank retire` are for banks"
         }
         PipelineError::EmptySplit { .. } => "give the split at least one item, or change `env.split_ratio`",
+        PipelineError::NoTrialTasks { .. } => {
+            "give at least one type two training tasks (`env.max_train`, `env.split_ratio`), whatever `bank.trial_share` is; or set `bank.admit = \"unmeasured\"`"
+        }
         PipelineError::RunDir { source, .. } => of_file(source),
         PipelineError::ChangedSkill { .. } => {
             "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"

@@ -23,9 +23,9 @@ use skill_bank::distill::Admit;
 use skill_bank::episode::{Episode, episode_line};
 use skill_bank::read_episodes;
 use skill_core::canonical::hex_sha256;
-use skill_envs::Split;
+use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
-use skill_pipeline::bank::Admission;
+use skill_pipeline::bank::{Admission, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
 use skill_pipeline::phases::{
     MODE_WEIGHTS, Phase, PhaseRecord, Phases, TestGames, add_phase_time, hash_of_dir, phase_times,
@@ -96,6 +96,9 @@ impl PhasedTrainer {
         if self.loaded.config.run.runner == Runner::Nats {
             return Err(Error::NoWorkers { what: "`train.mode = \"weights\"`" });
         }
+        let env = assemble::environment(&self.loaded)?;
+        // What the last phases need is known before the first one is paid for.
+        n_items_of_sets(env.as_ref(), &assemble::bank_settings(&self.loaded), self.loaded.config.run.seed)?;
         check_vacant(&self.out)?;
         let dir = RunDir::open(&self.out)?;
         let asked = phased_identity();
@@ -107,7 +110,7 @@ impl PhasedTrainer {
         withdraw_stop(&self.out)?;
         let log = EventLog::open(&self.out, self.events.as_ref())?;
         let outcome = match trainable(&self.loaded, &self.out) {
-            Ok(policy) => self.work(&dir, &log, &policy).await,
+            Ok(policy) => self.work(&dir, env, &log, &policy).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &outcome {
@@ -120,12 +123,12 @@ impl PhasedTrainer {
     async fn work(
         &self,
         dir: &RunDir,
+        env: Arc<dyn Env>,
         log: &EventLog<'_>,
         policy: &LoadedConfig,
     ) -> Result<PhasedSummary, Error> {
         let mut phases = Phases::read(&self.out)?.unwrap_or_default();
         phases.write(&self.out)?;
-        let env = assemble::environment(&self.loaded)?;
         let base = self.loaded.path.as_ref().map(|_| Path::new(".").join(self.loaded.base_dir()));
         log.emit(&Event::RunStarted {
             dir: self.out.clone(),

@@ -266,6 +266,22 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
 }
 
 #[test]
+fn a_task_for_trials_is_there_for_each_type_or_the_run_is_refused_before_it_begins() {
+    let context = TestContext::new();
+    let train = ["train", "--env", "alfworld", "--mock", "--quiet"];
+    // Of twelve tasks two are of each type, and a tenth of two is none.
+    context.succeed(
+        &[&train[..], &SHORT, &["--set", "bank.trial_share=0.1", "--set", "run.dir=small"]].concat(),
+    );
+    let one_of_each = [&train[..], &SHORT, &["--set", "env.max_train=6", "--set", "run.dir=tiny"]].concat();
+    let outcome = context.run(&one_of_each);
+    outcome.assert_code(code::DATA);
+    assert_names(&outcome.stderr, &["0.5", "1 of look_at_obj_in_light", "`bank.trial_share`", "`bank.admit"]);
+    assert!(!context.path("tiny").exists(), "nothing was paid for");
+    context.succeed(&[&one_of_each[..], &["--set", "bank.admit=unmeasured"]].concat());
+}
+
+#[test]
 fn json_of_something_else_is_refused_by_name() {
     let context = TestContext::new();
     let fault = KRILL.replace("\"top_k\": 7", "\"top_k\": \"sk-live-much\"");

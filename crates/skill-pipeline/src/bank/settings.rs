@@ -65,6 +65,11 @@ pub struct BankSettings {
 }
 
 impl BankSettings {
+    /// True if skills are tried before they become active, so that some tasks must be kept for trials.
+    pub fn has_trials(&self) -> bool {
+        self.admission == Admission::Measured && self.max_trials > 0
+    }
+
     /// In one rollout, or group of rollouts, of how many a skill is hidden; 0 for none.
     pub(crate) fn hides_one_in(&self) -> u32 {
         if self.hide_share > 0.0 { (1.0 / self.hide_share).round() as u32 } else { 0 }

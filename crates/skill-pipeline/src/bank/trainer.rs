@@ -4,7 +4,7 @@ use super::BankSettings;
 use super::live::LiveBank;
 use super::record::{BANK_DIR, BankSummary};
 use super::run::BankRun;
-use super::sets::item_sets;
+use super::sets::{gives_small_types_a_task, item_sets, types_without_trials};
 use super::teach::forbid_items;
 use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
@@ -89,10 +89,18 @@ impl BankTrainer {
         let base = &self.base;
         base.settings.validate()?;
         check_items(base.env.as_ref(), base.settings.eval_test)?;
+        let sets = item_sets(base.env.as_ref(), &self.settings, base.settings.seed)?;
         check_vacant(path)?;
         let dir = RunDir::open(path)?;
         self.claim(&dir)?;
         withdraw_stop(path)?;
+        let untried = types_without_trials(base.env.as_ref(), &self.settings);
+        if !untried.is_empty() {
+            tracing::warn!(
+                "types of one training task have none for trials, so none of their skills is admitted: {}",
+                untried.join(", ")
+            );
+        }
         let log = EventLog::open(path, base.events.as_ref())?;
         let journal = dir.open_journal(base.journal.clone(), base.may_have_lost_journal)?;
         if let Some(budget) = &base.budget {
@@ -126,7 +134,7 @@ impl BankTrainer {
             },
             teacher: Arc::new(kept(&base.optimizer)),
             embedding,
-            sets: item_sets(base.env.as_ref(), self.settings.trial_share, base.settings.seed)?,
+            sets,
             forbidden,
             bank: LiveBank::open(&path.join(BANK_DIR), &self.initial, source)?,
             frame: base.initial_skill.clone().or_else(|| base.env.initial_skill()),
@@ -193,6 +201,7 @@ impl BankTrainer {
         identity.insert(MODE.to_owned(), json!(MODE_BANK));
         // Candidates, pins and numbers decide as well as what is shown.
         identity.insert("bank.initial".to_owned(), json!(hex_sha256(self.initial.log_text().as_bytes())));
+        identity.extend(gives_small_types_a_task(base.env.as_ref(), &self.settings));
         let types = serde_json::to_value(self.retrieval.types()).unwrap_or_default();
         let retrieval = json!({"settings": self.retrieval.settings(), "types": canonical_hash(&types)});
         identity.insert(format!("retrieval{PARAMETERS}"), retrieval);

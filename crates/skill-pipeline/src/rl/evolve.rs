@@ -110,7 +110,7 @@ impl<'run> Evolving<'run> {
             settings,
             dir: dir.path().to_owned(),
             bank,
-            sets: item_sets(env, setup.settings.trial_share, settings.seed)?,
+            sets: item_sets(env, &setup.settings, settings.seed)?,
             forbidden,
             frame,
             teacher: setup.teacher.as_ref().map(kept_calls),

@@ -4,6 +4,7 @@ use super::bank::RlBank;
 use super::record::{RlSummary, RlTimes, TIMES_FILE};
 use super::run::{RlCheckpoint, RlRun};
 use super::settings::RlSettings;
+use crate::bank::gives_small_types_a_task;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
 use crate::identity::{MODE, MODE_RL, RunIdentity, check_identity};
@@ -162,6 +163,9 @@ impl RlTrainer {
         identity.insert(MODE.to_owned(), json!(MODE_RL));
         identity.insert("skills".to_owned(), json!(self.source.version()));
         identity.extend(self.bank.iter().flat_map(|bank| bank.identity(self.settings.validation_interval)));
+        let small =
+            self.bank.as_ref().and_then(|bank| gives_small_types_a_task(self.env.as_ref(), &bank.settings));
+        identity.extend(small);
         let is_begun = RlCheckpoint::read(dir.path())?.is_some();
         if let Some(stored) = dir.read_config()?
             && (is_begun || dir.read_state()?.is_some() || stored.identity.get(MODE) != identity.get(MODE))

@@ -15,7 +15,9 @@ use skill_llm::{ChatModel, ChatRequest, Message, Role};
 use skill_pipeline::bank::record::{BankSummary, RoundRecord};
 use skill_pipeline::bank::{Admission, BankSettings, BankTrainer, read_record};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
+use skill_pipeline::run_dir::read_config;
 use skill_pipeline::{EventSink, NoEvents, PipelineError, TrainSettings, Trainer};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,7 +32,7 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    fn new(takes: Duration) -> Self {
+    fn new(n_train: usize, takes: Duration) -> Self {
         let split = |split: &str, n: usize| {
             let item = |number: usize| {
                 let (kind, _) = DOORS[number % DOORS.len()];
@@ -43,7 +45,7 @@ impl Doors {
             };
             (0..n).map(item).collect()
         };
-        Self { splits: [split("tr", 16), split("va", 6), split("te", 6)], takes }
+        Self { splits: [split("tr", n_train), split("va", 6), split("te", 6)], takes }
     }
 }
 
@@ -124,6 +126,8 @@ pub(crate) struct Run {
     pub(crate) base: Box<dyn Fn(Trainer) -> Trainer>,
     pub(crate) trainer: Box<dyn Fn(BankTrainer) -> BankTrainer>,
     pub(crate) retrieval: Retrieval,
+    /// Training tasks, of both types in turn.
+    pub(crate) n_train: usize,
     /// How long each rollout takes, on a clock that waits for nobody.
     pub(crate) takes: Duration,
 }
@@ -146,6 +150,7 @@ impl Default for Run {
             base: Box::new(|base| base),
             trainer: Box::new(|trainer| trainer),
             retrieval: Retrieval::new(RetrievalSettings::default()).unwrap(),
+            n_train: 16,
             takes: Duration::ZERO,
         }
     }
@@ -164,7 +169,7 @@ impl Run {
     ) -> Result<BankSummary, PipelineError> {
         let settings = TrainSettings { seed: self.seed, workers: 4, ..TrainSettings::default() };
         let base = Trainer::new(
-            Arc::new(Doors::new(self.takes)),
+            Arc::new(Doors::new(self.n_train, self.takes)),
             Arc::clone(&self.target) as Arc<dyn ChatModel>,
             Arc::clone(&self.teacher) as Arc<dyn ChatModel>,
         )
@@ -245,6 +250,53 @@ fn without_measurements_everything_enters_and_is_counted_as_unmeasured() {
     let summary = run.run(dir.path()).unwrap();
     assert_eq!(summary.trials, [0, 0]);
     assert!(summary.active > 3 && summary.unmeasured == summary.active, "{summary:?}");
+}
+
+#[test]
+fn a_training_split_without_tasks_for_trials_is_refused_before_anything_is_paid() {
+    let dir = tempfile::tempdir().unwrap();
+    let two = || Run { n_train: 2, ..Run::default() };
+    let refused = two();
+    match refused.run(&dir.path().join("run")) {
+        Err(PipelineError::NoTrialTasks { trial_share, tasks, .. }) => {
+            assert!((trial_share - 0.5).abs() < 1e-12);
+            assert_eq!(
+                tasks.into_iter().collect::<Vec<_>>(),
+                [("locked".to_owned(), 1), ("stuck".to_owned(), 1)]
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(refused.n_calls(), 0);
+    assert!(!dir.path().join("run").exists(), "nothing is written");
+    // A run without trials needs none.
+    let mut unmeasured = two();
+    unmeasured.bank.admission = Admission::Unmeasured;
+    assert!(unmeasured.run(&dir.path().join("unmeasured")).unwrap().active > 0);
+    let mut untried = two();
+    untried.bank.max_trials = 0;
+    assert_eq!(untried.run(&dir.path().join("untried")).unwrap().trials, [0, 0]);
+}
+
+#[test]
+fn each_type_with_two_tasks_has_one_for_trials_whatever_the_share_is() {
+    let least =
+        |dir: &Path| read_config(dir).unwrap().unwrap().identity.get("bank.trial_share.least").cloned();
+    let mut run = Run { n_train: 8, ..Run::default() };
+    run.bank.trial_share = 0.1;
+    let dir = tempfile::tempdir().unwrap();
+    run.run(dir.path()).unwrap();
+    let tried: BTreeSet<String> = (0..=2)
+        .flat_map(|round| record(dir.path(), round).trials)
+        .flat_map(|trial| trial.items)
+        .map(|item| item.to_string())
+        .collect();
+    assert_eq!(tried.len(), 2, "{tried:?}");
+    // Runs of earlier versions had none then, and are not continued with other sets.
+    assert_eq!(least(dir.path()), Some(json!(1)));
+    let whole = tempfile::tempdir().unwrap();
+    Run::default().run(whole.path()).unwrap();
+    assert_eq!(least(whole.path()), None);
 }
 
 #[test]

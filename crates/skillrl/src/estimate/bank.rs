@@ -40,14 +40,14 @@ pub struct BankStage {
 ///
 /// # Errors
 ///
-/// A training split that is too small to be divided.
+/// A training split without tasks, or without any for trials.
 pub fn bank_estimate(
     loaded: &LoadedConfig,
     env: &dyn Env,
     of_document: &Estimate,
 ) -> Result<BankEstimate, PipelineError> {
     let settings = bank_settings(loaded);
-    let [n_train, n_trial] = n_items_of_sets(env, settings.trial_share, loaded.config.run.seed)?;
+    let [n_train, n_trial] = n_items_of_sets(env, &settings, loaded.config.run.seed)?;
     let [n_val, n_test] = [Split::Val, Split::Test].map(|split| env.items(split).len() as u64);
     let n_test = if loaded.config.eval.test { n_test } else { 0 };
     let rounds = settings.rounds as u64;
@@ -56,7 +56,7 @@ pub fn bank_estimate(
     // A trial that admits is followed by a fresh measurement.
     let one_trial =
         settings.max_trial_rollouts as u64 + n_fresh_groups(n_trial) * settings.trial_samples as u64;
-    let most_trials = (rounds + 1) * settings.max_trials as u64;
+    let most_trials = if n_trial == 0 { 0 } else { (rounds + 1) * settings.max_trials as u64 };
     let planned = [
         (Stage::Baseline, Span::exactly(n_val)),
         (Stage::Collect, Span::exactly(rollouts_of_round)),

@@ -119,7 +119,7 @@ impl OutsideBank {
             path: path.to_owned(),
             stamp,
             bank,
-            sets: item_sets(env.as_ref(), settings.trial_share, seed).ok(),
+            sets: item_sets(env.as_ref(), &settings, seed).ok(),
             env,
             settings,
             seed,
