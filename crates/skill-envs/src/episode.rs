@@ -80,6 +80,11 @@ pub trait Episode: Send {
     fn task(&self) -> Option<&str> {
         None
     }
+
+    /// The type of the task, where only the episode knows it; known after the reset.
+    fn task_type(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// What is perceived after a reset or an action.

@@ -126,12 +126,12 @@ fn a_skill_is_trained_in_a_world() {
 }
 
 #[test]
-fn servers_need_their_tasks() {
+fn servers_are_asked_for_their_tasks_or_choose_them() {
     let context = household();
     let outcome =
-        context.run(&["train", "house/skillrl.toml", "--set", "env.servers=[\"http://localhost:1\"]"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("`env.servers` needs `env.server_tasks`"), "{}", outcome.stderr);
+        context.run(&["train", "house/skillrl.toml", "--set", "env.servers=[\"http://127.0.0.1:1\"]"]);
+    outcome.assert_code(code::OUTAGE);
+    assert_names(&outcome.stderr, &["`env.server_tasks`", "http://127.0.0.1:1/reset"]);
     context.write("house/ids/train.txt", "a\nb\n");
     context.write("house/ids/val.txt", "c\n");
     context.write("house/ids/test.txt", "d\n");

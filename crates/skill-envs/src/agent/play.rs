@@ -112,6 +112,11 @@ impl Agent<'_> {
     ) -> Result<RolloutResult, EnvError> {
         let settings = self.settings;
         let mut seen = episode.reset().await?;
+        let typed = match episode.task_type().filter(|_| item.task_type.is_empty()) {
+            Some(task_type) => Item { task_type: task_type.to_owned(), ..item.clone() },
+            None => item.clone(),
+        };
+        let item = &typed;
         let task = episode.task().unwrap_or_default().to_owned();
         // Many worlds say it in their first observation, and once is enough.
         let told = if seen.text.contains(task.trim()) { "" } else { task.trim() };

@@ -12,6 +12,9 @@
 //! `available_actions` is a list of texts, or WebShop's `{"has_search_bar", "clickables"}`.
 //! A goal is reached where `info` says so (`won` or `success`), else by the reward: more than 0 at the end in ALFWorld,
 //! 1 in WebShop.
+//! `task_category` is the type of the task.
+//!
+//! A server that is reset with `null` chooses the task by itself, see [`LiveConfig::unlisted`].
 //!
 //! The protocol knows no sessions, so a server plays one episode at a time: an episode holds its server from its reset
 //! until it is dropped, and several servers play as many episodes at once.
@@ -87,6 +90,10 @@ pub struct LiveConfig {
     pub servers: Vec<String>,
     /// The ids of the tasks of train, val and test, as the servers know them.
     pub tasks: [Vec<String>; 3],
+    /// How many further items of train, val and test have no id: the server chooses the task of each of their episodes,
+    /// so two episodes of one item may be of two tasks, and splits may share tasks.
+    #[serde(default)]
+    pub unlisted: [usize; 3],
     /// How long one request may take, in seconds; 60 by default.
     #[serde(default = "default_timeout_s")]
     pub timeout_s: f64,
@@ -147,10 +154,17 @@ impl LiveWorld {
                 return Err(wrong(format!("the task `{id}` occurs twice; ids are unique over all splits")));
             }
         }
-        let items = config
-            .tasks
-            .clone()
-            .map(|ids| ids.into_iter().map(|id| Item::new(id.as_str(), json!({"task_id": id}))).collect());
+        let items = [Split::Train, Split::Val, Split::Test].map(|split| {
+            let (ids, n_unlisted) = match (split, &config.tasks, config.unlisted) {
+                (Split::Train, [ids, ..], [n, ..]) => (ids, n),
+                (Split::Val, [_, ids, _], [_, n, _]) => (ids, n),
+                (Split::Test, [.., ids], [.., n]) => (ids, n),
+            };
+            let listed = ids.iter().map(|id| Item::new(id.as_str(), json!({"task_id": id})));
+            let unlisted =
+                (1..=n_unlisted).map(|n| Item::new(format!("{split}-{n}"), json!({"task_id": null})));
+            listed.chain(unlisted).collect()
+        });
         let servers = addresses.iter().map(|address| Server::new(address, timeout));
         Ok(Self { kind: config.kind, items, servers: Arc::new(Servers::new(servers.collect(), transport)) })
     }
@@ -180,16 +194,19 @@ impl World for LiveWorld {
     }
 
     fn episode(&self, item: &Item) -> Result<Box<dyn Episode>, EnvError> {
-        let Some(task_id) = item.data.get("task_id").and_then(Value::as_str) else {
-            return Err(wrong(format!("item `{}` has no `task_id`", item.id)));
+        let task_id = match item.data.get("task_id") {
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::Null) => None,
+            _ => return Err(wrong(format!("item `{}` has no `task_id`", item.id))),
         };
         Ok(Box::new(LiveEpisode {
             kind: self.kind,
             item: item.id.clone(),
-            task_id: task_id.to_owned(),
+            task_id,
             servers: Arc::clone(&self.servers),
             held: None,
             task: None,
+            task_type: None,
         }))
     }
 }
@@ -197,11 +214,13 @@ impl World for LiveWorld {
 struct LiveEpisode {
     kind: LiveKind,
     item: ItemId,
-    task_id: String,
+    /// `None` leaves the choice to the server.
+    task_id: Option<String>,
     servers: Arc<Servers>,
     /// The server that plays this episode and no other.
     held: Option<exchange::Held>,
     task: Option<String>,
+    task_type: Option<String>,
 }
 
 impl LiveEpisode {
@@ -223,6 +242,7 @@ impl Episode for LiveEpisode {
             self.held = Some(self.servers.hold().await);
         }
         let answer = self.exchange("/reset", &json!({"task_id": self.task_id})).await?;
+        self.task_type.clone_from(&answer.task_category);
         self.task = answer.task_description.clone().filter(|task| !answer.observation.contains(task.trim()));
         Ok(answer.observation_of(self.kind))
     }
@@ -233,6 +253,10 @@ impl Episode for LiveEpisode {
 
     fn task(&self) -> Option<&str> {
         self.task.as_deref()
+    }
+
+    fn task_type(&self) -> Option<&str> {
+        self.task_type.as_deref()
     }
 }
 

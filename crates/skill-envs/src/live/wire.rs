@@ -12,6 +12,7 @@ const NOTHING_HAPPENS: &str = "Nothing happens";
 pub(super) struct Answer {
     pub(super) observation: String,
     pub(super) task_description: Option<String>,
+    pub(super) task_category: Option<String>,
     available_actions: Option<Vec<String>>,
     done: bool,
     reward: f64,
@@ -37,10 +38,13 @@ pub(super) fn answer(bytes: &[u8]) -> Result<Answer, String> {
         Some(reward) => reward.as_f64().ok_or_else(|| "`reward` is not a number".to_owned())?,
     };
     let info = |name: &str| body.get("info").and_then(|info| info.get(name)).and_then(Value::as_bool);
-    let task = body.get("task_description").and_then(Value::as_str);
+    let text = |name: &str| {
+        body.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+    };
     Ok(Answer {
         observation,
-        task_description: task.map(str::to_owned).filter(|task| !task.trim().is_empty()),
+        task_description: text("task_description"),
+        task_category: text("task_category").map(|category| category.trim().to_owned()),
         available_actions: available_actions(body.get("available_actions"))?,
         done,
         reward,

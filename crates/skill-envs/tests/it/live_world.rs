@@ -3,8 +3,11 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_core::SkillDoc;
+use skill_envs::agent::{AgentSettings, WorldEnv};
 use skill_envs::live::{LiveConfig, LiveKind, LiveWorld};
-use skill_envs::{EnvError, Item, Observation, Split, World as _};
+use skill_envs::{Env as _, EnvError, Item, Observation, RolloutCtx, Split, World as _};
+use skill_llm::scripted::ScriptedModel;
 use skill_llm::{HttpRequest, HttpResponse, Transport, TransportError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -47,6 +50,7 @@ fn config(kind: LiveKind, servers: &[&str]) -> LiveConfig {
         kind,
         servers: servers.iter().map(|server| (*server).to_owned()).collect(),
         tasks: [vec!["t1".to_owned(), "t2".to_owned()], vec!["v1".to_owned()], Vec::new()],
+        unlisted: [0; 3],
         timeout_s: 5.0,
     }
 }
@@ -120,6 +124,38 @@ async fn answers_are_read() {
             reset(kind, json!({"observation": "", "done": true, "reward": reward, "info": info})).await;
         assert_eq!((seen.won, seen.done), (won, true), "{kind:?} {reward} {info}");
     }
+}
+
+#[tokio::test]
+async fn a_category_is_the_type_of_the_task() {
+    let answer = json!({"observation": "A room.", "task_description": "put a mug", "task_category": " Heat ",
+                        "done": true, "reward": 1});
+    for (own, expect) in [("", "Heat"), ("cool", "cool")] {
+        let (world, mut item) = answering(LiveKind::Alfworld, Ok(ok(&answer)));
+        item.task_type = own.to_owned();
+        let env = WorldEnv::new(Arc::new(world), AgentSettings::default(), None).unwrap();
+        let model = ScriptedModel::answering("nobody", |_| String::new());
+        let skill = SkillDoc::new("");
+        let result = env.rollout(&item, &skill, &model, &RolloutCtx::default()).await.unwrap();
+        assert_eq!((result.task_type.as_str(), result.hard), (expect, 1.0));
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_a_list_of_tasks_chooses_them() {
+    let fake = Arc::new(Fake::default());
+    let config =
+        LiveConfig { tasks: Default::default(), unlisted: [2, 1, 0], ..config(LiveKind::Webshop, &[]) };
+    let world = LiveWorld::with_transport(&config, fake.clone()).unwrap();
+    let ids = |split| world.items(split).iter().map(|item| item.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        (ids(Split::Train), ids(Split::Val)),
+        (vec!["train-1".to_owned(), "train-2".to_owned()], vec!["val-1".to_owned()])
+    );
+    assert!(ids(Split::Test).is_empty());
+    world.episode(&world.items(Split::Train)[1]).unwrap().reset().await.unwrap();
+    let asked = fake.asked.lock().unwrap();
+    assert_eq!(asked["http://localhost:3001"], [("reset".to_owned(), json!({"task_id": null}))]);
 }
 
 #[tokio::test]

@@ -191,6 +191,7 @@ async fn a_world_on_a_live_server_is_played_and_its_faults_are_no_scores() {
         kind: LiveKind::Alfworld,
         servers: vec!["http://h:1".to_owned()],
         tasks: [vec!["t1".to_owned()], vec![], vec![]],
+        unlisted: [0; 3],
         timeout_s: 5.0,
     };
     let household = Arc::new(Household::default());

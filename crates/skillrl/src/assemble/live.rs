@@ -16,6 +16,10 @@ pub(super) enum LiveKind {
     Webshop,
 }
 
+/// How many episodes train, val and test have where no list names their tasks: as many as games are generated here.
+#[cfg(feature = "live")]
+const UNLISTED: [usize; 3] = [36, 18, 36];
+
 /// A world on servers; without addresses, on the one that usually serves it.
 #[cfg(feature = "live")]
 pub(super) fn live(
@@ -23,26 +27,37 @@ pub(super) fn live(
     kind: LiveKind,
     servers: &[String],
     (tasks, timeout_s): (Option<&AskedPath>, u64),
+    limits: [Option<usize>; 3],
 ) -> Result<Arc<dyn World>, Error> {
     use super::worlds::wrong;
     use skill_envs::live::{LiveConfig, LiveWorld};
     use skill_envs::{Split, tasks as data};
     use skill_llm::ReqwestTransport;
     use skill_llm::transport::ScrubbedTransport;
-    let Some(lists) = tasks else {
-        let message = "`env.servers` needs `env.server_tasks`: a directory with the ids of the servers' tasks, as lists \
-                       train, val and test";
-        return Err(wrong(message.to_owned()));
-    };
-    let lists = loaded.resolve(lists);
-    let optional: &[Split] = if loaded.config.eval.test { &[] } else { &[Split::Test] };
-    let tasks = data::read_split_ids(&lists, optional).map_err(Error::Env)?;
-    let config = LiveConfig {
+    let mut config = LiveConfig {
         kind,
         servers: servers.to_vec(),
-        tasks: tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect()),
+        tasks: Default::default(),
+        unlisted: [0; 3],
         timeout_s: timeout_s as f64,
     };
+    match tasks {
+        Some(lists) => {
+            let lists = loaded.resolve(lists);
+            let optional: &[Split] = if loaded.config.eval.test { &[] } else { &[Split::Test] };
+            let tasks = data::read_split_ids(&lists, optional).map_err(Error::Env)?;
+            config.tasks = tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect());
+        }
+        None => {
+            let [train, val, test] = limits;
+            let [of_train, of_val, of_test] = UNLISTED;
+            config.unlisted = [train.unwrap_or(of_train), val.unwrap_or(of_val), test.unwrap_or(of_test)];
+            tracing::warn!(
+                "without `env.server_tasks` the server chooses the task of each episode: splits may share tasks, and \
+                 scores of two skills are of other tasks"
+            );
+        }
+    }
     let transport =
         ReqwestTransport::new().map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?;
     let transport = Arc::new(ScrubbedTransport::new(Arc::new(transport), crate::secrets::known(loaded)));
@@ -56,6 +71,7 @@ pub(super) fn live(
     kind: LiveKind,
     _: &[String],
     _: (Option<&AskedPath>, u64),
+    _: [Option<usize>; 3],
 ) -> Result<Arc<dyn World>, Error> {
     let world = match kind {
         LiveKind::Alfworld => "alfworld",

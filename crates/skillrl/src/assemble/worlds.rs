@@ -106,7 +106,8 @@ pub(super) fn wrong(message: String) -> Error {
 fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
     if !asked.servers.is_empty() || asked.server_tasks.is_some() {
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
-        return live(loaded, LiveKind::Alfworld, &asked.servers, tasks);
+        let limits = [asked.max_train, asked.max_val, asked.max_test];
+        return live(loaded, LiveKind::Alfworld, &asked.servers, tasks, limits);
     }
     #[cfg(feature = "alfworld")]
     return super::alfworld::world(loaded, asked);
@@ -117,7 +118,8 @@ fn alfworld(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn Wor
 fn webshop(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
     if !asked.servers.is_empty() || asked.server_tasks.is_some() {
         let tasks = (asked.server_tasks.as_ref(), asked.server_timeout_s);
-        return live(loaded, LiveKind::Webshop, &asked.servers, tasks);
+        let limits = [asked.max_train, asked.max_val, asked.max_test];
+        return live(loaded, LiveKind::Webshop, &asked.servers, tasks, limits);
     }
     #[cfg(feature = "webshop")]
     return super::webshop::world(loaded, asked);

@@ -447,6 +447,7 @@ kinds! {
         #[serde(default)]
         servers: Vec<String> = decisive(Texts, Absent { example: "[\"http://localhost:3000\"]" });
         /// A directory with the ids of the servers' tasks as lists train, val and test (.txt, .json, .jsonl, .csv).
+        /// Without it the server chooses each task, and max_train, max_val and max_test say how many.
         server_tasks: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"tasks\"" });
         /// Seconds that a server may take for one step.
         server_timeout_s: u64 = process(integer(1, 86_400), Value("60"));
