@@ -23,6 +23,8 @@ use std::sync::Arc;
 
 const SYSTEM_BLOCK: &str = "system";
 const USER_BLOCK: &str = "user";
+/// How the user block begins in every prompt that is built in.
+const USER_TAG: &str = "{% block user %}";
 
 /// A template that could not be read or rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +59,16 @@ impl PromptTemplate {
             return Err(PromptError { prompt: name, message: format!("has no `{{% block {block} %}}`") });
         }
         Ok(Self { name, source: source.into(), compiled })
+    }
+
+    /// A person's text for a prompt that is built in: a template as it is, and a text without tags (`{% … %}`) to the
+    /// letter in the place of the system message, beside the user message of the built-in one, as in skillrl 1.0.
+    pub fn in_place_of(embedded: &str, text: String) -> String {
+        if text.contains("{%") {
+            return text;
+        }
+        let user = embedded.find(USER_TAG).and_then(|at| embedded.get(at..)).unwrap_or_default();
+        format!("{{% block {SYSTEM_BLOCK} %}}{{% raw %}}{text}{{% endraw %}}{{% endblock %}}\n{user}")
     }
 
     /// Warns where a person's prompt holds text in none of its blocks: it is never rendered, so nobody reads it.

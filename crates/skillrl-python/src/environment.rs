@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillrl::core::{ItemId, RolloutResult, SkillDoc};
 use skillrl::env::{AgentRecord, play};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
-use skillrl::llm::{ChatModel, LlmError};
+use skillrl::llm::{ChatModel, LlmError, PromptTemplate};
 use skillrl::pipeline::prompts::PromptName;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,20 +90,11 @@ fn templates(prompts: HashMap<String, String>) -> PyResult<HashMap<String, Strin
             let text = format!("unknown prompt {name:?}; the prompts are {}", names.join(", "));
             return Err(PyValueError::new_err(text));
         };
-        if text.contains(BLOCK) {
-            return Ok((name, text));
-        }
-        let (_, user) = prompt.embedded_source().split_once(USER_BLOCK).unwrap_or_default();
-        let system = format!("{SYSTEM_BLOCK}{{% raw %}}{text}{{% endraw %}}{{% endblock %}}");
-        Ok((name, format!("{system}\n{USER_BLOCK}{user}")))
+        let text = PromptTemplate::in_place_of(prompt.embedded_source(), text);
+        Ok((name, text))
     };
     prompts.into_iter().map(template).collect()
 }
-
-/// The beginning of each block of a template.
-const BLOCK: &str = "{% block ";
-const SYSTEM_BLOCK: &str = "{% block system %}";
-const USER_BLOCK: &str = "{% block user %}";
 
 fn unreadable(id: &str, error: &serde_json::Error) -> PyErr {
     PyValueError::new_err(format!("the item {id:?} cannot be written as JSON: {error}"))

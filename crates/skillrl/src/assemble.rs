@@ -239,7 +239,9 @@ pub(crate) fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Optio
         Err(source) => return Err(Error::Read { what: "prompt", path, source }),
     };
     PromptTemplate::warn_of_unused_text(&path, &text);
-    Ok(Some(text))
+    let built_in = crate::built_in_prompts().find(|(built_in, _)| *built_in == name);
+    let embedded = built_in.map(|(_, source)| source).unwrap_or_default();
+    Ok(Some(PromptTemplate::in_place_of(embedded, text)))
 }
 
 /// Where `prompts.dir` would hold a prompt of the environment.

@@ -124,6 +124,7 @@ pub use skill_tinker as tinker;
 pub use skill_train as train;
 
 use skill_bank::distill::TeacherPrompt;
+use skill_pipeline::sft::reasons::{REASON_PROMPT, REASON_PROMPT_NAME};
 
 /// The name of the linter's prompt.
 const CONTRADICTIONS_PROMPT_NAME: &str = "lint_contradictions";
@@ -138,7 +139,8 @@ pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> 
 /// The prompts that are not the trainer's, by name.
 fn other_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
     let linter = (CONTRADICTIONS_PROMPT_NAME, CONTRADICTIONS_PROMPT);
-    environment_prompts().chain([linter]).chain(teacher_prompts())
+    let reason = (REASON_PROMPT_NAME, REASON_PROMPT);
+    environment_prompts().chain([linter]).chain(teacher_prompts()).chain([reason])
 }
 
 /// The prompts of a bank's teacher, by name.

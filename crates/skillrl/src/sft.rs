@@ -23,7 +23,7 @@ use skill_llm::error::with_causes;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
 use skill_pipeline::sft::demos::{Demonstrations, Demonstrator};
-use skill_pipeline::sft::reasons::Reasoner;
+use skill_pipeline::sft::reasons::{REASON_PROMPT_NAME, Reasoner};
 use skill_pipeline::sft::record::CHECKPOINTS_DIR;
 use skill_pipeline::sft::{EnvGames, PolicyFile, PolicyText, PolicyWriter, SftData, SftSettings, SftTrainer};
 use skill_pipeline::weights::{WeightsCaps, WeightsSpent};
@@ -138,7 +138,10 @@ pub fn teacher(loaded: &LoadedConfig, out: &Path) -> Result<Option<(Reasoner, Ke
     let kept = KeptCalls::beside(out)?;
     kept.count_spent(&engine);
     let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
-    let reasoner = Reasoner::new(kept.chat(model), workers).map_err(Error::Prompt)?;
+    let mut reasoner = Reasoner::new(kept.chat(model), workers).map_err(Error::Prompt)?;
+    if let Some(source) = assemble::replaced_prompt(loaded, REASON_PROMPT_NAME)? {
+        reasoner = reasoner.with_prompt(&source).map_err(Error::Prompt)?;
+    }
     Ok(Some((reasoner, kept)))
 }
 

@@ -11,6 +11,7 @@ fn exported_prompts_are_those_that_are_built_in() {
     insta::assert_snapshot!("prompts_export", text);
     let exported = context.files("mine");
     assert_eq!(exported.len(), text.matches("wrote ").count());
+    assert!(exported.keys().any(|path| path.ends_with("sft_reason.md")));
 
     context.write("mine/ranking.md", "changed by a person");
     let refused = context.run(&["prompts", "export", "mine"]);

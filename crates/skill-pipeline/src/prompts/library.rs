@@ -185,6 +185,7 @@ impl PromptLibrary {
 
     /// Replaces every prompt that `directory` has a file `NAME.md` for.
     ///
+    /// A file without tags (`{% … %}`) is a system message, see [`PromptTemplate::in_place_of`].
     /// Files with another ending and hidden files are not looked at, and neither is a file whose name is in
     /// `foreign`, which lists prompts of others (`rollout_qa` or `rollout_qa.md`).
     ///
@@ -198,6 +199,7 @@ impl PromptLibrary {
                 let source = std::fs::read_to_string(&file)
                     .map_err(|source| PromptLibraryError::File { path: file.clone(), source })?;
                 PromptTemplate::warn_of_unused_text(&file, &source);
+                let source = PromptTemplate::in_place_of(name.embedded_source(), source);
                 *self.template_mut(name) = PromptTemplate::parse(file.display().to_string(), source)?;
             } else if !foreign.iter().any(|other| other.strip_suffix(".md").unwrap_or(other) == stem) {
                 let nearest = nearest_file_name(&stem, foreign);

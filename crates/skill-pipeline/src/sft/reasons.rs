@@ -14,8 +14,10 @@ use skill_llm::{
 };
 use std::sync::Arc;
 
-const PROMPT: &str = include_str!("../../prompts/sft_reason.md");
-const PROMPT_NAME: &str = "sft_reason";
+/// The built-in prompt.
+pub const REASON_PROMPT: &str = include_str!("../../prompts/sft_reason.md");
+/// Its name.
+pub const REASON_PROMPT_NAME: &str = "sft_reason";
 /// The most characters of a reason.
 pub const MAX_REASON_CHARS: usize = 400;
 /// The most tokens of a reply.
@@ -64,7 +66,20 @@ impl Reasoner {
     ///
     /// None in a released version: a test renders the prompt.
     pub fn new(model: Arc<dyn ChatModel>, workers: usize) -> Result<Self, PromptError> {
-        Ok(Self { model, prompt: PromptTemplate::parse(PROMPT_NAME, PROMPT)?, workers: workers.max(1) })
+        let prompt = PromptTemplate::parse(REASON_PROMPT_NAME, REASON_PROMPT)?;
+        Ok(Self { model, prompt, workers: workers.max(1) })
+    }
+
+    /// The same with another prompt.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not a template, or that cannot be rendered.
+    pub fn with_prompt(self, source: &str) -> Result<Self, PromptError> {
+        let prompt = PromptTemplate::parse(REASON_PROMPT_NAME, source)?;
+        let sample = ReasonContext { conversation: "user: look".to_owned(), action: "look", max_chars: 1 };
+        prompt.render(sample)?;
+        Ok(Self { prompt, ..self })
     }
 
     /// What decides the reasons: the teacher and its prompt, as a text for the identity of a run.
@@ -101,7 +116,7 @@ impl Reasoner {
         let action = of_turn.action.as_deref().unwrap_or_default();
         let seen: Vec<&TrajectoryMessage> = trajectory.request(of_turn).collect();
         let messages = self.messages(&seen, action).map_err(|error| LlmError::Configuration {
-            message: format!("the prompt {PROMPT_NAME} cannot be rendered: {error}"),
+            message: format!("the prompt {REASON_PROMPT_NAME} cannot be rendered: {error}"),
         })?;
         let schema = serde_json::json!({
             "type": "object", "additionalProperties": false, "required": ["reason", "action"],

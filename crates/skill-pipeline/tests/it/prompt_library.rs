@@ -232,6 +232,18 @@ fn an_exported_directory_changes_nothing() {
 }
 
 #[test]
+fn a_plain_text_is_the_system_message_of_its_prompt() {
+    let directory = directory_of(&[("ranking.md", "Choose {{ well }}.")]);
+    let library = library().with_directory(directory.path(), &[]).unwrap();
+    library.validate().unwrap();
+    let edits = [skill_core::Edit::append("- Be exact."), skill_core::Edit::append("- Be brief.")];
+    let built_in = self::library().ranking(&"# S".into(), &edits, 1).unwrap();
+    let messages = library.ranking(&"# S".into(), &edits, 1).unwrap();
+    assert_eq!(messages[0].text(), "Choose {{ well }}.");
+    assert_eq!(messages[1].text(), built_in[1].text());
+}
+
+#[test]
 fn what_is_given_last_counts() {
     let other = SHORT.replace("Choose.", "Choose well.");
     let directory = directory_of(&[("ranking.md", SHORT)]);
