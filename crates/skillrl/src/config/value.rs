@@ -122,11 +122,15 @@ fn ratio(value: &DeValue<'_>) -> Option<Value> {
     if text(value) == Some(SplitRatio::AUTO) {
         return Some(SplitRatio::Auto.into());
     }
-    let shares: Vec<u32> = value
-        .as_array()?
-        .iter()
-        .map(|share| integer(share.get_ref()).and_then(|share| u32::try_from(share).ok()))
-        .collect::<Option<_>>()?;
+    let shares: Vec<u32> = match text(value) {
+        // As SkillOpt writes it.
+        Some(text) => text.split(':').map(|share| share.trim().parse().ok()).collect::<Option<_>>()?,
+        None => value
+            .as_array()?
+            .iter()
+            .map(|share| integer(share.get_ref()).and_then(|share| u32::try_from(share).ok()))
+            .collect::<Option<_>>()?,
+    };
     (shares.len() == 3 && shares.iter().any(|share| *share > 0)).then(|| Value::from(shares))
 }
 

@@ -89,7 +89,7 @@ impl ValueType {
                 "a list of tables, like [{ contains = \"Berlin\" }, { max_words = 100 }]".to_owned()
             }
             Self::Ratio => {
-                "\"auto\", or three whole numbers for train, val and test that are not all 0, like [2, 1, 7]"
+                "\"auto\", or three whole numbers for train, val and test that are not all 0, like [2, 1, 7] or \"2:1:7\""
                     .to_owned()
             }
             Self::Headers => "a table of texts, like { x-title = \"skillrl\" }".to_owned(),

@@ -81,6 +81,8 @@ fn values_that_are_taken() {
     check("env.data=other.jsonl", r#""other.jsonl""#);
     check("env.split_ratio=[8, 1, 1]", "[8,1,1]");
     check("env.split_ratio=[1,0,0]", "[1,0,0]");
+    check("env.split_ratio=2:1:7", "[2,1,7]");
+    check("env.split_ratio=\" 2 : 1 : 7\"", "[2,1,7]");
     check("env.split_ratio=auto", r#""auto""#);
     check("env.split_rule=1", "1");
     check("env.split_seed=7", "7");
@@ -169,7 +171,9 @@ fn values_that_are_refused() {
     said.refused("env.split_ratio=[1, 2, 3, 4]");
     said.refused("env.split_ratio=[0.2, 0.1, 0.7]");
     said.refused("env.split_ratio=[-1, 1, 1]");
-    said.refused("env.split_ratio=2:1:7");
+    said.refused("env.split_ratio=2:1");
+    said.refused("env.split_ratio=0:0:0");
+    said.refused("env.split_ratio=2:1:x");
     said.refused("env.split_ratio=Auto");
     said.refused("env.split_rule=3");
     said.refused("train.epochs=0");
