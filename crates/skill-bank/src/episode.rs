@@ -14,6 +14,7 @@ mod rollout;
 mod sets;
 mod text;
 
+pub use krill::krill_trajectories;
 pub use own::{EPISODE_VERSION, episode_line};
 pub use read::{EpisodeError, EpisodeFile, EpisodeFormat, Fault, Skipped, read_episodes};
 pub use sets::{ItemSets, SetError, TestItems, TrainEpisode, TrainItems, TrialItems, ValidationItems};

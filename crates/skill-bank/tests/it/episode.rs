@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_bank::episode::{
     Episode, EpisodeError, EpisodeFormat, EpisodeStep, Fault, ItemSets, TestItems, TrainItems, TrialItems,
-    ValidationItems, assign_types, episode_line, read_episodes, render_episode,
+    ValidationItems, assign_types, episode_line, krill_trajectories, read_episodes, render_episode,
 };
 use skill_core::{
-    FinishReason, ItemId, Role, RolloutResult, Trajectory, TrajectoryMessage, TrajectoryTurn, estimate_tokens,
+    FinishReason, ItemId, Role, RolloutResult, SkillPartId, Trajectory, TrajectoryMessage, TrajectoryTurn,
+    estimate_tokens,
 };
 use std::collections::BTreeSet;
 
@@ -498,4 +499,36 @@ fn conformance_krill() {
     }
     assert_eq!(train(read.episodes).len(), records.len());
     println!("conformance: {} trajectories of krill", records.len());
+}
+
+#[test]
+fn episodes_are_written_as_krill_writes_them_and_read_again() {
+    let mut heat = Episode::new("game-1#2", ItemId::new("game-1"), "put a hot mug in cabinet.", true, 1.0);
+    heat.task_type = "pick_heat_then_place_in_recep".to_owned();
+    heat.environment = "alfworld".to_owned();
+    heat.skills_shown = vec![SkillPartId::new("gen_001@1")];
+    let mut step = EpisodeStep::default();
+    step.observation = "You are in the middle of a room.".to_owned();
+    step.action = "go to countertop 1".to_owned();
+    step.reasoning = "The mug may be there.".to_owned();
+    step.reward = Some(0.0);
+    heat.steps = vec![step];
+    let mut shop = Episode::new("b1", ItemId::new("b1"), "buy a lamp", false, 0.5);
+    shop.task_type = "home_decor".to_owned();
+    let text = krill_trajectories(&[heat.clone(), shop.clone()]);
+    let written: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&written[0]["task_category"], &written[1]["task_category"]),
+        (&json!("Heat"), &json!("home_decor"))
+    );
+    let step = &written[0]["steps"][0];
+    for member in ["observation", "action", "reward", "step_index", "action_log_prob", "ref_log_prob"] {
+        assert!(step.get(member).is_some(), "{member}");
+    }
+    assert_eq!(written[0]["metadata"]["num_steps"], 1);
+    let read = read_episodes(&text).unwrap();
+    assert_eq!(read.format, EpisodeFormat::Krill);
+    heat.task_type = "Heat".to_owned();
+    assert_eq!(read.episodes, [heat, shop]);
+    assert_eq!(krill_trajectories(&[]), "[]\n");
 }
