@@ -14,10 +14,11 @@ use skill_core::search_plan::LEAST_DECISIONS;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
+use skill_pipeline::phases::is_phased_run;
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::rl::record::is_rl_run;
 use skill_pipeline::run_dir::vacant::check_vacant;
-use skill_pipeline::run_dir::{RunStatus, run_status};
+use skill_pipeline::run_dir::{RunStatus, is_bank_run, run_status};
 use skill_pipeline::sft::record::is_sft_run;
 use skill_pipeline::{PipelineError, Protocol, TrainSettings};
 use std::path::Path;
@@ -36,12 +37,24 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
         let message = format!("{shown} holds a run of `skillrl {command}`, which resumes where it stopped");
         return Finding::ok(Check::Run, message);
     }
+    if is_phased_run(&dir) {
+        let message = format!(
+            "{shown} holds a run of several phases, which resumes where it stopped; more `rl.iterations` extend it"
+        );
+        return Finding::ok(Check::Run, message);
+    }
     match run_status(&dir) {
         RunStatus::Unfinished => {
             return Finding::ok(Check::Run, format!("{shown} holds a run that resumes where it stopped"));
         }
         RunStatus::Finished => {
-            return Finding::ok(Check::Run, format!("{shown} holds a finished run; more epochs extend it"));
+            let next = match is_bank_run(&dir) {
+                // Another number of rounds is another run.
+                true => "that trained a bank; another `run.dir` starts a new one",
+                false => "; more epochs extend it",
+            };
+            let gap = if next.starts_with(';') { "" } else { " " };
+            return Finding::ok(Check::Run, format!("{shown} holds a finished run{gap}{next}"));
         }
         RunStatus::Absent => {}
     }
