@@ -61,6 +61,7 @@ mod prompts;
 mod prune;
 #[cfg(target_os = "linux")]
 mod read_only;
+mod rendered;
 mod replay;
 mod report;
 mod rl;
