@@ -15,7 +15,7 @@ mod tests;
 
 pub use row::{EditRow, EditStatus, FoldedAnchor};
 
-use crate::edit::{Edit, EditOp};
+use crate::edit::{Edit, EditOp, has_control_characters};
 use crate::region::without_markers;
 use crate::skill::SkillDoc;
 use crate::tokens::{quarter_tokens, tokens_of};
@@ -38,6 +38,8 @@ use std::ops::Range;
 /// - **Content that the skill has already** is not added by *append* and *insert_after*: if each of its items and
 ///   paragraphs is there, apart from how it looks, and in the section where it would come to stand. A *replace*
 ///   is dropped only where it would change nothing.
+/// - **Content with control characters** besides tabs and line ends is not taken: a model that writes `\b` or `\f` in JSON
+///   without doubling the backslash has lost what it meant.
 /// - **An edit that makes the skill longer than its limit** is skipped. Where the skill is above the limit, edits that
 ///   shorten it are applied, and those that do not are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,20 +50,34 @@ pub struct EditRules {
     pub drop_duplicates: bool,
     /// The most tokens that a skill may grow to, by [`crate::estimate_tokens`].
     pub max_tokens: Option<u64>,
+    /// Whether content with control characters is refused.
+    pub refuse_control_characters: bool,
     /// Whether an item that is added below an item of a list joins that list, without a blank line between.
     pub tight_lists: bool,
 }
 
 impl Default for EditRules {
     fn default() -> Self {
-        Self { fold_anchors: true, drop_duplicates: true, max_tokens: None, tight_lists: false }
+        Self {
+            fold_anchors: true,
+            drop_duplicates: true,
+            max_tokens: None,
+            refuse_control_characters: true,
+            tight_lists: false,
+        }
     }
 }
 
 impl EditRules {
     /// The rules of the reference: targets match to the byte, and everything is added that has a place.
     pub const fn reference() -> Self {
-        Self { fold_anchors: false, drop_duplicates: false, max_tokens: None, tight_lists: false }
+        Self {
+            fold_anchors: false,
+            drop_duplicates: false,
+            max_tokens: None,
+            refuse_control_characters: false,
+            tight_lists: false,
+        }
     }
 
     /// Applies edits in order, each to the result of the one before; the rows are in the edits' order.
@@ -116,6 +132,8 @@ const REGIONS_WOULD_CHANGE: &str = "the edit would create or break a protected r
 const LATER_OCCURRENCE: &str = "the target's first occurrence is protected, a later one was taken";
 const SEVERAL_PLACES: &str = "the target does not occur to the letter, and more than one place is like it";
 const HALF_A_MARK: &str = "what is like the target would leave half of a pair of marks behind";
+const DOUBLE_BACKSLASHES: &str =
+    "the content holds control characters, which are mostly backslashes that were not doubled in JSON";
 const CHANGES_NOTHING: &str = "the content is what stands there already";
 
 /// Whether a text begins with the mark of a list.
@@ -153,7 +171,11 @@ impl Editor<'_> {
         let stripped = edit.content.trim_matches(is_python_space);
         let content = without_markers(stripped);
         let has_lost_markers = content.len() != stripped.len();
+        let is_refused = self.rules.refuse_control_characters && has_control_characters(&content);
         let mut outcome = match &edit.op {
+            EditOp::Append | EditOp::InsertAfter | EditOp::Replace if is_refused => {
+                Outcome { note: Some(DOUBLE_BACKSLASHES), ..EditStatus::SkippedControlCharacters.into() }
+            }
             EditOp::Append => self.append(&content),
             EditOp::InsertAfter => self.insert_after(&edit.target, &content),
             EditOp::Replace => self.replace(&edit.target, &content),

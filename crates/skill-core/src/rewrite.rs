@@ -5,7 +5,7 @@
 //! ranked and recorded like one: its operation is [`SUGGESTION`] or [`REWRITE`], its target is a title, and its content
 //! is an instruction or a whole skill. The editor knows neither operation and would skip it.
 
-use crate::edit::{Edit, EditOp, Patch};
+use crate::edit::{Edit, EditOp, Patch, has_control_characters};
 use crate::json::{Extracted, PatchReply, extract, read_object, read_patch};
 use crate::package::{edit_main, main_file};
 use crate::region::{RegionKind, front_matter_end, protected_regions, without_markers};
@@ -88,6 +88,10 @@ impl UpdateMode {
         let mut edits = Vec::new();
         for (number, item) in (1..).zip(items) {
             match proposal(item, op, content_names) {
+                Some(edit) if has_control_characters(&edit.content) => {
+                    notes
+                        .push(format!("entry {number} of `{key}` holds control characters, and was dropped"));
+                }
                 Some(edit) => edits.push(edit),
                 None => notes.push(format!("entry {number} of `{key}` has no text, and was dropped")),
             }
@@ -150,6 +154,11 @@ impl RewriteReply {
         if new_skill.is_none() {
             notes.push("the new skill is empty".to_owned());
         }
+        let is_plain = new_skill.as_deref().is_none_or(|skill| !has_control_characters(skill));
+        if !is_plain {
+            notes.push("the new skill holds control characters, and was dropped".to_owned());
+        }
+        let new_skill = new_skill.filter(|_| is_plain);
         let change_summary = match value.get("change_summary") {
             Some(Value::Array(changes)) => changes.iter().filter_map(text_of).collect(),
             Some(Value::String(change)) => vec![change.clone()],
@@ -368,6 +377,7 @@ mod tests {
             Some(&[("", "# S")]),
         );
         check_read(Full, r##"{"skill_candidates": [{"title": "t", "new_skill": "# S\n- a half"##, None);
+        check_read(Full, r##"{"skill_candidates": [{"new_skill": "# S\b 1"}]}"##, Some(&[]));
         check_read(
             Full,
             r##"{"skill_candidates": [{"new_skill": "# S"}, {"new_skill": "# T"##,

@@ -115,6 +115,8 @@ pub enum EditIssue {
     Pinned,
     /// A person has forbidden it, and it was left out.
     Forbidden,
+    /// Its text holds control characters, and it was left out.
+    ControlCharacters,
 }
 
 impl EditIssue {
@@ -127,6 +129,9 @@ impl EditIssue {
             Self::Protected => "Left out, since it would have touched a protected region",
             Self::Pinned => "Left out, since a person wants a line to stay that it would have taken away",
             Self::Forbidden => "Left out, since a person does not want it",
+            Self::ControlCharacters => {
+                "Left out, since its text holds control characters; propose it again with every backslash doubled"
+            }
         }
     }
 }
@@ -158,6 +163,7 @@ impl EditNote {
             Status::SkippedPinned => EditIssue::Pinned,
             Status::SkippedForbidden => EditIssue::Forbidden,
             Status::SkippedProtectedRegion => EditIssue::Protected,
+            Status::SkippedControlCharacters => EditIssue::ControlCharacters,
             Status::AppliedAppend
             | Status::AppliedAppendBeforeProtectedRegion
             | Status::AppliedInsertAfter

@@ -30,6 +30,8 @@ pub enum EditStatus {
     AppliedDelete,
     /// The edit would touch, create or break a protected region.
     SkippedProtectedRegion,
+    /// The content holds control characters besides tabs and line ends.
+    SkippedControlCharacters,
     /// An edit that adds text has none.
     SkippedEmptyContent,
     /// A replacement that does not say of what.
@@ -75,6 +77,7 @@ impl EditStatus {
             | Self::AppliedReplace
             | Self::AppliedDelete => true,
             Self::SkippedProtectedRegion
+            | Self::SkippedControlCharacters
             | Self::SkippedEmptyContent
             | Self::SkippedReplaceMissingTarget
             | Self::SkippedReplaceTargetNotFound

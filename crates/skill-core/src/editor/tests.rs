@@ -139,6 +139,29 @@ fn content_loses_white_space_and_markers() {
 }
 
 #[test]
+fn content_with_control_characters_is_refused() {
+    let statuses = |content: &str| {
+        let edits = [
+            Edit::append(content),
+            Edit::new(EditOp::InsertAfter, "a", content),
+            Edit::new(EditOp::Replace, "a", content),
+        ];
+        let (doc, rows) = apply_patch(&SkillDoc::new("a"), &edits);
+        let is_refused = rows.iter().all(|row| row.status == EditStatus::SkippedControlCharacters);
+        assert_eq!(is_refused, doc.source_text() == "a", "{content:?}");
+        is_refused
+    };
+    for content in ["a\u{8} b", "a\u{c}b", "x\u{7}", "\u{7f}y", "y\u{9b}z"] {
+        assert!(statuses(content), "{content:?}");
+    }
+    assert!(!statuses("b\tc\r\nd"));
+    let (doc, _) = apply_patch(&SkillDoc::new("a\u{8}"), &[Edit::new(EditOp::Delete, "\u{8}", "\u{8}")]);
+    assert_eq!(doc.source_text(), "a");
+    let (_, rows) = EditRules::reference().apply(&SkillDoc::new("a"), &[Edit::append("b\u{8}c")]);
+    assert!(rows[0].status.is_applied());
+}
+
+#[test]
 fn protected_regions_cannot_be_touched() {
     const TEXT: &str = "---\nname: q\n---\na\n[S\nb\nS]\nc [A d A]\ne";
     for target in [
