@@ -19,26 +19,33 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
         Some(Value::Null) | None => return Err(Fault::Unreadable("it has no `output`".to_owned())),
         Some(_) => return Err(Fault::Unreadable("`output` is not a list".to_owned())),
     };
-    let mut text = String::new();
-    let mut refusal = String::new();
+    let mut said = Said::default();
     let mut tool_calls = Vec::new();
     let mut reasoning = Vec::new();
-    let (mut has_text, mut has_message, mut thinks) = (false, false, false);
+    let answering = answering_phase(items);
+    let (mut has_message, mut thinks) = (false, false);
     for (item_idx, item) in items.iter().enumerate() {
         match item.get("type").and_then(Value::as_str) {
             Some("message") | None => {
                 has_message = true;
-                has_text |= read_message(item, &mut text, &mut refusal);
+                let message = Said::of(item);
+                if answering.holds(item) {
+                    said.add(message);
+                } else if !message.text.is_empty() {
+                    // What a model says on its way to the answer is no part of it.
+                    reasoning.push(message.text);
+                }
             }
             Some("function_call") => tool_calls.push(tool_call(item, item_idx)?),
             Some("reasoning") => {
                 thinks = true;
-                reasoning.extend(thoughts(item));
+                reasoning.extend(thoughts(item).into_iter().map(str::to_owned));
             }
             // Whatever the server does by itself is not what the model answers.
             Some(_) => {}
         }
     }
+    let Said { mut text, refusal, has_text } = said;
     let finish = if refusal.is_empty() {
         finish_reason(body, !tool_calls.is_empty())?
     } else {
@@ -63,7 +70,7 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     Ok(ChatReply::new(text, usage(body.get("usage")), finish)
         .with_tool_calls(tool_calls)
         .with_reasoning(Some(reasoning.join("\n\n")))
-        .with_tokens(Some(ReplyTokens::new(Vec::new(), logprobs(items))))
+        .with_tokens(Some(ReplyTokens::new(Vec::new(), logprobs(items, answering))))
         .with_provider_state(DIALECT, state))
 }
 
@@ -77,11 +84,77 @@ fn thoughts(item: &Value) -> Vec<&str> {
     if whole.is_empty() { texts("summary") } else { whole }
 }
 
-/// The tokens of all texts; none where one of them is not of the expected form.
-fn logprobs(items: &[Value]) -> Vec<TokenLogprob> {
-    let parts = items.iter().filter_map(|item| item.get("content")?.as_array()).flatten();
+/// Which messages are the answer, where a server tells commentary from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answering {
+    /// Those of the last phase.
+    Final,
+    /// Those without a phase.
+    WithoutPhase,
+    /// All of them.
+    All,
+}
+
+impl Answering {
+    fn holds(self, item: &Value) -> bool {
+        match self {
+            Self::Final => phase(item) == Some(FINAL_PHASE),
+            Self::WithoutPhase => phase(item).is_none(),
+            Self::All => true,
+        }
+    }
+}
+
+/// The phase of messages that answer, as opposed to commentary.
+const FINAL_PHASE: &str = "final_answer";
+
+fn phase(item: &Value) -> Option<&str> {
+    item.get("phase")?.as_str()
+}
+
+fn answering_phase(items: &[Value]) -> Answering {
+    let is_message =
+        |item: &&Value| matches!(item.get("type").and_then(Value::as_str), Some("message") | None);
+    let has = |answering: Answering| items.iter().filter(is_message).any(|item| answering.holds(item));
+    [Answering::Final, Answering::WithoutPhase]
+        .into_iter()
+        .find(|answering| has(*answering))
+        .unwrap_or(Answering::All)
+}
+
+/// The tokens of the texts of the answer; none where one of them is not of the expected form.
+fn logprobs(items: &[Value], answering: Answering) -> Vec<TokenLogprob> {
+    let answers = items.iter().filter(|item| answering.holds(item));
+    let parts = answers.filter_map(|item| item.get("content")?.as_array()).flatten();
     let listed = parts.filter_map(|part| part.get("logprobs")?.as_array()).flatten();
     listed.map(token_logprob).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// What messages say.
+#[derive(Debug, Default)]
+struct Said {
+    text: String,
+    refusal: String,
+    /// There is a text, which may be empty.
+    has_text: bool,
+}
+
+impl Said {
+    fn of(item: &Value) -> Self {
+        let mut said = Self::default();
+        said.has_text = read_message(item, &mut said.text, &mut said.refusal);
+        said
+    }
+
+    /// Adds a later message, as a paragraph of its own.
+    fn add(&mut self, later: Self) {
+        if !self.text.is_empty() && !later.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(&later.text);
+        self.refusal.push_str(&later.refusal);
+        self.has_text |= later.has_text;
+    }
 }
 
 /// Adds what a message says; whether it has a text, which may be empty.

@@ -127,6 +127,31 @@ fn replies() {
     incomplete(r#""content_filter""#, "ContentFilter");
     incomplete("null", "other:");
     check_reply(200, r#"{"output": [{"content": "x"}]}"#, r#"other: "x" 0/0/0/0"#);
+    let phases = |messages: &[(&str, &str)], expect: &str, reasoning: Option<&str>| {
+        let items: Vec<Value> = messages
+            .iter()
+            .map(|(phase, text)| {
+                let mut item =
+                    value!({"type": "message", "content": [{"type": "output_text", "text": text}]});
+                if !phase.is_empty() {
+                    item["phase"] = (*phase).into();
+                }
+                item
+            })
+            .collect();
+        let body = value!({"status": "completed", "output": items}).to_string();
+        let reply = ask(&model(config(), 200, &body).0, &plain()).unwrap();
+        assert_eq!((reply.text.as_str(), reply.reasoning.as_deref()), (expect, reasoning), "{body}");
+    };
+    let (commentary, last) = (("commentary", "I think of it."), ("final_answer", "Paris"));
+    phases(&[commentary, last], "Paris", Some("I think of it."));
+    phases(&[last, commentary], "Paris", Some("I think of it."));
+    phases(&[("commentary", "Paris"), last], "Paris", Some("Paris"));
+    phases(&[commentary, ("", "Paris")], "Paris", Some("I think of it."));
+    phases(&[commentary, ("", "Lyon"), last], "Paris", Some("I think of it.\n\nLyon"));
+    phases(&[commentary], "I think of it.", None);
+    phases(&[("", "Be"), ("", "cause.")], "Be\n\ncause.", None);
+    phases(&[last, ("final_answer", "Or Lyon")], "Paris\n\nOr Lyon", None);
     let said = |text: &str| {
         let part = format!(r#"{{"type": "output_text", "text": {text}}}"#);
         format!(r#"{{"status": "completed", "output": [{{"type": "message", "content": [{part}]}}]}}"#)
