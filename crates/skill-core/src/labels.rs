@@ -3,7 +3,9 @@
 //! [`class_counts`] tells labels from free texts, [`similar_labels`] finds labels that look like misspellings of others,
 //! and [`Confusion`] counts which label was answered where which one was expected.
 
+use crate::text::composed;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// More different answers than these are taken for free texts.
@@ -31,7 +33,8 @@ pub fn class_counts<'a>(answers: impl IntoIterator<Item = &'a str>) -> Option<BT
     let mut counts = BTreeMap::<String, usize>::new();
     let mut n_items = 0_usize;
     for answer in answers {
-        let label = answer.trim();
+        let label = class_label(answer);
+        let label = &*label;
         let is_label = !label.is_empty()
             && label.chars().count() <= MAX_LABEL_CHARACTERS
             && label.parse::<f64>().is_err()
@@ -49,6 +52,14 @@ pub fn class_counts<'a>(answers: impl IntoIterator<Item = &'a str>) -> Option<BT
         n_items += 1;
     }
     (counts.len() >= 2 && n_items >= 3 * counts.len()).then_some(counts)
+}
+
+/// The label that an answer is: without the spaces around it, and the same in every form of Unicode.
+pub fn class_label(answer: &str) -> Cow<'_, str> {
+    match composed(answer) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    }
 }
 
 /// Two labels that may be one.
@@ -117,7 +128,8 @@ fn is_misspelt(rare: &str, usual: &str) -> bool {
 
 /// Which label an answer names; `None` if it names none. Case, spaces and punctuation around the label do not matter.
 pub fn named_label<'a>(answer: &str, labels: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let trimmed = answer.trim();
+    let trimmed = class_label(answer);
+    let trimmed = &*trimmed;
     let bare = trimmed.trim_matches(|character: char| !character.is_alphanumeric());
     let is_named = |label: &str| {
         let lower = label.to_lowercase();

@@ -8,6 +8,8 @@
 //!   about;
 //! - [`editor`]: applies edits to a skill, with a report row for each, and keeps away from the protected
 //!   [`region`]s;
+//! - [`text`]: texts that are the same to those who read them;
+//! - [`thought`]: what a model thought, where its server has left it in the text of a reply;
 //! - [`tokens`]: how many tokens a text has, about;
 //! - [`package`]: skills that are folders, in the form of the Agent Skills specification;
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
@@ -88,6 +90,8 @@ pub mod select;
 pub mod skill;
 pub mod split;
 pub mod stats;
+pub mod text;
+pub mod thought;
 pub mod tokens;
 pub mod trajectory;
 pub mod usage;
@@ -99,7 +103,9 @@ pub use editor::{EditRow, EditRules, EditStatus, FoldedAnchor, apply_edit, apply
 pub use exact::ExactSum;
 pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, SkillPartId, StepIdx};
-pub use json::{Extracted, PatchReply, Repair, extract, extract_json, read_object, read_patch};
+pub use json::{
+    Extracted, PatchReply, Repair, extract, extract_answer, extract_json, read_object, read_patch, whole_json,
+};
 pub use lineage::{Origin, SkillId};
 pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};
 pub use named::NamedEnum;

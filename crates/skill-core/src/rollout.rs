@@ -12,6 +12,8 @@ pub const SUCCESS_THRESHOLD: f64 = 1e-9;
 
 /// The key of [`RolloutResult::extras`] by which a program that plays rollouts says why its agent's last reply ended.
 pub const FINISH_REASON_KEY: &str = "finish_reason";
+/// The key of [`RolloutResult::extras`] that is true where an answer holds no number and is compared with one.
+pub const NO_NUMBER_KEY: &str = "no_number";
 
 /// The value of [`FINISH_REASON_KEY`] for a reply that was cut at its token limit.
 pub const FINISH_REASON_LENGTH: &str = "length";
@@ -123,6 +125,11 @@ impl RolloutResult {
     pub fn is_cut(&self) -> bool {
         self.trajectory.last_finish() == Some(&FinishReason::Length)
             || self.extras.get(FINISH_REASON_KEY).and_then(Value::as_str) == Some(FINISH_REASON_LENGTH)
+    }
+
+    /// True if a number was expected and the answer holds none: no part of a range, a ratio or a time is one.
+    pub fn has_no_number(&self) -> bool {
+        self.extras.get(NO_NUMBER_KEY).and_then(Value::as_bool) == Some(true)
     }
 
     /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer, no tool was

@@ -13,13 +13,16 @@
 //!
 //! What is read as what:
 //!
-//! - JSON inside a block of reasoning (`<think>` and its like) at the start is a draft, not the answer.
+//! - JSON inside a thought (see [`crate::thought`]) is a draft, not the answer.
 //! - A quote inside a string ends it only if what follows can follow a string in that place.
 //! - `NaN`, infinities and numbers beyond a double are `null`; of two equal keys the last one counts.
+//! - A backspace or form feed in front of a letter, and a tab or line break in front of what is left of a command of
+//!   LaTeX, is the backslash that the model forgot to double: `"\frac"` is `\frac`.
 //! - An object without quotes around its first key is prose (`{op: delete}`), unless a fence tagged as JSON
 //!   starts with it and [`extract`] is asked.
 //! - What is nested deeper than [`MAX_DEPTH`] is not JSON.
 
+mod latex;
 mod parser;
 mod repair;
 mod reply;
@@ -61,10 +64,57 @@ pub const MAX_DEPTH: usize = 127;
 /// ```
 pub fn extract_json(text: &str) -> Option<Value> {
     let answer = scan::after_reasoning(text);
-    let slice = scan::strict_slice(answer);
-    scan::strict_fence(answer, slice.as_ref())
-        .or_else(|| slice.map(|slice| slice.value))
-        .or_else(|| only_object(answer))
+    let slice = scan::strict_slice(&answer);
+    let letter = scan::strict_fence(&answer, slice.as_ref()).or_else(|| slice.map(|slice| slice.value));
+    match letter {
+        Some(mut value) => {
+            latex::restore(&mut value);
+            Some(value)
+        }
+        None => only_object(&answer),
+    }
+}
+
+/// The JSON value that a text consists of, to the letter; what [`extract_json`] restores is restored here too.
+pub fn whole_json(text: &str) -> Option<Value> {
+    let mut value = serde_json::from_str(text.trim()).ok()?;
+    latex::restore(&mut value);
+    Some(value)
+}
+
+/// The JSON value that a reply gives as its answer.
+///
+/// As an optimizer may write its edits, so may a model write its answer: the whole text, or else the last whole value that
+/// `accept` takes, by the rules of [`extract`]; also an object whose keys have no quotes, if it is the first one.
+/// Where several differ, [`Repair::SeveralObjects`] says so. A value that is cut off is no answer.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use skill_core::json::extract_answer;
+///
+/// let found = extract_answer("Draft: {\"n\": 1}\nFinal: {\"n\": 3}", Value::is_object);
+/// assert_eq!(found.map(|found| found.value), Some(json!({"n": 3})));
+/// assert_eq!(extract_answer("{n: 3}", Value::is_object).map(|found| found.value), Some(json!({"n": 3})));
+/// ```
+pub fn extract_answer(text: &str, accept: impl Fn(&Value) -> bool) -> Option<Extracted> {
+    let whole = |value| Extracted { value, repairs: Vec::new(), truncated: false };
+    let answer = scan::after_reasoning(text);
+    if let Some(value) = whole_json(&answer).filter(&accept) {
+        return Some(whole(value));
+    }
+    let found = extract(text, &accept).filter(|found| !found.truncated);
+    if found.is_some() {
+        return found;
+    }
+    if let Some(bare) = answer.find(['{', '[']).and_then(|at| answer.get(at..)) {
+        let declared = ["```json\n", bare].concat();
+        let found = extract(&declared, &accept).filter(|found| !found.truncated);
+        if found.is_some() {
+            return found;
+        }
+    }
+    // A fence may hold a value of another type.
+    extract_json(text).filter(accept).map(whole)
 }
 
 fn only_object(text: &str) -> Option<Value> {
@@ -124,10 +174,10 @@ pub struct Extracted {
 /// ```
 pub fn extract(text: &str, accept: impl Fn(&Value) -> bool) -> Option<Extracted> {
     let answer = scan::after_reasoning(text);
-    if let Some(found) = extract_from(answer, &accept) {
+    if let Some(found) = extract_from(&answer, &accept) {
         return Some(found);
     }
-    let decoded = decode_object(answer)?;
+    let decoded = decode_object(&answer)?;
     let mut found = extract_from(&decoded, &accept)?;
     found.repairs.insert(0, Repair::EncodedTwice);
     Some(found)
@@ -152,7 +202,8 @@ fn extract_from(text: &str, accept: &impl Fn(&Value) -> bool) -> Option<Extracte
 
 /// All whole values in a model's text that fit what the caller expects, in order; drafts among them are not told apart.
 pub(crate) fn extract_all(text: &str, accept: impl Fn(&Value) -> bool) -> Vec<Extracted> {
-    let mut scanner = Scanner::new(scan::after_reasoning(text), Wanted::ObjectsAndLists);
+    let answer = scan::after_reasoning(text);
+    let mut scanner = Scanner::new(&answer, Wanted::ObjectsAndLists);
     let mut all = Vec::new();
     while let Some(found) = scanner.next() {
         let Found::Value(candidate) = found else { continue };

@@ -20,6 +20,8 @@ pub enum Repair {
     ControlCharacter,
     /// A backslash before a character that needs none.
     InvalidEscape,
+    /// A backslash of LaTeX that was not doubled, so that JSON has a control character in its place.
+    LatexBackslash,
     /// Half of a surrogate pair, read as U+FFFD.
     LoneSurrogate,
     /// Strings in single quotes or back quotes.
@@ -73,6 +75,7 @@ impl Repair {
             Self::MissingQuote => "a string without its closing quote was ended before the next key",
             Self::ControlCharacter => "a raw line break or control character inside a string was kept",
             Self::InvalidEscape => "a backslash that escapes nothing was read as text",
+            Self::LatexBackslash => "a backslash of LaTeX that was not doubled was put back",
             Self::LoneSurrogate => "half of a surrogate pair was read as U+FFFD",
             Self::OtherQuotes => "single quotes or back quotes were read as string delimiters",
             Self::CurlyQuotes => "typographic quotes were read as string delimiters",

@@ -1,23 +1,14 @@
 //! Where in a reply JSON may stand: reasoning before the answer, code fences, bare values in prose.
 
+use super::latex;
 use super::parser::{self, Failed, Failure, Parsed, Room};
 use super::repair::{Repair, Repairs};
 use super::source::Source;
 use super::strict;
+use crate::thought;
 use memchr::memmem::{self, Finder};
 use serde_json::Value;
-
-/// Tags around the reasoning that some models write before their answer, compared without regard to case.
-const REASONING_TAGS: [(&str, &str); 8] = [
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<analysis>", "</analysis>"),
-    ("<scratchpad>", "</scratchpad>"),
-    ("[think]", "[/think]"),
-    ("\u{25c1}think\u{25b7}", "\u{25c1}/think\u{25b7}"),
-];
+use std::borrow::Cow;
 
 /// How many times its own length a text may be looked at again after a start that led nowhere.
 const WORK_FACTOR: usize = 2;
@@ -25,68 +16,15 @@ const WORK_FACTOR: usize = 2;
 /// Tags of a code fence whose content is JSON, in lower case.
 const JSON_TAGS: [&str; 4] = ["json", "jsonc", "json5", "jsonl"];
 
-/// The part of a reply after its reasoning.
+/// The part of a reply that is not reasoning: JSON in a thought is a draft, and a thought that never ends leaves nothing.
 ///
-/// JSON in a block of reasoning is a draft; reasoning that never ends leaves nothing.
-/// A closing tag without an opening one counts where an answer follows it: many chat templates write the
-/// opening tag into the prompt.
-pub(super) fn after_reasoning(text: &str) -> &str {
-    let rest = after_blocks(text);
-    match ["</", "[/", "\u{25c1}/"].into_iter().find_map(|start| after_closing_tag(rest, start)) {
-        Some(answer) => after_blocks(answer),
-        None => rest,
+/// A closing tag without an opening one counts only where JSON may follow it.
+pub(super) fn after_reasoning(text: &str) -> Cow<'_, str> {
+    let parts = thought::parts(text);
+    if parts.is_bare && !parts.answer.contains(['{', '[']) {
+        return Cow::Borrowed(text);
     }
-}
-
-/// The text after the blocks of reasoning that it starts with.
-fn after_blocks(text: &str) -> &str {
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start_matches(|char: char| char.is_whitespace() || char == '\u{feff}');
-        let Some((opening, closing)) =
-            REASONING_TAGS.iter().find(|(opening, _)| starts_with_ignoring_case(rest, opening))
-        else {
-            return rest;
-        };
-        rest = rest
-            .get(opening.len()..)
-            .and_then(|inside| inside.get(find_ignoring_case(inside, closing)? + closing.len()..))
-            .unwrap_or_default();
-    }
-}
-
-/// The answer after the first closing tag with this start that ends a line or has an object or fence right
-/// behind it.
-fn after_closing_tag<'a>(text: &'a str, start: &str) -> Option<&'a str> {
-    let finder = Finder::new(start);
-    let mut tail = text;
-    loop {
-        tail = tail.get(finder.find(tail.as_bytes())?..)?;
-        let closing = REASONING_TAGS
-            .iter()
-            .map(|(_, closing)| *closing)
-            .find(|closing| starts_with_ignoring_case(tail, closing));
-        let Some(closing) = closing else {
-            tail = tail.get(start.len()..)?;
-            continue;
-        };
-        tail = tail.get(closing.len()..)?;
-        let next = tail.trim_start_matches([' ', '\t', '\r']);
-        if next.starts_with(['\n', '{']) || next.starts_with("```") {
-            return memchr::memchr2(b'{', b'[', tail.as_bytes()).map(|_| tail);
-        }
-    }
-}
-
-fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
-    text.as_bytes().get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix.as_bytes()))
-}
-
-fn find_ignoring_case(text: &str, tag: &str) -> Option<usize> {
-    let first = tag.chars().next()?;
-    text.match_indices(first)
-        .map(|(at, _)| at)
-        .find(|&at| text.get(at..).is_some_and(|tail| starts_with_ignoring_case(tail, tag)))
+    parts.answer
 }
 
 /// A value found in a text; [`Scanner::value`] gives it.
@@ -153,6 +91,9 @@ impl<'a> Scanner<'a> {
     pub(super) fn value(&mut self) -> &Value {
         if !self.is_built {
             self.room.tape.build();
+            if self.room.tape.has_control_characters() && latex::restore(&mut self.room.tape.built) {
+                self.room.repairs.note(Repair::LatexBackslash);
+            }
             self.is_built = true;
         }
         &self.room.tape.built

@@ -96,6 +96,12 @@ impl Tape {
         }
     }
 
+    /// True if a string holds a control character.
+    #[inline]
+    pub(super) fn has_control_characters(&self) -> bool {
+        self.text.bytes().any(|byte| byte < 0x20)
+    }
+
     /// Takes what stands on another tape, and gives what stands on this one; values that were made stay.
     pub(super) fn swap_content(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.nodes, &mut other.nodes);

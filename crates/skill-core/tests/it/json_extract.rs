@@ -2,7 +2,7 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
-use skill_core::json::{MAX_DEPTH, Repair, extract, extract_json};
+use skill_core::json::{MAX_DEPTH, Repair, extract, extract_answer, extract_json};
 
 #[track_caller]
 fn check(text: &str, expect: Value) {
@@ -87,6 +87,51 @@ fn reasoning_is_a_draft() {
     check("{\"a\":\"close with </think> always\"}", json!({"a": "close with </think> always"}));
     nothing("<think>{\"a\":1}");
     nothing("<think>{\"a\":1}</think>");
+}
+
+#[test]
+fn drafts_of_other_forms_are_drafts() {
+    check("Well. <think>{\"a\":1}</think>{\"b\":2}", json!({"b": 2}));
+    check("{\"a\":\"x \n</think>\n{\"b\":2}", json!({"b": 2}));
+    check("{\"a\":1}\n</reasoning>{\"b\":2}", json!({"b": 2}));
+    check("```\n{\"a\":1\n</think>\n```json\n{\"b\":2}\n```", json!({"b": 2}));
+    check("{\"a\":\"<think>x</think>\"}", json!({"a": "<think>x</think>"}));
+    check("{\"a\":\"Reply with \"<think>\" first.\"}", json!({"a": "Reply with \"<think>\" first."}));
+    nothing("{\"a\":1} <think>{\"b\":2}</think> {\"c\":3}");
+}
+
+#[test]
+fn an_answer_is_the_last_whole_value() {
+    let check = |text: &str, expect: Value, repairs: &[Repair]| {
+        let found = extract_answer(text, Value::is_object).unwrap_or_else(|| panic!("nothing in {text:?}"));
+        assert_eq!((found.value, found.repairs.as_slice()), (expect, repairs), "in {text:?}");
+    };
+    let several = [Repair::SeveralObjects];
+    check("{\"a\":1}", json!({"a": 1}), &[]);
+    check("Draft: {\"a\":1}\nFinal: {\"a\":2}", json!({"a": 2}), &several);
+    check("{\"a\":1}\n{\"a\":1}", json!({"a": 1}), &[]);
+    check("[{\"a\":1}]", json!({"a": 1}), &[]);
+    check("{a: \"x\", b: 1}", json!({"a": "x", "b": 1}), &[Repair::UnquotedKey]);
+    check("Final: {a: 1}", json!({"a": 1}), &[Repair::UnquotedKey]);
+    check("```json\n{\"a\":1}\n```\nBetter:\n```json\n{\"a\":2}\n```", json!({"a": 2}), &several);
+    check("<think>{\"a\":1}</think>{\"a\":2}", json!({"a": 2}), &[]);
+    check("{\"a\":\"\\frac{1}{2}\"}", json!({"a": "\\frac{1}{2}"}), &[]);
+    for text in ["", "none", "17", "{\"a\":1", "Set {x} and {y}.", "<think>{\"a\":1}"] {
+        assert_eq!(extract_answer(text, Value::is_object), None, "in {text:?}");
+    }
+    assert_eq!(extract_answer("17", |_| true).map(|found| found.value), Some(json!(17)));
+}
+
+#[test]
+fn backslashes_of_latex_are_put_back() {
+    use Repair::{LatexBackslash, TrailingComma};
+    let text = r#"{"a":"\boxed{}, \frac{a}{b}, \text{a}; \times, \neq, \rho and \\alpha"}"#;
+    let expect = json!({"a": r"\boxed{}, \frac{a}{b}, \text{a}; \times, \neq, \rho and \alpha"});
+    check(text, expect.clone());
+    repaired(text, expect, &[LatexBackslash]);
+    check("```json\n{\"a\":\"\\frac\"}\n```", json!({"a": "\\frac"}));
+    repaired("{\"a\":[\"\\beta\"],}", json!({"a": ["\\beta"]}), &[TrailingComma, LatexBackslash]);
+    repaired("{\"a\":\"x\\ny\\tz\"}", json!({"a": "x\ny\tz"}), &[]);
 }
 
 #[test]
