@@ -10,6 +10,17 @@ use skill_llm::{CallCtx, ChatModel, ChatReply};
 use std::fmt;
 use std::sync::Arc;
 
+/// How this version finds an answer or an action in a reply and scores it: a number that grows whenever the same reply
+/// may get another score. It is in [`Env::settings`] of every environment that reads replies itself, so that a run goes on
+/// with the scores that it began with or not at all.
+///
+/// 2: what a model thought is no part of its answer, wherever its server has left it; numbers, choices and JSON are read
+/// as a whole; texts are compared in one form of Unicode.
+pub const SCORING_VERSION: u32 = 2;
+
+/// The name under which it is in the settings.
+pub(crate) const SCORING_VERSION_KEY: &str = "scoring_version";
+
 /// A task that a skill can be trained on.
 #[async_trait]
 pub trait Env: Send + Sync {
@@ -52,6 +63,16 @@ pub trait Env: Send + Sync {
     /// A reply that a perfect agent could give, where the environment knows one: for checks of what is measured.
     fn reference_reply(&self, _item: &Item) -> Option<String> {
         None
+    }
+
+    /// What is wrong with items that an environment takes all the same, for those who look at the data alone.
+    fn faults(&self) -> &[EnvError] {
+        &[]
+    }
+
+    /// The texts of an item's choices that are the labels of others: an answer with such words names the other choice.
+    fn doubtful_choices(&self, _item: &Item) -> Vec<String> {
+        Vec::new()
     }
 
     /// The right answer of an item, where it is one text that answers are compared with.

@@ -4,8 +4,29 @@
 use crate::env::{Env, Item, Split};
 use serde::Serialize;
 use skill_core::ItemId;
-use skill_core::labels::{SimilarLabels, class_counts, similar_labels};
+use skill_core::labels::{SimilarLabels, class_counts, class_label, similar_labels};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// A choice whose text is the label of another choice of its item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DoubtfulChoice {
+    /// The item.
+    pub id: ItemId,
+    /// The text of the choice.
+    pub text: String,
+}
+
+/// The choices of an environment's items whose text is the label of another one: an answer with these words names the
+/// other.
+pub fn doubtful_choices(env: &dyn Env) -> Vec<DoubtfulChoice> {
+    let items = Split::ALL.into_iter().flat_map(|split| env.items(split));
+    let doubtful = items.flat_map(|item| {
+        let texts = env.doubtful_choices(item).into_iter();
+        texts.map(|text| DoubtfulChoice { id: item.id.clone(), text })
+    });
+    doubtful.collect()
+}
 
 /// The class labels of an environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,11 +112,11 @@ impl LabelCheck {
         let none = |label: &String| ClassCount { label: label.clone(), train: 0, val: 0, test: 0 };
         let mut classes: BTreeMap<&str, ClassCount> =
             counts.keys().map(|label| (label.as_str(), none(label))).collect();
-        let mut asked = BTreeMap::<&str, (Split, &ItemId, &str)>::new();
+        let mut asked = BTreeMap::<&str, (Split, &ItemId, Cow<'_, str>)>::new();
         let mut conflicts = Vec::new();
         for ((split, item), label) in all().zip(&labels) {
-            let label = label.trim();
-            if let Some(class) = classes.get_mut(label) {
+            let label = class_label(label);
+            if let Some(class) = classes.get_mut(&*label) {
                 class.add(split);
             }
             let Some(input) = input(item) else { continue };
@@ -103,7 +124,7 @@ impl LabelCheck {
                 Some((first_split, first, first_label)) if *first_label != label => {
                     let first = LabelledItem::new(first, *first_split, first_label);
                     conflicts
-                        .push(LabelConflict { first, second: LabelledItem::new(&item.id, split, label) });
+                        .push(LabelConflict { first, second: LabelledItem::new(&item.id, split, &label) });
                 }
                 Some(_) => {}
                 None => drop(asked.insert(input, (split, &item.id, label))),

@@ -98,7 +98,7 @@ pub mod webshop;
 
 pub use agent::{AgentSettings, WorldEnv};
 pub use answers::AnswerWorld;
-pub use env::{Env, Item, RolloutCtx, Split};
+pub use env::{Env, Item, RolloutCtx, SCORING_VERSION, Split};
 pub use episode::{Episode, Observation, World};
 pub use error::EnvError;
 pub use runner::{

@@ -5,7 +5,8 @@ use crate::error::LlmError;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skill_core::{ReplyTokens, Role, Usage};
+use skill_core::{ReplyTokens, Role, Usage, thought};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -100,6 +101,14 @@ impl ChatRequest {
     /// A request of these messages with the provider's defaults.
     pub fn new(messages: Vec<Message>) -> Self {
         Self { messages, ..Self::default() }
+    }
+
+    /// True if a message names a tag in which the model is to think, as prompts do that have it think in its text.
+    pub fn asks_for_thoughts(&self) -> bool {
+        let is_text =
+            |part: &ContentPart| matches!(part, ContentPart::Text(text) if thought::names_a_tag(text));
+        let asking = self.messages.iter().filter(|message| message.role != Role::Assistant);
+        asking.flat_map(|message| &message.content).any(is_text)
     }
 
     /// The text of all messages with this role, joined by blank lines.
@@ -393,6 +402,28 @@ impl ChatReply {
     /// A whole reply of text.
     pub fn text(text: impl Into<String>, usage: Usage) -> Self {
         Self::new(text, usage, FinishReason::Stop)
+    }
+
+    /// The text without what the model thought, where the server has left that in it: what is scored, acted on and read.
+    pub fn answer(&self) -> Cow<'_, str> {
+        thought::answer(&self.text)
+    }
+
+    /// True if the text holds what the model thought although the request does not ask for it between tags: the server
+    /// does not keep it apart.
+    pub fn holds_thoughts(&self, request: &ChatRequest) -> bool {
+        thought::is_left_in(&self.text) && !request.asks_for_thoughts()
+    }
+
+    /// The reply as programs get it that read its text themselves: without what the model thought, as from a server that
+    /// keeps it apart, unless the request asks for it between tags.
+    #[must_use]
+    pub fn without_thoughts(&self, request: &ChatRequest) -> Self {
+        let mut reply = self.clone();
+        if self.holds_thoughts(request) {
+            reply.text = self.answer().trim().to_owned();
+        }
+        reply
     }
 
     /// The same with tool calls; why the reply ended stays as it is.

@@ -51,6 +51,13 @@ pub enum Warning {
         /// Of how many.
         n_items: usize,
     },
+    /// Answers of the target hold no number where one is expected.
+    NoNumbers {
+        /// On how many items.
+        n_without: usize,
+        /// Of how many.
+        n_items: usize,
+    },
     /// The replies of a model come without token counts.
     UncountedTokens {
         /// Which model.
@@ -146,6 +153,11 @@ impl fmt::Display for Warning {
                 "the target said nothing on {n_empty} of {n_items} items, which are scored as they stand: \
                  that may be the server's fault, and not the skill's"
             ),
+            Self::NoNumbers { n_without, n_items } => write!(
+                f,
+                "{n_without} of {n_items} answers hold no number where one is expected, and score 0: \
+                 a range, a ratio or a time is not one"
+            ),
             Self::UncountedTokens { model } => write!(
                 f,
                 "the replies of the {} come without token counts: caps on tokens and money do not see it, \
@@ -208,6 +220,7 @@ impl Warning {
                 Some("raise the target's limit on tokens of a reply if the task needs longer ones")
             }
             Self::EmptyReplies { .. } => Some("the journal holds its calls"),
+            Self::NoNumbers { .. } => Some("the results hold each answer with its reason"),
             Self::UncountedTokens { .. } => Some("a cap on calls holds"),
             Self::NoEdits { .. } => Some("the journal holds the optimizer's replies"),
             Self::DamagedFiles { .. } => Some(

@@ -40,11 +40,11 @@ impl PyAgent {
     }
 }
 
-/// The text of a reply with its tokens: of the prompt, of the reply, cached.
+/// The text of a reply, without what the model thought, with its tokens: of the prompt, of the reply, cached.
 pub(crate) type Said = (String, u64, u64, u64);
 
-pub(crate) fn said(reply: ChatReply) -> Said {
-    (reply.text, reply.usage.input, reply.usage.output, reply.usage.cached)
+pub(crate) fn said(reply: &ChatReply, request: &ChatRequest) -> Said {
+    (reply.without_thoughts(request).text, reply.usage.input, reply.usage.output, reply.usage.cached)
 }
 
 /// A request of messages as pairs of role and text.
@@ -91,8 +91,9 @@ impl PyAgent {
         extra: Option<(String, Py<PyDict>)>,
     ) -> PyResult<Said> {
         let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
-        let reply = py.detach(|| self.watched.waiting(|| self.agent.send_blocking(request, part)));
-        reply.map(said).map_err(|error| raised(py, &error))
+        let asked = request.clone();
+        let reply = py.detach(|| self.watched.waiting(|| self.agent.send_blocking(asked, part)));
+        reply.map(|reply| said(&reply, &request)).map_err(|error| raised(py, &error))
     }
 
     /// Asks, and calls `done(reply, error)` from another thread when there is a reply.
@@ -108,11 +109,11 @@ impl PyAgent {
         let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
         let agent = self.agent.clone();
         self.runtime.spawn(async move {
-            let reply = agent.send_at(request, part).await;
+            let reply = agent.send_at(request.clone(), part).await;
             // Nobody waits in an interpreter that is ending.
             Python::try_attach(|py| {
                 let told = match reply {
-                    Ok(reply) => done.call1(py, (said(reply), py.None())),
+                    Ok(reply) => done.call1(py, (said(&reply, &request), py.None())),
                     Err(error) => done.call1(py, (py.None(), raised(py, &error).into_value(py))),
                 };
                 if let Err(error) = told {

@@ -19,7 +19,9 @@ pub use bank::{
 pub use worlds::{max_turns, world, world_with};
 
 use crate::config::keys::declare::{Carry as _, Fill as _};
-use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule, TrainMode};
+use crate::config::{
+    Anchors, Config, EnvConfig, GateConfig, LoadedConfig, ModelConfig, QaConfig, Schedule, TrainMode,
+};
 use crate::cost::prices;
 use crate::engine::{Engine, simulated_models};
 use crate::error::Error;
@@ -194,6 +196,22 @@ pub fn environment_with(
     judge: Option<Arc<dyn ChatModel>>,
 ) -> Result<Arc<dyn Env>, Error> {
     worlds::environment(loaded, judge)
+}
+
+/// The same for those who look at its data alone: faults of single items that a run is refused for are in
+/// [`Env::faults`].
+///
+/// # Errors
+///
+/// As [`environment_with`], for all other faults.
+pub fn environment_to_check(
+    loaded: &LoadedConfig,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> Result<Arc<dyn Env>, Error> {
+    if let EnvConfig::Tasks(asked) = &loaded.config.env {
+        return tasks::environment_to_check(loaded, asked, judge);
+    }
+    environment_with(loaded, judge)
 }
 
 fn qa_environment(loaded: &LoadedConfig, asked: &QaConfig) -> Result<Arc<dyn Env>, Error> {

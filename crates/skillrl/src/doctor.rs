@@ -11,7 +11,7 @@ mod models;
 mod plan;
 mod training;
 
-pub use labels::label_findings;
+pub use labels::{choice_finding, label_findings};
 
 use crate::assemble::{self, ModelRole};
 use crate::config::{ConfigError, LoadedConfig};

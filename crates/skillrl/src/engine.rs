@@ -4,6 +4,7 @@ mod agent;
 mod local;
 mod served;
 mod simulated;
+mod thoughts;
 
 pub(crate) use local::findings as local_findings;
 pub(crate) use served::{embedding_key_variable, key_variable};
@@ -49,6 +50,7 @@ pub struct Engine<'config> {
     own_keys: BTreeMap<&'static str, ApiKey>,
     secrets: Secrets,
     locals: local::Locals,
+    thoughts: thoughts::Thoughts,
 }
 
 #[derive(Clone)]
@@ -74,6 +76,7 @@ impl<'config> Engine<'config> {
             own_keys: BTreeMap::new(),
             secrets,
             locals: local::Locals::default(),
+            thoughts: thoughts::Thoughts::default(),
         }
     }
 
@@ -194,7 +197,7 @@ impl<'config> Engine<'config> {
     pub fn own(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         let model = Arc::new(Elsewhere::new(model));
         let budgeted = Budgeted::new(model, self.budget(), Prices::default());
-        Arc::new(Traced::new(Arc::new(budgeted)))
+        self.thoughts.watch(Arc::new(Traced::new(Arc::new(budgeted))))
     }
 
     /// A model that nobody is paid for, without any layer.
@@ -333,7 +336,7 @@ impl<'config> Engine<'config> {
         let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&self.budget), prices(config)));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
         let retried = Arc::new(Retried::new(budgeted, policy, provider.retries));
-        Ok(Arc::new(Traced::new(retried)))
+        Ok(self.thoughts.watch(Arc::new(Traced::new(retried))))
     }
 
     fn access(&self, role: ModelRole) -> Access<'_> {

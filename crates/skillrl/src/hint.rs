@@ -14,6 +14,11 @@ use skill_pipeline::run_dir::notes::NoteRefusal;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
 
+/// What to do about a server that leaves what the model thinks in the text of its replies.
+pub(crate) const THOUGHTS_IN_TEXT: &str = "it is not scored, but counts as tokens of the reply; have the server keep it apart \
+    (vLLM and SGLang: `--reasoning-parser NAME`, llama.cpp: `--reasoning-format deepseek`, LM Studio: its setting for \
+    `reasoning_content`), or have the model think less with `thinking` and `reasoning_effort`";
+
 /// Advice in terms of the commands and the configuration, for the events of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CommandHints;

@@ -3,7 +3,8 @@
 use super::proposal::LeftOutReason;
 use crate::skill::{Content, Tier};
 use serde_json::Value;
-use skill_core::json::{Repair, extract};
+use skill_core::json::{Repair, extract, whole_json};
+use skill_core::thought;
 
 /// Keys under which a list may lie.
 const LIST_KEYS: [&str; 6] =
@@ -25,6 +26,9 @@ pub(crate) struct Entries {
 ///
 /// A single object is a list of one, and objects on lines of their own are a list.
 pub(crate) fn entries(reply: &str) -> Option<Entries> {
+    let answer = thought::answer(reply);
+    // A closing tag alone may end all that there is.
+    let reply = if answer.contains(['{', '[']) { &*answer } else { reply };
     strict_list(reply)
         .or_else(|| list_in(reply, |value| list_of(value).is_some_and(|list| list.iter().any(is_entry))))
         .or_else(|| objects_in_lines(reply))
@@ -38,7 +42,7 @@ fn strict_list(reply: &str) -> Option<Entries> {
     if reply.find('{').is_some_and(|brace| brace < start) {
         return None;
     }
-    let values: Vec<Value> = serde_json::from_str(reply.get(start..=end)?).ok()?;
+    let Value::Array(values) = whole_json(reply.get(start..=end)?)? else { return None };
     values.iter().any(is_entry).then(|| Entries { values, notes: Vec::new() })
 }
 

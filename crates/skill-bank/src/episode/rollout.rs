@@ -1,7 +1,7 @@
 //! Episodes of rollouts that this program made.
 
 use super::{Episode, EpisodeStep};
-use skill_core::{Role, RolloutResult, Trajectory, TrajectoryMessage};
+use skill_core::{Role, RolloutResult, Trajectory, TrajectoryMessage, thought};
 
 impl Episode {
     /// The episode of a rollout; `id` must differ from those of other rollouts of the same task.
@@ -58,11 +58,15 @@ fn thought(reply: &TrajectoryMessage, action: Option<&str>) -> String {
     if let Some(reasoning) = &reply.reasoning {
         return reasoning.trim().to_owned();
     }
-    let said = reply.content.trim();
+    let parts = thought::parts(&reply.content);
+    if let Some(thought) = parts.thought.filter(|thought| !thought.is_empty()) {
+        return thought;
+    }
+    let said = parts.answer.trim();
     let Some(action) = action else { return said.to_owned() };
     let before = said.rsplit_once(action).map_or(said, |(before, _)| before).trim_end();
     let before = before.strip_suffix("<action>").or_else(|| before.strip_suffix("Action:")).unwrap_or(before);
-    before.replace("<think>", "").replace("</think>", "").trim().to_owned()
+    before.trim().to_owned()
 }
 
 fn conversation_steps(trajectory: &Trajectory) -> (Vec<EpisodeStep>, String) {
@@ -72,12 +76,16 @@ fn conversation_steps(trajectory: &Trajectory) -> (Vec<EpisodeStep>, String) {
         match message.role {
             Role::System => {}
             Role::User | Role::Tool => seen.push(message.as_text().trim().to_owned()),
-            Role::Assistant => steps.push(EpisodeStep {
-                observation: std::mem::take(&mut seen).join("\n"),
-                action: message.as_text().trim().to_owned(),
-                reasoning: message.reasoning.clone().unwrap_or_default(),
-                reward: None,
-            }),
+            Role::Assistant => {
+                let text = message.as_text();
+                let parts = thought::parts(&text);
+                steps.push(EpisodeStep {
+                    observation: std::mem::take(&mut seen).join("\n"),
+                    action: parts.answer.trim().to_owned(),
+                    reasoning: message.reasoning.clone().or(parts.thought).unwrap_or_default(),
+                    reward: None,
+                });
+            }
         }
     }
     (steps, seen.join("\n"))

@@ -18,7 +18,7 @@ use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
-use skillrl::pipeline::stage::silence::empty_replies;
+use skillrl::pipeline::stage::silence::{answers_without_number, empty_replies};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use std::fmt::Write as _;
@@ -142,6 +142,9 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
         "skill  {name} ({})\nsplit  {split}, {} items\nhard   {:.4}\nsoft   {:.4}\n",
         summary.skill_hash, summary.n, summary.hard, summary.soft
     );
+    if summary.n_without_number > 0 {
+        let _ = writeln!(text, "       {} of {} answers hold no number", summary.n_without_number, summary.n);
+    }
     for (task_type, score) in &summary.by_task_type {
         let _ = writeln!(
             text,
@@ -189,9 +192,9 @@ pub(super) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
     error
 }
 
-/// Says how many replies were empty: they are scored as they stand, and say little of the skill.
+/// Says how many replies were empty or held no number where one is expected: they are scored as they stand, and say little of the skill.
 pub(super) fn warn_of_silence(results: &[RolloutResult]) {
-    if let Some(warning) = empty_replies(results) {
+    for warning in empty_replies(results).into_iter().chain(answers_without_number(results)) {
         super::say(&format!("warning: {warning}"));
     }
 }

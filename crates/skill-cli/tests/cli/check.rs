@@ -19,6 +19,12 @@ fn train(context: &TestContext, more: &[&str]) -> crate::context::Outcome {
 /// A small run of this version that has come to its end, in `run`.
 fn with_run() -> TestContext {
     let context = TestContext::with_runs_of_format_1();
+    // As if their replies had been read as they are today.
+    for run in ["finished", "stopped"] {
+        let settings = "\"env.settings\": {";
+        let version = format!("{settings}\n      \"scoring_version\": {},", skillrl::envs::SCORING_VERSION);
+        context.replace(&format!("{run}/config.json"), settings, &version);
+    }
     train(&context, &[]).assert_code(code::SUCCESS);
     context
 }
@@ -203,6 +209,16 @@ fn no_run_is_an_error_and_no_damage() {
     let context = with_run();
     context.replace("run/runtime_state.json", "\"2.0\"", "\"9.0\"");
     context.run(&["check", "run"]).assert_code(code::RUN_DIR);
+}
+
+#[test]
+fn a_run_whose_replies_were_read_otherwise_is_not_resumed() {
+    let context = TestContext::with_runs_of_format_1();
+    let refused = context.run(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=stopped"]);
+    refused.assert_code(code::OTHER_RUN);
+    assert!(refused.stderr.contains("scoring_version"), "{}", refused.stderr);
+    context.succeed(&["status", "stopped"]);
+    context.succeed(&["report", "finished"]);
 }
 
 #[test]

@@ -34,6 +34,72 @@ fn eval_measures_a_skill_on_a_split() {
     }
 }
 
+/// Replies of a server that leaves thoughts in the text: the answer behind them is scored, and that is said once.
+#[test]
+fn thoughts_in_replies_are_not_scored_and_told_of_once() {
+    let measured = |said: &str, tags: &str| {
+        let context = TestContext::new();
+        let scripted = |reply: &str| serde_json::json!({"version": 1, "rules": [], "otherwise": {"reply": reply}});
+        context.write("target.json", &scripted(said).to_string());
+        context.write("optimizer.json", &scripted("{}").to_string());
+        let items = (0..12).map(|number| format!("{{\"question\": \"Question {number}{tags}?\", \"answer\": \"shipping\"}}\n"));
+        context.write("data.jsonl", &items.collect::<String>());
+        context.write(
+            "skillrl.toml",
+            "[models]\ntarget = { kind = \"scripted\", file = \"target.json\" }\n\
+             optimizer = { kind = \"scripted\", file = \"optimizer.json\" }\n\
+             [env]\nkind = \"tasks\"\ndata = \"data.jsonl\"\nscorer = \"exact\"\n",
+        );
+        let outcome = context.run(&["eval", "skillrl.toml", "--split", "test", "--json"]);
+        outcome.assert_code(code::SUCCESS);
+        let hard = serde_json::from_str::<Value>(&outcome.stdout).unwrap()["hard"].as_f64();
+        (hard, outcome.stderr.matches("leaves what the model thinks").count())
+    };
+    assert_eq!(measured("It is late.\n</think>\n\nshipping", ""), (Some(1.0), 1));
+    assert_eq!(measured("<think>It is late.</think>shipping", ""), (Some(1.0), 1));
+    assert_eq!(measured("<think>shipping", ""), (Some(0.0), 1));
+    assert_eq!(measured("shipping", ""), (Some(1.0), 0));
+    // Who asks for a thought in the text wants it there.
+    assert_eq!(measured("<think>It is late.</think>shipping", " (think in <think> first)"), (Some(1.0), 0));
+}
+
+/// What cannot be compared with is refused before anything is paid for, and listed where the data are looked at.
+#[test]
+fn references_that_are_not_numbers_are_refused_and_answers_without_one_counted() {
+    let context = TestContext::new();
+    let scripted = serde_json::json!({"version": 1, "rules": [], "otherwise": {"reply": "between 3 and 5"}});
+    context.write("model.json", &scripted.to_string());
+    context.write(
+        "skillrl.toml",
+        "[models]\ntarget = { kind = \"scripted\", file = \"model.json\" }\n\
+         optimizer = { kind = \"scripted\", file = \"model.json\" }\n\
+         [env]\nkind = \"tasks\"\ndata = \"data.jsonl\"\nscorer = \"numeric\"\n",
+    );
+    let data = |reference: &str| {
+        let answer = |number: usize| if number == 9 { reference } else { "5" };
+        let item = |number| format!("{{\"id\": \"i{number}\", \"question\": \"Question {number}?\", \"answer\": \"{}\"}}\n", answer(number));
+        context.write("data.jsonl", &(0..12).map(item).collect::<String>());
+    };
+    for reference in ["12:30", "5-7", "3:2", "42 ± 1", "none"] {
+        data(reference);
+        for command in [&["eval", "skillrl.toml"][..], &["train", "skillrl.toml", "-y"], &["env", "check", "skillrl.toml"]] {
+            let outcome = context.run(command);
+            outcome.assert_code(code::DATA);
+            assert_names(&outcome.stderr, &["data.jsonl, line 10", reference]);
+        }
+        // An item that is as it should be can still be tried.
+        let outcome = context.run(&["env", "check", "skillrl.toml", "--item", "i0", "--answer", "5.0", "--json"]);
+        outcome.assert_code(code::DATA);
+        assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap()["tries"][0]["hard"], 1.0);
+    }
+    data("5");
+    let outcome = context.run(&["eval", "skillrl.toml", "--split", "test", "--json"]);
+    outcome.assert_code(code::SUCCESS);
+    let summary: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&summary["hard"], &summary["n_without_number"]), (&0.0.into(), &summary["n"]));
+    assert!(outcome.stderr.contains("hold no number"), "{}", outcome.stderr);
+}
+
 /// Its summary would be replaced, and nothing could read the run any more.
 #[test]
 fn an_evaluation_is_not_written_into_a_run() {

@@ -264,6 +264,17 @@ fn what_is_wrong_with_a_server_is_named() {
     );
     check(chat(|_| Some(reply("", "length"))), "warning target answer", "it said nothing");
     check(chat(|_| Some(reply("A long", "length"))), "warning target answer", "its reply was cut");
+    for thinking in ["<think>Ready?</think>\n\nready", "Ready?\n</think>\n\nready"] {
+        let (server, context) = context();
+        server.answer_with(move |_, request| match request.method.as_str() {
+            "GET" => listing(request),
+            _ if is_optimizer(&body(request)) => listing(request),
+            _ => reply(thinking, "stop"),
+        });
+        let found = doctor(&context, &[]);
+        assert_found(&found, "warning target answer", "leaves what the model thinks");
+        assert_found(&found, "ok optimizer answer", "it answered");
+    }
     check(
         chat(|body| {
             let error = json!({"error": {"message": "response_format is not supported"}});

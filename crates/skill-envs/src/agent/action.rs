@@ -3,6 +3,8 @@
 use super::settings::ActionFormat;
 use skill_core::{Usage, json};
 use skill_llm::{ChatReply, FinishReason, ToolCall};
+#[cfg(any(feature = "webshop", feature = "live"))]
+use std::borrow::Cow;
 
 /// The tool that an agent calls to act.
 pub const ACTION_TOOL: &str = "act";
@@ -16,9 +18,6 @@ const MAX_BARE_CHARACTERS: usize = 200;
 
 /// Quotation marks that models put around an action.
 const MARKS: [char; 3] = ['"', '\'', '`'];
-
-const ENDS_OF_THOUGHT: [&str; 2] = ["</think>", "</thinking>"];
-const STARTS_OF_THOUGHT: [&str; 2] = ["<think>", "<thinking>"];
 
 /// Why a reply holds no action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +71,23 @@ pub(super) fn reply_of(format: ActionFormat, thought: &str, action: &str) -> Cha
     }
 }
 
+/// The words of the shop's actions.
+#[cfg(any(feature = "webshop", feature = "live"))]
+const SHOP_WORDS: [&str; 2] = ["search", "click"];
+
+/// An action in the shop with its word in lower case and right in front of its bracket, as the shop knows it: other
+/// readers of actions in it fold the case of the whole action, which the shop does with the argument.
+#[cfg(any(feature = "webshop", feature = "live"))]
+pub(crate) fn shop_action(action: &str) -> Cow<'_, str> {
+    let is_known = |word: &str| SHOP_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    match action.split_once('[') {
+        Some((word, argument)) if is_known(word.trim()) => {
+            Cow::Owned(format!("{}[{argument}", word.trim().to_ascii_lowercase()))
+        }
+        Some(_) | None => Cow::Borrowed(action),
+    }
+}
+
 fn tool_action(call: &ToolCall) -> Option<String> {
     let found = json::read_object(&call.arguments, ACTION_FIELD)?;
     Some(found.value.get(ACTION_FIELD)?.as_str()?.to_owned())
@@ -79,7 +95,8 @@ fn tool_action(call: &ToolCall) -> Option<String> {
 
 fn text_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<String, NoAction> {
     let is_cut = reply.finish == FinishReason::Length;
-    let answer = after_thoughts(&reply.text);
+    let answer = reply.answer();
+    let answer = answer.as_ref();
     if let Some(rest) = after(answer, "<action>") {
         let end = find(rest, "</action>");
         return match end {
@@ -103,15 +120,6 @@ fn text_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<Strin
     if fits && is_known { Ok(bare_action) } else { Err(NoAction::Missing) }
 }
 
-/// The text after the last thought that has ended, and nothing of a thought that has not.
-fn after_thoughts(text: &str) -> &str {
-    let last_end = ENDS_OF_THOUGHT.iter().filter_map(|tag| Some(find_last(text, tag)? + tag.len())).max();
-    let answer = last_end.and_then(|end| text.get(end..)).unwrap_or(text);
-    // A thought that never ends, or one that comes after the action.
-    let open = STARTS_OF_THOUGHT.iter().filter_map(|tag| find(answer, tag)).min();
-    open.and_then(|start| answer.get(..start)).unwrap_or(answer)
-}
-
 fn after<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     text.get(find(text, tag)? + tag.len()..)
 }
@@ -119,10 +127,6 @@ fn after<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
 /// Where a tag is, whatever the case of its letters; tags are ASCII.
 fn find(text: &str, tag: &str) -> Option<usize> {
     text.as_bytes().windows(tag.len()).position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
-}
-
-fn find_last(text: &str, tag: &str) -> Option<usize> {
-    text.as_bytes().windows(tag.len()).rposition(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
 }
 
 /// One line, without quotation marks around it.

@@ -15,12 +15,14 @@ mod repetition;
 mod settings;
 mod transcript;
 
+#[cfg(any(feature = "webshop", feature = "live"))]
+pub(crate) use action::shop_action;
 pub use action::{ACTION_FIELD, ACTION_TOOL, MAX_ACTION_CHARACTERS, NoAction, parse_action};
 pub use settings::{ActionFormat, AgentSettings};
 pub use skill_core::Ending;
 pub use transcript::OMITTED;
 
-use crate::env::{Env, Item, RolloutCtx, Split};
+use crate::env::{Env, Item, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY, Split};
 use crate::episode::World;
 use crate::error::EnvError;
 use crate::source::SkillSource;
@@ -83,6 +85,7 @@ impl Env for WorldEnv {
 
     fn settings(&self) -> Value {
         json!({
+            SCORING_VERSION_KEY: SCORING_VERSION,
             "world": self.world.settings(),
             "instructions": self.world.instructions(),
             "agent": self.settings,

@@ -254,7 +254,8 @@ impl EndpointSession {
     }
 
     fn deliver(&mut self, call: OpenCall, reply: ChatReply) {
-        match call.waiting.send(Ok(reply.clone())) {
+        // The agent reads the text itself, as that of a server which keeps thoughts apart; the record has all of it.
+        match call.waiting.send(Ok(reply.without_thoughts(&call.request))) {
             Ok(()) => self.recorder.record(call.number, &call.request, &reply),
             Err(_) => self.unclaimed.push((call.request, reply)),
         }

@@ -5,7 +5,7 @@
 //! so histories may grow, slide, or be rewritten before that point.
 
 use crate::record;
-use skill_core::{Role, TrajectoryMessage, Usage};
+use skill_core::{Role, TrajectoryMessage, Usage, thought};
 use skill_llm::error::ErrorClass;
 use skill_llm::{ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ToolCall};
 use std::collections::HashMap;
@@ -295,7 +295,8 @@ impl Said {
         }
         let mut calls = self.tool_calls.iter().zip(&message.tool_calls);
         if self.tool_calls.is_empty() {
-            return self.text.trim() == message.text().trim();
+            let sent = message.text();
+            return self.text.trim() == sent.trim() || thought::answer(&self.text).trim() == sent.trim();
         }
         let same_arguments = |left: &str, right: &str| {
             let read = |text| serde_json::from_str::<serde_json::Value>(text).ok();

@@ -9,7 +9,7 @@ use super::process::Process;
 use super::protocol::{HelloAnswer, Mode};
 use super::world::ExecWorld;
 use crate::endpoint::{Endpoint, EndpointLimits};
-use crate::env::{Item, Split};
+use crate::env::{Item, SCORING_VERSION, SCORING_VERSION_KEY, Split};
 use crate::error::EnvError;
 use serde_json::{Map, Value};
 use skill_core::canonical::hex_sha256;
@@ -158,6 +158,10 @@ impl Inner {
     /// Everything that decides results besides the items.
     pub(super) fn settings(&self) -> Map<String, Value> {
         let mut settings = identity(&self.config, self.hello.mode);
+        if self.config.endpoint {
+            // Its agent is given replies without what the model thought.
+            settings.insert(SCORING_VERSION_KEY.to_owned(), SCORING_VERSION.into());
+        }
         settings.insert("name".to_owned(), self.hello.name.clone().into());
         settings.insert("version".to_owned(), self.hello.version.clone().into());
         settings.insert("instructions".to_owned(), self.hello.instructions.clone().into());

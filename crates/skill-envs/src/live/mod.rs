@@ -23,6 +23,7 @@ mod exchange;
 mod wire;
 
 use self::exchange::{Server, Servers};
+use crate::agent::shop_action;
 use crate::env::{Item, Split};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
@@ -248,6 +249,10 @@ impl Episode for LiveEpisode {
     }
 
     async fn step(&mut self, action: &str) -> Result<Observation, EnvError> {
+        let action = match self.kind {
+            LiveKind::Webshop => shop_action(action),
+            LiveKind::Alfworld => action.into(),
+        };
         Ok(self.exchange("/step", &json!({"action": action})).await?.observation_of(self.kind))
     }
 

@@ -33,7 +33,7 @@ mod rollout;
 pub use config::{QaConfig, QaScorer, QaSettings};
 pub use item::QaItem;
 
-use crate::env::{Env, Item, RolloutCtx, Split};
+use crate::env::{Env, Item, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY, Split};
 use crate::error::EnvError;
 use crate::source::SkillSource;
 use crate::tasks::rollout::{Agenda, Attempt};
@@ -139,6 +139,7 @@ impl Env for QaEnv {
 
     fn settings(&self) -> Value {
         json!({
+            SCORING_VERSION_KEY: SCORING_VERSION,
             "scorer": self.scorer.as_str(),
             "max_tokens": self.agenda.max_tokens,
             "prompt": self.agenda.prompt.source(),

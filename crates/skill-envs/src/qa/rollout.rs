@@ -72,6 +72,7 @@ pub(super) fn task(item: &QaItem) -> Task {
         images: Vec::new(),
         rules: Vec::new(),
         patterns: Vec::new(),
+        fault: None,
         files: Vec::new().into(),
         place: None,
     }

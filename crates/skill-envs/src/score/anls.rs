@@ -2,6 +2,7 @@
 
 use super::Score;
 use super::text::collapsed;
+use skill_core::text::composed;
 
 /// From this similarity on an answer counts as right, as SkillOpt has it for DocVQA.
 const RIGHT_FROM: f64 = 0.999;
@@ -11,7 +12,7 @@ const RIGHT_FROM: f64 = 0.999;
 /// For each reference the similarity is `1 - d / max(|prediction|, |reference|)` with the Levenshtein distance `d` in
 /// characters; where the normalized distance reaches the threshold, it is 0.
 /// `soft` is the best similarity, `hard` is 1 from 0.999 on.
-/// Case and white space do not count; without a reference only an empty answer is right.
+/// Case, white space and the form of composed characters do not count; without a reference only an empty answer is right.
 ///
 /// ```
 /// use skill_envs::score::anls;
@@ -33,7 +34,7 @@ pub fn anls(prediction: &str, answers: &[impl AsRef<str>], threshold: f64) -> Sc
 
 /// The similarity of two texts in [0, 1]; see [`anls`].
 pub fn anls_similarity(prediction: &str, reference: &str, threshold: f64) -> f64 {
-    let plain = |text: &str| collapsed(&text.to_lowercase()).chars().collect::<Vec<char>>();
+    let plain = |text: &str| collapsed(&composed(text).to_lowercase()).chars().collect::<Vec<char>>();
     let (prediction, reference) = (plain(prediction), plain(reference));
     let longest = prediction.len().max(reference.len());
     if longest == 0 {
@@ -84,6 +85,7 @@ mod tests {
         check("x", &[], 0.0);
         check("a</answer>b<answer>c", &["c"], 0.0);
 
+        check("e\u{301}quipe", &["\u{e9}quipe"], 1.0);
         check("Straße", &["STRASSE"], 1.0 - 2.0 / 7.0);
         check("  new \n york", &["New York"], 1.0);
         // A distance of exactly the threshold is nothing.

@@ -4,6 +4,7 @@ use super::Score;
 use super::text::collapsed;
 use serde::{Deserialize, Serialize};
 use skill_core::random::PyRandom;
+use skill_core::text::composed;
 
 /// The labels that choices without labels get, in order.
 const LABELS: [&str; 26] = [
@@ -12,7 +13,29 @@ const LABELS: [&str; 26] = [
 ];
 
 /// What follows a label, as in `B) Paris`.
-const AFTER_LABEL: [char; 4] = ['.', ')', ':', ']'];
+const AFTER_LABEL: [char; 5] = ['.', ')', ':', ']', '}'];
+
+/// What may also be between a label and its text, as in `B - Paris`.
+const BETWEEN: [char; 5] = ['-', '–', '—', ',', '='];
+
+/// What an answer may begin with before it names a choice, the longest first.
+const LEAD_INS: [&str; 15] = [
+    "the correct answer is",
+    "the correct option is",
+    "the correct choice is",
+    "the right answer is",
+    "the final answer is",
+    "my final answer is",
+    "the answer is",
+    "correct answer:",
+    "final answer:",
+    "my answer is",
+    "answer is",
+    "answer:",
+    "answer",
+    "option",
+    "choice",
+];
 
 /// One choice of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,22 +90,37 @@ pub fn choice(prediction: &str, choices: &[Choice], correct: usize, by: ChoiceBy
 
 /// The index of the choice that an answer names; `None` if it names none.
 ///
-/// A label may be in brackets, quotes or emphasis, in any case, and with the choice's text behind it; where label
-/// and text are of two choices, the answer names none.
+/// Labels are looked for first, then texts, as [`named_choice`] does it with those of the data. A label may be in
+/// brackets, quotes, emphasis or LaTeX, in any case, with the choice's text behind it or `Answer:` before it; where
+/// label and text are of two choices, the answer names none. Texts are the same in every form of Unicode.
 pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usize> {
     match by {
         ChoiceBy::Label => by_bare_label(prediction, choices),
         ChoiceBy::SkillOpt => by_skillopt(prediction, choices),
         ChoiceBy::Text => by_text(prediction, choices),
-        ChoiceBy::Either => by_text(prediction, choices)
-            .or_else(|| by_label(prediction, choices))
-            .or_else(|| by_label_and_text(prediction, choices)),
+        ChoiceBy::Either => {
+            let named = |text: &str| {
+                by_label(text, choices)
+                    .or_else(|| by_text(text, choices))
+                    .or_else(|| by_label_and_text(text, choices))
+            };
+            let plain = without_emphasis(prediction);
+            named(prediction).or_else(|| named(&plain)).or_else(|| named(behind_lead_in(&plain)?))
+        }
     }
 }
 
-/// The index of the choice that data name: by its label first, then by its text.
+/// The index of the choice that data name: as an answer does, by its label first, then by its text.
 pub fn named_choice(name: &str, choices: &[Choice]) -> Option<usize> {
-    chosen(name, choices, ChoiceBy::Label).or_else(|| by_text(name, choices))
+    chosen(name, choices, ChoiceBy::Either)
+}
+
+/// The choices whose text is the label of another one: an answer with these words names the other.
+pub fn texts_that_are_labels(choices: &[Choice]) -> impl Iterator<Item = &Choice> {
+    choices.iter().filter(|choice| {
+        let text = plain_text(&choice.text);
+        plain_text(&choice.label) != text && choices.iter().any(|other| plain_text(&other.label) == text)
+    })
 }
 
 /// The choices in the order that belongs to this seed and id, relabelled, and where the right one is then.
@@ -136,42 +174,117 @@ fn by_text(prediction: &str, choices: &[Choice]) -> Option<usize> {
 }
 
 fn by_label(prediction: &str, choices: &[Choice]) -> Option<usize> {
-    let label = unwrapped(prediction).trim_end_matches(AFTER_LABEL).trim().to_lowercase();
-    choices.iter().position(|choice| choice.label.trim().to_lowercase() == label)
+    let prediction = composed(prediction);
+    let bare = unwrapped(&prediction).trim_start_matches(['(', '[', '{']).trim_end_matches(AFTER_LABEL);
+    let label = unwrapped(bare).to_lowercase();
+    choices
+        .iter()
+        .position(|choice| !label.is_empty() && composed(choice.label.trim()).to_lowercase() == label)
+}
+
+/// What follows the words that an answer may begin with; `None` if it begins otherwise.
+fn behind_lead_in(prediction: &str) -> Option<&str> {
+    let trimmed = prediction.trim();
+    let behind = LEAD_INS.iter().find_map(|words| {
+        let head = trimmed.get(..words.len()).filter(|head| head.eq_ignore_ascii_case(words))?;
+        trimmed.get(head.len()..)
+    })?;
+    // The words end where they do: `Options` is no `Option`.
+    let is_end = behind.starts_with(|next: char| !next.is_alphanumeric());
+    is_end.then(|| behind.trim_start_matches(|next: char| next.is_whitespace() || next == ':'))
+}
+
+/// A text without the marks of emphasis in it, as in `**Answer:** B`.
+fn without_emphasis(text: &str) -> String {
+    text.replace("**", "").replace("__", "").replace('`', "")
 }
 
 /// `B) Paris`: the label, then exactly the text that belongs to it.
 fn by_label_and_text(prediction: &str, choices: &[Choice]) -> Option<usize> {
-    let prediction = unwrapped(prediction);
+    let prediction = composed(prediction);
+    let lower = unwrapped(&prediction).trim_start_matches(['(', '[', '{', '$']).to_lowercase();
     choices.iter().position(|choice| {
-        let label = choice.label.trim().to_lowercase();
-        let lower = prediction.trim_start_matches(['(', '[']).to_lowercase();
+        let label = composed(choice.label.trim()).to_lowercase();
         let rest = lower.strip_prefix(&label).filter(|_| !label.is_empty());
-        rest.and_then(|rest| rest.trim_start().strip_prefix(AFTER_LABEL))
-            .is_some_and(|rest| plain_text(rest) == plain_text(&choice.text))
+        rest.is_some_and(|rest| {
+            let behind = rest.trim_start_matches('$').trim_start();
+            let is_apart =
+                behind.len() < rest.len() || behind.starts_with(AFTER_LABEL) || behind.starts_with(BETWEEN);
+            let text = behind.trim_start_matches(AFTER_LABEL).trim_start_matches('$').trim_start();
+            // What is between may also be the sign of a number.
+            let is_text =
+                |text: &str| !text.trim().is_empty() && plain_text(text) == plain_text(&choice.text);
+            is_apart && (is_text(text) || text.strip_prefix(BETWEEN).is_some_and(is_text))
+        })
     })
 }
 
-/// A text as choices are compared: white space collapsed, no case, no period at the end, no quotes around it.
+/// A text as choices are compared: white space collapsed, no case, no period at the end, no decoration around it, in one
+/// form of Unicode.
 fn plain_text(text: &str) -> String {
-    collapsed(&unwrapped(text).trim_end_matches('.').to_lowercase())
+    let text = composed(text);
+    collapsed(&unwrapped(&text).trim_end_matches('.').to_lowercase())
 }
 
-/// A text without the quotes, brackets and emphasis around it.
+/// A text without the quotes, brackets, emphasis and commands of LaTeX around it.
 fn unwrapped(text: &str) -> &str {
-    const PAIRS: [(&str, &str); 8] =
-        [("**", "**"), ("*", "*"), ("`", "`"), ("\"", "\""), ("'", "'"), ("(", ")"), ("[", "]"), ("“", "”")];
-    let mut text = text.trim();
+    const PAIRS: [(&str, &str); 24] = [
+        ("**", "**"),
+        ("*", "*"),
+        ("__", "__"),
+        ("_", "_"),
+        ("`", "`"),
+        ("\"", "\""),
+        ("'", "'"),
+        ("(", ")"),
+        ("[", "]"),
+        ("{", "}"),
+        ("“", "”"),
+        ("‘", "’"),
+        ("«", "»"),
+        ("「", "」"),
+        ("$$", "$$"),
+        ("$", "$"),
+        ("\\(", "\\)"),
+        ("\\[", "\\]"),
+        ("\\boxed{", "}"),
+        ("\\text{", "}"),
+        ("\\textbf{", "}"),
+        ("\\mathrm{", "}"),
+        ("\\mathbf{", "}"),
+        ("\\fbox{", "}"),
+    ];
+    let mut text = text.trim().trim_end_matches('.').trim_end();
     loop {
         let inner = PAIRS.iter().find_map(|(open, close)| {
             let inner = text.strip_prefix(open)?.strip_suffix(close)?;
-            (!inner.contains(close)).then_some(inner.trim())
+            is_one(inner, open, close).then_some(inner.trim())
         });
         match inner {
             Some(inner) if !inner.is_empty() => text = inner,
             Some(_) | None => return text,
         }
     }
+}
+
+/// True if the marks around this text belong together: those of `(a) or (b)` do not.
+fn is_one(inner: &str, open: &str, close: &str) -> bool {
+    let (Some(open), Some(close)) = (open.chars().next_back(), close.chars().next_back()) else {
+        return false;
+    };
+    if open == close {
+        return !inner.contains(close);
+    }
+    let mut depth = 0_usize;
+    inner.chars().all(|character| {
+        if character == open {
+            depth += 1;
+        } else if character == close {
+            let Some(less) = depth.checked_sub(1) else { return false };
+            depth = less;
+        }
+        true
+    }) && depth == 0
 }
 
 #[cfg(test)]
@@ -204,9 +317,64 @@ mod tests {
         }
         check("the  hague", Either, Some(2));
         check("x (y)", Either, Some(4));
-        // A text that is also a label counts as the text.
-        check("A", Either, Some(3));
+        // A text that is also a label counts as the label.
+        check("A", Either, Some(0));
+        for prediction in [
+            "$B$",
+            "$\\text{B}$",
+            "\\boxed{B}",
+            "\\(B\\)",
+            "\\[\\boxed{\\text{B}}\\]",
+            "$$B$$",
+            "$(B)$",
+            "\\textbf{(B)}.",
+            "{B}",
+            "__B__",
+            "B - Paris",
+            "B – Paris",
+            "B — Paris",
+            "B, Paris",
+            "B Paris",
+            "$B$: Paris",
+            "**B** - Paris",
+            "(B) - Paris",
+            "Option B",
+            "option (b)",
+            "Option B: Paris",
+            "Choice B.",
+            "Answer: B",
+            "answer b",
+            "**Answer:** B",
+            "**Answer: B**",
+            "The answer is B",
+            "The answer is: (B) Paris.",
+            "The correct answer is **B**.",
+            "Final answer: $\\boxed{B}$",
+            "Answer: Paris",
+            "\u{feff}B",
+            "\u{200b}Paris",
+        ] {
+            check(prediction, Either, Some(1));
+        }
         for prediction in ["", "F", "B) Lyon", "Par", "Paris and Lyon", "B or C", "Berlin", "()"] {
+            check(prediction, Either, None);
+        }
+        for prediction in [
+            "None of the above",
+            "Don't know",
+            "A or B",
+            "Not B",
+            "Answer: A or B",
+            "Option",
+            "Answer:",
+            "Options B",
+            "B - Lyon",
+            "BParis",
+            "$A$ or $B$",
+            "The answer is not B",
+            "Neither A nor B",
+            "\\boxed{A, B}",
+        ] {
             check(prediction, Either, None);
         }
         for prediction in ["B", "b", " B. ", "B)", "b:"] {
@@ -247,6 +415,48 @@ mod tests {
         assert_eq!(chosen("same", &choices, ChoiceBy::Either), None);
         assert_eq!(chosen("B", &choices, ChoiceBy::Either), Some(1));
         assert_eq!(named_choice("b", &choices), Some(1));
+    }
+
+    #[test]
+    fn signs_of_a_text_are_its_own() {
+        let choices = choices(&["5", "-5", "a**b", "__init__", "Yahoo!", "Yahoo"]);
+        for (words, expect) in [
+            ("B: -5", 1),
+            ("B - 5", 1),
+            ("-5", 1),
+            ("A - 5", 0),
+            ("C) a**b", 2),
+            ("a**b", 2),
+            ("D) `__init__`", 3),
+            ("**D)** __init__", 3),
+            ("Yahoo!", 4),
+            ("E. Yahoo!", 4),
+            ("yahoo", 5),
+        ] {
+            let found = chosen(words, &choices, ChoiceBy::Either);
+            assert_eq!(found, (words != "B - 5").then_some(expect), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn data_and_answers_name_the_same_choice() {
+        let texts = ["one", "2", "4", "3"];
+        let numbered =
+            |(text, number): (&str, usize)| Choice { label: number.to_string(), text: text.to_owned() };
+        let choices: Vec<Choice> = texts.into_iter().zip(1..).map(numbered).collect();
+        for words in ["1", "2", "3", "4", "one", "3) 4", "(4)", "$3$"] {
+            let named = named_choice(words, &choices);
+            assert!(named.is_some(), "{words:?}");
+            assert_eq!(named, chosen(words, &choices, ChoiceBy::Either), "{words:?}");
+        }
+        assert_eq!(named_choice("4", &choices), Some(3));
+        let doubtful: Vec<&str> =
+            texts_that_are_labels(&choices).map(|choice| choice.text.as_str()).collect();
+        assert_eq!(doubtful, ["4", "3"]);
+        let composed = [("A", "e\u{301}quipe"), ("B", "x")];
+        let composed =
+            composed.map(|(label, text)| Choice { label: label.to_owned(), text: text.to_owned() });
+        assert_eq!(chosen("\u{e9}quipe", &composed, ChoiceBy::Text), Some(0));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::text::collapsed;
 use super::{Score, share};
 use serde_json::Value;
-use skill_core::json::extract_json;
+use skill_core::json::{Extracted, extract_answer};
+use skill_core::text::composed;
 
 /// What became of the comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +73,9 @@ pub fn json_fields(
     JsonFieldsVerdict { score, fields: verdicts }
 }
 
-/// The JSON value in an answer: the whole text, or the one value that is in it.
-pub fn parse_json_answer(text: &str) -> Option<Value> {
-    serde_json::from_str(text.trim()).ok().or_else(|| extract_json(text))
+/// The JSON value in an answer, by the rules of [`extract_answer`]: the whole text, or the last whole object in it.
+pub fn parse_json_answer(text: &str) -> Option<Extracted> {
+    extract_answer(text, Value::is_object).or_else(|| extract_answer(text, |_| true))
 }
 
 /// The member that a dotted name leads to; a name that is a key to the letter comes first.
@@ -96,7 +97,7 @@ fn is_same(found: &Value, expected: &Value, tolerance: f64, ignores_case: bool) 
     match (found, expected) {
         (Value::String(found), Value::String(expected)) => {
             let plain = |text: &str| {
-                let text = collapsed(text);
+                let text = collapsed(&composed(text));
                 if ignores_case { text.to_lowercase() } else { text }
             };
             plain(found) == plain(expected)
@@ -130,7 +131,7 @@ mod tests {
 
     #[track_caller]
     fn check(answer: &str, reference: &str, fields: &[&str], soft: f64) {
-        let answer = parse_json_answer(answer).unwrap();
+        let answer = parse_json_answer(answer).unwrap().value;
         let reference = serde_json::from_str(reference).unwrap();
         let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
         let verdict = json_fields(&answer, &reference, &fields, 0.01, true);
@@ -151,6 +152,10 @@ mod tests {
         check(r#"{"a": {"x": 1, "y": 2}}"#, r#"{"a": {"y": 2, "x": 1}}"#, &[], 1.0);
         check(r#"{"a": {"x": 1, "y": 2}}"#, r#"{"a": {"x": 1}}"#, &[], 0.0);
         check(r#"[1]"#, r#"{"a": 1}"#, &[], 0.0);
+        check(r#"[{"a": 1}]"#, r#"{"a": 1}"#, &[], 1.0);
+        check("Draft: {\"a\": 2}\nFinal: {\"a\": 1}", r#"{"a": 1}"#, &[], 1.0);
+        check("{a: 1}", r#"{"a": 1}"#, &[], 1.0);
+        check("{\"a\": \"e\u{301}\"}", "{\"a\": \"\u{e9}\"}", &[], 1.0);
         check(r#"{"a": true}"#, r#"{"a": "true"}"#, &[], 0.0);
         check("Here it is:\n```json\n{\"a\": 1}\n```", r#"{"a": 1}"#, &[], 1.0);
         check(r#"{"a": 1}"#, "{}", &[], 0.0);
@@ -159,6 +164,7 @@ mod tests {
     #[test]
     fn text_without_json_is_nothing() {
         assert_eq!(parse_json_answer("no idea"), None);
-        assert_eq!(parse_json_answer("17"), Some(json!(17)));
+        assert_eq!(parse_json_answer("{\"a\": 1, \"b\": "), None);
+        assert_eq!(parse_json_answer("17").map(|found| found.value), Some(json!(17)));
     }
 }

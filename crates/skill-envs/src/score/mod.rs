@@ -10,17 +10,20 @@
 mod anls;
 mod choice;
 mod json_fields;
+mod number;
 mod numeric;
 #[cfg(feature = "tasks")]
 mod rules;
 mod text;
 
 pub use anls::{anls, anls_similarity};
-pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices};
+pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices, texts_that_are_labels};
 #[cfg(feature = "tasks")]
 pub(crate) use json_fields::member;
 pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields, parse_json_answer};
-pub use numeric::{NumericOptions, PercentRule, Quantity, UnitRule, numeric, parse_quantity};
+pub use numeric::{
+    NumericOptions, PercentRule, Quantity, UnitRule, numeric, parse_quantity, parse_reference,
+};
 #[cfg(feature = "tasks")]
 pub(crate) use rules::pattern;
 #[cfg(feature = "tasks")]

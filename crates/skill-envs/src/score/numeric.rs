@@ -1,7 +1,9 @@
 //! Numbers with tolerance, units and percent.
 
 use super::Score;
+use super::number::{Item, is_currency, numbers};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Results of conversions are compared with this relative slack, so that rounding in binary never decides.
 const SLACK: f64 = 1e-9;
@@ -95,7 +97,7 @@ pub struct Quantity {
 /// With the answer `p` and the reference `r` in one unit, `hard` is 1 if
 /// `|p - r| <= max(tolerance, relative_tolerance * |r|)`; otherwise `soft` is `max(0, 1 - |p - r| / |r|)`, and 0
 /// where `r` is 0 or the units differ. `None` is an answer without a number.
-/// See [`parse_quantity`] for what counts as the number of a text.
+/// See [`parse_quantity`] for what counts as the number of an answer, and [`parse_reference`] for that of a reference.
 ///
 /// ```
 /// use skill_envs::score::{NumericOptions, numeric};
@@ -107,7 +109,7 @@ pub struct Quantity {
 pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericOptions) -> Option<Score> {
     let prediction = parse_quantity(prediction)?;
     let mut best = Score::default();
-    for answer in answers.iter().filter_map(|answer| parse_quantity(answer.as_ref())) {
+    for answer in answers.iter().filter_map(|answer| parse_reference(answer.as_ref())) {
         for (ours, reference) in pairs(&prediction, &answer, options) {
             let difference = (ours - reference).abs();
             let allowed = options.tolerance.max(options.relative_tolerance * reference.abs());
@@ -163,38 +165,49 @@ fn unit(name: &str) -> Option<(&'static str, f64)> {
 
 /// The number that a text gives: the whole text, if it is a number with a unit; else the last number in it.
 ///
-/// Understood are signs, thousands grouped by commas or narrow spaces, decimals, exponents, the words *thousand* to
-/// *trillion*, a currency before the number, and a unit behind it. In running text a unit counts only if it is one
-/// that can be converted.
+/// Understood are signs (also as a word), thousands grouped by commas, blanks, apostrophes or points, decimal points and
+/// commas, fractions and mixed numbers, powers, digits of other scripts, LaTeX around all of it, the words *thousand* to
+/// *trillion*, a currency before the number, and a unit behind it. In running text a unit counts only if it is one that can
+/// be converted. What is not one number (`12:30`, `5-7`, `3:2`, `42 ± 1`) is none.
+///
+/// `1.234` has a decimal point, and `1,234` is a thousand: where a mark can be both, it is read as in English.
 pub fn parse_quantity(text: &str) -> Option<Quantity> {
-    let characters: Vec<char> = text.trim().chars().collect();
-    let mut last = None;
-    let mut start = 0;
-    while start < characters.len() {
-        match number_at(&characters, start) {
-            Some((value, end)) => {
-                last = Some((value, start, end));
-                start = end;
-            }
-            None => start += 1,
-        }
+    let numbers = numbers(text, is_known_unit);
+    match numbers.items.last()? {
+        Item::Number { value, range } => Some(quantity(&numbers.text, *value, range)),
+        Item::Compound { .. } => None,
     }
-    let (value, start, end) = last?;
-    let head: String = characters.iter().take(start).collect();
-    let tail: String = characters.iter().skip(end).collect();
+}
+
+/// The number that a reference is: its text has one number, which no sign of inequality makes a bound; a solution in the
+/// form of GSM8K is what follows `####`.
+pub fn parse_reference(text: &str) -> Option<Quantity> {
+    let text = text.rsplit_once("####").map_or(text, |(_, answer)| answer);
+    let numbers = numbers(text, is_known_unit);
+    let [Item::Number { value, range }] = numbers.items.as_slice() else { return None };
+    let head = numbers.text.get(..range.start).unwrap_or_default();
+    let before = head.iter().rev().find(|character| !character.is_whitespace() && !is_currency(**character));
+    let is_bound = before.is_some_and(|before| "<>≤≥±".contains(*before));
+    (!is_bound).then(|| quantity(&numbers.text, *value, range))
+}
+
+/// A number of a text with its unit.
+fn quantity(text: &[char], value: f64, range: &Range<usize>) -> Quantity {
+    let part = |part: Range<usize>| text.get(part).unwrap_or_default().iter().collect::<String>();
+    let (number, head, tail) = (part(range.clone()), part(0..range.start), part(range.end..text.len()));
     let (value, tail) = with_magnitude(value, &tail);
     let head = head.trim_end();
-    let currency = head
-        .chars()
-        .next_back()
-        .filter(|letter| "$€£¥".contains(*letter))
-        .map(String::from)
-        .unwrap_or_default();
-    // `-$5`: the sign comes before the currency.
-    let before = head.strip_suffix(&currency).unwrap_or(head);
-    let is_negated = !currency.is_empty() && before.ends_with(['-', '−']);
-    let before = if is_negated { before.trim_end_matches(['-', '−']) } else { before };
-    let value = if is_negated { -value } else { value };
+    // The sign may be on either side of the currency, and a name of the currency in its place.
+    let last_word = head.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let (currency, before) = if let Some(sign) = number.chars().find(|letter| is_currency(*letter)) {
+        (sign.to_string(), head)
+    } else if let Some(sign) = head.chars().next_back().filter(|letter| is_currency(*letter)) {
+        (sign.to_string(), head.strip_suffix(sign).unwrap_or(head))
+    } else if is_currency_word(last_word) {
+        (last_word.to_lowercase(), head.strip_suffix(last_word).unwrap_or(head))
+    } else {
+        (String::new(), head)
+    };
     let rest = tail.trim().trim_end_matches(['.', '!']).trim();
     let unit_name = if !currency.is_empty() {
         currency
@@ -204,64 +217,18 @@ pub fn parse_quantity(text: &str) -> Option<Quantity> {
         let word = rest.split(|letter: char| letter.is_whitespace() || ",;.)".contains(letter)).next();
         word.map(str::to_lowercase).filter(|word| unit(word).is_some()).unwrap_or_default()
     };
-    Some(Quantity { value, unit: unit_name })
+    Quantity { value, unit: unit_name }
 }
 
-/// The number that starts here, and where it ends; a digit inside a word is none.
-fn number_at(characters: &[char], start: usize) -> Option<(f64, usize)> {
-    let at = |index: usize| characters.get(index).copied();
-    let is_digit = |index: usize| at(index).is_some_and(|letter| letter.is_ascii_digit());
-    let before = start.checked_sub(1).and_then(at);
-    if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
-        return None;
-    }
-    let mut digits = String::new();
-    let mut end = start;
-    match at(start) {
-        // In `3-5` the hyphen is none of the 5's.
-        Some('-' | '−') if is_digit(start + 1) || (at(start + 1) == Some('.') && is_digit(start + 2)) => {
-            digits.push('-');
-            end += 1;
-        }
-        Some('+') if is_digit(start + 1) => end += 1,
-        _ => {}
-    }
-    let first_digit = end;
-    while is_digit(end) {
-        digits.extend(at(end));
-        end += 1;
-        let is_group = matches!(at(end), Some(',' | '\u{a0}' | '\u{202f}'))
-            && (1..=3).all(|offset| is_digit(end + offset))
-            && !is_digit(end + 4)
-            && end - first_digit >= 1;
-        if is_group {
-            end += 1;
-        }
-    }
-    let has_whole = end > first_digit;
-    if at(end) == Some('.') && is_digit(end + 1) {
-        digits.push('.');
-        end += 1;
-        while is_digit(end) {
-            digits.extend(at(end));
-            end += 1;
-        }
-    } else if !has_whole {
-        return None;
-    }
-    if matches!(at(end), Some('e' | 'E')) {
-        let sign = usize::from(matches!(at(end + 1), Some('-' | '+')));
-        if is_digit(end + 1 + sign) {
-            digits.push('e');
-            digits.extend(at(end + 1).filter(|letter| *letter == '-'));
-            end += 1 + sign;
-            while is_digit(end) {
-                digits.extend(at(end));
-                end += 1;
-            }
-        }
-    }
-    digits.parse().ok().filter(|value: &f64| value.is_finite()).map(|value| (value, end))
+fn is_currency_word(word: &str) -> bool {
+    let word = word.to_lowercase();
+    unit(&word).is_some_and(|(dimension, _)| matches!(dimension, "usd" | "eur" | "gbp" | "jpy"))
+        && word.chars().count() > 1
+}
+
+/// True for a unit that can be converted, or a word that multiplies.
+fn is_known_unit(word: &str) -> bool {
+    unit(word).is_some() || MAGNITUDES.iter().any(|(names, _)| names.contains(&word))
 }
 
 fn with_magnitude(value: f64, tail: &str) -> (f64, &str) {
@@ -294,7 +261,7 @@ mod tests {
         check_quantity("-.5", -0.5, "");
         check_quantity("1,234,567.8", 1_234_567.8, "");
         check_quantity("1\u{202f}234", 1234.0, "");
-        check_quantity("1,2", 2.0, "");
+        check_quantity("1,2", 1.2, "");
         check_quantity("6.02e23", 6.02e23, "");
         check_quantity("1E-3 kg", 0.001, "kg");
         check_quantity("$1.5 million", 1_500_000.0, "$");
@@ -306,10 +273,164 @@ mod tests {
         check_quantity("The answer is 42.", 42.0, "");
         check_quantity("First 3, then 5 apples", 5.0, "");
         check_quantity("It weighs 5 kg, I think", 5.0, "kg");
-        check_quantity("between 3-5", 5.0, "");
         check_quantity("3 billion people", 3e9, "people");
         for text in ["", "none", "b2b", "x_1", "e5", "-", "."] {
             assert_eq!(parse_quantity(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_in_every_form() {
+        let check = |text: &str, value: f64| {
+            let found = parse_quantity(text).unwrap_or_else(|| panic!("no number in {text:?}"));
+            assert!((found.value - value).abs() <= 1e-12 * value.abs(), "{text:?}: {found:?}");
+        };
+        for (text, value) in [
+            // Fractions and mixed numbers.
+            ("1/2", 0.5),
+            ("-1/2", -0.5),
+            ("−3/4", -0.75),
+            ("1 1/2", 1.5),
+            ("-1 1/2", -1.5),
+            ("1 and 1/2", 1.5),
+            ("½", 0.5),
+            ("1½", 1.5),
+            ("-2⅓", -7.0 / 3.0),
+            ("\\frac{1}{2}", 0.5),
+            ("\\dfrac{-1}{2}", -0.5),
+            ("-\\frac{1}{2}", -0.5),
+            ("\\frac12", 0.5),
+            ("1\\frac{1}{2}", 1.5),
+            ("$\\frac{3}{4}$", 0.75),
+            ("\\boxed{\\frac{3}{4}}", 0.75),
+            ("1.5/3", 0.5),
+            // Powers.
+            ("10^3", 1000.0),
+            ("10^{-3}", 0.001),
+            ("10³", 1000.0),
+            ("10⁻³", 0.001),
+            ("2**10", 1024.0),
+            ("2 × 10^3", 2000.0),
+            ("1.234 × 10^3", 1234.0),
+            ("2 \\times 10^{3}", 2000.0),
+            ("2·10⁻²", 0.02),
+            ("6,02e23", 6.02e23),
+            ("3x10^8 m", 3e8),
+            ("-2*10^3", -2000.0),
+            // Groups and decimals.
+            ("1 234", 1234.0),
+            ("1 234,56", 1234.56),
+            ("1 234 567.8", 1_234_567.8),
+            ("1'234", 1234.0),
+            ("1’234.50", 1234.5),
+            ("1_000", 1000.0),
+            ("$1{,}234$", 1234.0),
+            ("1\\,234", 1234.0),
+            ("1,234.5", 1234.5),
+            ("1.234,56", 1234.56),
+            ("1.234.567", 1_234_567.0),
+            ("1.234.567,8", 1_234_567.8),
+            ("12,345", 12345.0),
+            ("1,00,000", 100_000.0),
+            ("12,5", 12.5),
+            ("0,5", 0.5),
+            ("0,125", 0.125),
+            ("1.234", 1.234),
+            ("12{,}5", 12.5),
+            ("１２３", 123.0),
+            ("١٢٫٥", 12.5),
+            // Signs.
+            ("minus 5", -5.0),
+            ("negative 5", -5.0),
+            ("plus 5", 5.0),
+            ("–5", -5.0),
+            ("- 5", -5.0),
+            ("x = - 5", -5.0),
+            ("$-5$", -5.0),
+            ("$-5", -5.0),
+            ("- $5", -5.0),
+            ("−5,13%", -5.13),
+            ("(-5)", -5.0),
+            // Running text.
+            ("x^2 = 9", 9.0),
+            ("It is 5 m^2", 5.0),
+            ("2 + 3 = 5", 5.0),
+            ("Results:\n- 5", 5.0),
+            ("COVID-19", 19.0),
+            ("In 2020 300 people", 300.0),
+            ("From 9:00 to 17:00, so 8 hours", 8.0),
+            ("Version 1.2.3 has 7", 7.0),
+        ] {
+            check(text, value);
+        }
+        check_quantity("75\\%", 75.0, "%");
+        check_quantity("$75\\%$", 75.0, "%");
+        check_quantity("75 per cent", 75.0, "percent");
+        check_quantity("7,5 %", 7.5, "%");
+        check_quantity("5\\text{ kg}", 5.0, "kg");
+        check_quantity("5 m2", 5.0, "m2");
+        check_quantity("5m²", 5.0, "m^2");
+        check_quantity("EUR 1.234,56", 1234.56, "eur");
+        check_quantity("1.234,56 €", 1234.56, "€");
+        check_quantity("\\$5", 5.0, "$");
+        check_quantity("costs $5 and $6", 6.0, "$");
+    }
+
+    #[test]
+    fn a_part_of_a_number_is_no_number() {
+        for text in [
+            "12:30",
+            "It is 12:30.",
+            "5-7",
+            "5–7",
+            "5 - 7",
+            "5 to 7",
+            "between 3-5",
+            "between 3 and 5",
+            "3:2",
+            "42 ± 1",
+            "5% to 7%",
+            "$5-$7",
+            "3 or 5",
+            "5 km - 7 km",
+            "1.2.3",
+            "2024-05-01",
+            "1/2/2024",
+            "05.01.2024",
+            "12h30",
+            "1 h 30 min",
+            "5'10",
+            "18x18",
+            "2 + 3",
+            "10 minus 5",
+            "2 × 3",
+            "√2",
+            "\\sqrt{2}",
+            "2π",
+            "2\\pi",
+            "\\frac{x}{2}",
+            "1,2,3",
+            "1,23,4",
+            "1/0",
+            "3 out of 5",
+            "10:00:05",
+        ] {
+            assert_eq!(parse_quantity(text), None, "{text:?}");
+            assert_eq!(parse_reference(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_reference_is_one_number() {
+        let value = |text: &str| parse_reference(text).map(|quantity| quantity.value);
+        for text in
+            ["5", "5 kg", "about 5 kg", "$5", "5 apples", "1/2", "-5", "He ate 2+3=5.\n#### 5", "5 CO2"]
+        {
+            assert!(value(text).is_some(), "{text:?}");
+        }
+        assert_eq!(value("48/2 = 24, 48+24 = 72\n#### 72"), Some(72.0));
+        for text in ["", "none", "5, 7", "May 5, 2024", "<5", "> 5", "≤5", "5 and 7", "±5", "3 = 3"] {
+            assert_eq!(value(text), None, "{text:?}");
         }
     }
 

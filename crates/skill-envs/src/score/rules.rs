@@ -4,6 +4,7 @@ use super::text::collapsed;
 use super::{Score, share};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
+use skill_core::text::composed;
 
 /// The most bytes that a compiled pattern may take.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -199,7 +200,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
 }
 
 fn plain(text: &str) -> String {
-    collapsed(&text.to_lowercase())
+    collapsed(&composed(text).to_lowercase())
 }
 
 /// Whether a heading of this name is in the text with something below it.

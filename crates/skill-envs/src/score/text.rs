@@ -1,6 +1,7 @@
 //! Scores of a text against texts: exact match, token F1, containment.
 
 use super::Score;
+use skill_core::text::composed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Exact match and F1 as SQuAD's evaluation has them (Rajpurkar et al. 2016, section 6.1).
@@ -32,7 +33,8 @@ pub fn em_f1(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
 
 /// Containment, as skillrl 1.0 scores its questions.
 ///
-/// Both texts are brought to lower case and white space is collapsed; blank answers are passed over.
+/// Both texts are brought to lower case and to composed characters (NFC), and white space is collapsed; characters of no
+/// width do not count, and blank answers are passed over.
 /// `hard` is 1 if an answer equals the prediction or is in it.
 /// Otherwise `soft` is the best F1 over the answers, rounded to 4 digits (half to even): `common` is the number
 /// of different tokens that are in both, precision is `common` by the number of the prediction's tokens,
@@ -45,10 +47,11 @@ pub fn em_f1(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
 /// assert_eq!(contains("New York", &["New York City"]).soft, 0.8);
 /// ```
 pub fn contains(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
-    let prediction = collapsed(&prediction.to_lowercase());
+    let plain = |text: &str| collapsed(&composed(text).to_lowercase());
+    let prediction = plain(prediction);
     let mut best_f1 = 0.0_f64;
     for answer in answers {
-        let answer = collapsed(&answer.as_ref().to_lowercase());
+        let answer = plain(answer.as_ref());
         if answer.is_empty() {
             continue;
         }
@@ -60,7 +63,8 @@ pub fn contains(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
     Score { hard: 0.0, soft: rounded_to_4_digits(best_f1) }
 }
 
-/// Equality, after white space is collapsed and, where that is asked for, case is ignored.
+/// Equality of canonically equivalent texts (NFC), after white space is collapsed, characters of no width are left out and,
+/// where that is asked for, case is ignored.
 ///
 /// ```
 /// use skill_envs::score::exact;
@@ -71,7 +75,7 @@ pub fn contains(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
 /// ```
 pub fn exact(prediction: &str, answers: &[impl AsRef<str>], ignores_case: bool) -> Score {
     let plain = |text: &str| {
-        let text = collapsed(text);
+        let text = collapsed(&composed(text));
         if ignores_case { text.to_lowercase() } else { text }
     };
     let prediction = plain(prediction);
@@ -295,6 +299,7 @@ mod tests {
         // 1/32 lies exactly between two values of 4 digits.
         check_contains(&format!("x{}", " y".repeat(61)), &["x z"], 0.0, 0.0312);
         check_contains("ΟΔΟΣ", &["οδος"], 1.0, 1.0);
+        check_contains("notre e\u{301}quipe", &["\u{e9}quipe"], 1.0, 1.0);
     }
 
     #[test]
@@ -310,6 +315,12 @@ mod tests {
         check("Paris.", &["Paris"], true, 0.0);
         check("", &[""], false, 1.0);
         check("x", &[], false, 0.0);
+        check("e\u{301}quipe", &["\u{e9}quipe"], false, 1.0);
+        check("\u{feff}Par\u{200b}is", &["Paris"], false, 1.0);
+        check("E\u{301}QUIPE", &["\u{e9}quipe"], true, 1.0);
+        check("equipe", &["\u{e9}quipe"], false, 0.0);
+        // Half an emoji is another emoji.
+        check("\u{1f469}\u{200d}\u{1f4bb}", &["\u{1f469}\u{1f4bb}"], false, 0.0);
     }
 
     #[test]
@@ -348,7 +359,7 @@ mod tests {
         #[test]
         fn a_text_answers_itself(text in text()) {
             prop_assert_eq!(em_f1(&text, &[&text]), Score::RIGHT);
-            let blank = collapsed(&text).is_empty();
+            let blank = collapsed(&composed(&text)).is_empty();
             prop_assert_eq!(contains(&text, &[&text]) == Score::RIGHT, !blank);
         }
 

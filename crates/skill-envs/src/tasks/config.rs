@@ -36,6 +36,9 @@ pub struct TasksConfig {
     pub choice_seed: Option<u64>,
     /// Files that the agent may look into; `None` asks for the answer at once.
     pub files: Option<FilesConfig>,
+    /// Whether references that cannot be scored are listed by [`crate::Env::faults`] instead of refused, for those who look
+    /// at the data alone.
+    pub lists_faults: bool,
     /// How items are asked and scored.
     pub settings: TasksSettings,
 }
@@ -53,6 +56,7 @@ impl TasksConfig {
             image_dir: None,
             choice_seed: None,
             files: None,
+            lists_faults: false,
             settings: TasksSettings::default(),
         }
     }

@@ -49,8 +49,9 @@ pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
 pub use sample::{DataSample, DataSurvey};
 pub use world::TasksWorld;
 
-use crate::env::{Env, Item, RolloutCtx, Split};
+use crate::env::{Env, Item, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY, Split};
 use crate::error::EnvError;
+use crate::score::{ChoiceBy, texts_that_are_labels};
 use crate::source::SkillSource;
 use async_trait::async_trait;
 use files::{FileAccess, Folder, Talk};
@@ -91,6 +92,7 @@ pub struct TasksEnv {
     choice_seed: Option<u64>,
     files: Option<FileAccess>,
     judge: Option<Arc<dyn ChatModel>>,
+    faults: Arc<[EnvError]>,
 }
 
 impl TasksEnv {
@@ -144,10 +146,22 @@ impl TasksEnv {
             _ => None,
         };
         let choice_seed = config.choice_seed;
-        let env = Self { splits, by_id, agenda, n_unused, choice_seed, files, judge: None };
+        let faults = Arc::default();
+        let env = Self { splits, by_id, agenda, n_unused, choice_seed, files, judge: None, faults };
         env.check_rules()?;
         env.check_prompts()?;
-        Ok(env)
+        let mut faults = env.reference_faults();
+        if config.lists_faults {
+            let faults = faults.collect();
+            return Ok(Self { faults, ..env });
+        }
+        match faults.next() {
+            Some(fault) => Err(fault),
+            None => {
+                drop(faults);
+                Ok(env)
+            }
+        }
     }
 
     /// Asks this model where the scorer is [`ScorerConfig::Rubric`].
@@ -159,6 +173,11 @@ impl TasksEnv {
     /// Items of the data that are in no split.
     pub fn n_unused(&self) -> usize {
         self.n_unused
+    }
+
+    /// References that cannot be scored.
+    fn reference_faults(&self) -> impl Iterator<Item = EnvError> {
+        self.tasks().filter_map(|task| Some(place_error(task, task.fault.clone()?)))
     }
 
     /// Rules need something to hold answers against, and tools that can be called.
@@ -303,6 +322,7 @@ impl Env for TasksEnv {
 
     fn settings(&self) -> Value {
         let mut settings = json!({
+            SCORING_VERSION_KEY: SCORING_VERSION,
             "scorer": self.agenda.scorer.settings(),
             "extract": self.agenda.extractor.extraction(),
             "max_tokens": self.agenda.max_tokens,
@@ -336,6 +356,18 @@ impl Env for TasksEnv {
 
     fn reference_reply(&self, item: &Item) -> Option<String> {
         self.agenda.reference_reply(self.task(item).ok()?)
+    }
+
+    fn faults(&self) -> &[EnvError] {
+        &self.faults
+    }
+
+    fn doubtful_choices(&self, item: &Item) -> Vec<String> {
+        let ScorerConfig::Choice { by: ChoiceBy::Either } = self.agenda.scorer.config() else {
+            return Vec::new();
+        };
+        let Ok(task) = self.task(item) else { return Vec::new() };
+        texts_that_are_labels(&task.choices).map(|choice| choice.text.clone()).collect()
     }
 
     fn label(&self, item: &Item) -> Option<String> {

@@ -143,8 +143,7 @@ impl Agenda {
         judge: Option<&dyn ChatModel>,
         call: &CallCtx,
     ) -> Result<RolloutResult, EnvError> {
-        let text = reply.text.trim();
-        let extracted = self.extractor.extract(text);
+        let extracted = self.extractor.extract(&reply.text);
         let asked = attempt.opening.text_of(Role::User);
         let is_whole = matches!(self.extractor.extraction(), super::Extraction::Whole);
         let answer = Answer {
@@ -163,7 +162,7 @@ impl Agenda {
         };
         let mut result = RolloutResult::new(task.item.id.clone(), verdict.score.hard, verdict.score.soft);
         if !result.is_success() {
-            result.fail_reason = fail_reason(task, text, &extracted, calls_tools, &verdict, &reply.finish);
+            result.fail_reason = fail_reason(task, &extracted, calls_tools, &verdict, &reply);
         }
         if let Some(reason) = &attempt.gave_out {
             result.fail_reason.clone_from(reason);
@@ -245,26 +244,27 @@ fn shown_fields(task: Asked<'_>) -> Value {
 
 fn fail_reason(
     task: Asked<'_>,
-    text: &str,
     extracted: &Extracted,
     calls_tools: bool,
     verdict: &Verdict,
-    finish: &FinishReason,
+    reply: &ChatReply,
 ) -> String {
     let expected = || match task.answers.is_empty() {
         true => String::new(),
         false => format!("; expected {}", shown_references(&task.answers)),
     };
     let missing = extracted.missing.as_ref().map(|missing| format!("the reply has {missing}"));
-    let mut reason = if text.is_empty() && !calls_tools {
+    let mut reason = if reply.text.trim().is_empty() && !calls_tools {
         format!("the reply is empty{}", expected())
+    } else if extracted.is_only_thought && !calls_tools {
+        format!("the reply holds only what the model thought, and no answer{}", expected())
     } else if extracted.answer.is_empty() && !calls_tools {
         format!("{}{}", missing.unwrap_or_else(|| "the answer is empty".to_owned()), expected())
     } else {
         let missing = missing.map(|missing| format!("; {missing}")).unwrap_or_default();
         format!("{}{missing}", verdict.reason)
     };
-    match finish {
+    match &reply.finish {
         FinishReason::Length => reason.push_str("; the reply was cut at its token limit"),
         FinishReason::ContentFilter => {
             reason.push_str("; the provider's content filter withheld the reply or a part of it");

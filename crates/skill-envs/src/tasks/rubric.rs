@@ -2,10 +2,11 @@
 
 use super::config::RubricConfig;
 use crate::error::EnvError;
-use crate::score::{Score, parse_json_answer};
+use crate::score::Score;
 use serde::Serialize;
 use serde_json::{Value, json};
 use skill_core::ItemId;
+use skill_core::json::extract_answer;
 use skill_llm::{CallCtx, ChatModel, ChatRequest, PromptError, PromptTemplate, ResponseSchema};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,7 +125,8 @@ impl Rubric {
     }
 
     fn read(&self, reply: &str) -> Option<Judgement> {
-        let value = parse_json_answer(reply)?;
+        let has_points = |value: &Value| value.get("points").is_some();
+        let value = extract_answer(reply, has_points)?.value;
         let points = match value.get("points")? {
             Value::Number(points) => points.as_f64()?,
             Value::String(points) => points.trim().parse().ok()?,

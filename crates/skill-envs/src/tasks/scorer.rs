@@ -11,6 +11,8 @@ use crate::score::{
 };
 use regex::Regex;
 use serde_json::{Map, Value, json};
+use skill_core::json::Repair;
+use skill_core::rollout::NO_NUMBER_KEY;
 use skill_llm::{CallCtx, ChatModel, ChatReply, LlmError};
 
 /// How many characters of an answer are in a reason.
@@ -161,6 +163,7 @@ impl Scorer {
                         quoted(text, MAX_REPLY_CHARACTERS),
                         shown_references(references)
                     ),
+                    extras: Map::from_iter([(NO_NUMBER_KEY.to_owned(), Value::Bool(true))]),
                     ..Verdict::default()
                 },
             },
@@ -276,11 +279,11 @@ fn is_tolerance(number: f64) -> bool {
 }
 
 fn by_fields(answer: &Answer<'_>, fields: &[String], tolerance: f64, ignores_case: bool) -> Verdict {
-    let Some(value) = parse_json_answer(answer.text) else {
+    let Some(found) = parse_json_answer(answer.text) else {
         let text = quoted(answer.text, MAX_REPLY_CHARACTERS);
         return Verdict { reason: format!("the {} {text} holds no JSON", answer.noun), ..Verdict::default() };
     };
-    let verdict = json_fields(&value, &answer.task.reference, fields, tolerance, ignores_case);
+    let verdict = json_fields(&found.value, &answer.task.reference, fields, tolerance, ignores_case);
     let wrong: Vec<String> = verdict
         .fields
         .iter()
@@ -299,6 +302,9 @@ fn by_fields(answer: &Answer<'_>, fields: &[String], tolerance: f64, ignores_cas
     let mut reason = wrong.into_iter().take(MAX_ANSWERS).collect::<Vec<_>>().join("; ");
     if n_more > 0 {
         reason.push_str(&format!("; {n_more} more fields are wrong"));
+    }
+    if found.repairs.contains(&Repair::SeveralObjects) {
+        reason.push_str("; there are several objects, of which the last whole one counts");
     }
     Verdict { score: verdict.score, reason, extras: Map::new() }
 }

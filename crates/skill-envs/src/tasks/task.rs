@@ -5,7 +5,7 @@ use super::files::Folder;
 use crate::data::{Place, Record, kind_of};
 use crate::env::Item;
 use crate::error::EnvError;
-use crate::score::{Choice, Rule, named_choice, parse_quantity, pattern, shuffled_choices};
+use crate::score::{Choice, Rule, named_choice, parse_reference, pattern, shuffled_choices};
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 use skill_core::ItemId;
@@ -61,6 +61,8 @@ pub(crate) struct Task {
     pub(crate) patterns: Vec<Regex>,
     /// The files that the agent may look into.
     pub(crate) files: Arc<[String]>,
+    /// Why its references cannot be scored.
+    pub(crate) fault: Option<String>,
     /// Where it was read.
     pub(crate) place: Option<Place>,
 }
@@ -162,6 +164,7 @@ impl TaskReader<'_> {
             images: self.images(fields)?,
             rules: self.rules(fields)?,
             patterns: Vec::new(),
+            fault: None,
             files: self.folder.map_or_else(|| Ok(Vec::new().into()), |folder| folder.files_of(fields))?,
             place: Some(record.place.clone()),
         };
@@ -206,9 +209,8 @@ impl TaskReader<'_> {
                 }
                 match self.scorer {
                     ScorerConfig::Numeric(_) => {
-                        if let Some(text) = task.answers.iter().find(|text| parse_quantity(text).is_none()) {
-                            return Err(format!("`{name}` is {text:?}, which holds no number"));
-                        }
+                        let not_one = task.answers.iter().find(|text| parse_reference(text).is_none());
+                        task.fault = not_one.map(|text| not_a_number(name, text));
                     }
                     ScorerConfig::Regex { .. } => {
                         let patterns = task.answers.iter().map(|text| {
@@ -452,6 +454,17 @@ fn is_kept_digit_for_digit(number: &Number) -> bool {
         || number.is_u64()
         || (number.as_f64().is_some_and(|value| value.abs() < MAX_EXACT_FLOAT)
             && !number.to_string().contains('e'))
+}
+
+/// Why a reference is not a number: it has none, or it is more than one, such as a range, a ratio or a time.
+fn not_a_number(name: &str, text: &str) -> String {
+    if text.contains(char::is_numeric) {
+        return format!(
+            "`{name}` is {text:?}, which is not one number as a whole; write it as one (such as \"12.5\" or \"1/2\"), or \
+             compare texts with another scorer (such as `exact`)"
+        );
+    }
+    format!("`{name}` is {text:?}, which holds no number")
 }
 
 /// Choices: a list of texts or of objects with `label` and `text`, an object of texts by label, or JSON text of these.

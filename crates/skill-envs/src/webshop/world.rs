@@ -4,6 +4,7 @@ use super::config::{ObservationForm, WebshopConfig};
 use super::pages::SEPARATOR;
 use super::session::Session;
 use super::shop::Shop;
+use crate::agent::shop_action;
 use crate::env::{Item, Split};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
@@ -169,7 +170,7 @@ impl WebshopEpisode {
 
     /// Takes one action and tells what is seen then.
     pub fn act(&mut self, action: &str) -> Observation {
-        let outcome = self.session.act(action);
+        let outcome = self.session.act(&shop_action(action));
         let page = self.page();
         let text = self.window.next(page, action);
         Observation {

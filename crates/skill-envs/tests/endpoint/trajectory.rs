@@ -73,6 +73,39 @@ async fn a_reply_that_the_agent_rewrites_does_not_break_its_conversation() {
     );
 }
 
+/// An agent reads the text of a reply itself: it gets what a server sends that keeps thoughts apart, and the record has all.
+#[tokio::test]
+async fn an_agent_is_given_no_thoughts_unless_it_asks_for_them() {
+    let answered = async |asked: &str| {
+        let target = Target::new(|_| Ok(ChatReply::text("Hm.\n</think>\n\nyes", Usage::default())));
+        let endpoint = Endpoint::start().await.unwrap();
+        let mut session = endpoint.session(SessionSettings::default());
+        let client = Client::of(&endpoint, &session);
+        let mut texts = Vec::new();
+        served(&mut session, &target.model, async {
+            for path in ["/v1/chat/completions", "/v1/responses"] {
+                let body = match path {
+                    "/v1/responses" => json!({"model": "m", "input": asked}),
+                    _ => conversation(&[("user", asked)]),
+                };
+                let got: Value = serde_json::from_str(&client.post(path, &body).await.text).unwrap();
+                let text =
+                    got.pointer("/choices/0/message/content").or(got.pointer("/output/0/content/0/text"));
+                texts.push(text.unwrap().as_str().unwrap().to_owned());
+            }
+        })
+        .await;
+        let record = session.finish().unwrap();
+        let kept = record.conversation.iter().filter(|message| message.role == Role::Assistant);
+        assert!(kept.clone().count() > 0);
+        assert!(kept.into_iter().all(|message| message.content == "Hm.\n</think>\n\nyes"));
+        texts
+    };
+    assert_eq!(answered("one").await, ["yes", "yes"]);
+    let asked_for = answered("Think between <think> and </think>.").await;
+    assert_eq!(asked_for, ["Hm.\n</think>\n\nyes", "Hm.\n</think>\n\nyes"]);
+}
+
 #[tokio::test]
 async fn conversations_side_by_side_are_kept_apart() {
     let bodies = [

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, TrajectoryTurn, Usage};
 use skill_envs::qa::{QaEnv, QaItem, QaScorer, QaSettings, ROLLOUT_PROMPT};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SCORING_VERSION, Split};
 use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, ModelId,
 };
@@ -238,14 +238,14 @@ fn settings_hold_what_decides_a_score() {
     assert_eq!(env.name(), "qa");
     assert_eq!(
         env.settings(),
-        serde_json::json!({"scorer": "em_f1", "max_tokens": null, "prompt": ROLLOUT_PROMPT})
+        serde_json::json!({"scoring_version": SCORING_VERSION, "scorer": "em_f1", "max_tokens": null, "prompt": ROLLOUT_PROMPT})
     );
     let prompt = "{% block system %}{{ skill }}{% endblock %}{% block user %}{{ question }}{% endblock %}";
     let settings =
         QaSettings { scorer: QaScorer::Contains, max_tokens: Some(8), prompt: Some(prompt.to_owned()) };
     assert_eq!(
         env_of(nile(), settings).settings(),
-        serde_json::json!({"scorer": "contains", "max_tokens": 8, "prompt": prompt})
+        serde_json::json!({"scoring_version": SCORING_VERSION, "scorer": "contains", "max_tokens": 8, "prompt": prompt})
     );
 }
 

@@ -149,6 +149,34 @@ fn scorers_give_a_score_and_a_reason() {
         (0.0, 0.0, "the reply \"no idea\" holds no number; expected \"5 km\""),
     );
 
+    check(
+        numeric(),
+        whole(),
+        number(),
+        "5-7 km",
+        (0.0, 0.0, "the reply \"5-7 km\" holds no number; expected \"5 km\""),
+    );
+    let thought = "the reply holds only what the model thought, and no answer; expected \"Paris\"";
+    for scorer in [exact(), ScorerConfig::EmF1, ScorerConfig::Contains, ScorerConfig::Anls { threshold: 0.5 }]
+    {
+        for reply in ["<think>Lyon?</think>Paris", "Lyon?\n</think>\n\nParis", "Paris\n<think>or Lyon?"] {
+            check(scorer.clone(), whole(), item(), reply, (1.0, 1.0, ""));
+        }
+        check(scorer.clone(), whole(), item(), "<think>Paris</think>", (0.0, 0.0, thought));
+        check(scorer, tag(), item(), "<think>It is <answer>Paris</answer>", (0.0, 0.0, thought));
+    }
+    check(numeric(), whole(), number(), "4, no, 6\n</think>\n5 km", (1.0, 1.0, ""));
+    let fields = ScorerConfig::JsonFields { fields: Vec::new(), tolerance: 0.0, ignore_case: false };
+    let object = || json!({"question": "Q?", "answer": {"a": 1}});
+    check(fields.clone(), whole(), object(), "<think>{\"a\": 2}</think>{\"a\": 1}", (1.0, 1.0, ""));
+    check(
+        fields,
+        whole(),
+        object(),
+        "{\"a\": 1}\nNot: {\"a\": 2}",
+        (0.0, 0.0, "`a` is 2, expected 1; there are several objects, of which the last whole one counts"),
+    );
+
     let choice = || json!({"question": "Q?", "choices": ["Lyon", "Paris"], "answer": "B"});
     let by = |by| ScorerConfig::Choice { by };
     check(by(ChoiceBy::Either), whole(), choice(), "Paris", (1.0, 1.0, ""));

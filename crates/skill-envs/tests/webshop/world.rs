@@ -144,6 +144,34 @@ async fn an_episode_tells_what_can_be_done_and_when_it_is_won() {
 }
 
 #[test]
+fn the_words_of_actions_may_be_in_any_case() {
+    let world = WebshopWorld::new(Arc::clone(&BUNDLED), &WebshopConfig::default()).unwrap();
+    let seen = |actions: &[&str]| {
+        let mut visit = world.play(0).unwrap();
+        visit.begin();
+        let seen: Vec<_> = actions.iter().map(|action| visit.act(action)).collect();
+        (
+            seen.iter().all(|seen| seen.understood),
+            seen.last().unwrap().text.clone(),
+            visit.session().url().to_owned(),
+        )
+    };
+    let (_, _, url) = seen(&["search[red shoes]"]);
+    for action in ["Search[red shoes]", "SEARCH[Red Shoes]", "search [red shoes]"] {
+        let found = seen(&[action]);
+        assert_eq!((found.0, found.2.as_str()), (true, url.as_str()), "{action}");
+    }
+    let back = seen(&["search[red shoes]", "click[back to search]"]);
+    for action in ["Click[Back to Search]", "CLICK[back to search]"] {
+        let found = seen(&["search[red shoes]", action]);
+        assert_eq!((found.0, found.2), (true, back.2.clone()), "{action}");
+    }
+    for action in ["Find[red shoes]", "researched[red shoes]", "red shoes"] {
+        assert!(!seen(&[action]).0, "{action}");
+    }
+}
+
+#[test]
 fn another_shop_has_other_settings() {
     let settings = |config: WebshopConfig| {
         let config = WebshopConfig { n_products: Some(60), ..config };

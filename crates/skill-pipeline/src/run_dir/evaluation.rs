@@ -181,6 +181,7 @@ pub fn summarise(skill: &SkillHash, evaluation: &Evaluation, tokens: StageTokens
         (task_type.to_owned(), TaskTypeScore { hard: mean.hard, soft: mean.soft, n })
     });
     EvaluationSummary {
+        n_without_number: evaluation.results.iter().filter(|result| result.has_no_number()).count(),
         by_task_type: by_task_type.collect(),
         ..EvaluationSummary::new(skill.clone(), evaluation.score, evaluation.results.len(), tokens)
     }

@@ -449,6 +449,9 @@ pub struct EvaluationSummary {
     pub soft: f64,
     /// Items.
     pub n: usize,
+    /// Items whose answer holds no number where one is expected: they score 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_without_number: usize,
     /// The same by task type, where items have one.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub by_task_type: IndexMap<String, TaskTypeScore>,

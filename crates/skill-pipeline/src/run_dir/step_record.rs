@@ -101,6 +101,7 @@ impl EvaluationSummary {
             hard: mean.hard,
             soft: mean.soft,
             n,
+            n_without_number: 0,
             by_task_type: IndexMap::new(),
             tokens,
         }

@@ -77,6 +77,12 @@ pub(crate) async fn check_target_speaks(
     }
 }
 
+/// Says how many answers of the target hold no number where one is expected; `None` if all do.
+pub fn answers_without_number(results: &[RolloutResult]) -> Option<Warning> {
+    let n_without = results.iter().filter(|result| result.has_no_number()).count();
+    (n_without > 0).then_some(Warning::NoNumbers { n_without, n_items: results.len() })
+}
+
 /// Says how many replies of the target were empty; `None` if none was.
 pub fn empty_replies(results: &[RolloutResult]) -> Option<Warning> {
     let n_empty = results.iter().filter(|result| result.is_silent()).count();

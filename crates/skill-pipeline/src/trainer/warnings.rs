@@ -7,7 +7,7 @@ use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::{StageTokens, StepRecord};
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
-use crate::stage::silence::{Spoken, check_target_speaks};
+use crate::stage::silence::{Spoken, answers_without_number, check_target_speaks};
 use crate::warning::{RunModel, SMALL_SELECTION_SPLIT, Warning};
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
@@ -17,6 +17,7 @@ use skill_envs::Split;
 pub(super) struct Warned {
     of_cut: bool,
     of_empty: bool,
+    of_no_number: bool,
     of_uncounted_target: bool,
     of_uncounted_optimizer: bool,
 }
@@ -42,6 +43,12 @@ impl Run<'_> {
         if n_empty > 0 && (!self.warned.of_empty || 2 * n_empty > n) {
             self.warned.of_empty = true;
             self.warn(step, Warning::EmptyReplies { n_empty, n_items: n });
+        }
+        if !self.warned.of_no_number
+            && let Some(warning) = answers_without_number(results)
+        {
+            self.warned.of_no_number = true;
+            self.warn(step, warning);
         }
     }
 

@@ -4,7 +4,7 @@ use super::epochs::{Maker, guided_by};
 use super::source::{Pair, Source};
 use super::steps::Chosen;
 use serde::Serialize;
-use skill_core::labels::{Confusion, class_counts, named_label};
+use skill_core::labels::{Confusion, class_counts, class_label, named_label};
 use skill_core::{ItemId, RolloutResult, SkillId};
 use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::{AnswerBrief, EvaluationDir};
@@ -119,7 +119,7 @@ impl Classes {
 fn confusion(results: &[RolloutResult], labels: &[String]) -> Confusion {
     let mut confusion = Confusion::new(labels.iter().cloned());
     for result in results {
-        let expected = result.reference_text.trim();
+        let expected = &*class_label(&result.reference_text);
         confusion.add(expected, answered(expected, result.is_success(), &result.predicted_answer, labels));
     }
     confusion
@@ -174,12 +174,12 @@ fn tallies(source: &Source<'_>, chosen: &Chosen<'_>, labels: &[String]) -> Resul
 
 fn add(tallies: &mut Tallies, split: &'static str, answers: Vec<AnswerBrief>, labels: &[String]) {
     for brief in answers {
-        let label = brief.reference_text.trim();
+        let label = class_label(&brief.reference_text);
         let is_right = brief.hard >= skill_core::rollout::SUCCESS_THRESHOLD;
-        let answered = answered(label, is_right, &brief.predicted_answer, labels).map(str::to_owned);
+        let answered = answered(&label, is_right, &brief.predicted_answer, labels).map(str::to_owned);
         let tally = tallies.entry(brief.id).or_insert_with(|| Tally {
             split,
-            label: label.to_owned(),
+            label: label.clone().into_owned(),
             n_rollouts: 0,
             answered: BTreeMap::new(),
         });
@@ -194,13 +194,14 @@ fn add(tallies: &mut Tallies, split: &'static str, answers: Vec<AnswerBrief>, la
 /// right.
 type Known<'run> = BTreeMap<&'run str, BTreeMap<&'run str, (usize, usize)>>;
 
-fn known<'run>(source: &'run Source<'_>, labels: &[String]) -> Known<'run> {
+fn known<'run>(source: &'run Source<'_>, labels: &'run [String]) -> Known<'run> {
     let mut known = Known::new();
     let of_test = source.test.iter().flat_map(|test| test.after());
     for result in of_test.chain(source.selection.after()) {
-        let label = result.reference_text.trim();
-        if labels.iter().any(|known| known == label) {
-            let (n, n_right) = known.entry(label).or_default().entry(result.id.as_str()).or_default();
+        let label = class_label(&result.reference_text);
+        if let Some(label) = labels.iter().find(|known| **known == *label) {
+            let (n, n_right) =
+                known.entry(label.as_str()).or_default().entry(result.id.as_str()).or_default();
             *n += 1;
             *n_right += usize::from(result.is_success());
         }

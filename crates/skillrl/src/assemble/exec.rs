@@ -139,6 +139,14 @@ impl Env for Supervised<Arc<dyn Env>> {
         self.inner.reply_of(thought, action)
     }
 
+    fn faults(&self) -> &[EnvError] {
+        self.inner.faults()
+    }
+
+    fn doubtful_choices(&self, item: &Item) -> Vec<String> {
+        self.inner.doubtful_choices(item)
+    }
+
     fn label(&self, item: &Item) -> Option<String> {
         self.inner.label(item)
     }

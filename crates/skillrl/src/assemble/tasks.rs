@@ -26,6 +26,16 @@ pub(super) fn environment(
     Ok(Arc::new(load(loaded, asked, judge)?))
 }
 
+/// The same environment for those who look at its data alone: what is wrong with references is listed, not refused.
+pub(super) fn environment_to_check(
+    loaded: &LoadedConfig,
+    asked: &Asked,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> Result<Arc<dyn Env>, Error> {
+    let config = TasksConfig { lists_faults: true, ..config(loaded, asked)? };
+    Ok(Arc::new(load_by(loaded, &config, judge)?))
+}
+
 /// The same environment to be played by hand, or by the trainers of others.
 pub(super) fn world(
     loaded: &LoadedConfig,
@@ -36,7 +46,15 @@ pub(super) fn world(
 }
 
 fn load(loaded: &LoadedConfig, asked: &Asked, judge: Option<Arc<dyn ChatModel>>) -> Result<TasksEnv, Error> {
-    let env = TasksEnv::load(&config(loaded, asked)?).map_err(|error| env_error(loaded, error))?;
+    load_by(loaded, &config(loaded, asked)?, judge)
+}
+
+fn load_by(
+    loaded: &LoadedConfig,
+    config: &TasksConfig,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> Result<TasksEnv, Error> {
+    let env = TasksEnv::load(config).map_err(|error| env_error(loaded, error))?;
     Ok(match judge {
         Some(judge) => env.with_judge(judge),
         None => env,

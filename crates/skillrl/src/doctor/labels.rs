@@ -1,8 +1,9 @@
 //! Class labels that are misspelt, contradict each other, or are too rare.
 
 use super::{Check, Finding, counted};
-use skill_envs::labels::{LabelCheck, LabelConflict};
+use skill_envs::labels::{DoubtfulChoice, LabelCheck, LabelConflict, doubtful_choices};
 use skill_envs::{Env, Split};
+use std::collections::BTreeSet;
 
 /// How many labels or items a message names.
 const MAX_NAMED: usize = 5;
@@ -47,8 +48,24 @@ pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
     findings
 }
 
-/// The findings about an environment's labels, or that they are well; nothing where it has no classes.
+/// What is doubtful about choices; `None` where nothing is.
+pub fn choice_finding(doubtful: &[DoubtfulChoice]) -> Option<Finding> {
+    let ids: BTreeSet<&str> = doubtful.iter().map(|choice| choice.id.as_str()).collect();
+    let pairs = doubtful.iter().map(|choice| format!("`{}` of {}", choice.text, choice.id));
+    (!ids.is_empty()).then(|| {
+        let n_items = counted(ids.len(), "item");
+        let message = format!("{n_items} with a choice whose text is the label of another choice: {}", named(pairs));
+        let hint = "an answer with these words names the choice with that label; have the agent answer with a label, or \
+                    give the choices other labels, such as letters";
+        Finding::warning(Check::Labels, message, hint)
+    })
+}
+
+/// The findings about an environment's labels and choices, or that labels are well; nothing where it has neither.
 pub(super) fn findings(env: &dyn Env, inputs: &super::data::Inputs) -> Vec<Finding> {
+    if let Some(finding) = choice_finding(&doubtful_choices(env)) {
+        return vec![finding];
+    }
     let Some(labels) = LabelCheck::of(env, |item| inputs.get(&item.id).map(|input| input.hash.as_str()))
     else {
         return Vec::new();

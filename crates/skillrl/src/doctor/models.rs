@@ -100,12 +100,23 @@ async fn named_target(
             let hint = format!("raise `models.targets.{name}.max_tokens`, or have it think less");
             Finding::error(Check::Answer, format!("the target `{name}` said nothing"), hint)
         }
-        Ok(_) => Finding::ok(Check::Answer, format!("the target `{name}` answers")),
+        Ok(reply) => match left_in(&reply, &request) {
+            Some(finding) => finding,
+            None => Finding::ok(Check::Answer, format!("the target `{name}` answers")),
+        },
         Err(error) => {
             let message = format!("the target `{name}` does not answer: {}", with_causes(&error));
             Finding::error(Check::Answer, message, hint::of_model(&error))
         }
     }
+}
+
+/// Whether the server leaves what the model thinks in the text of its replies.
+fn left_in(reply: &ChatReply, request: &ChatRequest) -> Option<Finding> {
+    let what = "the server leaves what the model thinks in the text of its replies";
+    reply
+        .holds_thoughts(request)
+        .then(|| Finding::warning(Check::Answer, what.to_owned(), hint::THOUGHTS_IN_TEXT))
 }
 
 fn roles(loaded: &LoadedConfig) -> Vec<ModelRole> {
@@ -332,7 +343,7 @@ impl Examined<'_> {
         let outcome = self.ask(model, &request).await;
         match outcome {
             Ok(reply) => {
-                found.push(self.answer(&reply, started.elapsed().as_secs_f64()));
+                found.push(self.answer(&reply, &request, started.elapsed().as_secs_f64()));
                 if is_optimizer {
                     found.push(self.schema(&reply));
                 }
@@ -342,7 +353,7 @@ impl Examined<'_> {
                 if is_optimizer && is_refused && self.sends_schema() {
                     let plain = ChatRequest { response_schema: None, ..request };
                     if let Ok(reply) = self.ask(model, &plain).await {
-                        found.push(self.answer(&reply, started.elapsed().as_secs_f64()));
+                        found.push(self.answer(&reply, &plain, started.elapsed().as_secs_f64()));
                         found.push(Finding::error(Check::Schema, with_causes(&error), self.schema_hint()));
                         return;
                     }
@@ -360,7 +371,7 @@ impl Examined<'_> {
         model.chat(request, &call(self.asked, self.role.as_str())).await
     }
 
-    fn answer(&self, reply: &ChatReply, seconds: f64) -> Finding {
+    fn answer(&self, reply: &ChatReply, request: &ChatRequest, seconds: f64) -> Finding {
         let usage = reply.usage;
         let money = if has_prices(self.config) {
             format!(", ${:.6}", prices(self.config).cost(usage))
@@ -381,6 +392,9 @@ impl Examined<'_> {
         if usage.input == 0 && usage.output == 0 {
             let hint = "go by `budget.calls`: caps on tokens and money do not see this model";
             return Finding::warning(Check::Answer, format!("it answered {said}"), hint);
+        }
+        if let Some(finding) = left_in(reply, request) {
+            return finding;
         }
         Finding::ok(Check::Answer, format!("it answered {said}"))
     }

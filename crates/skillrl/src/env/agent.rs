@@ -7,7 +7,7 @@
 use super::Score;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use skill_core::{RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, Usage};
+use skill_core::{RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, Usage, thought};
 use skill_envs::{EnvError, Item, RolloutCtx, SkillSource, record};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, ErrorClass, LlmError, Message, Role};
 use std::fmt;
@@ -48,7 +48,7 @@ impl Agent {
         self.skill.agent_view().to_string()
     }
 
-    /// Asks this with the skill as the system message and returns the text of the reply.
+    /// Asks this with the skill as the system message and returns the text of the reply, without what the model thought.
     ///
     /// # Errors
     ///
@@ -57,7 +57,8 @@ impl Agent {
         let skill = self.skill();
         let system = (!skill.trim().is_empty()).then(|| Message::system(skill));
         let messages = system.into_iter().chain([Message::user(prompt)]).collect();
-        self.ask(messages).await.map(|reply| reply.text)
+        let request = ChatRequest::new(messages);
+        self.send(request.clone()).await.map(|reply| reply.without_thoughts(&request).text)
     }
 
     /// Sends these messages as they are: the skill is only in them if the caller put it there.
@@ -150,7 +151,7 @@ pub struct AgentRecord {
     pub system: String,
     /// The user message of the first call.
     pub user: String,
-    /// The text of the last reply.
+    /// The text of the last reply, without what the model thought.
     pub last_reply: String,
     fault: Option<LlmError>,
 }
@@ -191,15 +192,18 @@ impl AgentRecord {
         self.trajectory.turns.push(record::turn(places, said, reply));
         self.usage += reply.usage;
         self.n_calls = self.n_calls.saturating_add(1);
-        self.last_reply.clone_from(&reply.text);
+        self.last_reply = reply.answer().trim().to_owned();
     }
 
     /// The place of a message of a request; one that was not said before is said now.
     fn place(&mut self, message: TrajectoryMessage) -> u32 {
         let is_same = |known: &TrajectoryMessage| {
-            // A reply is sent back without its reasoning.
+            // A reply is sent back without its reasoning, also without that which its server has left in the text.
+            let is_same_text = known.content == message.content
+                || known.role == Role::Assistant
+                    && thought::answer(&known.content).trim() == message.content.trim();
             known.role == message.role
-                && known.content == message.content
+                && is_same_text
                 && known.tool_calls == message.tool_calls
                 && known.tool_call_id == message.tool_call_id
                 && known.images == message.images

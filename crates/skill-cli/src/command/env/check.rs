@@ -8,9 +8,9 @@ use skillrl::assemble;
 use skillrl::config::OptimizerUse;
 use skillrl::core::canonical::hex_sha256;
 use skillrl::core::{ItemId, RolloutResult};
-use skillrl::doctor::label_findings;
+use skillrl::doctor::{Finding, choice_finding, label_findings};
 use skillrl::engine::{Engine, judge_role};
-use skillrl::envs::labels::{ClassCount, LabelCheck};
+use skillrl::envs::labels::{ClassCount, DoubtfulChoice, LabelCheck, doubtful_choices};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage};
 use skillrl::pipeline::StopSignal;
@@ -38,6 +38,12 @@ struct Report {
     /// The classes of the items; `None` where right answers are no class labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<LabelCheck>,
+    /// Choices whose text is the label of another choice of their item.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    doubtful_choices: Vec<DoubtfulChoice>,
+    /// What is wrong with items that a run is refused for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<String>,
     item: Checked,
     tries: Vec<Try>,
 }
@@ -90,7 +96,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
     let loaded = crate::command::start::load_start(&start, args.json)?;
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
-    let env = assemble::environment_with(&loaded, Engine::without_keys(&loaded).judge()?)?;
+    let env = assemble::environment_to_check(&loaded, Engine::without_keys(&loaded).judge()?)?;
     let skill = match assemble::initial_skill(&loaded)? {
         Some(skill) => skill,
         None => env.initial_skill().unwrap_or_default(),
@@ -123,14 +129,21 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
         splits: Split::ALL.map(|split| (split.as_str(), env.items(split).len())).into_iter().collect(),
         same_prompts: same_prompts(env.as_ref(), &prompts),
         labels: LabelCheck::of(env.as_ref(), |item| prompts.get(&item.id).map(String::as_str)),
+        doubtful_choices: doubtful_choices(env.as_ref()),
+        faults: env.faults().iter().map(ToString::to_string).collect(),
         item: checked(item, split, &request, first.as_ref()),
         tries: outcomes.into_iter().map(|(_, _, tried)| tried).collect(),
     };
     if args.json {
-        crate::command::print(&format!("{}\n", serde_json::to_string(&report)?))
+        crate::command::print(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
-        crate::command::print(&harmless(&describe(&report, env.as_ref())))
+        crate::command::print(&harmless(&describe(&report, env.as_ref())))?;
     }
+    if !env.faults().is_empty() {
+        // Any other command is refused for the same reason.
+        assemble::environment_with(&loaded, None)?;
+    }
+    Ok(())
 }
 
 /// What each item asks the agent, as a hash.
@@ -267,6 +280,15 @@ fn describe(report: &Report, env: &dyn Env) -> String {
     if let Some(labels) = &report.labels {
         describe_labels(&mut text, labels);
     }
+    for fault in report.faults.iter().take(MAX_NAMED_ITEMS) {
+        let _ = writeln!(text, "error: {fault}");
+    }
+    if report.faults.len() > MAX_NAMED_ITEMS {
+        let _ = writeln!(text, "error: {} more items like these", report.faults.len() - MAX_NAMED_ITEMS);
+    }
+    if let Some(finding) = choice_finding(&report.doubtful_choices) {
+        describe_finding(&mut text, &finding);
+    }
     let item = &report.item;
     let of_type = if item.task_type.is_empty() { String::new() } else { format!(", {}", item.task_type) };
     let _ = writeln!(text, "\nitem   {} ({}{of_type})", item.id, item.split);
@@ -310,10 +332,14 @@ fn describe_labels(text: &mut String, labels: &LabelCheck) {
     let rows: Vec<Vec<String>> = labels.classes.iter().map(row).collect();
     let _ = write!(text, "\n{}", table(&LABEL_COLUMNS, &rows, terminal_width()));
     for finding in label_findings(labels) {
-        let _ = writeln!(text, "warning: {}", finding.message);
-        if let Some(hint) = &finding.hint {
-            let _ = writeln!(text, "hint: {hint}");
-        }
+        describe_finding(text, &finding);
+    }
+}
+
+fn describe_finding(text: &mut String, finding: &Finding) {
+    let _ = writeln!(text, "warning: {}", finding.message);
+    if let Some(hint) = &finding.hint {
+        let _ = writeln!(text, "hint: {hint}");
     }
 }
 

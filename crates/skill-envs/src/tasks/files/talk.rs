@@ -5,7 +5,7 @@ use crate::error::EnvError;
 use crate::tasks::rollout::{Attempt, Call};
 use serde_json::{Map, Value};
 use skill_core::canonical::canonical_json;
-use skill_core::json::{extract_json, read_object};
+use skill_core::json::{extract_answer, read_object};
 use skill_core::{Role, ToolUse};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, ErrorClass, Message, ToolCall, ToolChoice, Usage,
@@ -126,7 +126,7 @@ impl<'a> Talk<'a> {
     fn asked(&self, reply: &ChatReply) -> Vec<Asked> {
         match self.access.format {
             ToolFormat::Calls => reply.tool_calls.iter().map(in_call).collect(),
-            ToolFormat::Text => in_text(&reply.text).into_iter().collect(),
+            ToolFormat::Text => in_text(&reply.answer()).into_iter().collect(),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Talk<'a> {
 /// A call by the model's interface.
 fn in_call(call: &ToolCall) -> Asked {
     let text = call.arguments.trim();
-    let arguments = match extract_json(text) {
+    let arguments = match extract_answer(text, Value::is_object).map(|found| found.value) {
         Some(Value::Object(arguments)) => Ok(arguments),
         // A call without arguments.
         None if text.is_empty() => Ok(Map::new()),
