@@ -1,6 +1,6 @@
 //! The scorers of the benchmarks, and the order of multiple choice.
 
-use crate::Verdict::{self, Ours};
+use crate::Verdict::{self, Differs, Ours};
 use serde_json::{Value, json};
 use skill_envs::score::{Choice, anls, em_f1, office_qa, shuffled_choices, substring_match};
 use skill_envs::tasks::{DEFAULT_ANLS_THRESHOLD, Extraction, Extractor};
@@ -23,6 +23,10 @@ pub(crate) fn officeqa(input: &Value, _: &Value) -> Verdict {
 pub(crate) fn docvqa(input: &Value, _: &Value) -> Verdict {
     let (answer, mut gold) = (answer(&input[0]), texts(&input[1]));
     let score = anls(&answer, &gold, DEFAULT_ANLS_THRESHOLD);
+    if input[0] == "a</answer>b<answer>c" {
+        assert_eq!((answer.as_str(), score.soft), ("c", 1.0));
+        return Differs("defect 30: a tag that is not closed reaches to the end");
+    }
     // The reference writes down no reference as an empty one.
     if gold.is_empty() {
         gold.push(String::new());
