@@ -24,6 +24,7 @@
 //! - [`labels`]: answers that are the names of classes: their counts, misspellings and confusions;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`secret`]: how the keys of providers look;
+//! - [`encoding`], [`python_json`]: texts and JSON as other programs write them to files;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles and seeded dice, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
 //!
@@ -61,6 +62,7 @@ pub mod constraints;
 pub mod early;
 pub mod edit;
 pub mod editor;
+pub mod encoding;
 pub mod exact;
 mod fold;
 pub mod gate;
@@ -76,6 +78,7 @@ pub mod non_inferiority;
 pub mod objective;
 pub mod package;
 pub mod plan;
+pub mod python_json;
 pub mod random;
 pub mod region;
 pub mod reply;

@@ -26,6 +26,7 @@
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed, and are taken out of everything that comes in |
 //! | [`prompt`] | prompt templates |
+//! | [`text_file`] | text files of people and other programs |
 //! | `process` | programs that run to a deadline and leave nothing behind; feature `process`, on by default |
 //! | `testbed` | a provider in virtual time that fails by a seed; behind the feature of this name |
 //!
@@ -78,6 +79,7 @@ pub mod secret;
 pub mod telemetry;
 #[cfg(any(test, feature = "testbed"))]
 pub mod testbed;
+pub mod text_file;
 pub mod transport;
 
 #[cfg(feature = "process")]

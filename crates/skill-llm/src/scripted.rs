@@ -9,11 +9,10 @@ mod format;
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
 use crate::error::{ErrorClass, LlmError};
+use crate::text_file;
 use async_trait::async_trait;
 use skill_core::{Role, Usage};
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -159,7 +158,8 @@ impl ScriptedModel {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, LlmError> {
         let path = path.as_ref();
         let shown = path.display();
-        let text = read(path).map_err(|error| configuration(format!("cannot read {shown}: {error}")))?;
+        let text = text_file::read_up_to(path, MAX_SCRIPT_BYTES)
+            .map_err(|error| configuration(format!("cannot read {shown}: {error}")))?;
         let script = Script::parse(&shown.to_string(), &text)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         Ok(Self::from_rules(format!("{name}@{}", format::hash(&text)), script))
@@ -271,16 +271,6 @@ pub fn estimated_usage(request: &ChatRequest, reply: &str) -> Usage {
         output: chars(reply).div_ceil(CHARS_PER_TOKEN),
         ..Usage::default()
     }
-}
-
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    // One byte more than allowed tells a file that is too long.
-    let read = File::open(path)?.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text)?;
-    if u64::try_from(read).map_or(true, |read| read > MAX_SCRIPT_BYTES) {
-        return Err(std::io::Error::other(format!("it has more than {MAX_SCRIPT_BYTES} bytes")));
-    }
-    Ok(text)
 }
 
 fn scripted_error(class: ErrorClass, message: &str, call: &CallCtx) -> LlmError {

@@ -13,6 +13,7 @@ use crate::run_dir::{atomic, is_run};
 use serde_json::{Value, json};
 use skill_bank::format::{self, BankFormat, Note, ReadBank};
 use skill_bank::{Author, Bank, BankError, BankEvent, log_line};
+use skill_llm::text_file;
 use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,14 +40,11 @@ pub fn is_bank(dir: &Path) -> bool {
 pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
     check_is_bank(path)?;
     let file = if path.is_dir() { path.join(LOG_FILE) } else { path.to_owned() };
-    let bytes = fs::read(&file).map_err(|source| PipelineError::RunDir {
-        action: "read",
-        path: file.clone(),
-        source,
-    })?;
     let bad = |source: BankError| PipelineError::Bank { path: file.clone(), source };
-    let text = String::from_utf8(bytes)
-        .map_err(|error| bad(BankError::NotJson { message: format!("it is not text: {error}") }))?;
+    let text = text_file::read(&file).map_err(|source| match text_file::fault_of(&source) {
+        Some(fault) => bad(BankError::NotJson { message: format!("it {fault}") }),
+        None => PipelineError::RunDir { action: "read", path: file.clone(), source },
+    })?;
     let whole = if path.is_dir() { whole_lines(&text) } else { &text };
     let mut read = format::read(whole).map_err(bad)?;
     if whole.len() < text.len() {
@@ -65,7 +63,7 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
 pub fn read_source(path: &Path, bank: &Bank) -> Result<Option<(BankFormat, String)>, PipelineError> {
     let Some(format) = imported_format(bank) else { return Ok(None) };
     let file = if path.is_dir() { path.join(SOURCE_FILE) } else { path.to_owned() };
-    match fs::read_to_string(&file) {
+    match text_file::read(&file) {
         Ok(text) => Ok(Some((format, text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(PipelineError::RunDir { action: "read", path: file, source }),

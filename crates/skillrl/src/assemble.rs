@@ -34,7 +34,7 @@ use skill_core::search_plan::SearchBudget;
 use skill_core::{GateKind, GateMode, SkillDoc, TokenSaving};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError, Split, qa};
-use skill_llm::{ChatModel, PromptError, PromptTemplate};
+use skill_llm::{ChatModel, PromptError, PromptTemplate, text_file};
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::run_dir::live::LiveEvents;
@@ -43,7 +43,6 @@ use skill_pipeline::{
     Acceptance, EventSink, NamedModels, PipelineError, RunConfig, RunReader, SkillAware, StopSignal,
     TrainSettings, Trainer,
 };
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -251,7 +250,7 @@ fn env_error(loaded: &LoadedConfig, error: EnvError) -> Error {
 /// The text of a prompt that `prompts.dir` replaces and that is not the trainer's.
 pub(crate) fn replaced_prompt(loaded: &LoadedConfig, name: &str) -> Result<Option<String>, Error> {
     let Some(path) = replaced_prompt_path(loaded, name) else { return Ok(None) };
-    let text = match std::fs::read_to_string(&path) {
+    let text = match text_file::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Read { what: "prompt", path, source }),
@@ -316,9 +315,9 @@ pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
 }
 
 fn read_document(path: &Path) -> Result<SkillDoc, Error> {
-    std::fs::read_to_string(path).map(SkillDoc::new).map_err(|source| match source.kind() {
-        io::ErrorKind::InvalidData => Error::NotASkill { path: path.to_owned(), what: NotASkill::NoText },
-        _ => Error::Read { what: "skill", path: path.to_owned(), source },
+    text_file::read(path).map(SkillDoc::new).map_err(|source| match text_file::fault_of(&source) {
+        Some(fault) => Error::NotASkill { path: path.to_owned(), what: NotASkill::NoText(fault) },
+        None => Error::Read { what: "skill", path: path.to_owned(), source },
     })
 }
 

@@ -83,7 +83,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// What is named as a skill is something else.
-    #[error("{} is {}, and no skill", path.display(), what.as_str())]
+    #[error("{} {}", path.display(), what.describe())]
     NotASkill {
         /// The file.
         path: PathBuf,

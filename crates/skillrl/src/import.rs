@@ -22,6 +22,7 @@ pub use error::ImportError;
 use crate::config::{ConfigError, FILE_NAME, Mapping};
 use crate::error::Error;
 use serde::Serialize;
+use skill_core::python_json;
 use source::Source;
 use std::path::{Path, PathBuf};
 
@@ -204,7 +205,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
 pub(crate) fn krill_configuration(path: &Path, text: &str) -> Result<(String, Mapping), ConfigError> {
     const ADVICE: &str = "name a skillrl.toml, or a JSON configuration of krill or of SkillRL in Rust, whose sections are `model`, `skill_retrieval`, `evolution`, `sft` and `rl`";
     let refused = |message: String| ConfigError::Json { path: path.to_owned(), message, advice: ADVICE };
-    let members = match source::parse(text) {
+    let members = match python_json::read(text) {
         Ok(serde_json::Value::Object(members)) if krill::is_one(&members) => members,
         Ok(_) => {
             let message = "is JSON, and not a configuration of krill or of SkillRL in Rust";

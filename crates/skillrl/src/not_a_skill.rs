@@ -1,6 +1,7 @@
 //! Files that are taken for a skill by mistake: configurations, data, and what is no text.
 
 use serde::de::IgnoredAny;
+use skill_core::encoding::EncodingFault;
 use std::path::Path;
 
 /// What a file is that is not a skill.
@@ -10,8 +11,8 @@ pub enum NotASkill {
     Configuration,
     /// Records of a data set, or another file of JSON or CSV.
     Data,
-    /// Bytes that are no UTF-8.
-    NoText,
+    /// Bytes that are not a text.
+    NoText(EncodingFault),
 }
 
 impl NotASkill {
@@ -27,11 +28,11 @@ impl NotASkill {
     }
 
     /// What it is, in words.
-    pub fn as_str(self) -> &'static str {
+    pub fn describe(self) -> String {
         match self {
-            Self::Configuration => "a configuration",
-            Self::Data => "a file of data",
-            Self::NoText => "no text in UTF-8",
+            Self::Configuration => "is a configuration, not a skill".to_owned(),
+            Self::Data => "is a file of data, not a skill".to_owned(),
+            Self::NoText(fault) => fault.to_string(),
         }
     }
 
@@ -45,14 +46,16 @@ impl NotASkill {
                 "`skillrl env check CONFIG` reads the data that a configuration names; name a Markdown file, a skill's \
                  folder or a run"
             }
-            Self::NoText => "name a Markdown file, a skill's folder or a run; `file FILE` tells its encoding",
+            Self::NoText(_) => {
+                "name a Markdown file, a skill's folder or a run; `file FILE` tells its encoding"
+            }
         }
     }
 }
 
 /// Whether the text is one JSON object or array, or its first line is: no instructions are written like this.
 fn is_json(text: &str) -> bool {
-    let text = text.trim_start_matches('\u{feff}').trim();
+    let text = text.trim();
     let is_value = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     text.starts_with(['{', '[']) && (is_value(text) || text.lines().next().is_some_and(is_value))
 }
@@ -72,7 +75,7 @@ mod tests {
         check("Train.JSONL", "", Some(NotASkill::Data));
         check("train.csv", "id,question\n", Some(NotASkill::Data));
         check("train", "{\"id\": 1}\n{\"id\": 2}\n", Some(NotASkill::Data));
-        check("train.txt", "\u{feff}[\n  {\"id\": 1}\n]\n", Some(NotASkill::Data));
+        check("train.txt", "[\n  {\"id\": 1}\n]\n", Some(NotASkill::Data));
         check("skill.md", "", None);
         check("skill.md", "# Trivia\n\n- Be brief.\n", None);
         check("skill", "---\nname: trivia\n---\n# Trivia\n", None);

@@ -25,6 +25,7 @@ use skill_bank::read_episodes;
 use skill_core::canonical::hex_sha256;
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
+use skill_llm::text_file;
 use skill_pipeline::bank::{Admission, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
 use skill_pipeline::phases::{
@@ -357,7 +358,7 @@ impl PhasedTrainer {
 
     fn episodes(&self) -> Result<Vec<Episode>, Error> {
         let path = Phase::Collect.dir(&self.out).join(TRAJECTORIES_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+        let text = text_file::read(&path).map_err(|source| Error::Read {
             what: "episodes",
             path: path.clone(),
             source,

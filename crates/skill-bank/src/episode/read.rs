@@ -3,6 +3,7 @@
 use super::{Episode, eto, krill, memory, own};
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::Value;
+use skill_core::python_json;
 use std::collections::BTreeSet;
 use std::fmt;
 use thiserror::Error;
@@ -152,7 +153,7 @@ pub enum EpisodeError {
 ///
 /// A file without a record that can be read, or of a later version.
 pub fn read_episodes(text: &str) -> Result<EpisodeFile, EpisodeError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = &*python_json::plain(text);
     let Records { records, mut skipped } = match text.trim_start().chars().next() {
         None => return Err(EpisodeError::Empty),
         Some('[') => records_of_list(text)?,

@@ -20,8 +20,8 @@ use crate::lint::{LintFinding, lint_text};
 use crate::skill::{Content, Evidence, SkillRef, Source, Tier};
 use document::Entry;
 use serde_json::Value;
-use skill_core::SkillPartId;
 use skill_core::canonical::hex_sha256;
+use skill_core::{SkillPartId, python_json};
 use std::collections::BTreeMap;
 
 skill_core::named_enum! {
@@ -126,7 +126,7 @@ const KEYS: [&str; 4] =
 
 /// Whether a text was meant to be a bank, readable or not: what is wrong with others is not that they are bad banks.
 pub fn is_meant_as_bank(text: &str) -> bool {
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = text.trim_start();
     if text.lines().next().is_some_and(is_log_header) {
         return true;
     }
@@ -290,7 +290,7 @@ fn by_tier<'skills>(
 }
 
 fn parse(text: &str) -> Result<Value, BankError> {
-    serde_json::from_str(text).map_err(|error| BankError::NotJson { message: error.to_string() })
+    python_json::read(text).map_err(|error| BankError::NotJson { message: error.to_string() })
 }
 
 /// The skills of a file, with ids that no two of them share.

@@ -7,6 +7,7 @@ mod words;
 
 use crate::error::BankError;
 use serde::{Deserialize, Serialize};
+use skill_core::python_json;
 use std::collections::{BTreeMap, BTreeSet};
 use words::{Lexicon, forms_of_name, plain, tokens};
 
@@ -189,7 +190,7 @@ impl TypeTable {
     /// [`BankError::BadTypeTable`]: text that is not such a table, or a table that uses a type that it does not define.
     pub fn from_json(text: &str) -> Result<Self, BankError> {
         let bad = |message: String| BankError::BadTypeTable { message };
-        let table: Self = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let table: Self = python_json::read(text).map_err(|error| bad(error.to_string()))?;
         table.families.iter().try_for_each(|family| match family.undefined() {
             Some(name) => Err(bad(format!("the family `{}` does not define the type `{name}`", family.name))),
             None => Ok(()),

@@ -4,6 +4,7 @@ use crate::args::BlameArgs;
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use anyhow::Context as _;
 use skillrl::core::{ItemId, SkillDoc, StepIdx};
+use skillrl::llm::text_file;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::provenance::{
     Blame, EditEvidence, Origin, PatchSource, SlowUpdateEvidence, StepEvidence, Version, blame,
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
     }
     let run = RunReader::open(&dir).map_err(skillrl::Error::Pipeline)?;
     let text = file.map(|file| {
-        std::fs::read_to_string(&file).with_context(|| format!("cannot read the skill {}", file.display()))
+        text_file::read(&file).with_context(|| format!("cannot read the skill {}", file.display()))
     });
     let text = text.transpose()?.map(SkillDoc::new);
     let version = match (&text, args.step) {

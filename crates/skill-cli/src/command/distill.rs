@@ -17,6 +17,7 @@ use skillrl::distill::{Distilled, Distilling};
 use skillrl::engine::{Engine, simulated_models};
 use skillrl::kept::KeptCalls;
 use skillrl::llm::error::with_causes;
+use skillrl::llm::text_file;
 use skillrl::pipeline::bank::run_episodes;
 use skillrl::pipeline::bank_dir::BankDir;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
@@ -156,7 +157,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
     if path.is_dir() {
         return of_run(path);
     }
-    let text = std::fs::read_to_string(path)
+    let text = text_file::read(path)
         .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
     let read = read_episodes(&text).map_err(|error| {
         UsageError::new(format!("{}: {error}", path.display()))

@@ -7,6 +7,7 @@ use crate::table::{counted, harmless};
 use anyhow::Context as _;
 use serde::Serialize;
 use skillrl::bank::format::is_meant_as_bank;
+use skillrl::core::encoding;
 use skillrl::core::package::MAIN_FILE;
 use skillrl::core::{RegionKind, SkillDoc, SkillPackage, estimate_tokens, protected_regions};
 use skillrl::not_a_skill::NotASkill;
@@ -55,11 +56,10 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         );
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
     }
-    let Ok(text) = String::from_utf8(bytes) else {
-        let message =
-            format!("{} is not a skill, a bank, a run or a journal: it is not text", path.display());
-        return Err(UsageError::new(message).with_hint(EXPECTED).into());
-    };
+    let text = encoding::decode(bytes).map_err(|fault| {
+        let message = format!("{} is not a skill, a bank, a run or a journal: it {fault}", path.display());
+        UsageError::new(message).with_hint(EXPECTED)
+    })?;
     if is_meant_as_bank(&text) {
         return inspect_bank::run(path, args.json);
     }

@@ -22,6 +22,7 @@ mod built_in {
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
+    use skillrl::llm::text_file;
     use skillrl::pipeline::sft::demos::Demonstrator;
     use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
     use skillrl::pipeline::sft::{StepCost, measured_step};
@@ -114,7 +115,7 @@ mod built_in {
     }
 
     fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {
-        let text = std::fs::read_to_string(path)
+        let text = text_file::read(path)
             .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
         let read = read_episodes(&text).map_err(|error| {
             UsageError::new(format!("{}: {error}", path.display()))

@@ -5,6 +5,7 @@ use crate::chat::FinishReason;
 use crate::error::ErrorClass;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use skill_core::python_json;
 
 const VERSION: u64 = 1;
 
@@ -95,7 +96,7 @@ enum ClassFile {
 
 /// Reads a script; an error is a fragment with the line or the number of the rule.
 pub(super) fn parse(text: &str) -> Result<Script, String> {
-    let file: ScriptFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file: ScriptFile = python_json::read(text).map_err(|error| error.to_string())?;
     if file.version != VERSION {
         return Err(format!("version {} is not known; this program reads version {VERSION}", file.version));
     }

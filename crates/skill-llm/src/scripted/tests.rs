@@ -166,7 +166,10 @@ fn a_file_that_cannot_be_read_is_named() {
     let error = ScriptedModel::from_file(&missing).unwrap_err().to_string();
     assert!(error.starts_with("cannot read ") && error.contains("none.json: "), "{error}");
     let binary = directory.path().join("binary.json");
-    std::fs::write(&binary, [0xff, 0xfe]).unwrap();
+    std::fs::write(&binary, [0xff, 0xff]).unwrap();
     let error = ScriptedModel::from_file(&binary).unwrap_err().to_string();
     assert!(error.contains("binary.json: ") && error.contains("UTF-8"), "{error}");
+    let marked = directory.path().join("marked.json");
+    std::fs::write(&marked, format!("\u{feff}{SCRIPT}")).unwrap();
+    ScriptedModel::from_file(&marked).unwrap();
 }

@@ -14,7 +14,7 @@ use skill_core::{
     ComparisonPair, Edit, EditOp, Patch, Role, RolloutResult, SkillDoc, SkillHash, SourceType, Trajectory,
     TrajectoryMessage, comparison_pairs, inject_slow_update, replace_slow_update,
 };
-use skill_llm::{Message, PromptError, PromptTemplate};
+use skill_llm::{Message, PromptError, PromptTemplate, text_file};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -196,7 +196,7 @@ impl PromptLibrary {
         for file in markdown_files(directory)? {
             let stem = file.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
             if let Some(name) = PromptName::parse(&stem) {
-                let source = std::fs::read_to_string(&file)
+                let source = text_file::read(&file)
                     .map_err(|source| PromptLibraryError::File { path: file.clone(), source })?;
                 PromptTemplate::warn_of_unused_text(&file, &source);
                 let source = PromptTemplate::in_place_of(name.embedded_source(), source);

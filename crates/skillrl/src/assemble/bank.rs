@@ -12,7 +12,7 @@ use skill_bank::retrieve::{Retrieval, RetrievalMode, RetrievalSettings, Threshol
 use skill_bank::task_type::TypeTable;
 use skill_bank::{Bank, BankError, BankSource, BankView};
 use skill_core::SkillDoc;
-use skill_llm::EmbeddingModel;
+use skill_llm::{EmbeddingModel, text_file};
 use skill_pipeline::bank::{BankSettings, BankTrainer};
 use skill_pipeline::bank_dir::{read_bank, read_source};
 use skill_pipeline::run_dir::live::LiveEvents;
@@ -41,7 +41,7 @@ pub fn retrieval(loaded: &LoadedConfig, embedding: Option<&dyn EmbeddingModel>) 
         Retrieval::new(settings).map_err(|source| bank_error(Path::new("[retrieval]"), source))?;
     let Some(table) = &asked.task_types else { return Ok(retrieval) };
     let path = loaded.resolve(table);
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+    let text = text_file::read(&path).map_err(|source| Error::Read {
         what: "table of task types",
         path: path.clone(),
         source,

@@ -5,7 +5,7 @@ use crate::config::keys::declare::Fill as _;
 use crate::config::{AskedPath, LoadedConfig, TasksConfig as Asked, TasksExtract, TasksScorer};
 use crate::error::Error;
 use crate::secrets;
-use skill_core::RatioSplit;
+use skill_core::{RatioSplit, python_json};
 use skill_envs::score::NumericOptions;
 use skill_envs::tasks::{
     CommandConfig, Extraction, FILES_PROMPT_NAME, FileTool, FilesConfig, JUDGE_PROMPT_NAME, NamedPrompt,
@@ -13,7 +13,7 @@ use skill_envs::tasks::{
     TasksWorld,
 };
 use skill_envs::{Env, EnvError, World};
-use skill_llm::{ChatModel, ToolSpec};
+use skill_llm::{ChatModel, ToolSpec, text_file};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ fn prompt(
 fn tools(loaded: &LoadedConfig, asked: &Asked) -> Result<Vec<ToolSpec>, Error> {
     let Some(path) = &asked.tools else { return Ok(Vec::new()) };
     let text = read(loaded, "list of tools", path)?;
-    serde_json::from_str(&text).map_err(|error| {
+    python_json::read(&text).map_err(|error| {
         let message = format!(
             "`env.tools` names {}, which is not a JSON list of objects with name, description and parameters: {error}",
             loaded.resolve(path).display()
@@ -201,7 +201,7 @@ fn numeric(asked: &Asked) -> NumericOptions {
 
 fn read(loaded: &LoadedConfig, what: &'static str, path: &AskedPath) -> Result<String, Error> {
     let path = loaded.resolve(path);
-    std::fs::read_to_string(&path).map_err(|source| Error::Read { what, path, source })
+    text_file::read(&path).map_err(|source| Error::Read { what, path, source })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What can be wrong with a configuration, worded so that a person can fix it.
 
 use super::suggest::Suggestion;
+use skill_core::encoding::EncodingFault;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -209,12 +210,12 @@ pub enum ConfigError {
         limit: u64,
     },
     /// The file is not text.
-    #[error("the configuration file {} is not UTF-8 text (line {line})", path.display())]
+    #[error("the configuration file {} {fault}", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
-        /// The line of the first bad byte, from 1.
-        line: usize,
+        /// Where it is not.
+        fault: EncodingFault,
     },
     /// The file is JSON, and not a configuration of krill or of SkillRL in Rust.
     #[error("the configuration file {} {message}", path.display())]

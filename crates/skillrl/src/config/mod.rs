@@ -63,10 +63,10 @@ pub(crate) use value::to_toml;
 
 use draft::Draft;
 use keys::{KeySpec, PathUse, ValueType};
-use skill_llm::Secrets;
+use skill_llm::{Secrets, text_file};
 use skill_pipeline::OWN_TARGET;
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The name under which the file is looked for and written.
@@ -134,17 +134,15 @@ impl Config {
         overrides: &[String],
         amendments: Amendments,
     ) -> Result<LoadedConfig, ConfigError> {
-        let read_error = |source| ConfigError::Read { path: path.to_owned(), source };
-        let file = std::fs::File::open(path).map_err(read_error)?;
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
-        if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
-            return Err(ConfigError::TooLarge { path: path.to_owned(), limit: MAX_FILE_BYTES });
-        }
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
-            let line = good.filter(|byte| **byte == b'\n').count() + 1;
-            ConfigError::NotText { path: path.to_owned(), line }
+        let text = text_file::read_up_to(path, MAX_FILE_BYTES).map_err(|source| {
+            let path = path.to_owned();
+            match text_file::fault_of(&source) {
+                Some(fault) => ConfigError::NotText { path, fault },
+                None if source.kind() == ErrorKind::FileTooLarge => {
+                    ConfigError::TooLarge { path, limit: MAX_FILE_BYTES }
+                }
+                None => ConfigError::Read { path, source },
+            }
         })?;
         let (text, mapping) = mapping::as_toml(path, text)?;
         let origin = path.display().to_string();

@@ -1,7 +1,7 @@
 //! SkillOpt's YAML with its `_base_`, as one list of keys.
 
 use super::error::ImportError;
-use super::source::read;
+use super::source::read_text;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -80,8 +80,7 @@ fn load_chain(path: &Path, seen: &mut Vec<PathBuf>) -> Result<Map<String, Value>
         return Err(bad(format!("inherits from more than {MAX_CHAIN} files"), "write them as fewer files"));
     }
     seen.push(place);
-    let text =
-        String::from_utf8(read(path)?).map_err(|_| bad("is not UTF-8".to_owned(), "save it as UTF-8"))?;
+    let text = read_text(path)?;
     let mut map = match serde_saphyr::from_str::<Value>(&text) {
         Ok(Value::Object(map)) => map,
         Ok(Value::Null) => Map::new(),

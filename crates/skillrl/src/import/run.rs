@@ -6,7 +6,7 @@
 
 use super::error::ImportError;
 use super::run_record::{self, Baseline};
-use super::source::{read, read_json};
+use super::source::{read, read_json, read_text};
 use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome, gate_of};
 use serde_json::{Map, Value, json};
 use skill_core::{MeanScore, SkillHash, SkillId};
@@ -136,7 +136,7 @@ impl Reader<'_> {
         for path in paths {
             let number = path.trim_start_matches("skills/skill_v").trim_end_matches(".md").parse::<u32>();
             let Ok(step) = number else { continue };
-            let text = String::from_utf8_lossy(&read(&self.dir.join(&path))?).into_owned();
+            let text = read_text(&self.dir.join(&path))?;
             self.copy(&path, &path)?;
             skills.insert(step, text);
         }

@@ -3,6 +3,7 @@
 use super::error::ImportError;
 use super::krill;
 use serde_json::{Map, Value};
+use skill_core::{encoding, python_json};
 use std::path::{Path, PathBuf};
 
 /// Files of GEPA's run directory.
@@ -99,37 +100,34 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ImportError> {
     std::fs::read(path).map_err(cannot)
 }
 
+/// The text of a file.
+pub(super) fn read_text(path: &Path) -> Result<String, ImportError> {
+    encoding::decode(read(path)?).map_err(|fault| {
+        let advice = "save it as UTF-8, or use an undamaged copy of it";
+        ImportError::bad(path, fault.to_string(), advice)
+    })
+}
+
 pub(super) fn read_json(path: &Path) -> Result<Value, ImportError> {
-    let text = read(path)?;
-    parse(&String::from_utf8_lossy(&text)).map_err(|error| {
+    python_json::read(&read_text(path)?).map_err(|error| {
         let advice = "fix the file at that place, or use an undamaged copy of it";
         ImportError::bad(path, format!("is not JSON: {error}"), advice)
     })
 }
 
-/// Python writes NaN where there is no number, which JSON does not know.
-pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(text).or_else(|error| {
-        let mended =
-            text.replace(": NaN", ": null").replace(": -Infinity", ": null").replace(": Infinity", ": null");
-        serde_json::from_str(&mended).map_err(|_| error)
-    })
-}
-
 /// The values of a file of JSON Lines, and the number of its last line if that was being written when the writer ended.
 pub(super) fn read_json_lines(path: &Path) -> Result<(Vec<Value>, Option<usize>), ImportError> {
-    let bytes = read(path)?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = read_text(path)?;
     let mut values = Vec::new();
     let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()).peekable();
     while let Some((line, number)) = lines.next() {
-        match parse(line) {
+        match python_json::read(line) {
             Ok(value) => values.push(value),
             Err(_) if lines.peek().is_none() && !text.ends_with('\n') => return Ok((values, Some(number))),
             Err(error) => {
                 // The position within the line says enough; the number of the line is that of the file.
                 let message =
-                    format!("is not JSON Lines: line {number}, column {}: {}", error.column(), cause(&error));
+                    format!("is not JSON Lines: line {number}, column {}: {}", error.column, error.message);
                 return Err(ImportError::bad(
                     path,
                     message,
@@ -139,10 +137,4 @@ pub(super) fn read_json_lines(path: &Path) -> Result<(Vec<Value>, Option<usize>)
         }
     }
     Ok((values, None))
-}
-
-/// What a parser says, without the place.
-fn cause(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or_default().to_owned()
 }

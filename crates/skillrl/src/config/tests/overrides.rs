@@ -81,7 +81,13 @@ fn files_that_cannot_be_read() {
     assert!(matches!(load(), ConfigError::Read { .. }));
     assert!(load().hint().contains("skillrl init"));
     std::fs::write(&path, b"a = 1\nb = \"\xff\"\n").unwrap();
-    assert!(matches!(load(), ConfigError::NotText { line: 2, .. }));
+    assert!(matches!(load(), ConfigError::NotText { fault, .. } if fault.line() == 2));
+    let text = default_file(&[]).unwrap();
+    let wide = "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes);
+    for bytes in [[b"\xef\xbb\xbf", text.as_bytes()].concat(), wide.collect()] {
+        std::fs::write(&path, bytes).unwrap();
+        Config::load(&path, &[]).unwrap();
+    }
     std::fs::write(&path, " ".repeat(1024 * 1024 + 1)).unwrap();
     assert!(matches!(load(), ConfigError::TooLarge { .. }));
     std::fs::write(&path, default_file(&[]).unwrap()).unwrap();
