@@ -3,9 +3,10 @@
 //! [`read_folder`] is where a package comes from, and [`write_folder`] is how an agent gets one. Hidden files and what
 //! Python leaves behind are not part of a package, and links are refused, since they may lead anywhere.
 
+use skill_core::encoding::{self, EncodingFault};
 use skill_core::package::{CarriedFile, MAIN_FILE, PackageFault, SkillPackage, check_path, is_reference};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The most files of a package.
@@ -39,11 +40,13 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
-    /// A file that is edited is not UTF-8.
-    #[error("{} is not UTF-8", path.display())]
+    /// A file that is edited is not a text.
+    #[error("{} {fault}", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
+        /// Where it is not.
+        fault: EncodingFault,
     },
     /// A link, or something that is neither file nor folder.
     #[error("{} is a link or no plain file; a package holds plain files", path.display())]
@@ -82,8 +85,9 @@ pub fn read_folder(folder: &Path) -> Result<SkillPackage, FolderError> {
     let mut has_main = false;
     for (path, bytes, is_executable) in reader.files {
         let fault = |source| FolderError::Package { path: folder.to_owned(), source };
-        let text =
-            |bytes| String::from_utf8(bytes).map_err(|_| FolderError::NotText { path: folder.join(&path) });
+        let text = |bytes| {
+            encoding::decode(bytes).map_err(|fault| FolderError::NotText { path: folder.join(&path), fault })
+        };
         if path.eq_ignore_ascii_case(MAIN_FILE) {
             if has_main {
                 let source = PackageFault::Path { path, fault: skill_core::package::PathFault::Main };
@@ -107,6 +111,17 @@ pub fn read_folder(folder: &Path) -> Result<SkillPackage, FolderError> {
     }
     package.document().map_err(|source| FolderError::Package { path: folder.to_owned(), source })?;
     Ok(package)
+}
+
+/// True if `SKILL.md` of a package begins with a byte-order mark, which [`read_folder`] passes over and agents do not.
+pub fn has_byte_order_mark(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_main = |entry: &fs::DirEntry| entry.file_name().eq_ignore_ascii_case(MAIN_FILE);
+    entries.filter(is_main).any(|entry| {
+        let mut head = [0; 3];
+        let n_read = fs::File::open(entry.path()).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
+        encoding::has_mark(head.get(..n_read).unwrap_or_default())
+    })
 }
 
 /// Writes a package into a folder, which is made if it is not there; what else is in it stays.

@@ -8,11 +8,11 @@ use super::game::Game;
 use super::pddl::MAX_PROBLEM_BYTES;
 use super::rules::{Rules, task_of};
 use super::task::TaskType;
+use crate::data::read_error;
 use crate::error::EnvError;
 use serde::{Deserialize, Serialize};
+use skill_llm::text_file;
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The name of a game file.
@@ -224,16 +224,7 @@ pub fn trajectory_beside(game_file: &Path) -> Result<Option<Trajectory>, EnvErro
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String, EnvError> {
-    let read_error = |source| EnvError::ReadData { path: path.to_path_buf(), source };
-    let file = File::open(path).map_err(read_error)?;
-    let n_bytes = file.metadata().map_or(0, |metadata| metadata.len()).min(MAX_FILE_BYTES);
-    let mut bytes = Vec::with_capacity(usize::try_from(n_bytes).unwrap_or_default() + 1);
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
-    let bad = |message: String| EnvError::BadData { path: path.to_path_buf(), message };
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(bad(format!("is larger than {MAX_FILE_BYTES} bytes")));
-    }
-    String::from_utf8(bytes).map_err(|_| bad("is not UTF-8".to_owned()))
+    text_file::read_up_to(path, MAX_FILE_BYTES).map_err(|source| read_error(path, source))
 }
 
 fn bad_json(path: &Path, what: &str, error: &serde_json::Error) -> EnvError {

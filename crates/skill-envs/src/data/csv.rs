@@ -11,20 +11,24 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// A header with a blank or repeated name, or a row that has not as many cells as the header.
-pub(super) fn csv_records(path: &Path, text: &str, delimiter: u8) -> Result<Vec<Record>, EnvError> {
+pub(super) fn csv_records(path: &Path, text: &str, usual_delimiter: u8) -> Result<Vec<Record>, EnvError> {
     let file = Arc::new(path.to_path_buf());
     let place = |line: usize| Place { file: Arc::clone(&file), line, element: None };
-    let mut lines = Lines { text, offset: 0, line: 1 };
+    let (text, header_line, delimiter) = match delimiter_hint(text) {
+        Some((hint, rest)) => (rest, 2, hint),
+        None => (text, 1, delimiter_of(text, usual_delimiter)),
+    };
+    let mut lines = Lines { text, offset: 0, line: header_line };
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| fault(&error, &mut lines, &place))?.clone();
     let names: Vec<&str> = header.iter().map(str::trim).collect();
     for (column_idx, name) in names.iter().enumerate() {
         if name.is_empty() && names.len() > 1 {
             let message = format!("column {} has no name in the header", column_idx + 1);
-            return Err(place(1).error(message));
+            return Err(place(header_line).error(message));
         }
         if names.iter().take(column_idx).any(|earlier| earlier == name) {
-            return Err(place(1).error(format!("the header has the column `{name}` twice")));
+            return Err(place(header_line).error(format!("the header has the column `{name}` twice")));
         }
     }
     let mut records = Vec::new();
@@ -32,13 +36,26 @@ pub(super) fn csv_records(path: &Path, text: &str, delimiter: u8) -> Result<Vec<
         let row = row.map_err(|error| fault(&error, &mut lines, &place))?;
         let line = lines.at(row.position());
         let cells = names.iter().zip(&row).map(|(name, cell)| ((*name).to_owned(), Value::from(cell)));
-        records.push(Record { fields: Map::from_iter(cells), place: place(line) });
+        records.push(Record { fields: Map::from_iter(cells), place: place(line), missing: Vec::new() });
     }
     Ok(records)
 }
 
+/// The delimiter that a first line such as `sep=;` tells Excel, and the text behind that line.
+fn delimiter_hint(text: &str) -> Option<(u8, &str)> {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    // Not all white space: the delimiter may be a tab.
+    let first = first.trim_end_matches('\r');
+    let quoted = first.strip_prefix('"').and_then(|first| first.strip_suffix('"'));
+    let (name, delimiter) = quoted.unwrap_or(first).split_once('=')?;
+    match delimiter.as_bytes() {
+        [delimiter] if name.trim().eq_ignore_ascii_case("sep") => Some((*delimiter, rest)),
+        _ => None,
+    }
+}
+
 /// The delimiter of a text: the usual one, unless the header has none of them outside of quotes and has some of another.
-pub(super) fn delimiter_of(text: &str, usual: u8) -> u8 {
+fn delimiter_of(text: &str, usual: u8) -> u8 {
     let header = text.lines().next().unwrap_or_default();
     let count = |delimiter: u8| {
         let mut is_quoted = false;

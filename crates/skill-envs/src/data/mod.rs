@@ -7,6 +7,8 @@ mod convert;
 mod csv;
 mod layout;
 #[cfg(feature = "tables")]
+mod number_format;
+#[cfg(feature = "tables")]
 mod parquet;
 mod read;
 #[cfg(feature = "tables")]
@@ -29,6 +31,35 @@ pub(crate) struct Record {
     pub(crate) fields: Map<String, Value>,
     /// Where it is.
     pub(crate) place: Place,
+    /// Fields that are `null` because the file has no value for them, with what it has.
+    pub(crate) missing: Vec<Missing>,
+}
+
+/// A field without a value, which the file says in its own way.
+#[cfg_attr(not(feature = "tables"), expect(dead_code, reason = "only tables have such values"))]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// A class label of -1, by which data sets say that nobody has labelled the row.
+    Unlabelled {
+        /// The name of the field.
+        field: String,
+    },
+    /// A cell of a spreadsheet with an error.
+    CellError {
+        /// The name of the field.
+        field: String,
+        /// What the sheet shows, such as `#N/A`.
+        error: String,
+    },
+}
+
+impl Missing {
+    /// The name of the field.
+    pub(crate) fn field(&self) -> &str {
+        match self {
+            Self::Unlabelled { field } | Self::CellError { field, .. } => field,
+        }
+    }
 }
 
 /// Where a record is.

@@ -1,11 +1,11 @@
 //! Reads the records of one file.
 
-use super::{Place, Record, kind_of};
+use super::{Place, Record, kind_of, read_error};
 use crate::error::EnvError;
 use serde_json::{Map, Value};
+use skill_core::python_json::{self, JsonFault};
+use skill_llm::text_file::{self, Lines};
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,15 +70,12 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
         return Err(EnvError::BadData { path: path.to_path_buf(), message: message.to_owned() });
     };
     let whole = |read: &dyn Fn(&str) -> Result<Vec<Record>, EnvError>| {
-        let text = read_text(path)?;
-        read(text.strip_prefix('\u{feff}').unwrap_or(&text))
+        read(&text_file::read_up_to(path, MAX_FILE_BYTES).map_err(|source| read_error(path, source))?)
     };
     match format {
         Format::Json => whole(&|text| json_records(path, text)),
         Format::JsonLines => json_lines_records(path),
-        Format::Csv(delimiter) => {
-            whole(&|text| super::csv::csv_records(path, text, super::csv::delimiter_of(text, delimiter)))
-        }
+        Format::Csv(delimiter) => whole(&|text| super::csv::csv_records(path, text, delimiter)),
         Format::Parquet | Format::Spreadsheet => table_records(path, format),
     }
 }
@@ -86,9 +83,9 @@ pub(crate) fn read_records(path: &Path) -> Result<Vec<Record>, EnvError> {
 /// The records of a file that is not a text.
 #[cfg(feature = "tables")]
 fn table_records(path: &Path, format: Format) -> Result<Vec<Record>, EnvError> {
-    let n_bytes = std::fs::metadata(path).map_err(|source| super::read_error(path, source))?.len();
+    let n_bytes = std::fs::metadata(path).map_err(|source| read_error(path, source))?.len();
     if n_bytes > MAX_FILE_BYTES {
-        return Err(too_large(path));
+        return Err(super::bad_data(path, format!("has more than {MAX_FILE_BYTES} bytes")));
     }
     let records = match format {
         Format::Parquet => super::parquet::parquet_records(path)?,
@@ -112,80 +109,41 @@ fn table_records(path: &Path, format: Format) -> Result<Vec<Record>, EnvError> {
     Err(EnvError::BadData { path: path.to_path_buf(), message })
 }
 
-fn read_text(path: &Path) -> Result<String, EnvError> {
-    let read_error = |source| EnvError::ReadData { path: path.to_path_buf(), source };
-    let file = File::open(path).map_err(read_error)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
-    if u64::try_from(bytes.len()).is_ok_and(|n_bytes| n_bytes > MAX_FILE_BYTES) {
-        return Err(too_large(path));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let n_valid = error.utf8_error().valid_up_to();
-        let valid = error.as_bytes().get(..n_valid).unwrap_or_default();
-        not_utf8(path, 1 + valid.iter().filter(|byte| **byte == b'\n').count())
-    })
-}
-
-fn too_large(path: &Path) -> EnvError {
-    EnvError::BadData { path: path.to_path_buf(), message: format!("is larger than {MAX_FILE_BYTES} bytes") }
-}
-
-fn not_utf8(path: &Path, line: usize) -> EnvError {
-    EnvError::BadLine {
-        path: path.to_path_buf(),
-        line,
-        message: "is not UTF-8; save the file in this encoding".to_owned(),
-    }
-}
-
 /// The records of a file that is never in memory whole.
 fn json_lines_records(path: &Path) -> Result<Vec<Record>, EnvError> {
-    let read_error = |source| EnvError::ReadData { path: path.to_path_buf(), source };
-    let mut lines = BufReader::new(File::open(path).map_err(read_error)?.take(MAX_FILE_BYTES + 1));
+    let fault = |source| read_error(path, source);
+    let mut lines = Lines::open(path, MAX_FILE_BYTES).map_err(fault)?;
     let file = Arc::new(path.to_path_buf());
-    let (mut records, mut bytes) = (Vec::new(), Vec::new());
-    let (mut line_number, mut n_bytes) = (0, 0);
-    loop {
-        bytes.clear();
-        let n_read = lines.read_until(b'\n', &mut bytes).map_err(read_error)?;
-        if n_read == 0 {
-            return Ok(records);
-        }
-        line_number += 1;
-        n_bytes += n_read;
-        if u64::try_from(n_bytes).is_ok_and(|n_bytes| n_bytes > MAX_FILE_BYTES) {
-            return Err(too_large(path));
-        }
-        let line = std::str::from_utf8(&bytes).map_err(|_| not_utf8(path, line_number))?;
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        let line = line.strip_prefix('\u{feff}').filter(|_| line_number == 1).unwrap_or(line);
+    let mut records = Vec::new();
+    while let Some((line_number, line)) = lines.next_line().map_err(fault)? {
         if line.trim().is_empty() {
             continue;
         }
         let place = Place { file: Arc::clone(&file), line: line_number, element: None };
-        let value = serde_json::from_str(line).map_err(|error| {
-            let fault = json_fault(line, &error);
-            place.error(format!("is not JSON: {fault}; a .jsonl file holds one whole object on each line"))
+        let value = python_json::read(&line).map_err(|fault| {
+            place.error(format!("{}; a .jsonl file holds one whole object on each line", not_json(&fault)))
         })?;
         records.push(record(value, place)?);
     }
+    Ok(records)
+}
+
+/// What is wrong with a text, where its line is told apart.
+fn not_json(fault: &JsonFault) -> String {
+    format!("is not JSON: {} at column {}", fault.message, fault.column)
 }
 
 fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
-        let fault = json_fault(line, &error);
-        EnvError::BadLine {
-            path: path.to_path_buf(),
-            line: error.line(),
-            message: format!(
-                "is not JSON: {fault}; a .json file holds one array of items, a .jsonl file one item a line"
-            ),
-        }
+    let value: Value = python_json::read(text).map_err(|fault| EnvError::BadLine {
+        path: path.to_path_buf(),
+        line: fault.line,
+        message: format!(
+            "{}; a .json file holds one array of items, a .jsonl file one item a line",
+            not_json(&fault)
+        ),
     })?;
     let file: Arc<PathBuf> = Arc::new(path.to_path_buf());
     let (elements, starts) = match value {
@@ -215,7 +173,9 @@ fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
 
 fn record(value: Value, place: Place) -> Result<Record, EnvError> {
     match value {
-        Value::Object(fields) => Ok(Record { fields: without_spare_capacity(fields), place }),
+        Value::Object(fields) => {
+            Ok(Record { fields: without_spare_capacity(fields), place, missing: Vec::new() })
+        }
         other => {
             Err(place.error(format!("an item must be an object {{..}}, but this is {}", kind_of(&other))))
         }
@@ -236,15 +196,6 @@ fn without_spare_capacity(fields: Map<String, Value>) -> Map<String, Value> {
             (name, value)
         })
         .collect()
-}
-
-/// What the parser says, with the column in characters and without the line, which the caller knows better.
-fn json_fault(line: &str, error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let position = format!(" at line {} column {}", error.line(), error.column());
-    let what = text.strip_suffix(&position).unwrap_or(&text);
-    let column = line.get(..error.column()).map_or(error.column(), |head| head.chars().count());
-    format!("{what} at column {column}")
 }
 
 /// The array of [`ITEMS_MEMBER`] with all that follows it, and the line at which it starts; the text is known to be a

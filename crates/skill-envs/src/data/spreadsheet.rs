@@ -1,94 +1,261 @@
 //! Records of a spreadsheet: the first sheet with cells, a header with names, then one record a row.
+//!
+//! Cells are read as they come, and only those with values are kept: two values in opposite corners of a sheet are two
+//! cells, whatever lies between them.
 
-use super::{Place, Record, bad_data};
+use super::number_format::shown;
+use super::{Missing, Place, Record, bad_data, read_error};
 use crate::error::EnvError;
-use calamine::{Data, ExcelDateTime, Reader as _, open_workbook_auto};
+use calamine::{Data, DataRef, ExcelDateTime, Reader as _, Sheets, Xlsx, XlsxError, open_workbook_auto};
 use serde_json::{Map, Number, Value};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zip::ZipArchive;
 
 /// Floating-point numbers up to here hold whole numbers exactly.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+/// The most bytes that the parts of a workbook may have when they are unpacked: 1 GiB.
+const MAX_UNPACKED_BYTES: u64 = 1 << 30;
+/// The most cells with values of a sheet.
+const MAX_CELLS: usize = 20_000_000;
 
-/// All records of the first sheet that has cells, in order; a row without any value is left out.
+/// A value of a cell; the error is what the sheet shows in its place, such as `#N/A`.
+type CellValue = Result<Value, String>;
+
+/// The cells of a sheet that have values: rows from 0, columns from 0.
+type Rows = BTreeMap<u32, BTreeMap<u32, CellValue>>;
+
+/// All records of the first sheet that has cells, in order; a row without a value below a name is left out.
 ///
-/// Numbers without a fraction are whole numbers, dates are texts, and empty cells empty texts.
+/// Numbers without a fraction are whole numbers, dates are texts, and empty cells empty texts. A number that `.xlsx`
+/// shows as a percentage or with leading zeros is the text that is shown. A cell with an error is `null`, and told.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, a header with an empty or repeated name, or a cell with an error.
+/// A file that cannot be read or is too large, or a header with an empty or repeated name.
 pub(super) fn spreadsheet_records(path: &Path) -> Result<Vec<Record>, EnvError> {
+    check_size(path)?;
     let fault = |error: calamine::Error| bad_data(path, format!("is not read as a spreadsheet: {error}"));
     let mut workbook = open_workbook_auto(path).map_err(fault)?;
     let mut sheets = workbook.sheet_names().into_iter();
-    let (name, sheet) = loop {
+    let (name, mut rows) = loop {
         let Some(name) = sheets.next() else {
             return Err(bad_data(path, "has no sheet with cells".to_owned()));
         };
-        let sheet = workbook.worksheet_range(&name).map_err(fault)?;
-        if !sheet.is_empty() {
-            break (name, sheet);
+        let mut cells = Cells { path, rows: Rows::new(), n_cells: 0 };
+        cells.read(&mut workbook, &name)?;
+        if !cells.rows.is_empty() {
+            break (name, cells.rows);
         }
     };
     let others: Vec<String> = sheets.collect();
     if !others.is_empty() {
         tracing::warn!(path = %path.display(), "the sheet `{name}` is read; not read: {}", others.join(", "));
     }
-    let first_row = sheet.start().map_or(0, |(row, _)| row);
+    let first_column = rows.values().filter_map(|row| row.keys().next()).min().copied().unwrap_or(0);
     let file = Arc::new(path.to_path_buf());
-    let place = |row_idx: usize| {
-        let line = usize::try_from(first_row).unwrap_or(usize::MAX).saturating_add(row_idx + 1);
-        Place { file: Arc::clone(&file), line, element: None }
-    };
-    let mut rows = sheet.rows().enumerate();
-    let names = match rows.next() {
-        Some((row_idx, header)) => header_names(header, &place(row_idx))?,
-        None => Vec::new(),
-    };
+    let Some((header_row, header)) = rows.pop_first() else { return Ok(Vec::new()) };
+    let names = header_names(&header, first_column, &place(&file, header_row))?;
     let mut records = Vec::new();
-    for (row_idx, row) in rows {
-        if row.iter().all(|cell| matches!(cell, Data::Empty)) {
+    for (row, mut cells) in rows {
+        if !names.keys().any(|column| cells.contains_key(column)) {
             continue;
         }
-        let place = place(row_idx);
-        let mut fields = Map::new();
-        for (name, cell) in names.iter().zip(row) {
-            let Some(name) = name else { continue };
-            let value = value(cell)
-                .map_err(|error| place.error(format!("the cell of `{name}` has the error {error}")))?;
+        let (mut fields, mut missing) = (Map::new(), Vec::new());
+        for (column, name) in &names {
+            let value = match cells.remove(column) {
+                Some(Ok(value)) => value,
+                Some(Err(error)) => {
+                    missing.push(Missing::CellError { field: name.clone(), error });
+                    Value::Null
+                }
+                None => Value::from(""),
+            };
             fields.insert(name.clone(), value);
         }
-        records.push(Record { fields, place });
+        records.push(Record { fields, place: place(&file, row), missing });
     }
+    warn_of_errors(path, &records);
     Ok(records)
 }
 
-/// The names of the columns; `None` for columns without a name at the end of the header, which hold no fields.
-fn header_names(header: &[Data], place: &Place) -> Result<Vec<Option<String>>, EnvError> {
-    let names: Vec<String> = header.iter().map(|cell| cell.to_string().trim().to_owned()).collect();
-    let n_named = names.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
-    for (column_idx, name) in names.iter().enumerate().take(n_named) {
-        if name.is_empty() {
-            return Err(place.error(format!("column {} has no name in the header", column_idx + 1)));
+fn place(file: &Arc<PathBuf>, row: u32) -> Place {
+    let line = usize::try_from(row).unwrap_or(usize::MAX).saturating_add(1);
+    Place { file: Arc::clone(file), line, element: None }
+}
+
+fn warn_of_errors(path: &Path, records: &[Record]) {
+    let missing =
+        records.iter().flat_map(|record| record.missing.iter().map(move |missing| (record, missing)));
+    let mut errors = missing.filter_map(|(record, missing)| match missing {
+        Missing::CellError { field, error } => Some((record.place.line(), field, error)),
+        Missing::Unlabelled { .. } => None,
+    });
+    if let Some((line, field, error)) = errors.next() {
+        let n_errors = 1 + errors.count();
+        tracing::warn!(
+            path = %path.display(),
+            "{n_errors} cells hold errors and count as missing; the first is {error} in `{field}` in row {line}"
+        );
+    }
+}
+
+/// Refuses a workbook whose packed parts are too large, before any of them is read.
+fn check_size(path: &Path) -> Result<(), EnvError> {
+    let file = File::open(path).map_err(|source| read_error(path, source))?;
+    // The old binary format is no archive, and the reader says what else is not one.
+    let Ok(mut archive) = ZipArchive::new(BufReader::new(file)) else { return Ok(()) };
+    let mut n_bytes = 0_u64;
+    for index in 0..archive.len() {
+        n_bytes = n_bytes.saturating_add(archive.by_index_raw(index).map_or(0, |part| part.size()));
+    }
+    if n_bytes > MAX_UNPACKED_BYTES {
+        return Err(bad_data(path, format!("has more than {MAX_UNPACKED_BYTES} bytes when it is unpacked")));
+    }
+    Ok(())
+}
+
+/// The cells of one sheet while they are read.
+struct Cells<'a> {
+    path: &'a Path,
+    rows: Rows,
+    n_cells: usize,
+}
+
+impl Cells<'_> {
+    fn read(&mut self, workbook: &mut Sheets<BufReader<File>>, name: &str) -> Result<(), EnvError> {
+        match workbook {
+            Sheets::Xlsx(workbook) => self.read_xlsx(workbook, name),
+            Sheets::Xlsb(workbook) => {
+                let mut cells = workbook.worksheet_cells_reader(name).map_err(|error| self.fault(&error))?;
+                while let Some(cell) = cells.next_cell().map_err(|error| self.fault(&error))? {
+                    self.add(cell.get_position(), value(&Data::from(cell.get_value().clone())))?;
+                }
+                Ok(())
+            }
+            // The readers of these formats hold a sheet as a whole, within limits of their own.
+            Sheets::Xls(_) | Sheets::Ods(_) => {
+                let sheet = workbook.worksheet_range(name).map_err(|error| self.fault(&error))?;
+                let (first_row, first_column) = sheet.start().unwrap_or_default();
+                for (row, column, cell) in sheet.used_cells() {
+                    let [row, column] = [row, column].map(|index| u32::try_from(index).unwrap_or(u32::MAX));
+                    self.add(
+                        (first_row.saturating_add(row), first_column.saturating_add(column)),
+                        value(cell),
+                    )?;
+                }
+                Ok(())
+            }
         }
-        if names.iter().take(column_idx).any(|earlier| earlier == name) {
+    }
+
+    fn read_xlsx(&mut self, workbook: &mut Xlsx<BufReader<File>>, name: &str) -> Result<(), EnvError> {
+        let mut cells = match workbook.worksheet_cells_reader(name) {
+            Ok(cells) => cells,
+            // A chart has a sheet of its own.
+            Err(XlsxError::NotAWorksheet(_)) => return Ok(()),
+            Err(error) => return Err(self.fault(&error)),
+        };
+        let formats: Vec<Option<String>> = cells
+            .styles()
+            .iter()
+            .map(|style| style.number_format.as_ref().map(|format| format.format_code.clone()))
+            .collect();
+        // Errors that came later than the format are not known to its reader, which tells their text and not their place.
+        let mut unknown: Vec<(usize, String)> = Vec::new();
+        for cell_idx in 0_usize.. {
+            match cells.next_cell_with_style_id() {
+                Ok(Some((cell, style))) => {
+                    let format = formats.get(style).and_then(Option::as_deref);
+                    let text = match cell.get_value() {
+                        DataRef::Float(number) => format.and_then(|format| shown(*number, format)),
+                        _ => None,
+                    };
+                    let value = match text {
+                        Some(text) => Some(Ok(Value::from(text))),
+                        None => value(&Data::from(cell.get_value().clone())),
+                    };
+                    self.add(cell.get_position(), value)?;
+                }
+                Ok(None) => break,
+                Err(XlsxError::CellError(error)) => unknown.push((cell_idx, error)),
+                Err(error) => return Err(self.fault(&error)),
+            }
+        }
+        drop(cells);
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let mut unknown = unknown.into_iter().peekable();
+        let mut cells = workbook.worksheet_cells_reader(name).map_err(|error| self.fault(&error))?;
+        for cell_idx in 0_usize.. {
+            let Some(cell) = cells.next_formula().map_err(|error| self.fault(&error))? else { break };
+            if let Some((_, error)) = unknown.next_if(|(index, _)| *index == cell_idx) {
+                self.add(cell.get_position(), Some(Err(error)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, (row, column): (u32, u32), value: Option<CellValue>) -> Result<(), EnvError> {
+        let Some(value) = value else { return Ok(()) };
+        self.n_cells += 1;
+        if self.n_cells > MAX_CELLS {
+            return Err(bad_data(self.path, format!("has a sheet with more than {MAX_CELLS} cells")));
+        }
+        self.rows.entry(row).or_default().insert(column, value);
+        Ok(())
+    }
+
+    fn fault(&self, error: &dyn std::error::Error) -> EnvError {
+        bad_data(self.path, format!("is not read as a spreadsheet: {error}"))
+    }
+}
+
+/// The names of the columns; columns behind the last name hold no fields.
+fn header_names(
+    header: &BTreeMap<u32, CellValue>,
+    first_column: u32,
+    place: &Place,
+) -> Result<BTreeMap<u32, String>, EnvError> {
+    let named = header.iter().map(|(column, cell)| (*column, header_name(cell)));
+    let named: BTreeMap<u32, String> = named.filter(|(_, name)| !name.is_empty()).collect();
+    let last = named.keys().next_back().copied().unwrap_or(first_column);
+    for column in first_column..=last {
+        let Some(name) = named.get(&column) else {
+            let number = column - first_column + 1;
+            return Err(place.error(format!("column {number} has no name in the header")));
+        };
+        if named.range(..column).any(|(_, earlier)| earlier == name) {
             return Err(place.error(format!("the header has the column `{name}` twice")));
         }
     }
-    Ok(names.into_iter().map(|name| Some(name).filter(|name| !name.is_empty())).collect())
+    Ok(named)
 }
 
-fn value(cell: &Data) -> Result<Value, String> {
-    Ok(match cell {
-        Data::Empty => Value::from(""),
+fn header_name(cell: &CellValue) -> String {
+    match cell {
+        Ok(Value::String(text)) => text.trim().to_owned(),
+        Ok(other) => other.to_string(),
+        Err(error) => error.clone(),
+    }
+}
+
+/// The value of a cell; `None` for an empty one.
+fn value(cell: &Data) -> Option<CellValue> {
+    Some(Ok(match cell {
+        Data::Empty => return None,
         Data::String(text) => Value::from(text.as_str()),
         Data::Bool(is_true) => Value::from(*is_true),
         Data::Int(number) => Value::from(*number),
         Data::Float(number) => number_value(*number),
-        Data::Error(error) => return Err(error.to_string()),
+        Data::Error(error) => return Some(Err(error.to_string())),
         Data::DateTime(time) => Value::from(time_text(time)),
         Data::DateTimeIso(text) | Data::DurationIso(text) => Value::from(text.as_str()),
-    })
+    }))
 }
 
 /// A time as ISO 8601 writes it, a date alone where it is midnight; a duration in days.

@@ -44,7 +44,7 @@ pub(super) fn of_files(data: &Path, config: &ExecConfig) -> Result<Splits, EnvEr
     let source = Source { data, splitting: &splitting, optional };
     let (splits, _) = load_splits(&source, &mut |record, _| {
         let place = record.place.clone();
-        of_record(record).map(|item| (item, ())).map_err(|fault| place.error(fault))
+        of_record(record).map(|item| Some((item, ()))).map_err(|fault| place.error(fault))
     })?;
     Ok(splits.map(|items| items.into_iter().map(|(item, ())| item).collect()))
 }

@@ -15,7 +15,7 @@ pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<Item>; 3], EnvError>
     let (splits, _) = load(&source, &mut |record, _| {
         let question = QaItem::parse(&record.fields).map_err(|fault| record.place.error(fault))?;
         let QaItem { id, task_type, .. } = question;
-        Ok((Item { id, task_type, data: Arc::new(record.fields.into()) }, ()))
+        Ok(Some((Item { id, task_type, data: Arc::new(record.fields.into()) }, ())))
     })?;
     Ok(splits.map(|split| split.into_iter().map(|(item, ())| item).collect()))
 }

@@ -12,8 +12,8 @@ use crate::error::EnvError;
 use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
-use skill_core::ItemId;
-use skill_core::{RatioSplit, SplitRatio};
+use skill_core::{ItemId, RatioSplit, SplitRatio, python_json};
+use skill_llm::text_file;
 use std::path::{Path, PathBuf};
 
 /// How many ids a message names.
@@ -26,8 +26,8 @@ pub(crate) struct Source<'a> {
     pub(crate) optional: &'a [Split],
 }
 
-/// What an item is read from: its record, and its number in the file, from 1.
-type Read<'a, T> = &'a mut dyn FnMut(Record, usize) -> Result<(Item, T), EnvError>;
+/// What an item is read from: its record, and its number in the file, from 1. `None` for a row that nobody has labelled.
+type Read<'a, T> = &'a mut dyn FnMut(Record, usize) -> Result<Option<(Item, T)>, EnvError>;
 
 /// Items in both of their forms: as the environment lists them, and as they are asked and scored.
 type Loaded<T> = Vec<(Item, T)>;
@@ -65,7 +65,7 @@ impl<T> Loader<'_, T> {
                 let mut splits = [Vec::new(), Vec::new(), Vec::new()];
                 for (split, items) in Split::ALL.into_iter().zip(&mut splits) {
                     let Some((_, file)) = files.iter().find(|(part, _)| *part == split) else { continue };
-                    *items = self.file(file, &mut |_, _| Ok(()))?;
+                    *items = self.file(file)?;
                     if items.is_empty() && !source.optional.contains(&split) {
                         let message = format!("holds no items, so the split `{split}` is empty");
                         return Err(bad_data(file, message));
@@ -78,16 +78,12 @@ impl<T> Loader<'_, T> {
 
     fn by_field(&mut self, source: &Source<'_>, name: &str) -> Result<[Loaded<T>; 3], EnvError> {
         let mut splits = [Vec::new(), Vec::new(), Vec::new()];
-        let mut wanted = Vec::new();
         let mut items = Vec::new();
         for file in all_files(source.data)? {
-            items.extend(self.file(&file, &mut |record, _| {
-                wanted.push(split_of(record, name)?);
-                Ok(())
-            })?);
+            items.extend(self.file_with(&file, |record| split_of(record, name))?);
         }
         let [train, val, test] = &mut splits;
-        for (item, split) in items.into_iter().zip(wanted) {
+        for (item, split) in items {
             match split {
                 Split::Train => train.push(item),
                 Split::Val => val.push(item),
@@ -123,22 +119,31 @@ impl<T> Loader<'_, T> {
     fn files(&mut self, files: &[PathBuf]) -> Result<Loaded<T>, EnvError> {
         let mut items = Vec::new();
         for file in files {
-            items.extend(self.file(file, &mut |_, _| Ok(()))?);
+            items.extend(self.file(file)?);
         }
         Ok(items)
     }
 
-    /// The items of a file; `look` sees each record before it is read.
-    fn file(
+    /// The items of a file.
+    fn file(&mut self, file: &Path) -> Result<Loaded<T>, EnvError> {
+        Ok(self.file_with(file, |_| Ok(()))?.into_iter().map(|(item, ())| item).collect())
+    }
+
+    /// The items of a file, each with what `look` sees in its record.
+    fn file_with<S>(
         &mut self,
         file: &Path,
-        look: &mut dyn FnMut(&Record, usize) -> Result<(), EnvError>,
-    ) -> Result<Loaded<T>, EnvError> {
+        look: impl Fn(&Record) -> Result<S, EnvError>,
+    ) -> Result<Vec<((Item, T), S)>, EnvError> {
         let mut items = Vec::new();
+        let mut n_unlabelled = 0;
         for (record_idx, record) in read_records(file)?.into_iter().enumerate() {
-            look(&record, record_idx + 1)?;
+            let seen = look(&record)?;
             let place = record.place.clone();
-            let item = (self.read)(record, record_idx + 1)?;
+            let Some(item) = (self.read)(record, record_idx + 1)? else {
+                n_unlabelled += 1;
+                continue;
+            };
             match self.seen.entry(item.0.id.clone()) {
                 Entry::Occupied(first) => {
                     let message = format!(
@@ -152,7 +157,13 @@ impl<T> Loader<'_, T> {
                     entry.insert(place);
                 }
             }
-            items.push(item);
+            items.push((item, seen));
+        }
+        if n_unlabelled > 0 {
+            tracing::warn!(
+                path = %file.display(),
+                "{n_unlabelled} rows have the label -1, which says that nobody has labelled them, and are left out"
+            );
         }
         Ok(items)
     }
@@ -306,7 +317,7 @@ fn read_id_list(path: &Path) -> Result<IdList, EnvError> {
 
 /// An id a line; lines that are blank are passed over.
 fn plain_ids(file: &Path) -> Result<Vec<(ItemId, usize)>, EnvError> {
-    let text = std::fs::read_to_string(file).map_err(|source| read_error(file, source))?;
+    let text = text_file::read(file).map_err(|source| read_error(file, source))?;
     let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
     Ok(lines.map(|(line_idx, id)| (ItemId::new(id), line_idx + 1)).collect())
 }
@@ -314,8 +325,8 @@ fn plain_ids(file: &Path) -> Result<Vec<(ItemId, usize)>, EnvError> {
 /// Ids of a JSON list of texts, or of records that have an id.
 fn structured_ids(file: &Path) -> Result<Vec<(ItemId, usize)>, EnvError> {
     if file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-        let text = std::fs::read_to_string(file).map_err(|source| read_error(file, source))?;
-        let list: Option<Vec<Value>> = serde_json::from_str(&text).ok();
+        let text = text_file::read(file).map_err(|source| read_error(file, source))?;
+        let list: Option<Vec<Value>> = python_json::read(&text).ok();
         if let Some(list) = list.filter(|list| !list.iter().any(Value::is_object)) {
             return list
                 .iter()

@@ -28,7 +28,7 @@ mod files;
 mod image;
 pub(crate) mod load;
 mod preset;
-mod python_list;
+mod python_literal;
 pub(crate) mod rollout;
 mod rubric;
 mod sample;

@@ -1,7 +1,7 @@
 //! Benchmarks whose own files are read, with the prompt and the scorer of the paper's protocol.
 
 use super::config::{Extraction, FieldNames, ScorerConfig, TasksConfig};
-use super::python_list::python_strings;
+use super::python_literal::python_strings;
 use super::task::ANSWER_FIELDS;
 use crate::score::ChoiceBy;
 use serde_json::{Map, Value};

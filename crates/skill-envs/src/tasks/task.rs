@@ -2,7 +2,8 @@
 
 use super::config::{FieldNames, ScorerConfig};
 use super::files::Folder;
-use crate::data::{Place, Record, kind_of};
+use super::python_literal::structured;
+use crate::data::{Missing, Place, Record, kind_of};
 use crate::env::Item;
 use crate::error::EnvError;
 use crate::score::{Choice, Rule, named_choice, parse_reference, pattern, shuffled_choices};
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) const ID_FIELDS: [&str; 6] = ["id", "_id", "uid", "questionId", "question_id", "qid"];
-pub(super) const ANSWER_FIELDS: [&str; 4] = ["answers", "answer", "ground_truth", "correct_choice"];
+pub(super) const ANSWER_FIELDS: [&str; 5] =
+    ["answers", "answer", "ground_truth", "correct_choice", "answerKey"];
 pub(super) const CHOICE_FIELDS: [&str; 2] = ["choices", "options"];
 pub(super) const TYPE_FIELDS: [&str; 1] = ["task_type"];
 
@@ -136,11 +138,32 @@ pub(super) struct TaskReader<'a> {
 }
 
 impl TaskReader<'_> {
-    /// Reads a task; the error says what is wrong with which field. `number` counts the records of the file from 1.
-    pub(super) fn read(&self, record: Record, number: usize) -> Result<(Item, Task), EnvError> {
-        let (id, task_type, task) =
-            self.read_fields(&record, number).map_err(|fault| record.place.error(fault))?;
-        Ok((Item { id, task_type, data: Arc::new(Value::Object(record.fields)) }, task))
+    /// Reads a task; `None` if it needs a label that nobody has given. The error says what is wrong with which field.
+    /// `number` counts the records of the file from 1.
+    pub(super) fn read(&self, record: Record, number: usize) -> Result<Option<(Item, Task)>, EnvError> {
+        match self.read_fields(&record, number) {
+            Ok((id, task_type, task)) => {
+                Ok(Some((Item { id, task_type, data: Arc::new(Value::Object(record.fields)) }, task)))
+            }
+            Err(fault) => match self.missing_answer(&record) {
+                Some(Missing::Unlabelled { .. }) => Ok(None),
+                Some(Missing::CellError { field, error }) => {
+                    Err(record.place.error(format!("{fault}; the cell of `{field}` has the error {error}")))
+                }
+                None => Err(record.place.error(fault)),
+            },
+        }
+    }
+
+    /// Why there is no reference, where the file says it.
+    fn missing_answer<'r>(&self, record: &'r Record) -> Option<&'r Missing> {
+        let is_answer = |name: &str| match &self.fields.answer {
+            Some(asked) => asked == name,
+            None => ANSWER_FIELDS.contains(&name),
+        };
+        let reference = find(&record.fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field");
+        let missing = record.missing.iter().find(|missing| is_answer(missing.field()));
+        missing.filter(|_| matches!(reference, Ok(None)))
     }
 
     fn read_fields(&self, record: &Record, number: usize) -> Result<(ItemId, String, Task), String> {
@@ -226,7 +249,7 @@ impl TaskReader<'_> {
             ScorerConfig::JsonFields { .. } => {
                 let (name, value) = reference.ok_or_else(|| expected("an object"))?;
                 let object = match value {
-                    Value::String(text) => serde_json::from_str(text).ok(),
+                    Value::String(text) => structured(text),
                     other => Some(other.clone()),
                 };
                 let Some(object @ Value::Object(_)) = object else {
@@ -337,7 +360,7 @@ impl TaskReader<'_> {
         let Some(name) = self.fields.rules.as_deref() else { return Ok(Vec::new()) };
         let Some(value) = given(fields, name) else { return Ok(Vec::new()) };
         let parsed = match value {
-            Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
+            Value::String(text) => structured(text).unwrap_or_else(|| value.clone()),
             other => other.clone(),
         };
         let Value::Array(rules) = parsed else {
@@ -415,10 +438,11 @@ fn question_of(fields: &Map<String, Value>) -> String {
     asked.unwrap_or_default().to_owned()
 }
 
-/// References as texts: one, or any of several; a text that is a JSON list of texts is that list, as in CSV files.
+/// References as texts: one, or any of several; a text that is a list of texts in JSON or Python is that list, as in CSV
+/// files.
 fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, String> {
     if let Value::String(text) = value
-        && let Ok(Value::Array(list)) = serde_json::from_str(text)
+        && let Some(Value::Array(list)) = structured(text)
         && !list.is_empty()
         && list.iter().all(Value::is_string)
     {
@@ -467,11 +491,12 @@ fn not_a_number(name: &str, text: &str) -> String {
     format!("`{name}` is {text:?}, which holds no number")
 }
 
-/// Choices: a list of texts or of objects with `label` and `text`, an object of texts by label, or JSON text of these.
+/// Choices: a list of texts or of objects with `label` and `text`, an object of texts by label or of two lists `text` and
+/// `label`, or text of these in JSON or Python.
 fn choices_of(name: &str, value: &Value) -> Result<Vec<Choice>, String> {
     let parsed = match value {
-        Value::String(text) => serde_json::from_str(text).map_err(|_| {
-            format!("`{name}` is a text that is not JSON; expected a list such as [\"one\", \"two\"]")
+        Value::String(text) => structured(text).ok_or_else(|| {
+            format!("`{name}` is a text that is no list; expected one such as [\"one\", \"two\"]")
         })?,
         other => other.clone(),
     };
@@ -490,6 +515,9 @@ fn choices_of(name: &str, value: &Value) -> Result<Vec<Choice>, String> {
                 Ok(Choice { label: part("label").unwrap_or_else(|| Choice::label_at(index)), text })
             })
             .collect::<Result<_, String>>()?,
+        Value::Object(members) if members.get("text").is_some_and(Value::is_array) => {
+            choices_of_lists(name, &members)?
+        }
         Value::Object(members) => members
             .iter()
             .map(|(label, value)| {
@@ -502,4 +530,38 @@ fn choices_of(name: &str, value: &Value) -> Result<Vec<Choice>, String> {
         return Err(format!("`{name}` holds {} choices; expected at least two", choices.len()));
     }
     Ok(choices)
+}
+
+/// Choices whose texts and labels are lists of one length, as ARC, CommonsenseQA and OpenBookQA have them.
+fn choices_of_lists(name: &str, members: &Map<String, Value>) -> Result<Vec<Choice>, String> {
+    let list = |member: &str| {
+        members.get(member).map(|values| texts_of(&format!("{name}.{member}"), values)).transpose()
+    };
+    let texts = list("text")?.unwrap_or_default();
+    let labels = list("label")?.unwrap_or_else(|| (0..texts.len()).map(Choice::label_at).collect());
+    if labels.len() != texts.len() {
+        return Err(format!("`{name}` has {} texts and {} labels", texts.len(), labels.len()));
+    }
+    Ok(labels.into_iter().zip(texts).map(|(label, text)| Choice { label, text }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(cell: &str, expect: &[&str]) {
+        assert_eq!(answers_of("answer", &Value::from(cell)).unwrap(), expect, "{cell}");
+    }
+
+    #[test]
+    fn a_cell_with_a_list_of_texts_holds_several_answers() {
+        check("['A. Miller', \"O'Brien\"]", &["A. Miller", "O'Brien"]);
+        check("[\"a\", \"b\"]", &["a", "b"]);
+        check("['a' 'b'\n 'c']", &["a", "b", "c"]);
+        check("array(['a', 'b'], dtype=object)", &["a", "b"]);
+        for text in ["[1, 2]", "['a'", "'a'", "[]", "[0, 1)", "a"] {
+            check(text, &[text]);
+        }
+    }
 }

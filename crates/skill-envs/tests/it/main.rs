@@ -13,7 +13,11 @@ mod alfworld_files;
 mod alfworld_generated;
 #[cfg(feature = "alfworld")]
 mod alfworld_rules;
+#[cfg(feature = "tables")]
+mod cells;
 mod folder;
+#[cfg(feature = "tasks")]
+mod foreign_files;
 #[cfg(feature = "live")]
 mod live_world;
 #[cfg(feature = "qa")]

@@ -82,7 +82,6 @@ fn a_bad_item_is_named_with_its_place() {
     check_bad_item(&mut said, r#"{"id": "a\nb", "question": "q", "answer": "a"}"#, &["`id`"]);
     check_bad_item(&mut said, r#"{"id": ["x"]}"#, &["`id`"]);
     check_bad_item(&mut said, r#"{"id": 1.5}"#, &["`id`", "64"]);
-    check_bad_item(&mut said, r#"{"id": 123456789012345678901234}"#, &["`id`", "64"]);
     check_bad_item(&mut said, r#"{"id": "x", "answers": ["a"]}"#, &["`question`"]);
     check_bad_item(&mut said, r#"{"id": "x", "question": 1}"#, &["`question`"]);
     check_bad_item(&mut said, r#"{"id": "x", "question": " \t", "answers": ["a"]}"#, &["`question`"]);
@@ -106,7 +105,6 @@ fn an_item_without_a_usable_answer_is_refused() {
     check(r#", "answer": true"#, &["`answer`"]);
     check(r#", "answer": 1e300"#, &["`answer`"]);
     check(r#", "answer": 9500000000000000.5"#, &["`answer`"]);
-    check(r#", "answer": 123456789012345678901234"#, &["`answer`"]);
     check(r#", "answer": "a", "context": ["c"]"#, &["`context`"]);
     check(r#", "answer": "a", "task_type": 3"#, &["`task_type`"]);
     insta::assert_snapshot!(said.text());
@@ -158,7 +156,8 @@ fn malformed_files_are_named_with_the_line() {
         [TRAIN.as_bytes(), b"\n{\"id\": \"\xff\"}"].concat(),
         &["qa.jsonl", "line 2", "8"],
     );
-    check(&mut said, "qa.json", b"\xff\xfe[\0", &["qa.json", "line 1", "8"]);
+    check(&mut said, "qa.json", b"[\xff", &["qa.json", "line 1", "8"]);
+    check(&mut said, "qa.json", b"\xff\xfe[", &["qa.json", "line 1", "16"]);
     check(&mut said, "qa.txt", TRAIN, &["qa.txt"]);
     check(&mut said, "qa", TRAIN, &["qa"]);
     insta::assert_snapshot!(said.text());

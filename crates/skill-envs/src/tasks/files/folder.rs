@@ -2,8 +2,10 @@
 
 use crate::data::read_error;
 use crate::error::EnvError;
+use crate::tasks::python_literal::structured;
 use serde_json::{Map, Value};
 use skill_core::canonical::hex_sha256;
+use skill_core::encoding;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -137,8 +139,9 @@ impl Folder {
     /// The text of a file, as far as it is one.
     pub(super) fn text(&self, name: &str) -> Result<String, String> {
         let bytes = self.bytes(name)?;
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+        // A document that is not text as a whole may be one for the most part.
+        let lossy = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(encoding::decode(bytes).unwrap_or(lossy))
     }
 
     /// How many bytes a file has.
@@ -217,9 +220,9 @@ fn names(field: &str, value: &Value, is_one: impl Fn(&str) -> bool) -> Result<Ve
         Value::Null => Vec::new(),
         Value::Array(list) => listed(list)?,
         Value::String(text) if is_one(text.trim()) => vec![text.trim().to_owned()],
-        Value::String(text) => match serde_json::from_str::<Vec<Value>>(text) {
-            Ok(list) => listed(&list)?,
-            Err(_) => text.split(['\n', ',', ';']).map(|name| name.trim().to_owned()).collect(),
+        Value::String(text) => match structured(text) {
+            Some(Value::Array(list)) => listed(&list)?,
+            _ => text.split(['\n', ',', ';']).map(|name| name.trim().to_owned()).collect(),
         },
         other => {
             return Err(format!("`{field}` is {}; expected names of files", crate::data::kind_of(other)));
