@@ -42,6 +42,30 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
+    /// The name of [`Self::turns_used_up`].
+    const TURNS: &str = "max_turns";
+    /// The name of [`Self::budget_used_up`].
+    const BUDGET: &str = "max_budget";
+
+    /// An agent's program has had all the turns that it allows itself.
+    pub fn turns_used_up() -> Self {
+        Self::Other(Self::TURNS.to_owned())
+    }
+
+    /// An agent's program has spent all that it allows itself for a task.
+    pub fn budget_used_up() -> Self {
+        Self::Other(Self::BUDGET.to_owned())
+    }
+
+    /// What an agent's program has used up, where that is why it ended: `turns` or `budget`.
+    pub fn used_up(&self) -> Option<&'static str> {
+        match self {
+            Self::Other(reason) if reason == Self::TURNS => Some("turns"),
+            Self::Other(reason) if reason == Self::BUDGET => Some("budget"),
+            Self::Other(_) | Self::Stop | Self::Length | Self::ToolCalls | Self::ContentFilter => None,
+        }
+    }
+
     /// The name in the dialect of Chat Completions; another reason by the provider's own name.
     pub fn as_str(&self) -> &str {
         match self {

@@ -4,9 +4,11 @@
 //! virtual time. A transport never repeats a request and never follows a redirect: both would pay twice or carry
 //! the key to another host.
 
+mod encoded;
 mod reqwest;
 mod scrubbed;
 
+pub use self::encoded::BodyFault;
 pub use self::reqwest::ReqwestTransport;
 pub use self::scrubbed::ScrubbedTransport;
 use crate::secret::ApiKey;

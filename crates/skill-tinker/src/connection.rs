@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use skill_core::python_json;
 use skill_llm::transport::{HeaderText, HttpMethod, HttpRequest, HttpResponse, Transport, TransportError};
 use skill_llm::{ApiKey, LlmError};
 use skill_train::{RemoteFault, TrainError};
@@ -287,7 +288,9 @@ impl Connection {
         if is_other {
             return Err(self.fault(call, RemoteFault::NotJson(content_type.to_owned())));
         }
-        serde_json::from_slice(&response.body).map_err(|error| {
+        let text =
+            response.text().map_err(|fault| self.fault(call, RemoteFault::NotJson(fault.to_string())))?;
+        serde_json::from_str(&python_json::plain(&text)).map_err(|error| {
             let fault = if error.is_data() {
                 RemoteFault::Incomplete(error.to_string())
             } else {
@@ -304,7 +307,8 @@ fn refusal(response: &HttpResponse) -> RemoteFault {
 
 /// The reason in the body of an error: `detail`, as a text or a list of faults, or the beginning of the body.
 fn reason(response: &HttpResponse) -> String {
-    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let text = response.text().unwrap_or_else(|fault| fault.to_string());
+    let body: Value = python_json::read(&text).unwrap_or_default();
     let detail = ["detail", "error", "message"].iter().find_map(|key| body.get(key));
     let text = match detail {
         Some(Value::String(text)) => text.clone(),
@@ -313,7 +317,7 @@ fn reason(response: &HttpResponse) -> String {
             words.collect::<Vec<_>>().join("; ")
         }
         Some(other) => other.to_string(),
-        None => String::from_utf8_lossy(&response.body).into_owned(),
+        None => text,
     };
     shortened(&text)
 }

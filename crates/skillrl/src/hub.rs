@@ -4,6 +4,7 @@
 //! in the name of the directory, so that a configuration that names the directory repeats the run exactly.
 
 use serde_json::Value;
+use skill_core::python_json;
 use skill_envs::EnvError;
 use skill_envs::tasks::write_json_lines;
 use skill_llm::transport::{HttpMethod, HttpRequest, HttpResponse, Transport};
@@ -292,12 +293,9 @@ impl<'a> Hub<'a> {
     }
 
     async fn json(&self, url: &str, name: &HubName) -> Result<Value, HubError> {
-        let body = self.get(url, name).await?.body;
-        let answer = |error: serde_json::Error| HubError::Answer {
-            url: url.to_owned(),
-            what: format!("something that is not JSON: {error}"),
-        };
-        serde_json::from_slice(&body).map_err(answer)
+        let answer = |what: String| HubError::Answer { url: url.to_owned(), what };
+        let text = self.get(url, name).await?.text().map_err(|fault| answer(fault.to_string()))?;
+        python_json::read(&text).map_err(|error| answer(format!("something that is not JSON: {error}")))
     }
 
     /// Reads an address; redirections lead from the Hub to the store of its files.

@@ -66,7 +66,7 @@ impl Held {
     }
 
     /// Sends a request and gives the body of the answer; an error is a fragment that says what went wrong.
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Vec<u8>, String> {
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<String, String> {
         let Some(server) = &self.server else { return Err("there is no server".to_owned()) };
         let url = format!("{}{path}", server.address);
         let request = HttpRequest {
@@ -80,11 +80,12 @@ impl Held {
         let response = self.servers.transport.send(request).await;
         let response =
             response.map_err(|error| format!("{url} gave no answer: {error}; is the server running?"))?;
+        let text = response.text();
         if !(200..300).contains(&response.status) {
-            let text = String::from_utf8_lossy(&response.body);
+            let text = text.unwrap_or_else(|fault| fault.to_string());
             let shown: String = text.trim().chars().take(MAX_SHOWN).collect();
             return Err(format!("{url} answered with status {}: {shown}", response.status));
         }
-        Ok(response.body)
+        text.map_err(|fault| format!("{url} gave an answer that cannot be read: {fault}"))
     }
 }

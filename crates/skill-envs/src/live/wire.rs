@@ -3,6 +3,7 @@
 use super::LiveKind;
 use crate::episode::Observation;
 use serde_json::Value;
+use skill_core::python_json;
 
 /// What ALFWorld says to a command that it does not know, or that does nothing.
 const NOTHING_HAPPENS: &str = "Nothing happens";
@@ -21,8 +22,8 @@ pub(super) struct Answer {
 }
 
 /// Reads an answer; an error is a fragment that says what is wrong with it.
-pub(super) fn answer(bytes: &[u8]) -> Result<Answer, String> {
-    let body: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON: {error}"))?;
+pub(super) fn answer(text: &str) -> Result<Answer, String> {
+    let body: Value = python_json::read(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let observation = match body.get("observation") {
         Some(Value::String(text)) => text.clone(),
         Some(_) => return Err("`observation` is not text".to_owned()),

@@ -270,7 +270,11 @@ fn fail_reason(
             reason.push_str("; the provider's content filter withheld the reply or a part of it");
         }
         FinishReason::ToolCalls => reason.push_str("; the reply called a tool"),
-        FinishReason::Stop | FinishReason::Other(_) => {}
+        FinishReason::Stop | FinishReason::Other(_) => {
+            if let Some(what) = finish.used_up() {
+                reason.push_str(&format!("; the agent's program has used up its {what}"));
+            }
+        }
     }
     reason
 }

@@ -18,17 +18,20 @@ mod trace;
 pub use config::{AgentConfig, AgentKind, OutputFormat, Sandbox, SkillAs};
 
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
 use crate::error::{ErrorClass, LlmError};
 use crate::http::class_of_words;
 use crate::process::{self, Daemons, Ending, Outcome, Passed, Run, ended_with};
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_core::Usage;
 use std::time::Duration;
 
 /// The most bytes that a program may print.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 const MAX_STDERR_BYTES: usize = 64 * 1024;
+/// The exit code of Gemini CLI for a session without turns left.
+const GEMINI_TURNS_USED_UP: i32 = 53;
 /// How much of a program's words a message quotes.
 const MAX_QUOTED_CHARS: usize = 500;
 
@@ -101,26 +104,42 @@ impl AgentModel {
             Ending::Exited(status) => status,
         };
         let read = self.scrubbed(output::read(self.config.output_format(), stdout));
+        // A program that has used up its turns ends as if it had failed, and has come to a result all the same.
+        if let Ok(reply) = read.as_ref()
+            && reply.finish.used_up().is_some()
+        {
+            return Ok(reply.clone());
+        }
+        if (self.config.kind, status.code()) == (AgentKind::Gemini, Some(GEMINI_TURNS_USED_UP)) {
+            return Ok(ChatReply {
+                finish: FinishReason::turns_used_up(),
+                ..ChatReply::text("", Usage::default())
+            });
+        }
         if !status.success() {
             // Where it says on its standard output what is wrong, that is the better message.
             let said = match &read {
-                Err(output::Fault::Reported(said)) => said.as_str(),
+                Err(output::Fault::Reported { said, .. }) => said.as_str(),
                 Ok(_) | Err(output::Fault::Unreadable(_)) => stderr,
             };
-            let class =
-                class_of_exit(self.config.kind, status.code()).unwrap_or_else(|| class_of_words(said));
+            let class = class_of_exit(self.config.kind, status.code())
+                .or_else(|| read.as_ref().err().and_then(output::Fault::class))
+                .unwrap_or_else(|| class_of_words(said));
             let message = format!("{}: {}", ended_with(status), last_words(said));
             return Err(self.failed(class, &message));
         }
-        read.map_err(|fault| match fault {
-            output::Fault::Reported(said) => {
-                self.failed(class_of_words(&said), &format!("reports an error: {}", last_words(&said)))
-            }
+        read.map_err(|fault| self.fault(fault, stderr))
+    }
+
+    fn fault(&self, fault: output::Fault, stderr: &str) -> LlmError {
+        let class = fault.class().unwrap_or(ErrorClass::InvalidReply);
+        let message = match fault {
+            output::Fault::Reported { said, .. } => format!("reports an error: {}", last_words(&said)),
             output::Fault::Unreadable(what) => {
-                let message = format!("{what}; its stderr ends with: {}", last_words(stderr));
-                self.failed(ErrorClass::InvalidReply, &message)
+                format!("{what}; its stderr ends with: {}", last_words(stderr))
             }
-        })
+        };
+        self.failed(class, &message)
     }
 
     fn failed(&self, class: ErrorClass, message: &str) -> LlmError {
@@ -131,7 +150,9 @@ impl AgentModel {
     fn scrubbed(&self, read: Result<ChatReply, output::Fault>) -> Result<ChatReply, output::Fault> {
         match read {
             Ok(reply) => Ok(ChatReply { text: self.scrub(&reply.text), ..reply }),
-            Err(output::Fault::Reported(said)) => Err(output::Fault::Reported(self.scrub(&said))),
+            Err(output::Fault::Reported { said, status }) => {
+                Err(output::Fault::Reported { said: self.scrub(&said), status })
+            }
             Err(output::Fault::Unreadable(what)) => Err(output::Fault::Unreadable(self.scrub(&what))),
         }
     }

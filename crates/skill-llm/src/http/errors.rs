@@ -6,8 +6,9 @@ use super::wait;
 use crate::error::ErrorClass;
 use crate::error::LlmError;
 use crate::secret::{ApiKey, Secrets};
-use crate::transport::{HttpResponse, TransportError};
+use crate::transport::{BodyFault, HttpResponse, TransportError};
 use serde_json::Value;
+use skill_core::python_json;
 use std::time::Duration;
 
 /// The most characters of a provider's words that an error holds.
@@ -59,6 +60,34 @@ const CONTEXT_WORDS: [&str; 15] = [
     "prompt is too long",
     "input is too long",
     "reduce the length of the messages",
+];
+/// What programs say when their account may ask for nothing until a time.
+#[cfg(feature = "process")]
+const ACCOUNT_LIMIT_WORDS: [&str; 11] = [
+    "usage limit",
+    "spend limit",
+    "session limit",
+    "weekly limit",
+    "monthly limit",
+    "hour limit reached",
+    "hit your limit",
+    "extra usage",
+    "daily quota",
+    "exhausted your capacity",
+    "quota limit",
+];
+/// Servers say these with 500, where the looser words above may speak of a context that the server could not make.
+const CONTEXT_WORDS_OF_FAILURES: [&str; 10] = [
+    "context_length_exceeded",
+    "maximum context length",
+    "context length exceeded",
+    "exceeds the context",
+    "exceed context window",
+    "exceed context limit",
+    "available context size",
+    "context size has been exceeded",
+    "maximum model length",
+    "prompt is too long",
 ];
 /// What programs say who are not logged in.
 #[cfg(feature = "process")]
@@ -121,10 +150,11 @@ impl Reader<'_> {
     /// A response whose status is not a success.
     pub(crate) fn status_error(&self, response: &HttpResponse) -> LlmError {
         let status = response.status;
-        let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
+        let text = response.text();
+        let body = text.as_ref().ok().and_then(|text| python_json::read(text).ok()).unwrap_or(Value::Null);
         let complaint = Complaint::find(&body).unwrap_or_else(|| {
-            let text = self.clean(&String::from_utf8_lossy(&response.body), MAX_BODY_CHARS);
-            Complaint { message: text, ..Complaint::default() }
+            let message = text.unwrap_or_else(|fault| shown_bytes(&response.body, &fault));
+            Complaint { message: self.clean(&message, MAX_BODY_CHARS), ..Complaint::default() }
         });
         if (300..400).contains(&status) {
             let target = response.header("location").unwrap_or("nowhere");
@@ -148,17 +178,18 @@ impl Reader<'_> {
         let complaint = complaint.or_else(in_choice)?;
         Some(match complaint.status() {
             Some(status) => self.classified(status, &complaint, response),
-            None => self.by_class(response.status, Kind::Server, &complaint.message, response),
+            None => self.by_class(response.status, complaint.kind(500), &complaint.message, response),
         })
     }
 
     /// The JSON of a body.
     pub(crate) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
-        if response.body.iter().all(u8::is_ascii_whitespace) {
+        let text = response.text().map_err(|fault| self.invalid(&fault.to_string()))?;
+        if text.trim().is_empty() {
             return Err(self.invalid("the body is empty"));
         }
-        serde_json::from_slice(&response.body).map_err(|error| {
-            let text = self.clean(&String::from_utf8_lossy(&response.body), MAX_BODY_CHARS);
+        python_json::read(&text).map_err(|error| {
+            let text = self.clean(&text, MAX_BODY_CHARS);
             self.invalid(&format!("it is not JSON ({error}): {text}"))
         })
     }
@@ -217,7 +248,7 @@ impl Reader<'_> {
             .chars()
             .filter_map(|letter| match letter {
                 '\n' | '\r' | '\t' => Some(' '),
-                letter if letter.is_control() => None,
+                letter if letter.is_control() || is_unprintable(letter) => None,
                 letter => Some(letter),
             })
             .collect();
@@ -232,6 +263,21 @@ impl Reader<'_> {
             None => text.to_owned(),
         }
     }
+}
+
+/// A body that is not text as a whole: what of it is, unless most of it is something else.
+fn shown_bytes(body: &[u8], fault: &BodyFault) -> String {
+    let lossy = String::from_utf8_lossy(body);
+    let n_bad = lossy.chars().filter(|letter| is_unprintable(*letter) || letter.is_control()).count();
+    match fault {
+        BodyFault::Encoding(_) if n_bad * 10 < lossy.chars().count() => lossy.into_owned(),
+        _ => fault.to_string(),
+    }
+}
+
+/// A character that shows nothing, or turns the direction of the text around it.
+fn is_unprintable(letter: char) -> bool {
+    matches!(letter, '\u{fffd}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The classes that a status can mean.
@@ -353,10 +399,8 @@ impl Complaint {
             403 if quota() => Kind::Quota,
             403 => Kind::Authentication,
             408 => Kind::Timeout,
-            // Older llama.cpp says this with 500.
-            500..=599 if has_code(&CONTEXT_CODES) || says(&["available context size"]) => {
-                Kind::ContextTooLong
-            }
+            // llama.cpp and servers around it say this with 500.
+            500..=599 if has_code(&CONTEXT_CODES) || says(&CONTEXT_WORDS_OF_FAILURES) => Kind::ContextTooLong,
             500..=599 => Kind::Server,
             400 | 413 | 422 if context() => Kind::ContextTooLong,
             400 if has_code(&QUOTA_CODES) || says(&QUOTA_WORDS_OF_BAD_REQUESTS) => Kind::Quota,
@@ -372,7 +416,7 @@ pub(crate) fn class_of_words(message: &str) -> ErrorClass {
     let complaint = Complaint { message: message.to_owned(), ..Complaint::default() };
     let lower = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let status = if says(&["usage limit", "spend limit"]) {
+    let status = if is_account_limit(&lower) {
         return ErrorClass::QuotaExhausted;
     } else if says(&["rate limit", "rate_limit", "too many requests", "429", "resource_exhausted"]) {
         429
@@ -387,16 +431,49 @@ pub(crate) fn class_of_words(message: &str) -> ErrorClass {
     } else {
         500
     };
-    match complaint.kind(status) {
-        Kind::RateLimited => ErrorClass::RateLimited,
-        Kind::Quota => ErrorClass::QuotaExhausted,
-        Kind::Authentication => ErrorClass::Authentication,
-        Kind::ContextTooLong => ErrorClass::ContextTooLong,
-        Kind::Refused => ErrorClass::Refused,
-        Kind::BadRequest => ErrorClass::BadRequest,
-        Kind::Timeout => ErrorClass::Timeout,
-        Kind::Server => ErrorClass::ServerError,
+    complaint.kind(status).class()
+}
+
+#[cfg(feature = "process")]
+impl Kind {
+    fn class(self) -> ErrorClass {
+        match self {
+            Self::RateLimited => ErrorClass::RateLimited,
+            Self::Quota => ErrorClass::QuotaExhausted,
+            Self::Authentication => ErrorClass::Authentication,
+            Self::ContextTooLong => ErrorClass::ContextTooLong,
+            Self::Refused => ErrorClass::Refused,
+            Self::BadRequest => ErrorClass::BadRequest,
+            Self::Timeout => ErrorClass::Timeout,
+            Self::Server => ErrorClass::ServerError,
+        }
     }
+}
+
+/// The class of a failure that a program reports in words, with the status of the provider behind it where it tells that.
+#[cfg(feature = "process")]
+pub(crate) fn class_of_report(message: &str, status: Option<u16>) -> ErrorClass {
+    match class_of_words(message) {
+        // Words that say nothing known.
+        ErrorClass::ServerError => {}
+        class => return class,
+    }
+    match status {
+        Some(status) => {
+            let complaint = Complaint { message: message.to_owned(), ..Complaint::default() };
+            complaint.kind(status).class()
+        }
+        None => ErrorClass::ServerError,
+    }
+}
+
+/// True if a program's words (in lower case) speak of a limit of its account, which is over hours or days later, and not
+/// of a moment of load.
+#[cfg(feature = "process")]
+pub(crate) fn is_account_limit(message: &str) -> bool {
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let is_load = says(&WAITING_WORDS) || says(&["rate limit", "rate_limit", "ratelimit"]);
+    says(&ACCOUNT_LIMIT_WORDS) || (says(&["limit", "quota"]) && message.contains("reset") && !is_load)
 }
 
 fn codes(error: &Value) -> Vec<String> {

@@ -14,7 +14,7 @@ pub(crate) use address::{Endpoint, is_https_at, shown_address};
 pub(crate) use body::{Body, Field, merged};
 pub use credential::{KeyHeader, KeySource};
 #[cfg(feature = "process")]
-pub(crate) use errors::class_of_words;
+pub(crate) use errors::{class_of_report, class_of_words, is_account_limit};
 #[cfg(feature = "process")]
 pub use token::TokenCommand;
 

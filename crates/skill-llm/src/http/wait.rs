@@ -6,6 +6,7 @@
 
 use crate::transport::HttpResponse;
 use serde_json::Value;
+use skill_core::python_json;
 use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -53,7 +54,7 @@ pub(super) fn rate_limit_wait(response: &HttpResponse) -> Option<Duration> {
 
 /// The wait that a body asks for: Google's `retryDelay`, or the headers that OpenRouter hands on.
 pub(super) fn wait_in_body(response: &HttpResponse) -> Option<Duration> {
-    let body: Value = serde_json::from_slice(&response.body).ok()?;
+    let body: Value = python_json::read(&response.text().ok()?).ok()?;
     let outer = body.get(0).unwrap_or(&body);
     let error = outer.get("error")?;
     let google = || {

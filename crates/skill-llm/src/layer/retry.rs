@@ -7,6 +7,8 @@
 //! provider works and says when to come back. A connection that is refused before this process has reached the server
 //! even once is most likely a wrong address or a server that was not started, so it fails after a few seconds.
 
+#[cfg(feature = "process")]
+mod account;
 mod trouble;
 
 pub use trouble::Trouble;
@@ -54,6 +56,9 @@ pub struct RetryPolicy {
     pub call_timeout: Duration,
     /// The longest wait that a server may ask for; beyond it the call is given up. 10 minutes by default.
     pub max_server_wait: Duration,
+    /// Whether a call waits until a limit of the account of an agent's program is over; off by default, and then such a
+    /// limit is an error at once.
+    pub wait_for_account: bool,
     /// Where the jitter comes from: with this, the call's place and the number of the attempt it repeats.
     pub seed: u64,
 }
@@ -66,6 +71,7 @@ impl Default for RetryPolicy {
             max_delay: Duration::from_secs(60),
             call_timeout: Duration::from_secs(30 * 60),
             max_server_wait: Duration::from_secs(10 * 60),
+            wait_for_account: false,
             seed: 0,
         }
     }
@@ -310,6 +316,11 @@ impl<M: ?Sized> Retried<M> {
                 return Err(error);
             }
             failed_before = Some(Box::new(error.clone()));
+            if let Some(wait) = self.account_wait(&error) {
+                let trouble = trouble.get_or_insert_with(|| InTrouble::begin(&self.budget.troubles));
+                trial.wait_for_account(error, wait, trouble).await?;
+                continue;
+            }
             if !error.is_retryable() || matches!(error, LlmError::GaveUp { .. }) {
                 return Err(error);
             }
@@ -334,7 +345,46 @@ impl<M: ?Sized> Retried<M> {
     }
 }
 
+impl<M: ?Sized> Retried<M> {
+    /// How long to wait for the account of a program, where that is wanted.
+    fn account_wait(&self, error: &LlmError) -> Option<Duration> {
+        #[cfg(feature = "process")]
+        if self.policy.wait_for_account {
+            return account::wait(error, SystemTime::now());
+        }
+        let _ = error;
+        None
+    }
+}
+
 impl Trial<'_> {
+    /// Waits until a limit of a program's account is over: it uses up neither attempts nor the call's time.
+    async fn wait_for_account(
+        &mut self,
+        error: LlmError,
+        wait: Duration,
+        trouble: &InTrouble,
+    ) -> Result<(), LlmError> {
+        let now = Instant::now();
+        if self.call.deadline.is_some_and(|deadline| deadline <= now + wait) {
+            return Err(error);
+        }
+        self.deadline += wait;
+        self.limited = self.limited.saturating_add(1);
+        let (place, message, turn) = (self.call.place.as_str(), error.to_string(), self.turns + 1);
+        tracing::warn!(place, wait_s = wait.as_secs(), %error, "waiting for the limit of the program's account");
+        trouble.is(Trouble { message, turn, max_turns: self.max_turns(), next: now + wait });
+        tokio::select! {
+            biased;
+            () = self.call.cancel.cancelled() => Err(LlmError::Cancelled),
+            () = self.call.halt.cancelled() => Err(LlmError::Cancelled),
+            () = tokio::time::sleep(wait) => {
+                self.call.attempts.add_wait(now.elapsed());
+                Ok(())
+            }
+        }
+    }
+
     /// Sends once, and records it.
     async fn attempt<M: Layered + ?Sized>(
         &mut self,

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod outcomes;
 #[path = "../support/said.rs"]
 mod said;
 
@@ -156,8 +157,8 @@ fn failures_that_a_program_reports() {
     check_claude("Prompt is too long", "ContextTooLong");
     check_parts(
         AgentKind::Claude,
-        r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#,
-        &reports("ServerError", "error_max_turns"),
+        r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#,
+        &reports("ServerError", "error_during_execution"),
     );
     let codex = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"stream error: 401 Unauthorized\"}}";
     check_parts(AgentKind::Codex, codex, &reports("Authentication", "stream error: 401 Unauthorized"));

@@ -330,7 +330,48 @@ fn prompts_that_are_too_long() {
         r#"{"error": {"message": "Provider returned error", "metadata": {"raw": "maximum context length is 8"}}}"#,
         "ContextTooLong: Provider returned error: maximum context length is 8",
     );
+    check_status(
+        500,
+        r#"{"error": {"code": 500, "message": "Context size has been exceeded.", "type": "server_error"}}"#,
+        "ContextTooLong: Context size has been exceeded.",
+    );
+    check_status(
+        503,
+        r#"{"error": "the prompt exceeds the context of 512"}"#,
+        "ContextTooLong: the prompt exceeds the context of 512",
+    );
+    check_status(
+        500,
+        r#"{"error": "cannot allocate a context window"}"#,
+        "ServerError: cannot allocate a context window",
+    );
     check_status(413, "too large", "BadRequest: too large");
+}
+
+#[test]
+fn a_body_with_a_mark_or_of_python_is_read() {
+    let reply = "{\"choices\": [{\"message\": {\"content\": \"a\\ud83d\"}, \"finish_reason\": \"stop\", \"score\": NaN}]}";
+    let marked = format!("\u{feff}{reply}");
+    for body in [reply.as_bytes(), marked.as_bytes()] {
+        assert_eq!(outcome(Ok(response(200, body))).unwrap().text, "a\u{fffd}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_text_are_not_shown() {
+    let noise: Vec<u8> = (0..200_u8).map(|byte| byte.wrapping_mul(7_u8).wrapping_add(128)).collect();
+    for status in [200, 500] {
+        let mut answer = response(status, noise.clone());
+        answer.headers = vec![("content-encoding".to_owned(), "br".to_owned())];
+        for answer in [answer, response(status, noise.clone())] {
+            let said = outcome(Ok(answer)).unwrap_err().to_string();
+            assert!(said.is_ascii() && said.contains("the body"), "{said}");
+        }
+    }
+    let said = outcome(Ok(response(502, b"Acc\xe8s refus\xe9 par le serveur mandataire".to_vec())))
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("par le serveur mandataire"), "{said}");
 }
 
 #[test]

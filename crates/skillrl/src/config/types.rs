@@ -406,6 +406,8 @@ settings! {
         max_delay_s: f64 = process(SECONDS, Value("60.0")) => max_delay;
         /// The longest wait that a server may ask for; if it asks for more, the run stops.
         max_server_wait_s: f64 = process(SECONDS, Value("600.0")) => max_server_wait;
+        /// Whether a call waits until a limit of the account of an agent's program is over, and ends the run otherwise.
+        wait_for_account: bool = process(Flag, Value("false")) => wait_for_account;
         /// Seconds for a call with all its attempts and waits.
         call_timeout_s: f64 = process(SECONDS, Value("1800.0")) => call_timeout;
     }

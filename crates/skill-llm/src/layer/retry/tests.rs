@@ -44,6 +44,34 @@ async fn outcome(model: &Retried, call: &CallCtx) -> (Result<String, LlmError>, 
     (reply, call.attempts.len(), begun.elapsed().as_millis())
 }
 
+#[cfg(feature = "process")]
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_an_account_is_waited_for_where_that_is_wanted() {
+    let limit = |message: &str| LlmError::Program {
+        program: "agent".to_owned(),
+        class: ErrorClass::QuotaExhausted,
+        message: message.to_owned(),
+    };
+    let told = || limit("reports an error: weekly limit reached, resets in 2h");
+    let waiting = RetryPolicy { wait_for_account: true, max_attempts: 2, ..RetryPolicy::default() };
+    let (reply, attempts, took) = outcome(&retried(vec![told()], waiting), &CallCtx::default()).await;
+    assert_eq!((reply.is_ok(), attempts), (true, 2));
+    assert_eq!(took, (2 * 3_600 + 30) * 1_000);
+    // However often it is asked for: neither the attempts nor the time of a call are used up.
+    let vague = || limit("session limit reached, resets 3pm");
+    let (reply, attempts, took) =
+        outcome(&retried((0..5).map(|_| vague()).collect(), waiting), &CallCtx::default()).await;
+    assert_eq!((reply.is_ok(), attempts, took), (true, 6, 5 * 15 * 60 * 1_000));
+    // Without the setting, for an account without money, and where the caller's time would pass, it is the end.
+    let (reply, attempts, took) =
+        outcome(&retried(vec![told()], RetryPolicy::default()), &CallCtx::default()).await;
+    assert_eq!((reply.is_err(), attempts, took), (true, 1, 0));
+    let poor = limit("reports an error: Credit balance is too low");
+    assert!(outcome(&retried(vec![poor], waiting), &CallCtx::default()).await.0.is_err());
+    let short = CallCtx { deadline: Some(Instant::now() + SECOND), ..CallCtx::default() };
+    assert!(outcome(&retried(vec![told()], waiting), &short).await.0.is_err());
+}
+
 #[tokio::test(start_paused = true)]
 async fn classes_decide_what_is_tried_again() {
     #[track_caller]

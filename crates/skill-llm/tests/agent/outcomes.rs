@@ -1,0 +1,86 @@
+//! How a program's end is taken: limits of its account, turns that are used up, and what else it prints.
+
+use super::{CLAUDE, CODEX, Fake, GEMINI, ask, check, check_parts, printing, question};
+use skill_llm::agent::AgentKind;
+use skill_llm::{CallCtx, ErrorClass};
+
+/// The class of a failure that Claude Code reports with this status of the provider.
+#[track_caller]
+fn check_class(said: &str, status: u16, expect: ErrorClass) {
+    let output = format!(
+        r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"{said}"}}"#
+    );
+    for end in ["", "\nexit 1"] {
+        let fake = Fake::new(&format!("{}{end}", printing(&output)));
+        let error = ask(fake.config(AgentKind::Claude), &question(), &CallCtx::default()).unwrap_err();
+        assert_eq!(error.class(), expect, "{said}: {error}");
+        assert!(error.to_string().contains(said), "{error}");
+        assert_eq!(error.is_retryable(), matches!(expect, ErrorClass::RateLimited | ErrorClass::ServerError));
+    }
+}
+
+#[test]
+fn limits_of_an_account_are_no_moments_of_load() {
+    for said in [
+        "You have reached your session limit \u{b7} resets 4pm (UTC)",
+        "Your weekly limit is used up \u{2219} it resets Friday 9am",
+        "You've hit your limit \u{b7} resets 5am (Asia/Tokyo)",
+        "7-day limit reached \u{2219} resets Mon 7am",
+        "5-hour limit reached",
+        "You are out of extra usage \u{b7} resets 6pm",
+        "usage limit reached|1764140400",
+        "You have exhausted your daily quota on this model.",
+        "Your quota will reset after 3h20m.",
+    ] {
+        check_class(said, 429, ErrorClass::QuotaExhausted);
+    }
+    for said in [
+        "Rate limit reached; the limit resets in 2 s",
+        "Number of requests per minute: limit 50 resets",
+        "busy",
+    ] {
+        check_class(said, 429, ErrorClass::RateLimited);
+    }
+    check_class("nothing known", 529, ErrorClass::ServerError);
+    check_class("nothing known", 401, ErrorClass::Authentication);
+    check_class("nothing known", 402, ErrorClass::QuotaExhausted);
+}
+
+#[test]
+fn used_up_turns_are_a_result() {
+    let claude = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":3,"usage":{"input_tokens":10,"output_tokens":3}}"#;
+    check(AgentKind::Claude, claude, r#"Other("max_turns") "" 10/0/3/0"#);
+    let budget = claude.replace("max_turns", "max_budget_usd");
+    check(AgentKind::Claude, &budget, r#"Other("max_budget") "" 10/0/3/0"#);
+    let gemini = r#"{"error": {"type": "FatalTurnLimitedError", "message": "no turns left", "code": 53}}"#;
+    check(AgentKind::Gemini, gemini, r#"Other("max_turns") "" 0/0/0/0"#);
+    for (kind, script) in [
+        (AgentKind::Claude, format!("{}\nexit 1", printing(claude))),
+        (AgentKind::Gemini, "exit 53".to_owned()),
+    ] {
+        let reply = ask(Fake::new(&script).config(kind), &question(), &CallCtx::default()).unwrap();
+        assert_eq!(reply.finish.used_up(), Some("turns"), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_else_is_printed_is_passed_over() {
+    let claude = r#"Stop "Because." 1104/1000/9/0"#;
+    for output in [
+        format!("Now using node v22\n{CLAUDE}"),
+        format!("[hook] {{ready}}\n\n[{{\"type\":\"system\"}},{CLAUDE}]\nbye"),
+        format!("{{\"type\":\"system\"}}\n{{\"type\":\"assistant\"}}\n{CLAUDE}"),
+        format!("\u{1b}]0;title\u{7}{CLAUDE}"),
+        format!("\u{feff}{CLAUDE}"),
+        format!("{CLAUDE}\n{{\"type\":\"system\",\"subtype\":\"hook_response\"}}"),
+    ] {
+        check(AgentKind::Claude, &output, claude);
+    }
+    let lone = CLAUDE.replace("Because.", "a\\ud83d");
+    check(AgentKind::Claude, &lone, "Stop \"a\u{fffd}\" 1104/1000/9/0");
+    let codex = format!("node v22\n[not JSON]\n{CODEX}");
+    check(AgentKind::Codex, &codex, r#"Stop "Because." 24763/24448/122/0"#);
+    let gemini = format!("{{hook}}\n{GEMINI}\n{{done}}");
+    check(AgentKind::Gemini, &gemini, r#"Stop "Because." 112/40/21/13"#);
+    check_parts(AgentKind::Claude, "Now using node v22", &["InvalidReply: ".to_owned()]);
+}
