@@ -16,7 +16,7 @@ mod size;
 pub use copied::TrainingText;
 pub use size::{MAX_BODY_LINES, MAX_BODY_TOKENS, MAX_REFERENCE_TOKENS};
 
-use crate::package::front_matter::check_front_matter;
+use crate::package::front_matter::{self, FrontMatterFault, check_front_matter};
 use crate::package::{MAIN_FILE, SkillPackage};
 use serde::{Deserialize, Serialize};
 
@@ -102,10 +102,7 @@ pub fn lint(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -
     match form {
         Form::Document => {}
         Form::Package { folder } => {
-            findings.extend(check_front_matter(&package.main, folder).into_iter().map(|fault| {
-                let severity = if fault.is_error { Severity::Error } else { Severity::Warning };
-                Finding::new(fault.rule, severity, (MAIN_FILE, fault.line), fault.message, fault.advice)
-            }));
+            findings.extend(check_front_matter(&package.main, folder).into_iter().map(of_front_matter));
         }
     }
     let texts: Vec<(&str, &str)> = texts(package);
@@ -122,6 +119,16 @@ pub fn lint(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -
     }
     findings.extend(copied::check(&written().collect::<Vec<_>>(), training));
     ordered(findings)
+}
+
+fn of_front_matter(fault: FrontMatterFault) -> Finding {
+    let severity = if fault.is_error { Severity::Error } else { Severity::Warning };
+    Finding::new(fault.rule, severity, (MAIN_FILE, fault.line), fault.message, fault.advice)
+}
+
+/// That the `SKILL.md` of a package begins with a byte-order mark in its file, which no text of it holds.
+pub fn byte_order_mark() -> Finding {
+    of_front_matter(front_matter::byte_order_mark())
 }
 
 /// Every file that is text, by path.

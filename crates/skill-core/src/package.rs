@@ -32,6 +32,8 @@ pub mod front_matter;
 #[cfg(feature = "yaml")]
 mod front_matter_edit;
 mod path;
+#[cfg(feature = "yaml")]
+mod strict_yaml;
 mod view;
 
 pub use apply::{FrontMatterEdits, apply_package_patch};

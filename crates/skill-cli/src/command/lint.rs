@@ -5,8 +5,9 @@ use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::core::SkillPackage;
-use skillrl::core::lint::{Finding, Form, Severity, TrainingText, lint};
+use skillrl::core::lint::{Finding, Form, Severity, TrainingText, byte_order_mark, lint};
 use skillrl::engine::Engine;
+use skillrl::envs::folder::has_byte_order_mark;
 use skillrl::export::{folder_name, skill_at};
 use skillrl::lint::{Contradictions, ask_for_contradictions, contradictions_prompt, training_texts};
 use skillrl::pipeline::StopSignal;
@@ -30,6 +31,9 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<Result<(), Failed>> {
     };
     let training = training(args, is_run)?;
     let mut findings = lint(&package, form, training.as_deref().unwrap_or_default());
+    if form != Form::Document && has_byte_order_mark(&args.path) {
+        findings.insert(0, byte_order_mark());
+    }
     if let Some(config) = &args.with_model {
         findings.extend(contradictions(&package, config, &args.overrides)?);
     }

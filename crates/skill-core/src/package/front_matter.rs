@@ -1,8 +1,10 @@
 //! The YAML front matter of `SKILL.md`, as the Agent Skills specification has it: read, checked, and set.
 
+use super::strict_yaml::check_style;
 use crate::region::front_matter_end;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use unicode_normalization::UnicodeNormalization as _;
 
 /// The most characters of a name.
 pub const MAX_NAME_CHARS: usize = 64;
@@ -74,6 +76,7 @@ impl FrontMatter {
 /// Checks the front matter of a `SKILL.md` by the specification; `folder` is the name of the folder that it is in.
 pub fn check_front_matter(main: &str, folder: Option<&str>) -> Vec<FrontMatterFault> {
     let fields = match read_fields(main) {
+        Ok(Some(_)) if main.starts_with('\u{feff}') => return vec![byte_order_mark()],
         Ok(Some(fields)) => fields,
         Ok(None) => {
             let advice = "begin SKILL.md with a line `---`, `name: ..`, `description: ..` and a line `---`";
@@ -102,6 +105,7 @@ pub fn check_front_matter(main: &str, folder: Option<&str>) -> Vec<FrontMatterFa
         Err(fault) => faults.push(fault),
     }
     check_optional(&fields, &line_of, &mut faults);
+    faults.extend(check_style(main));
     for name in fields.keys().filter(|name| !FIELDS.contains(&name.as_str())) {
         let message = format!("the specification has no field `{name}`, and its validator refuses it");
         faults.push(warning(
@@ -112,6 +116,17 @@ pub fn check_front_matter(main: &str, folder: Option<&str>) -> Vec<FrontMatterFa
         ));
     }
     faults
+}
+
+/// That `SKILL.md` begins with a byte-order mark, which is in the file and in no text that was read from it.
+pub(crate) fn byte_order_mark() -> FrontMatterFault {
+    let message = "SKILL.md begins with a byte-order mark, and agents see no front matter behind it";
+    error(
+        "spec-front-matter",
+        1,
+        message,
+        "save the file as UTF-8 without a mark; `skillrl export` writes none",
+    )
 }
 
 /// A `SKILL.md` with this name and this description in its front matter, which is made if there is none.
@@ -171,17 +186,39 @@ fn read_fields(main: &str) -> Result<Option<Map<String, Value>>, FrontMatterFaul
             Err(error("spec-front-matter", 2, "the front matter is not a mapping of names to values", ADVICE))
         }
         Err(fault) => {
-            let line = fault.location().and_then(|at| usize::try_from(at.line()).ok()).unwrap_or(1);
+            let place = fault.location();
+            let line = place.and_then(|at| usize::try_from(at.line()).ok()).unwrap_or(1);
+            if let Some(key) = repeated_key(yaml) {
+                let message = format!("the front matter has `{key}` twice");
+                return Err(error("spec-front-matter", line + 1, message, "keep one of them"));
+            }
+            // The place counts from the first line of the YAML, and is told apart.
             let text = fault.without_snippet().to_string();
-            let message =
-                format!("the front matter is not YAML: {}", text.lines().next().unwrap_or_default());
+            let text = text.lines().next().unwrap_or_default();
+            let text = text.split_once(" at line ").map_or(text, |(text, _)| text);
+            let text = text
+                .split_once(": ")
+                .filter(|(place, _)| place.starts_with("line "))
+                .map_or(text, |(_, text)| text);
+            let column = place.map(|at| format!(" (column {})", at.column())).unwrap_or_default();
+            let message = format!("the front matter is not YAML: {text}{column}");
             Err(error("spec-front-matter", line + 1, message, ADVICE))
         }
     }
 }
 
+/// A key of the top level that is there twice.
+fn repeated_key(yaml: &str) -> Option<&str> {
+    let keys = yaml.lines().filter(|line| !line.starts_with([' ', '\t', '#', '-']));
+    let keys = keys.filter_map(|line| Some(line.split_once(':')?.0.trim().trim_matches(['"', '\''])));
+    let mut seen = BTreeSet::new();
+    keys.into_iter().find(|key| !seen.insert(*key))
+}
+
 fn check_name(name: &str, folder: Option<&str>, line: usize, faults: &mut Vec<FrontMatterFault>) {
     const ADVICE: &str = "take lower-case letters, digits and single hyphens, such as `pdf-forms`";
+    // As the validator of the specification does: systems of files keep names in other forms of Unicode.
+    let name: &str = &name.trim().nfkc().collect::<String>();
     let n_chars = name.chars().count();
     if n_chars > MAX_NAME_CHARS {
         let message = format!("the name has {n_chars} characters, at most {MAX_NAME_CHARS} are allowed");
@@ -198,7 +235,8 @@ fn check_name(name: &str, folder: Option<&str>, line: usize, faults: &mut Vec<Fr
         let message = "the name has a hyphen at an end, or two in a row";
         faults.push(error("spec-name", line, message, ADVICE));
     }
-    if let Some(folder) = folder.filter(|folder| *folder != name) {
+    let is_other = |folder: &&str| !folder.nfkc().eq(name.chars());
+    if let Some(folder) = folder.filter(is_other) {
         let message = format!("the name is `{name}`, but the folder is called `{folder}`");
         faults.push(error("spec-folder", line, message, "give both the same name"));
     }
@@ -347,6 +385,6 @@ fn error(
     FrontMatterFault { rule, line, message: message.into(), advice: advice.into(), is_error: true }
 }
 
-fn warning(rule: &'static str, line: usize, message: String, advice: &str) -> FrontMatterFault {
+pub(super) fn warning(rule: &'static str, line: usize, message: String, advice: &str) -> FrontMatterFault {
     FrontMatterFault { rule, line, message, advice: advice.to_owned(), is_error: false }
 }

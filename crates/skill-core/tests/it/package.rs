@@ -276,10 +276,22 @@ fn the_specification_decides_about_front_matter() {
         "{faults:?}"
     );
     assert!(faults[0].message.starts_with("the front matter is not YAML: "), "{faults:?}");
+    assert!(!faults[0].message.contains("line"), "{faults:?}");
     let faults = check_front_matter("# S\n", None);
     assert_eq!((faults.len(), faults[0].rule), (1, "spec-front-matter"));
     let faults = check_front_matter("---\nname: größe\ndescription: x\n---\n", None);
     assert_eq!((faults.len(), faults[0].is_error), (1, false), "{faults:?}");
+    // Names are compared as the validator compares them: composed and decomposed letters are the same.
+    for (name, folder) in [("gr\u{f6}\u{df}e", "gro\u{308}\u{df}e"), ("gro\u{308}\u{df}e", "gr\u{f6}\u{df}e")]
+    {
+        let faults = check_front_matter(&format!("---\nname: {name}\ndescription: x\n---\n"), Some(folder));
+        assert_eq!((faults.len(), faults[0].is_error), (1, false), "{faults:?}");
+    }
+    let twice = check_front_matter("---\nname: x\ndescription: a\nname: y\n---\n", None);
+    assert_eq!((twice.len(), twice[0].rule), (1, "spec-front-matter"), "{twice:?}");
+    assert!(twice[0].message.contains("`name`") && !twice[0].message.contains("line"), "{twice:?}");
+    let marked = check_front_matter("\u{feff}---\nname: x\ndescription: a\n---\n", None);
+    assert_eq!((marked.len(), marked[0].line, marked[0].is_error), (1, 1, true), "{marked:?}");
     let long = format!("---\nname: {}\ndescription: x\n---\n", "a".repeat(65));
     assert_eq!(
         check_front_matter(&long, None)[0].message,
