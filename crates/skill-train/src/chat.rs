@@ -21,6 +21,7 @@ use crate::tokenizer::TokenizerError;
 use engine::RaisedByTemplate;
 use minijinja::Environment;
 use serde_json::{Map, Value, json};
+use skill_core::python_json;
 use skill_llm::chat::{ContentPart, Message, ToolSpec};
 use std::sync::Arc;
 use thiserror::Error;
@@ -59,6 +60,11 @@ pub enum ChatError {
         /// The words of the template.
         message: String,
     },
+    /// The template writes nothing, whatever the conversation.
+    #[error(
+        "the chat template writes nothing for a message: put the model's own template into chat_template.jinja"
+    )]
+    Empty,
     /// There are no messages.
     #[error("a conversation without messages cannot be rendered")]
     NoMessages,
@@ -181,6 +187,8 @@ pub struct ChatTemplate {
     engine: Arc<Environment<'static>>,
     /// Texts of special tokens by the names that templates use, such as `bos_token`.
     tokens: Map<String, Value>,
+    /// The time for a template that cannot do without, where the options of a rendering give none.
+    now: Option<i64>,
 }
 
 impl ChatTemplate {
@@ -202,7 +210,7 @@ impl ChatTemplate {
     /// [`ChatError::NoTemplate`] if neither has one, [`ChatError::Config`] for a file that is not JSON, and
     /// [`ChatError::Syntax`].
     pub fn from_files(tokenizer_config: &str, chat_template: Option<&str>) -> Result<Self, ChatError> {
-        let config: Value = serde_json::from_str(tokenizer_config)
+        let config: Value = python_json::read(tokenizer_config)
             .map_err(|error| ChatError::Config { message: error.to_string() })?;
         let tokens = special_texts(&config);
         if let Some(source) = chat_template {
@@ -237,7 +245,53 @@ impl ChatTemplate {
                 .add_template_owned(name, engine::without_generation_marks(source))
                 .map_err(|error| ChatError::Syntax { message: with_line(&error) })?;
         }
-        Ok(Self { engine: Arc::new(engine), tokens })
+        Ok(Self { engine: Arc::new(engine), tokens, now: None })
+    }
+
+    /// The template of a model that is to answer, after it was tried on short conversations.
+    ///
+    /// One that cannot be rendered without `strftime_now` gets this time, in seconds since 1970 in UTC; one that has a
+    /// date of its own for this case keeps that.
+    ///
+    /// # Errors
+    ///
+    /// [`ChatError::Empty`] for a template that writes nothing, and [`ChatError::Render`] for one that renders none of
+    /// the conversations, such as one with an unknown function. What it refuses by itself is no error here.
+    pub fn tried(self, now: i64) -> Result<Self, ChatError> {
+        let message = |role: &str| json!({"role": role, "content": "Hello."});
+        let tool =
+            json!({"type": "function", "function": {"name": "look", "description": "", "parameters": {}}});
+        let conversations = [
+            Conversation { messages: vec![message("user")], tools: Vec::new() },
+            Conversation { messages: vec![message("system"), message("user")], tools: Vec::new() },
+            Conversation { messages: vec![message("user")], tools: vec![tool] },
+        ];
+        let render = |template: &Self| {
+            conversations
+                .each_ref()
+                .map(|conversation| template.render(conversation, &RenderOptions::prompt()))
+        };
+        let n_failed = |outcomes: &[Result<String, ChatError>]| {
+            outcomes.iter().filter(|outcome| matches!(outcome, Err(ChatError::Render { .. }))).count()
+        };
+        let (plain, mut template) = (render(&self), self);
+        let dated = Self { now: Some(now), ..template.clone() };
+        let outcomes = render(&dated);
+        let outcomes = if n_failed(&outcomes) < n_failed(&plain) {
+            template = dated;
+            outcomes
+        } else {
+            plain
+        };
+        let is_blank =
+            |outcome: &Result<String, ChatError>| outcome.as_ref().is_ok_and(|text| text.trim().is_empty());
+        if outcomes.iter().all(is_blank) {
+            return Err(ChatError::Empty);
+        }
+        if n_failed(&outcomes) == outcomes.len() {
+            return Err(outcomes.into_iter().find_map(Result::err).unwrap_or(ChatError::Empty));
+        }
+        Ok(template)
     }
 
     /// The text of a conversation.
@@ -258,7 +312,7 @@ impl ChatTemplate {
             Some(template) => template,
             None => self.engine.get_template(engine::DEFAULT).map_err(|error| failed(&error))?,
         };
-        let context = engine::context(conversation, options, &self.tokens);
+        let context = engine::context(conversation, options, &self.tokens, options.now.or(self.now));
         template.render(context).map_err(|error| failed(&error))
     }
 }

@@ -13,12 +13,13 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use skill_core::Usage;
+use skill_core::{Usage, python_json};
 use skill_llm::{CallCtx, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError, ModelId};
 use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::chat_model::LOCAL_PROVIDER;
 use crate::error::TrainError;
+use crate::model_file::{self, read_text as read};
 use crate::weights::WeightFiles;
 use encoder::{Encoder, EncoderConfig};
 
@@ -120,21 +121,11 @@ impl Inner {
     }
 }
 
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|source| TrainError::io(path, source))
-}
-
 /// A JSON file that need not exist.
 fn optional(path: &Path) -> Result<Option<Value>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let value =
-                serde_json::from_str(&text).map_err(|error| TrainError::file(path, error.to_string()))?;
-            Ok(Some(value))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(TrainError::io(path, source)),
-    }
+    let text = model_file::optional_text(path)?;
+    let value = text.map(|text| python_json::read(&text));
+    value.transpose().map_err(|error| TrainError::file(path, error.to_string()))
 }
 
 fn max_tokens(folder: &Path, config: &EncoderConfig) -> Result<usize> {

@@ -130,6 +130,14 @@ pub enum TensorFault {
     /// The element type is not one of those that are read.
     #[error("element type {0} is not supported")]
     ElementType(String),
+    /// The quantization of a GGUF file is not one of those that are read.
+    #[error("its type {found} is not read here: take a file of {}", known.join(", "))]
+    Quantization {
+        /// The type in the file.
+        found: String,
+        /// The types that are read.
+        known: Vec<&'static str>,
+    },
     /// A value is infinite or NaN.
     #[error("value {index} is not finite")]
     NotFinite {

@@ -48,6 +48,7 @@ pub mod loss;
 #[cfg(feature = "candle")]
 pub mod model;
 pub mod model_config;
+mod model_file;
 pub mod optim;
 #[cfg(feature = "candle")]
 mod parallel;

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use skill_core::python_json;
 
 use crate::error::TrainError;
+use crate::model_file;
 
 /// The file of the configuration in an adapter's directory.
 pub const CONFIG_FILE: &str = "adapter_config.json";
@@ -55,7 +57,7 @@ impl LoraConfig {
     /// other numbers (DoRA, biases, ranks by layer, layers that are saved whole).
     pub fn from_json(text: &str) -> Result<Self, TrainError> {
         let file =
-            serde_json::from_str(text).map_err(|error| TrainError::model(CONFIG_FILE, error.to_string()))?;
+            python_json::read(text).map_err(|error| TrainError::model(CONFIG_FILE, error.to_string()))?;
         Self::from_map(file)
     }
 
@@ -65,7 +67,7 @@ impl LoraConfig {
     /// As [`LoraConfig::from_json`], and [`TrainError::Io`].
     pub fn open(directory: &Path) -> Result<Self, TrainError> {
         let path = directory.join(CONFIG_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| TrainError::io(&path, source))?;
+        let text = model_file::read_text(&path)?;
         Self::from_json(&text)
     }
 

@@ -35,6 +35,7 @@ pub use params::{Adapters, Gradients};
 use crate::error::{TensorFault, TrainError};
 use crate::lora::LoraConfig;
 use crate::model_config::{Family, ModelConfig};
+use crate::model_file;
 use crate::optim::AdamW;
 use crate::seam::AdamSettings;
 use crate::weights::{HostTensor, WeightFiles};
@@ -127,7 +128,7 @@ impl Decoder {
     /// [`TrainError`] with the file, the tensor or the key that is wrong.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join("config.json");
-        let text = std::fs::read_to_string(&path).map_err(|source| TrainError::io(&path, source))?;
+        let text = model_file::read_text(&path)?;
         Self::load(ModelConfig::from_json(&text)?, &WeightFiles::open(directory)?)
     }
 
@@ -138,7 +139,7 @@ impl Decoder {
     /// As [`Decoder::open`].
     pub fn open_frozen(directory: &Path) -> Result<Self> {
         let path = directory.join("config.json");
-        let text = std::fs::read_to_string(&path).map_err(|source| TrainError::io(&path, source))?;
+        let text = model_file::read_text(&path)?;
         Self::load_by(ModelConfig::from_json(&text)?, &WeightFiles::open(directory)?, |found| {
             let matrix = match found.shape[..] {
                 [_, _] => FrozenMatrix::of_floats(&tensor::tensor(found.values.clone(), &found.shape)?)?,

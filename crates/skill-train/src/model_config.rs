@@ -3,6 +3,7 @@
 //! It needs no tensor library: `doctor` and estimates of memory read it too.
 
 use serde_json::{Map, Value};
+use skill_core::python_json;
 
 use crate::error::TrainError;
 
@@ -67,8 +68,8 @@ impl ModelConfig {
     /// [`TrainError::Model`] with the key: another family, a missing or invalid number, or a variant that is not
     /// implemented (scaled rotations, sliding windows, another activation).
     pub fn from_json(text: &str) -> Result<Self, TrainError> {
-        let config: Map<String, Value> = serde_json::from_str(text)
-            .map_err(|error| TrainError::model("config.json", error.to_string()))?;
+        let config: Map<String, Value> =
+            python_json::read(text).map_err(|error| TrainError::model("config.json", error.to_string()))?;
         let keys = Keys(&config);
         let family = family(&config)?;
         refuse_variants(&config)?;

@@ -11,8 +11,10 @@ use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use skill_core::python_json;
 
 use crate::error::{TensorFault, TrainError};
+use crate::model_file;
 
 /// The largest header that is read, as in the reference library.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -78,6 +80,7 @@ impl TensorFile {
     /// # Errors
     /// [`TrainError::Io`] if it cannot be read, [`TrainError::File`] if it is cut off or no safetensors file.
     pub fn open(path: &Path) -> Result<Self, TrainError> {
+        model_file::refuse_pointer(path)?;
         let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
         let n_bytes = file.metadata().map_err(|source| TrainError::io(path, source))?.len();
         Self::new(path, Source::Disk(file), n_bytes)
@@ -207,8 +210,8 @@ impl WeightFiles {
     pub fn open(directory: &Path) -> Result<Self, TrainError> {
         let index_path = directory.join(INDEX_FILE);
         let names = if index_path.exists() {
-            let text = std::fs::read(&index_path).map_err(|source| TrainError::io(&index_path, source))?;
-            let index: Index = serde_json::from_slice(&text)
+            let text = model_file::read_text(&index_path)?;
+            let index: Index = python_json::read(&text)
                 .map_err(|error| TrainError::file(&index_path, format!("invalid index: {error}")))?;
             let mut names: Vec<String> = index.weight_map.into_values().collect();
             names.sort_unstable();

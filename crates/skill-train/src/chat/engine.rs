@@ -63,6 +63,7 @@ pub(super) fn context(
     conversation: &Conversation,
     options: &RenderOptions,
     tokens: &Map<String, serde_json::Value>,
+    now: Option<i64>,
 ) -> Value {
     let list =
         |values: &[serde_json::Value]| Value::from(values.iter().map(json::ordered).collect::<Vec<_>>());
@@ -76,7 +77,7 @@ pub(super) fn context(
     variables.insert("tools".to_owned(), tools);
     variables.insert("documents".to_owned(), Value::from(()));
     variables.insert("add_generation_prompt".to_owned(), Value::from(options.generation_prompt));
-    if let Some(now) = options.now {
+    if let Some(now) = now {
         let strftime_now = move |format: &str| {
             date::format(now, format).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))
         };

@@ -8,14 +8,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
+use skill_core::python_json;
 
 use crate::chat::ChatTemplate;
 use crate::error::TrainError;
 use crate::lora::{self, LoraConfig};
 use crate::model::Decoder;
 use crate::model_config::ModelConfig;
+use crate::model_file::{self, optional_text, read_text};
 use crate::tokenizer::{JsonTokenizer, TokenCodec as _};
 use crate::weights::WeightFiles;
 
@@ -260,14 +263,17 @@ fn open_folder(folder: &Path) -> Result<Base> {
     let config = ModelConfig::from_json(&read_text(&config_path)?)?;
     let weights = WeightFiles::open(folder)?;
     let tokenizer_path = folder.join(TOKENIZER);
+    model_file::refuse_pointer(&tokenizer_path)?;
     let tokenizer = JsonTokenizer::from_file(&tokenizer_path)
         .map_err(|error| TrainError::file(&tokenizer_path, error.to_string()))?;
     let settings_path = folder.join(TOKENIZER_CONFIG);
     let template_path = folder.join(TEMPLATE);
     let settings = optional_text(&settings_path)?;
     let template_text = optional_text(&template_path)?;
+    let place = if template_text.is_some() { &template_path } else { &settings_path };
     let template = ChatTemplate::from_files(settings.as_deref().unwrap_or("{}"), template_text.as_deref())
-        .map_err(|error| TrainError::file(&settings_path, error.to_string()))?;
+        .and_then(|template| template.tried(today()))
+        .map_err(|error| TrainError::file(place, error.to_string()))?;
     let generation_path = folder.join(GENERATION_CONFIG);
     let generation = optional_text(&generation_path)?;
     let mut stop_tokens = config.eos_tokens.clone();
@@ -293,7 +299,7 @@ fn open_folder(folder: &Path) -> Result<Base> {
 /// `eos_token_id` of a `generation_config.json`: a number or a list.
 fn end_tokens(path: &Path, text: &str) -> Result<Vec<u32>> {
     let bad = |fault: String| TrainError::file(path, fault);
-    let config: serde_json::Value = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+    let config: serde_json::Value = python_json::read(text).map_err(|error| bad(error.to_string()))?;
     let id = |value: &serde_json::Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
     let ids = match config.get("eos_token_id") {
         None | Some(serde_json::Value::Null) => Some(Vec::new()),
@@ -303,16 +309,11 @@ fn end_tokens(path: &Path, text: &str) -> Result<Vec<u32>> {
     ids.ok_or_else(|| bad("eos_token_id is not a token id or a list of them".to_owned()))
 }
 
-fn read_text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|source| TrainError::io(path, source))
-}
-
-fn optional_text(path: &Path) -> Result<Option<String>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(TrainError::io(path, source)),
-    }
+/// The beginning of the day in UTC, in seconds since 1970: a template that writes the date writes the same all day.
+fn today() -> i64 {
+    const DAY: u64 = 24 * 60 * 60;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    i64::try_from(now / DAY * DAY).unwrap_or(0)
 }
 
 /// A hash over names, lengths and contents of files, and their size.

@@ -2,6 +2,7 @@
 
 use candle_core::{D, Device, Tensor};
 use serde_json::Value;
+use skill_core::python_json;
 
 use crate::error::TrainError;
 use crate::weights::{HostTensor, WeightFiles};
@@ -26,8 +27,8 @@ impl EncoderConfig {
     pub(super) fn from_json(text: &str) -> Result<Self> {
         /// Far above real models, and far below an overflow of products.
         const MAX_SIZE: u64 = 1 << 24;
-        let config: Value = serde_json::from_str(text)
-            .map_err(|error| TrainError::model("config.json", error.to_string()))?;
+        let config: Value =
+            python_json::read(text).map_err(|error| TrainError::model("config.json", error.to_string()))?;
         let word = |key: &str| config.get(key).and_then(Value::as_str);
         match word("model_type") {
             Some("bert") => {}

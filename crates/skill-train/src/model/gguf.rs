@@ -19,6 +19,7 @@ use super::tensor::Floats;
 use super::{Decoder, Stored, tensor};
 use crate::error::{TensorFault, TrainError};
 use crate::model_config::{Family, ModelConfig};
+use crate::model_file::gguf_fault;
 use crate::weights::HostTensor;
 
 type Result<T> = std::result::Result<T, TrainError>;
@@ -38,9 +39,9 @@ impl Decoder {
     /// f32: four bytes for each parameter.
     ///
     /// # Errors
-    /// [`TrainError::File`] for a file that is cut off, is not a GGUF file or has an unknown quantization,
-    /// [`TrainError::Model`] for another architecture or a missing key, [`TrainError::Tensor`] for a tensor that is
-    /// missing, has another shape or a value that is not finite.
+    /// [`TrainError::File`] for a file that is cut off or is not a GGUF file, [`TrainError::Model`] for another
+    /// architecture or a missing key, [`TrainError::Tensor`] for a tensor that is missing, has another shape, a
+    /// quantization that is not read or a value that is not finite.
     pub fn open_gguf(path: &Path) -> Result<Self> {
         let mut file = GgufFile::open(path)?;
         let config = file.config()?;
@@ -173,12 +174,7 @@ impl<'a> GgufFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
         let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
         let mut reader = BufReader::new(file);
-        let content = Content::read(&mut reader).map_err(|error| {
-            TrainError::file(
-                path,
-                format!("not a GGUF file, cut off, or with an unknown quantization: {error}"),
-            )
-        })?;
+        let content = Content::read(&mut reader).map_err(|error| gguf_fault(path, &error))?;
         Ok(Self { path, reader, content })
     }
 

@@ -1,6 +1,7 @@
 //! Tokenizers of published models, from their `tokenizer.json`.
 
 use super::{SpecialToken, TokenCodec, TokenizerError};
+use skill_llm::text_file;
 use std::path::Path;
 use std::str::FromStr as _;
 use tokenizers::Tokenizer;
@@ -26,7 +27,7 @@ impl JsonTokenizer {
     pub fn from_file(path: &Path) -> Result<Self, TokenizerError> {
         let unreadable =
             |message: String| TokenizerError::Unreadable { place: Some(path.display().to_string()), message };
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = text_file::read(path).map_err(|error| unreadable(error.to_string()))?;
         let tokenizer = Tokenizer::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         Ok(Self::new(tokenizer))
     }

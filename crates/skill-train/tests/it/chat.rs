@@ -23,6 +23,37 @@ fn check(source: &str, variables: Value, expect: &str) {
     assert_eq!(rendered(source, &variables).as_deref(), Ok(expect), "{source}");
 }
 
+/// A template of a model that is to answer, on 5 November 2025.
+fn tried(source: &str) -> Result<String, ChatError> {
+    const NOW: i64 = 1_762_300_800;
+    let template = ChatTemplate::parse(source, Map::new())?.tried(NOW)?;
+    let conversation = Conversation::new(&[Message::user("x")]).unwrap();
+    template.render(&conversation, &RenderOptions::prompt())
+}
+
+#[test]
+fn a_template_is_tried_before_a_model_answers_by_it() {
+    let dated = "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}";
+    assert_eq!(tried(dated).as_deref(), Ok("05 November 2025: x"));
+    // One that has a date for this case keeps it, so that its renderings stay what they are.
+    let guarded = "{% if strftime_now is defined %}{{ strftime_now('%Y') }}{% else %}2024{% endif %}";
+    assert_eq!(tried(guarded).as_deref(), Ok("2024"));
+    let with_tools = "{% if tools %}{{ strftime_now('%Y') }}{% endif %}x";
+    assert_eq!(tried(with_tools).as_deref(), Ok("x"));
+    for empty in ["", "\n", "{% for m in messages %}{% endfor %}", "{# nothing #}"] {
+        assert_eq!(tried(empty), Err(ChatError::Empty), "{empty}");
+    }
+    for unknown in ["{{ load_date() }}", "{{ messages | unknown }}"] {
+        assert!(
+            matches!(tried(unknown), Err(ChatError::Render { .. } | ChatError::Syntax { .. })),
+            "{unknown}"
+        );
+    }
+    // What refuses a system message answers without one.
+    let refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}x";
+    assert_eq!(tried(refusing).as_deref(), Ok("x"));
+}
+
 #[test]
 fn templates_have_what_transformers_offers() {
     let none = || json!({});

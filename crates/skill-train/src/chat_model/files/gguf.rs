@@ -9,10 +9,11 @@ use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
 use serde_json::Map;
 
-use super::{Base, Result, WeightFormat};
+use super::{Base, Result, WeightFormat, today};
 use crate::chat::ChatTemplate;
 use crate::error::TrainError;
 use crate::model::{Decoder, kept_type};
+use crate::model_file::gguf_fault;
 use crate::tokenizer::{GgufVocabulary, JsonTokenizer};
 
 /// Names of special tokens in templates, with the keys of their ids.
@@ -30,8 +31,7 @@ pub(super) fn open(path: &Path) -> Result<Base> {
     let config = Decoder::gguf_config(path)?;
     let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
     let n_bytes = file.metadata().map_err(|source| TrainError::io(path, source))?.len();
-    let content = Content::read(&mut BufReader::new(file))
-        .map_err(|error| TrainError::file(path, format!("not a GGUF file, or cut off: {error}")))?;
+    let content = Content::read(&mut BufReader::new(file)).map_err(|error| gguf_fault(path, &error))?;
     check_length(path, &content, n_bytes)?;
     let metadata = Metadata { path, all: &content.metadata };
     let vocabulary = metadata.vocabulary()?;
@@ -166,6 +166,8 @@ impl Metadata<'_> {
             self.bad("it has no chat template (tokenizer.chat_template), so it is probably a base model: take the instruct version")
         })?;
         let tokens: Map<String, serde_json::Value> = tokens.collect();
-        ChatTemplate::parse(source, tokens).map_err(|error| self.bad(error.to_string()))
+        ChatTemplate::parse(source, tokens)
+            .and_then(|template| template.tried(today()))
+            .map_err(|error| self.bad(error.to_string()))
     }
 }
