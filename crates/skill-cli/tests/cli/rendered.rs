@@ -56,7 +56,7 @@ fn assert_rendered(context: &TestContext, runs: &[&str]) {
 fn banks_of_the_bundled_worlds_have_reports_and_pages() {
     let context = TestContext::new();
     for world in ["alfworld", "webshop"] {
-        let train = ["train", "--env", world, "--mock", "--quiet"];
+        let train = ["train", "--env", world, "--mock", "--quiet", "--set", "train.mode=bank"];
         context.succeed(&[&train[..], &SMALL, &ROUNDS].concat());
         let page = context.read(&format!("runs/{world}-mock/report.html"));
         // The first and the last round are validated.
@@ -64,7 +64,17 @@ fn banks_of_the_bundled_worlds_have_reports_and_pages() {
         assert!(!page.contains(LEFT_OUT), "{world}");
     }
     // A validation split that lacks most types.
-    let lacking = ["train", "--env", "alfworld", "--mock", "--quiet", "--set", "run.dir=lacking"];
+    let lacking = [
+        "train",
+        "--env",
+        "alfworld",
+        "--mock",
+        "--quiet",
+        "--set",
+        "run.dir=lacking",
+        "--set",
+        "train.mode=bank",
+    ];
     context.succeed(&[&lacking[..], &SMALL, &ROUNDS, &["--set", "env.max_val=2"]].concat());
     assert_rendered(&context, &["runs/alfworld-mock", "runs/webshop-mock", "lacking"]);
 }
@@ -77,7 +87,19 @@ fn a_bank_that_stopped_anywhere_has_a_report_and_a_page() {
     for calls in ["1", "60", "300", "460", "700"] {
         let run = format!("stopped-{calls}");
         let (dir, cap) = (format!("run.dir={run}"), format!("budget.calls={calls}"));
-        let train = ["train", "--env", "alfworld", "--mock", "--quiet", "--set", &dir, "--set", &cap];
+        let train = [
+            "train",
+            "--env",
+            "alfworld",
+            "--mock",
+            "--quiet",
+            "--set",
+            &dir,
+            "--set",
+            &cap,
+            "--set",
+            "train.mode=bank",
+        ];
         let outcome = context.run(&[&train[..], &SMALL, &ROUNDS].concat());
         assert!([Some(code::BUDGET), Some(code::SUCCESS)].contains(&outcome.code), "{}", outcome.stderr);
         runs.push(run);

@@ -268,7 +268,7 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
 #[test]
 fn a_task_for_trials_is_there_for_each_type_or_the_run_is_refused_before_it_begins() {
     let context = TestContext::new();
-    let train = ["train", "--env", "alfworld", "--mock", "--quiet"];
+    let train = ["train", "--env", "alfworld", "--mock", "--quiet", "--set", "train.mode=bank"];
     // Of twelve tasks two are of each type, and a tenth of two is none.
     context.succeed(
         &[&train[..], &SHORT, &["--set", "bank.trial_share=0.1", "--set", "run.dir=small"]].concat(),

@@ -53,11 +53,8 @@ pub(super) fn check_style(main: &str) -> Vec<FrontMatterFault> {
         };
         match value.chars().next() {
             Some('|' | '>') => within = Within::Block(indent),
-            Some(quote @ ('"' | '\'')) => {
-                if !is_closed(value, quote) {
-                    within = Within::Quotes(quote);
-                }
-            }
+            Some(quote @ ('"' | '\'')) if !is_closed(value, quote) => within = Within::Quotes(quote),
+            Some('"' | '\'') => {}
             Some('[' | '{') => faults.push(warning(
                 "spec-yaml",
                 number,

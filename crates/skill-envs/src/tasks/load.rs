@@ -29,8 +29,10 @@ pub(crate) struct Source<'a> {
 /// What an item is read from: its record, and its number in the file, from 1. `None` for a row that nobody has labelled.
 type Read<'a, T> = &'a mut dyn FnMut(Record, usize) -> Result<Option<(Item, T)>, EnvError>;
 
-/// Items in both of their forms: as the environment lists them, and as they are asked and scored.
-type Loaded<T> = Vec<(Item, T)>;
+/// An item in both of its forms: as the environment lists it, and as it is asked and scored.
+type Both<T> = (Item, T);
+/// Items in both of their forms.
+type Loaded<T> = Vec<Both<T>>;
 
 /// Reads the items of all splits, in the order of [`Split::ALL`]; also how many are in no split.
 pub(crate) fn load_splits<T>(
@@ -134,7 +136,7 @@ impl<T> Loader<'_, T> {
         &mut self,
         file: &Path,
         look: impl Fn(&Record) -> Result<S, EnvError>,
-    ) -> Result<Vec<((Item, T), S)>, EnvError> {
+    ) -> Result<Vec<(Both<T>, S)>, EnvError> {
         let mut items = Vec::new();
         let mut n_unlabelled = 0;
         for (record_idx, record) in read_records(file)?.into_iter().enumerate() {

@@ -271,7 +271,7 @@ fn fail_reason(
         }
         FinishReason::ToolCalls => reason.push_str("; the reply called a tool"),
         FinishReason::Stop | FinishReason::Other(_) => {
-            if let Some(what) = finish.used_up() {
+            if let Some(what) = reply.finish.used_up() {
                 reason.push_str(&format!("; the agent's program has used up its {what}"));
             }
         }

@@ -99,7 +99,7 @@ fn answers(config: &TasksConfig) -> Vec<(String, Value)> {
     let field = config.fields.answer.as_deref().unwrap_or("answer");
     let items = Split::ALL.into_iter().flat_map(|split| env.items(split).iter());
     let mut answers: Vec<(String, Value)> =
-        items.map(|item| (item.id.to_string(), item.data[field].clone())).collect();
+        items.map(|item| (item.id.to_string(), item.data.get(field).cloned().unwrap_or_default())).collect();
     answers.sort_by(|left, right| left.0.cmp(&right.0));
     answers
 }

@@ -309,7 +309,14 @@ fn faulty_files_are_refused() {
     let name = b"token_embd.weight";
     let at = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4 + 2 * 8;
     let mut unknown = bytes.clone();
-    unknown[at..at + 4].copy_from_slice(&99_u32.to_le_bytes());
-    std::fs::write(&path, &unknown).unwrap();
-    assert!(matches!(Decoder::open_gguf(&path), Err(TrainError::File { .. })));
+    // IQ4_NL, which the library does not know, and a number of no type.
+    for (number, name) in [(20_u32, "IQ4_NL"), (99, "number 99")] {
+        unknown[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        std::fs::write(&path, &unknown).unwrap();
+        let error = Decoder::open_gguf(&path).unwrap_err();
+        let TrainError::Tensor { tensor, fault: TensorFault::Quantization { found, .. }, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((tensor.as_str(), found.as_str()), ("token_embd.weight", name));
+    }
 }
