@@ -196,7 +196,7 @@ pub fn of_model(error: &LlmError) -> &'static str {
             }
             ErrorClass::Configuration => "check that the program is installed, or name it with `command`",
             ErrorClass::RateLimited | ErrorClass::QuotaExhausted => {
-                "start the same command again when the program's limit is over"
+                "start the same command again when the program's limit is over; `skillrl train --wait` waits for it"
             }
             _ => "look at what the program printed, in `agent_traces` of the run directory",
         },

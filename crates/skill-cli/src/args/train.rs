@@ -28,6 +28,10 @@ pub(crate) struct TrainArgs {
     #[arg(short, long)]
     pub(crate) yes: bool,
 
+    /// Waits until a limit of the account of an agent's program is over, in place of ending the run: `retry.wait_for_account`.
+    #[arg(long)]
+    pub(crate) wait: bool,
+
     /// Resumes a run whose journal is missing, truncated or an older copy: caps do not count the calls that it has lost,
     /// and those that are needed are paid for again. Not for banks.
     #[arg(long)]

@@ -60,7 +60,11 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
 
 /// What the run starts from: a configuration, or data with options.
 fn start(args: &TrainArgs) -> anyhow::Result<(Start, Option<WrittenConfig>)> {
-    let start = Start { is_training: true, ..args.config.start() };
+    let mut start = Start { is_training: true, ..args.config.start() };
+    if args.wait {
+        // Before what was set by hand, which counts.
+        start.overrides.insert(0, "retry.wait_for_account=true".to_owned());
+    }
     match &start.file {
         Some(data) if args.data.is_data(data) => {
             let data = data.clone();
