@@ -104,9 +104,9 @@ pub fn parts_but(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Parts<'_> {
     }
     let rest = text.get(at..).unwrap_or_default();
     if is_open {
-        thought.push(rest)
+        thought.push(rest);
     } else {
-        kept.push(rest)
+        kept.push(rest);
     }
     kept.retain(|part| !part.trim().is_empty());
     let answer = match kept.as_slice() {

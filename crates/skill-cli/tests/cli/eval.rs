@@ -39,10 +39,13 @@ fn eval_measures_a_skill_on_a_split() {
 fn thoughts_in_replies_are_not_scored_and_told_of_once() {
     let measured = |said: &str, tags: &str| {
         let context = TestContext::new();
-        let scripted = |reply: &str| serde_json::json!({"version": 1, "rules": [], "otherwise": {"reply": reply}});
+        let scripted =
+            |reply: &str| serde_json::json!({"version": 1, "rules": [], "otherwise": {"reply": reply}});
         context.write("target.json", &scripted(said).to_string());
         context.write("optimizer.json", &scripted("{}").to_string());
-        let items = (0..12).map(|number| format!("{{\"question\": \"Question {number}{tags}?\", \"answer\": \"shipping\"}}\n"));
+        let items = (0..12).map(|number| {
+            format!("{{\"question\": \"Question {number}{tags}?\", \"answer\": \"shipping\"}}\n")
+        });
         context.write("data.jsonl", &items.collect::<String>());
         context.write(
             "skillrl.toml",
@@ -77,18 +80,28 @@ fn references_that_are_not_numbers_are_refused_and_answers_without_one_counted()
     );
     let data = |reference: &str| {
         let answer = |number: usize| if number == 9 { reference } else { "5" };
-        let item = |number| format!("{{\"id\": \"i{number}\", \"question\": \"Question {number}?\", \"answer\": \"{}\"}}\n", answer(number));
+        let item = |number| {
+            format!(
+                "{{\"id\": \"i{number}\", \"question\": \"Question {number}?\", \"answer\": \"{}\"}}\n",
+                answer(number)
+            )
+        };
         context.write("data.jsonl", &(0..12).map(item).collect::<String>());
     };
     for reference in ["12:30", "5-7", "3:2", "42 ± 1", "none"] {
         data(reference);
-        for command in [&["eval", "skillrl.toml"][..], &["train", "skillrl.toml", "-y"], &["env", "check", "skillrl.toml"]] {
+        for command in [
+            &["eval", "skillrl.toml"][..],
+            &["train", "skillrl.toml", "-y"],
+            &["env", "check", "skillrl.toml"],
+        ] {
             let outcome = context.run(command);
             outcome.assert_code(code::DATA);
             assert_names(&outcome.stderr, &["data.jsonl, line 10", reference]);
         }
         // An item that is as it should be can still be tried.
-        let outcome = context.run(&["env", "check", "skillrl.toml", "--item", "i0", "--answer", "5.0", "--json"]);
+        let outcome =
+            context.run(&["env", "check", "skillrl.toml", "--item", "i0", "--answer", "5.0", "--json"]);
         outcome.assert_code(code::DATA);
         assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap()["tries"][0]["hard"], 1.0);
     }

@@ -47,6 +47,9 @@ const CONNECTORS: &[&str] = &[
     "′", "″", "to", "or", "vs", "of", "out of", "h", "per", "minus", "plus", "times",
 ];
 
+/// How far before a number the word `between` may be.
+const MAX_BETWEEN_CHARACTERS: usize = 12;
+
 /// Finds the numbers of a text; `is_unit` tells the words that may stand behind a number.
 pub(super) fn numbers(text: &str, is_unit: impl Fn(&str) -> bool) -> Numbers {
     let text: Vec<char> = math::plain(text.trim()).chars().collect();
@@ -331,7 +334,8 @@ impl Reader<'_> {
             return true;
         }
         if gap == "and" {
-            let head: String = self.text.get(..first.start).unwrap_or_default().iter().collect();
+            let words = first.start.saturating_sub(MAX_BETWEEN_CHARACTERS)..first.start;
+            let head: String = self.text.get(words).unwrap_or_default().iter().collect();
             return head.trim_end().to_lowercase().ends_with("between");
         }
         let word_end =

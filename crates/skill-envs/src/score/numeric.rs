@@ -496,4 +496,20 @@ mod tests {
         assert_eq!(score, Some(Score::RIGHT));
         assert_eq!(numeric("3", &["x"], &NumericOptions::default()), Some(Score::default()));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics_and_a_number_is_itself(
+            text in "[0-9.,' /^{}$\\\\fracx×\u{2212}–½²-]{0,24}|.{0,24}",
+            number in -1_000_000_i32..1_000_000,
+        ) {
+            drop(parse_quantity(&text));
+            drop(parse_reference(&text));
+            let value = f64::from(number) / 100.0;
+            for text in [format!("{value}"), format!("${value}$"), format!("It is {value} kg.")] {
+                let found = parse_quantity(&text).map(|found| found.value);
+                proptest::prop_assert_eq!(found, Some(value), "{}", text);
+            }
+        }
+    }
 }

@@ -150,18 +150,14 @@ impl TasksEnv {
         let env = Self { splits, by_id, agenda, n_unused, choice_seed, files, judge: None, faults };
         env.check_rules()?;
         env.check_prompts()?;
-        let mut faults = env.reference_faults();
         if config.lists_faults {
-            let faults = faults.collect();
+            let faults = env.reference_faults().collect();
             return Ok(Self { faults, ..env });
         }
-        match faults.next() {
-            Some(fault) => Err(fault),
-            None => {
-                drop(faults);
-                Ok(env)
-            }
+        if let Some(fault) = env.reference_faults().next() {
+            return Err(fault);
         }
+        Ok(env)
     }
 
     /// Asks this model where the scorer is [`ScorerConfig::Rubric`].

@@ -65,6 +65,9 @@ const SIGNS: [(&str, &str); 18] = [
     ("ldots", "…"),
 ];
 
+/// The most characters of an argument: numbers are short.
+const MAX_ARGUMENT_CHARACTERS: usize = 200;
+
 /// How deep fractions may be nested.
 const MAX_DEPTH: usize = 4;
 
@@ -84,6 +87,11 @@ fn typed(text: &str) -> String {
     let mut typed = String::with_capacity(text.len());
     let mut is_raised = false;
     for character in text.chars() {
+        if character.is_ascii() {
+            is_raised = false;
+            typed.push(character);
+            continue;
+        }
         let raised = RAISED.iter().find(|(raised, _)| *raised == character).map(|(_, plain)| *plain);
         if let Some(plain) = raised {
             if !std::mem::replace(&mut is_raised, true) {
@@ -211,7 +219,7 @@ fn argument(text: &str) -> Option<(&str, &str)> {
         return text.split_at_checked(length);
     }
     let mut depth = 0_usize;
-    for (at, character) in text.char_indices() {
+    for (at, character) in text.char_indices().take(MAX_ARGUMENT_CHARACTERS) {
         match character {
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
