@@ -9,7 +9,7 @@ use crate::progress::{Progress, Show};
 use crate::table::counted;
 use serde_json::json;
 use skillrl::assemble::{self, ModelRole};
-use skillrl::bank::episode::episode_line;
+use skillrl::bank::episode::{episode_line, krill_trajectories};
 use skillrl::collect::{CollectRequest, Collecting};
 use skillrl::config::{LoadedConfig, OptimizerUse};
 use skillrl::core::SkillDoc;
@@ -138,8 +138,4 @@ fn inputs(loaded: &LoadedConfig, args: &CollectArgs, n_episodes: Option<usize>, 
 fn is_there_already(out: &Path) -> UsageError {
     let message = format!("{} is there already, and was made by another command", out.display());
     UsageError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
-}
-
-fn krill_trajectories(episodes: &[skillrl::bank::Episode]) -> String {
-    episodes.iter().map(episode_line).collect()
 }
