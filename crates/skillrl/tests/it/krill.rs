@@ -6,8 +6,11 @@
 use serde_json::{Value, json};
 use skillrl::config::{Amendments, Config, ConfigError, EnvKind, LoadedConfig};
 
+/// A key there and its value, and the keys here with theirs.
+type Key = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
 /// Every key with a value that is not the default, and what is another value here for it.
-const KEYS: [(&str, &str, &[(&str, &str)]); 27] = [
+const KEYS: [Key; 27] = [
     ("sft.learning_rate", "0.002", &[("sft.learning_rate", "0.002")]),
     ("sft.batch_size", "5", &[("sft.batch_size", "5")]),
     ("sft.epochs", "2", &[("sft.epochs", "2")]),
