@@ -6,11 +6,12 @@ use xshell::{Shell, cmd};
 
 /// Features that bring crates of minutes, or need hardware or Python: `cargo xtask check weights` and `check wheel` build
 /// those that they can, and `check nats` the client of a broker.
-const HEAVY: [&str; 11] = [
+const HEAVY: [&str; 12] = [
     "candle",
     "client",
     "cuda",
     "extension",
+    "full",
     "metal",
     "nats",
     "nats-client",

@@ -98,14 +98,15 @@ impl<'a> ChatEncoder<'a> {
         // text, or has other rules at special tokens, encodes each beginning as a whole.
         let mut known = KnownPieces::default();
         let is_in_pieces = self.ids_of_pieces(&rendered, &mask, &specials, &mut known)? == whole.ids;
-        let mut encoded = |conversation: &Conversation, options: &RenderOptions| -> Result<Encoded, ChatError> {
-            let rendered = self.template.render(conversation, options)?;
-            if !is_in_pieces {
-                return self.encode_rendered(&rendered, &mask, &specials);
-            }
-            let ids = self.ids_of_pieces(&rendered, &mask, &specials, &mut known)?;
-            Ok(Encoded { text: mask.undo(&rendered), ids })
-        };
+        let mut encoded =
+            |conversation: &Conversation, options: &RenderOptions| -> Result<Encoded, ChatError> {
+                let rendered = self.template.render(conversation, options)?;
+                if !is_in_pieces {
+                    return self.encode_rendered(&rendered, &mask, &specials);
+                }
+                let ids = self.ids_of_pieces(&rendered, &mask, &specials, &mut known)?;
+                Ok(Encoded { text: mask.undo(&rendered), ids })
+            };
         let without_prompt = RenderOptions { generation_prompt: false, ..options.clone() };
         let with_prompt = RenderOptions { generation_prompt: true, ..options.clone() };
         let mut spans = Vec::new();
@@ -150,7 +151,12 @@ impl<'a> ChatEncoder<'a> {
         self.encode_rendered(&self.template.render(conversation, options)?, mask, specials)
     }
 
-    fn encode_rendered(&self, rendered: &str, mask: &Mask, specials: &[String]) -> Result<Encoded, ChatError> {
+    fn encode_rendered(
+        &self,
+        rendered: &str,
+        mask: &Mask,
+        specials: &[String],
+    ) -> Result<Encoded, ChatError> {
         let ids = match mask.is_empty() {
             true => self.codec.encode(rendered)?,
             false => self.ids_of_pieces(rendered, mask, specials, &mut KnownPieces::default())?,
