@@ -20,7 +20,6 @@ pub struct Distilling<'config> {
     loaded: &'config LoadedConfig,
     episodes: Vec<TrainEpisode>,
     plan: DistillPlan,
-    settings: DistillSettings,
     forbidden: Forbidden,
     out: PathBuf,
     /// What could not be read, so that skills are held against less.
@@ -47,21 +46,7 @@ impl<'config> Distilling<'config> {
     /// # Errors
     ///
     /// A table of types that cannot be read.
-    pub fn new(loaded: &'config LoadedConfig, episodes: Vec<Episode>, out: &Path) -> Result<Self, Error> {
-        Self::of_at_most(loaded, episodes, None, out)
-    }
-
-    /// The same of so many episodes at most, chosen evenly over types and outcomes.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Distilling::new`].
-    pub fn of_at_most(
-        loaded: &'config LoadedConfig,
-        mut episodes: Vec<Episode>,
-        max_episodes: Option<usize>,
-        out: &Path,
-    ) -> Result<Self, Error> {
+    pub fn new(loaded: &'config LoadedConfig, mut episodes: Vec<Episode>, out: &Path) -> Result<Self, Error> {
         assign(&mut episodes, loaded)?;
         // No skill may hold goals and ids of any set that is known here.
         let mut forbidden = Forbidden::of_episodes(&episodes);
@@ -73,9 +58,8 @@ impl<'config> Distilling<'config> {
             Err(error) => Some(error),
         };
         let (episodes, _) = TrainItems::of_collection(&episodes).take(episodes);
-        let settings = DistillSettings { max_episodes, ..DistillSettings::default() };
-        let plan = DistillPlan::new(&episodes, &settings);
-        Ok(Self { loaded, episodes, plan, settings, forbidden, out: out.to_owned(), warning })
+        let plan = DistillPlan::new(&episodes, &DistillSettings::default());
+        Ok(Self { loaded, episodes, plan, forbidden, out: out.to_owned(), warning })
     }
 
     /// Episodes that the teacher reads.
@@ -117,7 +101,8 @@ impl<'config> Distilling<'config> {
             max_reply_tokens: loaded.config.limits.max_reply_tokens,
             workers: assemble::settings(&loaded.config)?.workers,
         };
-        let distilled = distill(&self.episodes, &self.plan, &self.settings, &asked, &self.forbidden, &call)
+        let settings = DistillSettings::default();
+        let distilled = distill(&self.episodes, &self.plan, &settings, &asked, &self.forbidden, &call)
             .await
             .map_err(|error| teacher_error(error, Stage::Distill.as_str()))?;
         let mut bank = Bank::new();
