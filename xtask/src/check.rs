@@ -167,6 +167,12 @@ const CHECKS: &[Check] = &[
         run: crate::nats::check_briefly,
     },
     Check {
+        name: "demos",
+        about: "makes every bundled command, demo and example at full size, and looks at its report (minutes)",
+        is_external: IsExternal::No,
+        run: demos,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
@@ -308,6 +314,52 @@ fn simulated_trials(sh: &Shell) -> anyhow::Result<()> {
 
 fn simulated_runs(sh: &Shell) -> anyhow::Result<()> {
     crate::sim(sh, crate::DEFAULT_SEEDS, 0)
+}
+
+/// Every bundled command, demo and example, as a person types it, and the page of its run.
+fn demos(sh: &Shell) -> anyhow::Result<()> {
+    // What stands where a section of a page was left out.
+    const LEFT_OUT: &str = "data-left-out";
+    cmd!(sh, "cargo build --release --package skill-cli --bin skillrl --features full").run()?;
+    let program = crate::built(sh, "release", "skillrl");
+    let root = sh.current_dir();
+    let room = sh.create_temp_dir()?;
+    for example in ["own-data", "exec-shell"] {
+        let (from, to) = (root.join("examples").join(example), room.path());
+        cmd!(sh, "cp -R {from} {to}").run()?;
+    }
+    let _inside = sh.push_dir(room.path());
+    let commands: [(&[&str], &str); 8] = [
+        (&["train", "--env", "alfworld", "--mock"], "runs/alfworld-mock"),
+        (
+            &[
+                "train",
+                "--env",
+                "alfworld",
+                "--mock",
+                "--set",
+                "train.mode=bank",
+                "--set",
+                "run.dir=household-bank",
+            ],
+            "household-bank",
+        ),
+        (&["train", "--env", "webshop", "--mock"], "runs/webshop-mock"),
+        (&["demo", "--dir", "notes"], "notes/run"),
+        (&["demo", "--world", "alfworld", "--dir", "household"], "household/run"),
+        (&["demo", "--world", "webshop", "--dir", "shop"], "shop/run"),
+        (&["train", "own-data/skillrl.toml"], "own-data/run"),
+        (&["train", "exec-shell/skillrl.toml"], "exec-shell/run"),
+    ];
+    for (command, run) in commands {
+        cmd!(sh, "{program} {command...}").ignore_stdout().run()?;
+        cmd!(sh, "{program} report {run} --output page.html").ignore_stdout().run()?;
+        for page in ["page.html".to_owned(), format!("{run}/report.html")] {
+            let text = sh.read_file(&page)?;
+            ensure!(text.contains("</html>") && !text.contains(LEFT_OUT), "{page} of {run} lacks a section");
+        }
+    }
+    Ok(())
 }
 
 /// Every command that has a budget, under each cap, at 1, 64 and 256 workers.
