@@ -192,9 +192,14 @@ fn run(sh: &Shell, dir: &Path, seed: &str) -> anyhow::Result<(u64, Games)> {
     let tested = read("run/test/games.json")?;
     let games = tested.pointer("/games").and_then(serde_json::Value::as_array).context("no test games")?;
     let of = |policy: &str| {
-        let found = games.iter().find(|found| found["policy"] == policy && found["has_skills"] == true);
-        let number = |name: &str| found.and_then(|found| found["games"][name].as_f64()).unwrap_or_default();
-        [number("won"), number("played")]
+        let is_wanted = |found: &&serde_json::Value| {
+            let named = found.get("policy").and_then(serde_json::Value::as_str);
+            named == Some(policy)
+                && found.get("has_skills").and_then(serde_json::Value::as_bool) == Some(true)
+        };
+        let found = games.iter().find(is_wanted);
+        ["/games/won", "/games/played"]
+            .map(|path| found.and_then(|found| found.pointer(path)?.as_f64()).unwrap_or_default())
     };
     let ([before, played], [after, _]) = (of("sft"), of("rl"));
     eprintln!("\n{}", of_bank(&read("run/rl/rl_summary.json")?));

@@ -3,5 +3,8 @@
 use crate::args::StartArgs;
 
 pub(crate) fn show(args: &StartArgs) -> anyhow::Result<()> {
-    super::print(&super::start::load_start(&args.start(), true)?.display_with_origins())
+    // Files that it names need not be there: this shows settings alone.
+    let loaded = super::start::read(&args.start()).map_err(skillrl::Error::Config)?;
+    super::start::say_mapping(&loaded);
+    super::print(&loaded.display_with_origins())
 }

@@ -36,6 +36,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let inputs = inputs(&loaded, args, &episodes);
     if let Some(kept) = KeptCalls::existing(&args.out)?
         && args.out.exists()
+        && !args.force
         && kept.is_made_from(&inputs)
     {
         let done =

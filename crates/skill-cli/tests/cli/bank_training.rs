@@ -171,10 +171,13 @@ fn a_directory_gets_candidates_and_a_file_active_skills() {
     context.succeed(&[&seeds[..], &["household.toml", "--quiet"]].concat());
     assert_eq!(context.read("seeds.json"), context.read("bank.json"));
 
-    // Nothing is written over unasked.
+    // The same again is done, and nothing is written over unasked.
     for (out, expect) in [("bank", code::RUN_DIR), ("bank.json", code::USAGE)] {
         let files = context.files(".");
-        assert_refused(&context.run(&distill("episodes.jsonl", out, &[])), expect, &[out]);
+        context.succeed(&distill("episodes.jsonl", out, &[]));
+        assert_same_files(&context.files("."), &files);
+        let other = distill("episodes.jsonl", out, &["--max", "3"]);
+        assert_refused(&context.run(&other), expect, &[out]);
         assert_same_files(&context.files("."), &files);
     }
     let forced = context.succeed(&distill("episodes.jsonl", "bank.json", &["--force"]));

@@ -121,12 +121,7 @@ pub fn check_front_matter(main: &str, folder: Option<&str>) -> Vec<FrontMatterFa
 /// That `SKILL.md` begins with a byte-order mark, which is in the file and in no text that was read from it.
 pub(crate) fn byte_order_mark() -> FrontMatterFault {
     let message = "SKILL.md begins with a byte-order mark, and agents see no front matter behind it";
-    error(
-        "spec-front-matter",
-        1,
-        message,
-        "save the file as UTF-8 without a mark; `skillrl export` writes none",
-    )
+    error("spec-front-matter", 1, message, "save the file as UTF-8 without a mark")
 }
 
 /// A `SKILL.md` with this name and this description in its front matter, which is made if there is none.

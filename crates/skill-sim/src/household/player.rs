@@ -81,10 +81,10 @@ impl HouseholdExpert {
             dice.pick(&format!("{turn} {what}"), &names).map(|name| (**name).clone())
         };
         let is_elsewhere = |name: &str| receptacles.contains(name) && Some(name) != at;
-        let mistake = match dice.pick(&format!("{turn} verb"), &["take", "move", "go", "use"])? {
-            &"take" => format!("take {} from {}", pick("what", &|_| true)?, pick("where", &is_elsewhere)?),
-            &"move" => format!("move {} to {}", pick("what", &|_| true)?, pick("where", &is_elsewhere)?),
-            &"go" => format!("go to {}", pick("where", &|name| !receptacles.contains(name))?),
+        let mistake = match *dice.pick(&format!("{turn} verb"), &["take", "move", "go", "use"])? {
+            "take" => format!("take {} from {}", pick("what", &|_| true)?, pick("where", &is_elsewhere)?),
+            "move" => format!("move {} to {}", pick("what", &|_| true)?, pick("where", &is_elsewhere)?),
+            "go" => format!("go to {}", pick("where", &|name| !receptacles.contains(name))?),
             _ => format!("use {}", pick("what", &|name| !name.contains("lamp"))?),
         };
         let is_possible = situation.admissible.iter().flatten().any(|command| *command == mistake);

@@ -32,8 +32,8 @@ settings! {
         learning_rate: f64 = decisive(number(1e-12, 10.0), Value("1e-4")) => learning_rate;
         /// The share of all steps that the warm-up takes.
         warmup_share: f64 = decisive(number(0.0, 1.0), Value("0.03")) => warmup_share;
-        /// The share of the running mean of squared gradients that each step keeps (AdamW). A run of few steps learns faster
-        /// with a smaller one.
+        /// The share of the running mean of squared gradients that each step of AdamW keeps. A run of few steps
+        /// learns faster with a smaller one.
         beta2: f64 = decisive(number(0.5, 0.99999), Value("0.999")) => beta2;
         /// The rank of the LoRA adapter on all linear layers. 0 trains all weights, which needs a folder with
         /// safetensors.
@@ -48,8 +48,8 @@ settings! {
         checkpoint_interval: u64 = process(integer(1, MAX_COUNT), Value("50")) => checkpoint_interval;
         /// Games of the selection split that are played greedily with each measurement.
         games: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
-        /// The share of turns in which the expert of a household first tries something that cannot be done. Mistakes are
-        /// shown and not learnt: what is learnt is how to go on after one.
+        /// The share of turns in which the expert of a household first tries something that cannot be done.
+        /// Mistakes are shown and not learnt: what is learnt is how to go on after one.
         mistakes: f64 = decisive(number(0.0, 0.9), Value("0.0"));
         /// The reasoning that examples hold before an action. demonstration: that of the demonstration, if it has one.
         /// teacher: a short reason for each action, written by [models.teacher], else by [models.optimizer].
