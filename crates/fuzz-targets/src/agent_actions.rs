@@ -41,7 +41,9 @@ pub fn agent_actions(data: &[u8]) {
     if !has_thoughts {
         let thought = said(&format!("<think>{text}"));
         assert!(matches!(thought, Err(NoAction::Missing | NoAction::Cut)), "{thought:?} within a thought");
-        assert_eq!(said(&format!("<think>{text}</think>{text}")), found, "a thought makes a difference");
+        // Between quotation marks a tag is spoken of, and ends nothing.
+        let after = said(&format!("<think>{text}\n</think>\n{text}"));
+        assert_eq!(after, found, "a thought makes a difference");
     }
 
     let called = |arguments: &str| {

@@ -7,12 +7,12 @@
 mod settings;
 mod test;
 
-use crate::assemble;
+use crate::assemble::{self, ModelRole};
 use crate::collect::{CollectRequest, Collecting};
 use crate::config::collect::{CollectAgent, CollectConfig, DemonstrationSource};
 use crate::config::{LoadedConfig, Runner};
 use crate::distill::Distilling;
-use crate::engine::Engine;
+use crate::engine::{Engine, simulated_models};
 use crate::error::Error;
 use crate::kept::KeptCalls;
 use crate::policy::trainable;
@@ -106,7 +106,10 @@ impl PhasedTrainer {
         if let Some(stored) = dir.read_config()? {
             identity::check_identity(&self.out, &stored.identity, &asked)?;
         }
-        let config = ConfigFile::new(self.loaded.config.decisive_json(), asked);
+        let mut config = ConfigFile::new(self.loaded.config.decisive_json(), asked);
+        let roles = ModelRole::of_training(&self.loaded.config);
+        config.simulated_models =
+            simulated_models(&self.loaded.config, &roles).into_iter().map(str::to_owned).collect();
         dir.write_config(&config, Some(&self.loaded.source_text))?;
         withdraw_stop(&self.out)?;
         let log = EventLog::open(&self.out, self.events.as_ref())?;

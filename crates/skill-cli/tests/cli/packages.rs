@@ -236,9 +236,9 @@ fn an_exported_folder_is_known_by_inspect() {
 fn a_configuration_a_file_of_data_and_what_is_no_text_are_no_skill() {
     let context = TestContext::with_demo();
     let configuration =
-        "error: demo/skillrl.toml is a configuration, and no skill\nhint: `skillrl config show FILE`";
+        "error: demo/skillrl.toml is a configuration, not a skill\nhint: `skillrl config show FILE`";
     let data =
-        "error: demo/data/train.jsonl is a file of data, and no skill\nhint: `skillrl env check CONFIG`";
+        "error: demo/data/train.jsonl is a file of data, not a skill\nhint: `skillrl env check CONFIG`";
     for (path, expect) in [("demo/skillrl.toml", configuration), ("demo/data/train.jsonl", data)] {
         let export = ["export", path, "--to", "out", "--description", "x"];
         let eval = ["eval", "demo/skillrl.toml", "--skill", path];

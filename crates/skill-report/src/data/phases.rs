@@ -2,7 +2,7 @@
 //!
 //! The files are read as they are, with no part of the program that trains: every build shows every run.
 
-use super::name_of;
+use super::{name_of, simulated};
 use super::overview::{RunOverview, RunPhase, Standing};
 use crate::ReportError;
 use indexmap::IndexMap;
@@ -202,6 +202,8 @@ pub struct PhasesReport {
     pub brief: PhasesBrief,
     /// What each phase has changed, in a sentence.
     pub gains: Vec<String>,
+    /// Which models were simulated, in a sentence.
+    pub simulated: Option<String>,
     /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
     pub runs: Vec<(String, RunOverview)>,
 }
@@ -227,6 +229,7 @@ impl PhasesReport {
             reason,
             hint,
             runs: runs.collect(),
+            simulated: simulated(run),
             gains: brief.gains().iter().map(PhaseGain::sentence).collect(),
             brief,
         })

@@ -1,5 +1,5 @@
 //! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use skill_core::random::Dice;
 use skill_core::{RolloutResult, SkillDoc};
