@@ -131,7 +131,7 @@ fn a_bank_whose_source_cannot_be_read_is_not_opened() {
     let read = read_bank(&file).unwrap();
     drop(BankDir::create(&path, read.bank, Some((read.format, PAPER))).unwrap());
     let source = path.join(SOURCE_FILE);
-    fs::write(&source, [0xff, 0xfe]).unwrap();
+    fs::write(&source, [0xc3, 0x28]).unwrap();
     let refused = BankDir::open(&path).unwrap_err();
     assert!(matches!(&refused, PipelineError::RunDir { path, .. } if *path == source), "{refused:?}");
     // Without one its files are those of the paper's format.
