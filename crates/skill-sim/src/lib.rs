@@ -45,7 +45,7 @@
 //! # Cargo features
 //!
 //! - `live`: the players also recognize the instructions of worlds on running servers.
-//! - `weights`: [`household_decoder`], a small decoder to fine-tune; brings a tensor library.
+//! - `weights`: `household_decoder`, a small decoder to fine-tune; brings a tensor library.
 
 mod agent;
 mod clause;
