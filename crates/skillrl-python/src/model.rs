@@ -49,6 +49,6 @@ impl PyModel {
         let request = request(messages, max_tokens, temperature)?;
         let call = CallCtx::new(CallPlace::new("chat"));
         let reply = py.detach(|| self.runtime.block_on(self.model.chat(&request, &call)));
-        reply.map(said).map_err(|error| model_error(py, &error))
+        reply.map(|reply| said(&reply, &request)).map_err(|error| model_error(py, &error))
     }
 }
