@@ -2,8 +2,8 @@
 //!
 //! The files are read as they are, with no part of the program that trains: every build shows every run.
 
-use super::{name_of, simulated};
 use super::overview::{RunOverview, RunPhase, Standing};
+use super::{name_of, simulated};
 use crate::ReportError;
 use indexmap::IndexMap;
 use serde::Serialize;
