@@ -39,7 +39,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("rl.tasks", "8"),
     ("rl.group_size", "8"),
     ("rl.batch_size", "64"),
-    ("rl.learning_rate", "2e-4"),
+    ("rl.learning_rate", "3e-4"),
     ("rl.lora_rank", "0"),
     ("rl.kl_coeff", "0.0"),
     ("rl.aggregation", "\"seq_mean_token_mean\""),
