@@ -1,8 +1,8 @@
 //! Bytes of a text file as text.
 //!
-//! Editors and exporters begin files with a byte-order mark, and some save UTF-16. [`decode`] is the one place that
-//! knows about it: the mark is no part of the text, and bytes that are not text are named with their place. It guesses
-//! no encoding: what is neither UTF-8 nor marked is an error.
+//! Editors and exporters write byte-order marks, and some save UTF-16. [`decode`] handles both: it removes the mark and
+//! reports invalid bytes with line and column. It never guesses an encoding: input that is neither valid UTF-8 nor
+//! marked is an error.
 
 /// The mark at the start of a file, as a character.
 const MARK: char = '\u{feff}';

@@ -130,7 +130,7 @@ pub(crate) fn arranged(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsS
     while let Some(argument) = rest.next() {
         let text = argument.to_str().unwrap_or_default();
         if text == "--" {
-            // What follows is no option.
+            // Arguments after `--` are positional.
             arranged.extend(moved.drain(..).chain([argument]).chain(rest.by_ref()));
             break;
         }

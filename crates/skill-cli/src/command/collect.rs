@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         true => krill_trajectories(&episodes),
         false => episodes.iter().map(episode_line).collect(),
     };
-    // Without calls there is no note of what the file was made from.
+    // An expert makes no calls, so the inputs of its file were never recorded: compare the contents.
     let is_of_others = || std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
     if kept.is_none() && !args.force && is_of_others() {
         return Err(is_there_already(&args.out).into());

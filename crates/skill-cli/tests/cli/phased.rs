@@ -49,7 +49,7 @@ fn only_a_target_on_this_machine_is_trained() {
     let outcome = context.run(&["train", "served.toml"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("`train.mode` is \"weights\""), "{}", outcome.stderr);
-    // A simulated one stands for a decoder of households, and of nothing else.
+    // A simulated target is replaced by the decoder in ALFWorld only.
     let simulated = text.replace(&local, "kind = \"simulated\"\n").replace("max_tokens = 4\n", "");
     let shop = simulated.replace(
         "[env]\nkind = \"alfworld\"\nrooms = \"small\"\ntask_types = [\"pick_and_place_simple\"]\n",
