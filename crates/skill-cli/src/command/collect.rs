@@ -18,7 +18,6 @@ use skillrl::engine::{Engine, simulated_models};
 use skillrl::kept::KeptCalls;
 use skillrl::pipeline::StopSignal;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Episodes where no configuration file says how many.
 const DEFAULT_EPISODES: usize = 64;
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
     if let Some(kept) = &kept {
         let is_done = kept.is_made_from(&inputs);
         if args.out.exists() && !is_done && !args.force {
-            return Err(is_there_already(&args.out).into());
+            return Err(super::is_there_already(&args.out).into());
         }
         kept.count_spent(&engine);
     }
@@ -72,7 +71,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
     // An expert makes no calls, so the inputs of its file were never recorded: compare the contents.
     let is_of_others = || std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
     if kept.is_none() && !args.force && is_of_others() {
-        return Err(is_there_already(&args.out).into());
+        return Err(super::is_there_already(&args.out).into());
     }
     super::write_with_parents(&args.out, text.as_bytes())?;
     if let Some(kept) = &kept {
@@ -133,9 +132,4 @@ fn inputs(loaded: &LoadedConfig, args: &CollectArgs, n_episodes: Option<usize>, 
         "skill": skill.hash().to_string(),
         "split": args.split,
     }))
-}
-
-fn is_there_already(out: &Path) -> UsageError {
-    let message = format!("{} is there already, and was made by another command", out.display());
-    UsageError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
 }

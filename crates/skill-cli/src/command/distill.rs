@@ -10,7 +10,7 @@ use skillrl::assemble::ModelRole;
 use skillrl::bank::distill::Admit;
 use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, episode_line};
 use skillrl::bank::format::{BankFormat, write};
-use skillrl::bank::{BankError, Tier, read_episodes};
+use skillrl::bank::{Bank, BankError, Tier, read_episodes};
 use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig};
 use skillrl::core::canonical::{canonical_hash, hex_sha256};
 use skillrl::distill::{Distilled, Distilling};
@@ -19,7 +19,7 @@ use skillrl::kept::KeptCalls;
 use skillrl::llm::error::with_causes;
 use skillrl::llm::text_file;
 use skillrl::pipeline::bank::run_episodes;
-use skillrl::pipeline::bank_dir::BankDir;
+use skillrl::pipeline::bank_dir::{BankDir, read_bank};
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::{PipelineError, RunReader, StopSignal};
 use std::collections::BTreeMap;
@@ -39,15 +39,16 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         && !args.force
         && kept.is_made_from(&inputs)
     {
+        if args.json {
+            let bank = read_bank(&args.out).map_err(skillrl::Error::Pipeline)?.bank;
+            return super::print(&as_json(args, &loaded, &bank, None));
+        }
         let done =
             format!("{} is distilled from these episodes already; nothing to do\n", args.out.display());
-        return if args.json { super::print("{\"done\":true}\n") } else { super::print_wrapped(&done) };
+        return super::print_wrapped(&done);
     }
     if is_file && args.out.exists() && !args.force {
-        let message = format!("{} is there already, and was made by another command", args.out.display());
-        return Err(UsageError::new(message)
-            .with_hint("name another file as `--output`, or replace it with `--force`")
-            .into());
+        return Err(super::is_there_already(&args.out).into());
     }
     if !is_file {
         check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
@@ -78,32 +79,20 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let stop = StopSignal::default();
     let admit = if args.admit_unmeasured() { Admit::Unmeasured } else { Admit::Candidate };
     let work = distilling.distill(&mut engine, admit, &kept, &stop);
-    let Distilled { bank, left_out, notes, calls, .. } = super::block_on(stop.clone(), "stopping", work)??;
+    let distilled = super::block_on(stop.clone(), "stopping", work)??;
+    let bank = &distilled.bank;
     let n_episodes = distilling.n_episodes();
     let failed =
         |source: BankError| skillrl::Error::Pipeline(PipelineError::Bank { path: args.out.clone(), source });
     if is_file {
-        let written = write(&bank, BankFormat::Paper, None, "").map_err(failed)?;
+        let written = write(bank, BankFormat::Paper, None, "").map_err(failed)?;
         super::write_with_parents(&args.out, written.text.as_bytes())?;
     } else {
         BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
     }
     kept.note_made(&inputs)?;
-    let mut by_tier: BTreeMap<String, usize> = BTreeMap::new();
-    for skill in bank.skills() {
-        *by_tier.entry(skill.tier.to_string()).or_default() += 1;
-    }
     if args.json {
-        let value = json!({
-            "out": args.out,
-            "skills": bank.skills().len(),
-            "by_tier": by_tier,
-            "left_out": left_out,
-            "notes": notes,
-            "calls": calls,
-            "simulated_models": simulated_models(&loaded.config, &[ModelRole::Teacher]),
-        });
-        return super::print(&format!("{value}\n"));
+        return super::print(&as_json(args, &loaded, bank, Some(&distilled)));
     }
     let state = match admit {
         Admit::Unmeasured => "active and not measured",
@@ -115,10 +104,10 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         counted(bank.skills().len() as u64, "skill"),
         counted(n_episodes as u64, "episode"),
     );
-    for (tier, n) in by_tier {
+    for (tier, n) in by_tier(bank) {
         let _ = writeln!(text, "  {tier}: {n}");
     }
-    for note in notes.iter().chain(&left_out) {
+    for note in distilled.notes.iter().chain(&distilled.left_out) {
         let _ = writeln!(text, "note: {note}");
     }
     let _ = writeln!(
@@ -129,6 +118,28 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     );
     text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Teacher]));
     super::print_wrapped(&text)
+}
+
+fn by_tier(bank: &Bank) -> BTreeMap<String, usize> {
+    let mut by_tier = BTreeMap::new();
+    for skill in bank.skills() {
+        *by_tier.entry(skill.tier.to_string()).or_default() += 1;
+    }
+    by_tier
+}
+
+/// A line of JSON about the bank, and about the distilling if there was anything to do.
+fn as_json(args: &DistillArgs, loaded: &LoadedConfig, bank: &Bank, distilled: Option<&Distilled>) -> String {
+    let value = json!({
+        "out": args.out,
+        "skills": bank.skills().len(),
+        "by_tier": by_tier(bank),
+        "left_out": distilled.map_or(&[][..], |found| &found.left_out),
+        "notes": distilled.map_or(&[][..], |found| &found.notes),
+        "calls": distilled.map_or(0, |found| found.calls),
+        "simulated_models": simulated_models(&loaded.config, &[ModelRole::Teacher]),
+    });
+    format!("{value}\n")
 }
 
 /// What the command starts from: without a configuration that names a world, that of the episodes.

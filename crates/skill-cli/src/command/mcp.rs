@@ -33,6 +33,5 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
 
 #[cfg(not(feature = "mcp"))]
 pub(crate) fn run(_: &McpArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features full`";
-    Err(super::UsageError::new("this program was built without the MCP server").with_hint(hint).into())
+    Err(super::not_built_in("the MCP server"))
 }

@@ -112,11 +112,17 @@ impl std::error::Error for Regression {}
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
 
-/// What is said where the program would need local models and was built without them.
-#[cfg(not(feature = "weights"))]
-pub(crate) fn without_local_models() -> anyhow::Error {
+/// What is said where the program would need a part that it was built without.
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "nats",
+    feature = "openenv",
+    feature = "parquet",
+    feature = "weights"
+)))]
+pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
     let hint = format!("build it in: `{INSTALL_FULL}`");
-    UsageError::new("this program was built without local models").with_hint(hint).into()
+    UsageError::new(format!("this program was built without {part}")).with_hint(hint).into()
 }
 
 /// The configuration with a trained policy as its target, where one is named.
@@ -132,7 +138,7 @@ pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow
 #[cfg(not(feature = "weights"))]
 pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
     match policy {
-        Some(_) => Err(without_local_models()),
+        Some(_) => Err(not_built_in("local models")),
         None => Ok(loaded),
     }
 }
@@ -283,6 +289,12 @@ pub(crate) fn write_files<'a>(
         written.push(path);
     }
     Ok(written)
+}
+
+/// Refuses to replace what another command has made.
+fn is_there_already(out: &Path) -> UsageError {
+    let message = format!("{} is there already, and was made by another command", out.display());
+    UsageError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
 }
 
 /// Writes a file that a command was asked for, and makes the directories above it.

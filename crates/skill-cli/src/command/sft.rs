@@ -9,7 +9,7 @@ pub(crate) fn run(args: &SftArgs) -> anyhow::Result<()> {
 
 #[cfg(not(feature = "weights"))]
 pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
-    Err(super::without_local_models())
+    Err(super::not_built_in("local models"))
 }
 
 #[cfg(feature = "weights")]

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 /// The name of a configuration without a file, in messages.
 const NO_FILE: &str = "without a configuration file";
 
-#[cfg(feature = "weights")]
 /// Where the phases of training a policy leave their results, if nothing names another place.
+#[cfg(feature = "weights")]
 const DATA_DIR: &str = "data";
 
 /// A configuration, and how the command came to it.

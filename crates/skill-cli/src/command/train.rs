@@ -97,7 +97,7 @@ mod phased {
 
     #[cfg(not(feature = "weights"))]
     pub(super) fn run(_: &LoadedConfig, _: &TrainArgs, _: Show, _: &str) -> anyhow::Result<()> {
-        Err(crate::command::without_local_models())
+        Err(crate::command::not_built_in("local models"))
     }
 
     #[cfg(feature = "weights")]

@@ -9,8 +9,7 @@ pub(crate) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
 
 #[cfg(not(feature = "weights"))]
 pub(crate) fn run(_: &TrainServerArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features full`";
-    Err(super::UsageError::new("this program was built without local models").with_hint(hint).into())
+    Err(super::not_built_in("local models"))
 }
 
 #[cfg(feature = "weights")]

@@ -2,8 +2,7 @@
 
 #[cfg(not(feature = "nats"))]
 pub(crate) fn run(_: &crate::args::WorkerArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features full`";
-    Err(super::UsageError::new("this program was built without workers").with_hint(hint).into())
+    Err(super::not_built_in("workers"))
 }
 
 #[cfg(feature = "nats")]

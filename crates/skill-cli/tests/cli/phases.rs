@@ -50,6 +50,15 @@ fn the_same_command_again_is_done_and_another_one_is_refused() {
         context.succeed(&few(again));
         assert_eq!(context.files("data"), files, "{again:?}");
     }
+    // Programs that read the result get it in one shape.
+    let told = |more: &[&str]| -> Value {
+        parsed(&context.succeed(&few(&[&["distill", "--json"][..], more].concat())))
+    };
+    let (again, anew) = (told(&[]), told(&["--force"]));
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&again), names(&anew));
+    assert_eq!((&again["skills"], &again["by_tier"]), (&anew["skills"], &anew["by_tier"]));
+    assert_eq!(again["calls"], 0);
     for other in [&["collect", "--episodes", "9"][..], &["distill", "--max", "3"]] {
         let outcome = context.run(&few(other));
         outcome.assert_code(code::USAGE);

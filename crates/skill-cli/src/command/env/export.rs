@@ -4,10 +4,7 @@ use crate::args::EnvExportArgs;
 
 #[cfg(not(feature = "weights"))]
 pub(crate) fn export(_: &EnvExportArgs) -> anyhow::Result<()> {
-    let hint = format!("build it in: `{}`", crate::command::INSTALL_FULL);
-    let error =
-        crate::command::UsageError::new("this program was built without the formats of other trainers");
-    Err(error.with_hint(hint).into())
+    Err(crate::command::not_built_in("the formats of other trainers"))
 }
 
 #[cfg(feature = "weights")]
@@ -62,6 +59,5 @@ fn of_verl(tasks: &[skillrl::train::export::TaskPrompt], env: &str, split: &str)
 
 #[cfg(all(feature = "weights", not(feature = "parquet")))]
 fn of_verl(_: &[skillrl::train::export::TaskPrompt], _: &str, _: &str) -> anyhow::Result<Vec<u8>> {
-    let error = crate::command::UsageError::new("this program was built without Parquet, which verl reads");
-    Err(error.with_hint("build it in: `cargo install --path crates/skill-cli --features full`").into())
+    Err(crate::command::not_built_in("Parquet, which verl reads"))
 }

@@ -2,9 +2,7 @@
 
 #[cfg(not(feature = "openenv"))]
 pub(crate) fn serve(_: &crate::args::EnvServeArgs) -> anyhow::Result<()> {
-    let hint = "build it in: `cargo install --path crates/skill-cli --features full`";
-    let error = crate::command::UsageError::new("this program was built without the server of environments");
-    Err(error.with_hint(hint).into())
+    Err(crate::command::not_built_in("the server of environments"))
 }
 
 #[cfg(feature = "openenv")]

@@ -26,6 +26,5 @@ pub(super) fn settings(model: &Path, parent: &Path) -> anyhow::Result<Vec<String
 
 #[cfg(not(feature = "weights"))]
 pub(super) fn settings(_: &Path, _: &Path) -> anyhow::Result<Vec<String>> {
-    let hint = "build them in: `cargo install --path crates/skill-cli --features full`";
-    Err(crate::command::UsageError::new("this program was built without local models").with_hint(hint).into())
+    Err(crate::command::not_built_in("local models"))
 }
