@@ -106,7 +106,7 @@ impl std::fmt::Display for Note {
             Self::Suspicious { id, finding } => {
                 write!(
                     f,
-                    "`{id}` is what no teacher may propose, for {finding}; look at it before agents are shown it"
+                    "`{id}` would be refused if a teacher proposed it: {finding}; read it before agents see it"
                 )
             }
             Self::EmptyTier { tier } => write!(f, "the tier `{tier}` has no skills"),
