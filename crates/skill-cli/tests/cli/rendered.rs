@@ -30,6 +30,13 @@ const ROUNDS: [&str; 6] = [
     "evolution.max_trial_rollouts=16",
 ];
 
+/// The command that trains a bank in a small world, with these settings.
+fn bank_training<'a>(world: &'a str, settings: &[&'a str]) -> Vec<&'a str> {
+    let train = ["train", "--env", world, "--mock", "--quiet", "--set", "train.mode=bank"];
+    let settings = settings.iter().flat_map(|setting| ["--set", *setting]).collect::<Vec<_>>();
+    [&train[..], &SMALL, &ROUNDS, &settings].concat()
+}
+
 fn copy_example(context: &TestContext, name: &str, files: &[&str]) {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     for file in files {
@@ -56,26 +63,14 @@ fn assert_rendered(context: &TestContext, runs: &[&str]) {
 fn banks_of_the_bundled_worlds_have_reports_and_pages() {
     let context = TestContext::new();
     for world in ["alfworld", "webshop"] {
-        let train = ["train", "--env", world, "--mock", "--quiet", "--set", "train.mode=bank"];
-        context.succeed(&[&train[..], &SMALL, &ROUNDS].concat());
+        context.succeed(&bank_training(world, &[]));
         let page = context.read(&format!("runs/{world}-mock/report.html"));
         // The first and the last round are validated.
         assert_eq!(page.matches("<td class=\"faint\">not measured</td>").count(), 1, "{world}");
         assert!(!page.contains(LEFT_OUT), "{world}");
     }
     // A validation split that lacks most types.
-    let lacking = [
-        "train",
-        "--env",
-        "alfworld",
-        "--mock",
-        "--quiet",
-        "--set",
-        "run.dir=lacking",
-        "--set",
-        "train.mode=bank",
-    ];
-    context.succeed(&[&lacking[..], &SMALL, &ROUNDS, &["--set", "env.max_val=2"]].concat());
+    context.succeed(&bank_training("alfworld", &["run.dir=lacking", "env.max_val=2"]));
     assert_rendered(&context, &["runs/alfworld-mock", "runs/webshop-mock", "lacking"]);
 }
 
@@ -87,20 +82,7 @@ fn a_bank_that_stopped_anywhere_has_a_report_and_a_page() {
     for calls in ["1", "60", "300", "460", "700"] {
         let run = format!("stopped-{calls}");
         let (dir, cap) = (format!("run.dir={run}"), format!("budget.calls={calls}"));
-        let train = [
-            "train",
-            "--env",
-            "alfworld",
-            "--mock",
-            "--quiet",
-            "--set",
-            &dir,
-            "--set",
-            &cap,
-            "--set",
-            "train.mode=bank",
-        ];
-        let outcome = context.run(&[&train[..], &SMALL, &ROUNDS].concat());
+        let outcome = context.run(&bank_training("alfworld", &[&dir, &cap]));
         assert!([Some(code::BUDGET), Some(code::SUCCESS)].contains(&outcome.code), "{}", outcome.stderr);
         runs.push(run);
     }
