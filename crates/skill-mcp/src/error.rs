@@ -1,6 +1,6 @@
 //! What can go wrong: a server that cannot begin, and a tool that cannot do what it was asked.
 
-use crate::answer::start_of;
+use crate::room::start_of;
 use rmcp::model::{CallToolResult, ContentBlock};
 use skill_llm::error::with_causes;
 use skill_pipeline::PipelineError;

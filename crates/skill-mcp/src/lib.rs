@@ -27,7 +27,9 @@ mod answer;
 mod caps;
 mod error;
 mod places;
+mod room;
 mod server;
+mod shared;
 mod start;
 mod tools;
 

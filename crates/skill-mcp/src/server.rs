@@ -1,9 +1,9 @@
 //! The server: what it says of itself, and which tool answers a call.
 
 use crate::McpOptions;
-use crate::caps::Caps;
-use crate::error::{McpError, ToolError};
-use crate::places::{self, Configs};
+use crate::error::McpError;
+use crate::places::Configs;
+use crate::shared::Shared;
 use crate::tools::{self, Kind};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::service::{QuitReason, RequestContext};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use skill_watch::{Found, Listing, Row, Runs, Watches};
+use skill_watch::{Runs, Watches};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
@@ -36,45 +36,6 @@ the evidence of each step, more.";
 #[derive(Clone)]
 pub struct McpServer {
     shared: Arc<Shared>,
-}
-
-/// What all tools share.
-pub(crate) struct Shared {
-    pub(crate) runs: Arc<Runs>,
-    pub(crate) watches: Watches,
-    pub(crate) configs: Configs,
-    pub(crate) options: McpOptions,
-    /// Held while a run is started, so that two calls do not start one twice.
-    pub(crate) starting: Mutex<()>,
-    /// Held while a run is read in depth.
-    pub(crate) reading: Arc<Mutex<()>>,
-    /// Ends the looking at runs.
-    pub(crate) stop: CancellationToken,
-}
-
-impl Shared {
-    /// What a run that is started here may spend at most.
-    pub(crate) fn caps(&self) -> Caps {
-        Caps { calls: self.options.max_calls, money: self.options.max_money, ..Caps::default() }
-    }
-
-    /// The run of a name, as it is now.
-    pub(crate) async fn run(&self, name: &str) -> Result<(Found, Row), ToolError> {
-        let listing = self.listing().await?;
-        let (found, row) = places::find(&listing, name)?;
-        Ok((found.clone(), row.clone()))
-    }
-
-    /// The runs as they are now.
-    pub(crate) async fn listing(&self) -> Result<Arc<Listing>, ToolError> {
-        let listing = self.runs.fresh().await;
-        match &listing.problem {
-            None => Ok(listing),
-            Some(problem) => {
-                Err(ToolError::new(problem, "the runs directory has to be there and be readable"))
-            }
-        }
-    }
 }
 
 impl McpServer {

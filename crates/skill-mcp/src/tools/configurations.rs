@@ -3,7 +3,7 @@
 use crate::caps::Caps;
 use crate::error::ToolError;
 use crate::places;
-use crate::server::Shared;
+use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillrl::assemble;

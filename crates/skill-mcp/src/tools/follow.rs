@@ -1,8 +1,9 @@
 //! `follow_run`: what happens in a run, without asking again and again.
 
-use crate::answer::{Position, Room};
+use crate::answer::Position;
 use crate::error::ToolError;
-use crate::server::Shared;
+use crate::room::Room;
+use crate::shared::Shared;
 use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;

@@ -2,7 +2,7 @@
 
 use crate::answer::{RunBrief, State};
 use crate::error::ToolError;
-use crate::server::Shared;
+use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

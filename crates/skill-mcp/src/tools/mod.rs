@@ -12,7 +12,7 @@ mod trajectories;
 
 use crate::error::ToolError;
 use crate::places;
-use crate::server::Shared;
+use crate::shared::Shared;
 use rmcp::RoleServer;
 use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};

@@ -1,8 +1,9 @@
 //! `read_run`.
 
-use crate::answer::{Position, Room, RunBrief};
+use crate::answer::{Position, RunBrief};
 use crate::error::ToolError;
-use crate::server::Shared;
+use crate::room::Room;
+use crate::shared::Shared;
 use crate::tools::follow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! `read_skill`.
 
 use crate::error::ToolError;
-use crate::server::Shared;
+use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;

@@ -4,7 +4,7 @@ use crate::answer::State;
 use crate::caps::Caps;
 use crate::error::ToolError;
 use crate::places;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::start::{Begun, Training};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

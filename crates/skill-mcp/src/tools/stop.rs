@@ -3,7 +3,7 @@
 use crate::answer::State;
 use crate::error::ToolError;
 use crate::places;
-use crate::server::Shared;
+use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::run_dir::{request_stop, withdraw_stop};

@@ -1,8 +1,8 @@
 //! `read_trajectories`.
 
-use crate::answer::Room;
 use crate::error::ToolError;
-use crate::server::Shared;
+use crate::room::Room;
+use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
