@@ -1,6 +1,5 @@
 //! The events of a bank's training in words.
 
-use crate::log::text;
 use serde_json::Value;
 
 /// What an event is as a line.
@@ -69,6 +68,11 @@ pub(crate) fn in_words(name: &str, event: &Value) -> Told {
         return Told::Nothing;
     }
     Told::Line(tone, format!("round {round}: {words}"))
+}
+
+/// A text of an event; empty where it has none of this name.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The version of a skill with its title.

@@ -40,6 +40,7 @@ mod news;
 mod rollouts;
 mod row;
 mod runs;
+mod signature;
 mod spend;
 
 pub use discover::{Found, MAX_DEPTH, leaving_link};

@@ -1,6 +1,6 @@
 //! The end of a run's log of events: what the run is at, and its last lines in words.
 
-use crate::bank::{self, Told};
+use crate::bank::{self, Told, text};
 use serde::Serialize;
 use serde_json::Value;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
@@ -194,10 +194,6 @@ impl Position {
 
 fn name_of(event: &Value) -> &str {
     text(event, "event")
-}
-
-pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn unix_ms(event: &Value) -> u64 {

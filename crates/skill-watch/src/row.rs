@@ -2,6 +2,7 @@
 
 use crate::discover::Found;
 use crate::log::last_known_length;
+use crate::signature::changed_unix_ms;
 use crate::spend::{Ledger, Spent};
 use serde::Serialize;
 use skill_core::gate::Gate;
@@ -11,56 +12,7 @@ use skill_pipeline::run_dir::{RunTotals, is_bank_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use skill_report::{BankBrief, BankScore, RlBrief, RunPhase, SftBrief, fine_tunes, reinforces};
 use skillrl::spend::Spending;
-use std::fs::Metadata;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
-
-/// The files on which a row stands.
-const FILES: [&str; 16] = [
-    "config.json",
-    "config.toml",
-    "runtime_state.json",
-    "history.json",
-    "history.jsonl",
-    "summary.json",
-    "events.jsonl",
-    // Notes of people, which a report shows.
-    "notes.jsonl",
-    // Those of a bank's run: a round ends with its timings, after its record was written.
-    "bank_summary.json",
-    "bank/log.jsonl",
-    "timings.jsonl",
-    // Those of a run that fine-tunes.
-    "steps.jsonl",
-    "validation.jsonl",
-    "sft_summary.json",
-    // Those of a run of reinforcement learning.
-    "iterations.jsonl",
-    "rl_summary.json",
-];
-
-/// Whether the files of a run are those of before: their times and lengths.
-///
-/// Of the log of events it is whether there is something in it: it grows all the time, and a row takes one number from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Signature([Option<(Duration, u64)>; FILES.len()]);
-
-impl Signature {
-    pub(crate) fn of(run: &Path) -> Self {
-        Self(FILES.map(|name| {
-            let metadata = std::fs::metadata(run.join(name)).ok()?;
-            Some(if name == "events.jsonl" {
-                (Duration::ZERO, metadata.len().min(1))
-            } else {
-                (modified(&metadata), metadata.len())
-            })
-        }))
-    }
-}
-
-fn modified(metadata: &Metadata) -> Duration {
-    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default()
-}
 
 /// A run in short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -150,8 +102,6 @@ impl Row {
             RunPhase::Training => workers_of(path),
             RunPhase::Damaged | RunPhase::Finished | RunPhase::Stopped | RunPhase::Interrupted => Vec::new(),
         };
-        let times = FILES.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok());
-        let changed = times.map(|metadata| modified(&metadata)).max().unwrap_or_default();
         Self {
             name: found.name.clone(),
             state,
@@ -160,7 +110,7 @@ impl Row {
             files,
             spent,
             workers,
-            changed_unix_ms: u64::try_from(changed.as_millis()).unwrap_or(u64::MAX),
+            changed_unix_ms: changed_unix_ms(path),
         }
     }
 }

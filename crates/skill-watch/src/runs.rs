@@ -5,7 +5,8 @@
 
 use crate::discover::{Found, discover};
 use crate::lock;
-use crate::row::{Files, Row, Signature};
+use crate::row::{Files, Row};
+use crate::signature::Signature;
 use crate::spend::Ledger;
 use skill_report::RunPhase;
 use std::cmp::Reverse;

@@ -3,7 +3,7 @@
 //! Of a journal each call is added up once, however often somebody asks.
 
 use crate::lock;
-use crate::row::Signature;
+use crate::signature::{FileState, Signature, journal_state};
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
@@ -14,7 +14,6 @@ use skillrl::spend::Spending;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most runs whose sums are kept.
 const MAX_KNOWN: usize = 4_096;
@@ -70,17 +69,6 @@ impl Spent {
             caps: spending.map(Spending::caps).unwrap_or_default(),
         }
     }
-}
-
-/// The time and the length of a file, where it exists.
-pub(crate) type FileState = Option<(SystemTime, u64)>;
-
-/// The states of a journal's files.
-pub(crate) fn journal_state(run: &Path) -> [FileState; 2] {
-    [JOURNAL_FILE.to_owned(), format!("{JOURNAL_FILE}-wal")].map(|name| {
-        let metadata = std::fs::metadata(run.join(name)).ok()?;
-        Some((metadata.modified().unwrap_or(UNIX_EPOCH), metadata.len()))
-    })
 }
 
 /// The sums of the runs that were asked about.
