@@ -10,24 +10,18 @@
 //! ```
 
 mod args;
-mod bank_line;
-mod bank_now;
 mod command;
 mod exit_code;
 mod log;
 #[cfg(feature = "otel")]
 mod otel;
-mod phases_now;
 mod progress;
 mod progress_bar;
-mod report_line;
-mod rl_now;
-mod sft_now;
+mod run_text;
 mod skill_diff;
 mod table;
 mod traces_asked;
 mod whole_file;
-mod workers_now;
 mod wrap;
 
 use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};

@@ -1,10 +1,10 @@
 //! Readers of events that show a run to a person or to a program.
 
-use crate::bank_line::{round_line, trial_line};
-use crate::bank_now;
-use crate::phases_now;
 use crate::progress_bar::StageBar;
-use crate::report_line::{coloured_step_line, slow_update_line};
+use crate::run_text::bank;
+use crate::run_text::bank_record::{round_line, trial_line};
+use crate::run_text::phases;
+use crate::run_text::step::{coloured_step_line, slow_update_line};
 use crate::table::counted;
 use crate::wrap::{stderr_width, wrapped};
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
@@ -97,7 +97,7 @@ impl State {
                 ));
             }
             Event::BaselineMeasured { score, .. } if self.bank.is_some() => {
-                let words = bank_now::validation(None, *score, self.n_val);
+                let words = bank::validation(None, *score, self.n_val);
                 self.line(&format!("without a bank: validation {words}"));
             }
             Event::BaselineMeasured { score, gate_score } => self.line(&format!(
@@ -113,7 +113,7 @@ impl State {
                 self.bar = None;
                 let total_steps = self.total_steps;
                 let place = match &self.bank {
-                    Some(bank) => bank_now::place(bank, stage.as_str()),
+                    Some(bank) => bank::place(bank, stage.as_str()),
                     None => {
                         let place =
                             step.map(|step| format!("step {step}/{total_steps} ")).unwrap_or_default();
@@ -158,8 +158,8 @@ impl State {
             | Event::BankValidated { .. } => {}
             Event::RoundFinished { record } => self.line(&round_line(record)),
             Event::BankFinished { .. } | Event::SftFinished { .. } => {}
-            Event::PhaseStarted { phase } => self.line(&format!("phase {}", phases_now::place(*phase))),
-            Event::PhaseFinished { record } => self.line(&phases_now::line(record)),
+            Event::PhaseStarted { phase } => self.line(&format!("phase {}", phases::place(*phase))),
+            Event::PhaseFinished { record } => self.line(&phases::line(record)),
             Event::SftStepFinished { record, seconds, peak_memory } => {
                 let speed = record.tokens as f64 / seconds.max(1e-9);
                 let memory =
@@ -226,13 +226,13 @@ impl State {
             return;
         };
         let again = if trial.is_fresh { " once more" } else { "" };
-        let place = format!("{}{again}", bank_now::place(bank, Stage::Trial.as_str()));
+        let place = format!("{}{again}", bank::place(bank, Stage::Trial.as_str()));
         self.start_bar(place, usize::try_from(trial.max_rollouts).unwrap_or(usize::MAX));
     }
 
     /// Writes the line of an event of a bank's training, if it has one.
     fn tell(&mut self, event: &Event) {
-        if let Some(line) = bank_now::event_line(event) {
+        if let Some(line) = bank::event_line(event) {
             self.line(&line);
         }
     }

@@ -3,10 +3,10 @@
 //!
 //! What the models do comes from the run's `live.json`, as for everybody who looks on; without a run there is one line.
 
-use crate::bank_now;
-use crate::command::status::seconds;
+use crate::run_text::bank;
+use crate::run_text::workers;
+use crate::table::seconds;
 use crate::table::{counted, grouped, harmless};
-use crate::workers_now;
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
@@ -205,15 +205,15 @@ impl StageView {
 fn bank_lines(bank: &BankProgress, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(trial) = &bank.trial {
-        let known = bank_now::known(trial);
+        let known = bank::known(trial);
         let room = width.saturating_sub(measure_text_width(&known) + GAP.len());
-        let tried = bank_now::tried(trial);
+        let tried = bank::tried(trial);
         let tried = truncate_str(&tried, room, CUT);
         lines.push(truncate_str(&format!("{tried}{GAP}{known}"), width, CUT).into_owned());
     }
     let mut parts = Vec::new();
     if let Some(found) = &bank.validation {
-        let words = bank_now::validation(bank.baseline, found.score, found.n_items);
+        let words = bank::validation(bank.baseline, found.score, found.n_items);
         parts.push((3, format!("validation {words}")));
     }
     parts.push((2, format!("{} active, {} waiting", counted(bank.n_active as u64, "skill"), bank.n_waiting)));
@@ -232,7 +232,7 @@ fn second_line(live: &LiveState, width: usize) -> String {
     if pulse.waiting > 0 {
         parts.push((3, format!("{} waiting", pulse.waiting)));
     }
-    if let Some(workers) = workers_now::short(live) {
+    if let Some(workers) = workers::short(live) {
         parts.push((4, workers));
     }
     if let Some(trouble) = &pulse.trouble {
@@ -289,7 +289,7 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bank_now::made;
+    use crate::run_text::bank::made;
     use skillrl::core::StepIdx;
     use skillrl::pipeline::run_dir::live::Pulse;
 

@@ -106,6 +106,11 @@ fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
     }
 }
 
+/// A time in seconds, as [`duration`] says it.
+pub(crate) fn seconds(seconds: f64) -> String {
+    duration((seconds * 1000.0) as i64)
+}
+
 /// A time that was measured in milliseconds, in the unit that fits it.
 pub(crate) fn duration(milliseconds: i64) -> String {
     let seconds = milliseconds as f64 / 1000.0;

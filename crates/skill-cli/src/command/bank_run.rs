@@ -2,9 +2,10 @@
 
 use super::UsageError;
 use super::bank::{blame, diff, show};
-use super::status;
+use super::trajectory::trajectory_text;
 use crate::args::{DiffArgs, ShowArgs};
-use crate::bank_line::{bank_lines, round_line, trial_line};
+use crate::run_text;
+use crate::run_text::bank_record::{bank_lines, round_line, trial_line};
 use crate::table::{Column, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::Bank;
@@ -44,7 +45,7 @@ pub(super) fn show(args: &ShowArgs) -> anyhow::Result<()> {
         }
         (None, None) => {
             let overview = skillrl::report::overview(&args.run).map_err(skillrl::Error::Pipeline)?;
-            let mut text = status::described(&overview) + &described(&args.run)?;
+            let mut text = run_text::described(&overview) + &described(&args.run)?;
             if let Some(sentence) = skillrl::report::bank(&args.run)?.sentence {
                 let _ = writeln!(text, "\n{sentence}");
             }
@@ -129,7 +130,7 @@ fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     let mut text = item_text(&report, row);
     if let Some(trajectory) = trajectory {
         let with = format!("{} split with the bank", report.trajectories.split);
-        text.push_str(&super::show::trajectory_text(trajectory, &with));
+        text.push_str(&trajectory_text(trajectory, &with));
     }
     super::print(&text)
 }

@@ -1,7 +1,7 @@
 //! `skillrl compare`: two runs side by side.
 
 use crate::args::CompareArgs;
-use crate::report_line::metric_words;
+use crate::run_text::step::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
 use skillrl::reports::{Comparison, RunComparison, RunSide, Trained};

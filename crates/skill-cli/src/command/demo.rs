@@ -1,7 +1,7 @@
 //! `skillrl demo`: the main job on a bundled task, told step by step.
 
 use crate::args::DemoArgs;
-use crate::report_line::{slow_update_line, step_line};
+use crate::run_text::step::{slow_update_line, step_line};
 use crate::skill_diff::skill_diff;
 use anyhow::Context as _;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use crate::args::DemoArgs;
-use crate::bank_line::{round_line, trial_line};
+use crate::run_text::bank_record::{round_line, trial_line};
 use crate::table::counted;
 use skillrl::config::Config;
 use skillrl::demo::{BANK_CONFIG_FILE, DemoWorld};

@@ -75,7 +75,7 @@ fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
         if fine_tunes(&dir) { skillrl::report::overview(&dir).ok().and_then(|run| run.sft) } else { None };
     let time = match brief.and_then(|brief| Some((brief.step_seconds?, brief.total_steps?, brief.step))) {
         Some((seconds, total, done)) => {
-            let time = |steps: u64| super::status::seconds(seconds * steps as f64);
+            let time = |steps: u64| crate::table::seconds(seconds * steps as f64);
             format!(
                 "a step of the run in {} took {seconds:.2} s: {total} steps take about {}, of which {} are left",
                 dir.display(),

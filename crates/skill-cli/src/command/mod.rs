@@ -45,6 +45,7 @@ pub(crate) mod stop;
 pub(crate) mod train;
 mod train_data;
 pub(crate) mod train_server;
+mod trajectory;
 pub(crate) mod transfer;
 pub(crate) mod try_item;
 pub(crate) mod watch;

@@ -1,9 +1,9 @@
 //! `skillrl replay`: a recorded run is repeated from its journal.
 
 use crate::args::ReplayArgs;
-use crate::bank_line::bank_lines;
 use crate::progress::{Progress, Show};
-use crate::report_line::{result_lines, summary_lines};
+use crate::run_text::bank_record::bank_lines;
+use crate::run_text::step::{result_lines, summary_lines};
 use crate::table::{counted, grouped};
 use skillrl::llm::NotInRecording;
 use skillrl::pipeline::bank::record::BankSummary;

@@ -19,7 +19,7 @@ mod built_in {
     use crate::command::start::load_started;
     use crate::command::{block_on, print_wrapped};
     use crate::progress::{Progress, Show};
-    use crate::rl_now;
+    use crate::run_text::rl;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::rl::record::{RlSummary, is_rl_run};
     use skillrl::pipeline::{PipelineError, StopSignal};
@@ -63,7 +63,7 @@ mod built_in {
             return Ok(());
         }
         let found = skillrl::report::overview(&out).ok().and_then(|run| run.rl);
-        let signs = found.map(|rl| rl_now::signs(&rl)).unwrap_or_default();
+        let signs = found.map(|rl| rl::signs(&rl)).unwrap_or_default();
         let signs: String = signs.iter().map(|(name, words)| format!("{name}: {words}\n")).collect();
         print_wrapped(&(summary_text(&summary, &out) + &signs))
     }

@@ -136,7 +136,7 @@ mod built_in {
             cost.tokens,
             cost.step_seconds,
             cost.step_tokens,
-            super::super::status::seconds(cost.seconds)
+            crate::table::seconds(cost.seconds)
         )
     }
 

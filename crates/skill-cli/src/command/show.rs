@@ -1,9 +1,11 @@
 //! `skillrl show`: what a run or one of its steps came to, in the terminal.
 
+use super::UsageError;
 use super::blame::{seen, step_lines};
-use super::{UsageError, status};
+use super::trajectory::trajectory_text;
 use crate::args::ShowArgs;
-use crate::report_line::step_line;
+use crate::run_text::described;
+use crate::run_text::step::step_line;
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
@@ -13,7 +15,7 @@ use skillrl::pipeline::RunReader;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::run_dir::format::StepRecord;
 use skillrl::pipeline::run_dir::is_bank_run;
-use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow, Trajectory};
+use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
@@ -36,7 +38,7 @@ fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
         let shown = json!({ "status": status, "history": history });
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
     }
-    let mut text = status::described(&status);
+    let mut text = described(&status);
     if let Some(headline) = skillrl::report::headline(&args.run)? {
         let _ = writeln!(text, "\n{}", headline.sentence);
     }
@@ -180,25 +182,6 @@ fn item_text(report: &Report, row: &ItemRow) -> String {
             _ => "not measured",
         };
         let _ = writeln!(text, "  {outcome:<12}  {skill}");
-    }
-    text
-}
-
-/// What the agent did; `with` names the split and what it was shown there.
-pub(super) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
-    let mut text = format!("\non the {with}: hard {}, soft {:.4}\n", trajectory.hard, trajectory.soft);
-    for (what, said) in [
-        ("answer", &trajectory.answer),
-        ("before", &trajectory.answer_before),
-        ("right", &trajectory.reference),
-        ("why", &trajectory.reason),
-    ] {
-        if !said.is_empty() {
-            let _ = writeln!(text, "  {what:<7} {}", harmless(said));
-        }
-    }
-    for turn in &trajectory.turns {
-        let _ = writeln!(text, "\n[{}]\n{}", turn.role, harmless(&turn.text));
     }
     text
 }

@@ -4,9 +4,9 @@ use super::UsageError;
 use super::start::{load_start, simulated_line};
 use super::train_data::WrittenConfig;
 use crate::args::{Start, TrainArgs};
-use crate::bank_line::bank_lines;
 use crate::progress::Show;
-use crate::report_line::{summary_lines, verdict_line};
+use crate::run_text::bank_record::bank_lines;
+use crate::run_text::step::{summary_lines, verdict_line};
 use skillrl::assemble::ModelRole;
 use skillrl::config::TrainMode;
 use std::path::Path;
@@ -109,8 +109,8 @@ mod phased {
     ) -> anyhow::Result<()> {
         use crate::command::report::write_after_phases;
         use crate::command::{block_on, print_wrapped};
-        use crate::phases_now;
         use crate::progress::Progress;
+        use crate::run_text::phases;
         use skillrl::assemble::run_dir;
         use skillrl::phased::PhasedTrainer;
         use skillrl::pipeline::StopSignal;
@@ -128,7 +128,7 @@ mod phased {
             return Ok(());
         }
         let mut text: String =
-            summary.test.iter().map(|found| format!("{}\n", phases_now::tested(found))).collect();
+            summary.test.iter().map(|found| format!("{}\n", phases::tested(found))).collect();
         let found = skillrl::report::overview(&out).ok().and_then(|run| run.phases);
         for gain in found.iter().flat_map(|phases| phases.gains()) {
             text.push_str(&format!("{}\n", gain.sentence()));

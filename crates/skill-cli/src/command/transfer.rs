@@ -2,7 +2,7 @@
 
 use crate::args::TransferArgs;
 use crate::progress::{Progress, Show};
-use crate::report_line::metric_words;
+use crate::run_text::step::metric_words;
 use crate::table::{Column, grouped, table, terminal_width};
 use skillrl::assemble;
 use skillrl::pipeline::StopSignal;

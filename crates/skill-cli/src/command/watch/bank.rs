@@ -1,8 +1,8 @@
 //! What `skillrl watch` draws of a run that trains a bank: rounds with their trials, or the skills.
 
 use super::screen::{LOW, SCALE, WIDE, draw_gauges, head};
-use crate::bank_line::{round_line, trial_line};
-use crate::bank_now::{brief, known, one_line, percent, short_trial_line, tried};
+use crate::run_text::bank::{brief, known, one_line, percent, short_trial_line, tried};
+use crate::run_text::bank_record::{round_line, trial_line};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -172,7 +172,7 @@ fn scores(overview: &RunOverview) -> Vec<String> {
     let test = bank.test.map(|[before, after]| {
         format!("test {}{}", score(before.hard, after.hard), interval(after.interval, after.n))
     });
-    validation.into_iter().chain(test).chain([crate::bank_now::counts(bank)]).collect()
+    validation.into_iter().chain(test).chain([crate::run_text::bank::counts(bank)]).collect()
 }
 
 /// The score on the selection split after each round that was measured, the last ones where there is no room for all.
@@ -259,8 +259,8 @@ fn draw_skills(frame: &mut Frame<'_>, area: Rect, view: &View<'_>, scrolled: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bank_now::made;
     use crate::command::watch::screen::tests::{live, overview};
+    use crate::run_text::bank::made;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! games, and the last iterations.
 
 use super::screen::title;
-use crate::rl_now;
+use crate::run_text::rl;
 use crate::table::duration;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -26,11 +26,11 @@ pub(super) struct View<'a> {
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
-    let mut lines: Vec<Line<'_>> = rl_now::brief(&view.report.brief)
+    let mut lines: Vec<Line<'_>> = rl::brief(&view.report.brief)
         .into_iter()
         .map(|(name, words)| Line::from(format!("{name:<6} {words}")))
         .collect();
-    for (name, words) in rl_now::signs(&view.report.brief) {
+    for (name, words) in rl::signs(&view.report.brief) {
         lines.push(Line::styled(format!("{name:<6} {words}"), Style::new().fg(Color::Yellow)));
     }
     if let Some(reason) = &view.overview.reason {

@@ -1,9 +1,9 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
-use crate::command::status::{now, seconds, sent, spent};
-use crate::report_line::{metric_words, short_step_line, step_line};
-use crate::table::harmless;
-use crate::workers_now;
+use crate::run_text::step::{metric_words, short_step_line, step_line};
+use crate::run_text::workers;
+use crate::run_text::{now, sent, spent};
+use crate::table::{harmless, seconds};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -110,7 +110,7 @@ pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> V
             format!("spent {}", sent(overview))
         }
     };
-    let workers = overview.live.as_ref().map(workers_now::lines).unwrap_or_default();
+    let workers = overview.live.as_ref().map(workers::lines).unwrap_or_default();
     let said = scores.iter().chain([&last]).chain(&workers);
     let said = said.flat_map(|text| broken(text, width)).map(Line::from);
     std::iter::once(title(overview)).chain(said).collect()

@@ -1,7 +1,7 @@
 //! What `skillrl watch` draws of a run that fine-tunes: its numbers, the curve of the loss, and the last steps.
 
 use super::screen::title;
-use crate::sft_now;
+use crate::run_text::sft;
 use crate::table::duration;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -30,7 +30,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         [Constraint::Length(HEAD), Constraint::Length(NUMBERS), Constraint::Fill(2), Constraint::Fill(1)];
     let [top, numbers, curve, steps] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(Paragraph::new(vec![title(view.overview), progress(view.report)]), top);
-    let mut lines: Vec<Line<'_>> = sft_now::brief(&view.report.brief)
+    let mut lines: Vec<Line<'_>> = sft::brief(&view.report.brief)
         .into_iter()
         .map(|(name, words)| Line::from(format!("{name:<6} {words}")))
         .collect();

@@ -1,6 +1,6 @@
 //! Where the training of a bank is, in words: at the foot of the terminal while it trains, in `status` and in `watch`.
 
-use crate::bank_line::e_value;
+use crate::run_text::bank_record::e_value;
 use crate::table::{counted, grouped, harmless};
 use skillrl::bank::trial::{Preflight, PreflightRow, TrialNumbers};
 use skillrl::bank::{Reason, Verdict};

@@ -1,0 +1,24 @@
+//! What an agent did on an item, as text.
+
+use crate::table::harmless;
+use skillrl::reports::Trajectory;
+use std::fmt::Write as _;
+
+/// What the agent did; `with` names the split and what it was shown there.
+pub(super) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
+    let mut text = format!("\non the {with}: hard {}, soft {:.4}\n", trajectory.hard, trajectory.soft);
+    for (what, said) in [
+        ("answer", &trajectory.answer),
+        ("before", &trajectory.answer_before),
+        ("right", &trajectory.reference),
+        ("why", &trajectory.reason),
+    ] {
+        if !said.is_empty() {
+            let _ = writeln!(text, "  {what:<7} {}", harmless(said));
+        }
+    }
+    for turn in &trajectory.turns {
+        let _ = writeln!(text, "\n[{}]\n{}", turn.role, harmless(&turn.text));
+    }
+    text
+}
