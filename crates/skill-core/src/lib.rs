@@ -7,11 +7,11 @@
 //! - [`skill`], [`edit`], [`rollout`], [`trajectory`], [`reply`], [`usage`], [`ids`]: the data that everything else is
 //!   about;
 //! - [`editor`]: applies edits to a skill, with a report row for each, and keeps away from the protected
-//!   [`region`]s;
+//!   [`region`]s, one of which is the [`appendix`];
 //! - [`text`]: texts that are the same to those who read them;
 //! - [`thought`]: what a model thought, where its server has left it in the text of a reply;
 //! - [`tokens`]: how many tokens a text has, about;
-//! - [`package`]: skills that are folders, in the form of the Agent Skills specification;
+//! - [`package`]: skills that are folders, in the form of the Agent Skills specification, with [`carried`] files;
 //! - [`schedule`]: the edit budget, which is a learning rate in edits;
 //! - [`autonomous`]: that budget where the optimizer chooses it;
 //! - [`select`]: the edits that a ranking reply picks within that budget;
@@ -19,6 +19,7 @@
 //! - [`rewrite`]: how a skill is rewritten as a whole, and what survives that;
 //! - [`rule`]: what else may be asked of a candidate, by [`stats`]: paired tests, e-values, intervals, power;
 //! - [`longitudinal`]: the same tasks under two skills, as pairs;
+//! - [`objective`]: a higher score first, then [`saving`] tokens;
 //! - [`non_inferiority`]: whether something can be taken from a skill, and [`rules`]: what can be;
 //! - [`exact`]: sums of scores without rounding;
 //! - [`labels`]: answers that are the names of classes: their counts, misspellings and confusions;
@@ -56,8 +57,10 @@
 //! assert_eq!(decision.state.best_score, 0.5);
 //! ```
 
+pub mod appendix;
 pub mod autonomous;
 pub mod canonical;
+pub mod carried;
 pub mod constraints;
 pub mod early;
 pub mod edit;
@@ -86,6 +89,7 @@ pub mod rewrite;
 pub mod rollout;
 pub mod rule;
 pub mod rules;
+pub mod saving;
 pub mod schedule;
 pub mod search_plan;
 pub mod secret;
@@ -113,7 +117,6 @@ pub use lineage::{Origin, SkillId};
 pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};
 pub use named::NamedEnum;
 pub use non_inferiority::NonInferiority;
-pub use objective::TokenSaving;
 pub use package::{FrontMatterEdits, SkillPackage, apply_package_patch};
 pub use plan::{BatchPlan, EpochPlan, Minibatches, plan_minibatches, plan_train_epoch, steps_per_epoch};
 pub use random::PyRandom;
@@ -123,6 +126,7 @@ pub use region::{
 pub use reply::{FinishReason, ReplyTokens, Role, TokenLogprob, ToolCall, TopLogprob};
 pub use rollout::{MeanScore, RolloutResult};
 pub use rule::{GateKind, GateMode, GateRule};
+pub use saving::TokenSaving;
 pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;

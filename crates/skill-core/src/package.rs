@@ -26,7 +26,6 @@
 
 mod apply;
 mod boundary;
-mod carried;
 #[cfg(feature = "yaml")]
 pub mod front_matter;
 #[cfg(feature = "yaml")]
@@ -37,10 +36,10 @@ mod strict_yaml;
 mod view;
 
 pub use apply::{FrontMatterEdits, apply_package_patch};
-pub use carried::{CarriedFile, CarriedFiles, CarriedName};
 pub use path::{PathFault, check_path, is_reference};
 pub use view::{AgentText, OptimizerText, edit_main, main_file, tree};
 
+use crate::carried::{CarriedFile, CarriedFiles, CarriedName};
 use crate::region::front_matter_end;
 use crate::skill::SkillDoc;
 use boundary::{Boundary, Parts, carried_line, has_boundary, reference_line};

@@ -3,15 +3,10 @@
 //! There are three kinds: YAML front matter, the slow update's block and the appendix. This module finds them
 //! and writes the slow update's; the editor keeps away from all of them.
 
-mod appendix;
 mod front_matter;
 mod marker;
 mod slow_update;
 
-pub use appendix::{
-    APPENDIX_HEADING, MAX_APPENDIX_NOTES, MAX_NOTE_CHARS, append_to_appendix, appendix_notes,
-    inject_appendix, replace_appendix,
-};
 pub(crate) use front_matter::front_matter_end;
 pub(crate) use marker::{MAX_MARKER_LEN, MarkerAt, find_markers, without_markers};
 

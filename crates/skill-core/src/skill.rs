@@ -1,8 +1,8 @@
 //! The skill document: the trainable state.
 
 use crate::canonical::hex_sha256;
+use crate::carried::CarriedFiles;
 use crate::ids::SkillHash;
-use crate::package::CarriedFiles;
 use crate::tokens::estimate_tokens;
 use serde::{Deserialize, Serialize, Serializer};
 use std::hash::{Hash, Hasher};

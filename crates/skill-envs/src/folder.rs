@@ -3,8 +3,9 @@
 //! [`read_folder`] is where a package comes from, and [`write_folder`] is how an agent gets one. Hidden files and what
 //! Python leaves behind are not part of a package, and links are refused, since they may lead anywhere.
 
+use skill_core::carried::CarriedFile;
 use skill_core::encoding::{self, EncodingFault};
-use skill_core::package::{CarriedFile, MAIN_FILE, PackageFault, SkillPackage, check_path, is_reference};
+use skill_core::package::{MAIN_FILE, PackageFault, SkillPackage, check_path, is_reference};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};

@@ -131,7 +131,7 @@ mod wire {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use skill_core::SkillDoc;
-    use skill_core::package::{CarriedFile, CarriedFiles};
+    use skill_core::carried::{CarriedFile, CarriedFiles};
     use std::collections::BTreeMap;
 
     #[derive(Serialize, Deserialize)]

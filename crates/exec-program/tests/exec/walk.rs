@@ -2,7 +2,7 @@
 
 use crate::context::*;
 use serde_json::json;
-use skill_core::package::CarriedFile;
+use skill_core::carried::CarriedFile;
 use skill_core::{Role, SkillDoc, SkillPackage};
 use skill_envs::exec::{ExecProgram, Mode, SkillDelivery};
 use skill_envs::{Env as _, EnvError, Observation, RolloutCtx, Split, World as _};

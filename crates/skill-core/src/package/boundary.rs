@@ -1,7 +1,7 @@
 //! The lines that separate the files of a package in its text.
 
-use super::carried::CarriedName;
 use super::path::check_path;
+use crate::carried::CarriedName;
 use memchr::{memchr, memmem};
 
 /// What the line above a reference file begins with.

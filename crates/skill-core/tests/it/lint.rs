@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use skill_core::SkillPackage;
+use skill_core::carried::CarriedFile;
 use skill_core::lint::{Form, TrainingText, lint};
-use skill_core::package::CarriedFile;
 use std::collections::BTreeMap;
 
 fn found(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -> Vec<String> {

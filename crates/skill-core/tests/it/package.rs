@@ -1,8 +1,9 @@
 //! Skill packages: one text and back, edits by file, what each reader sees, front matter.
 
 use proptest::prelude::*;
+use skill_core::carried::CarriedFile;
 use skill_core::package::front_matter::{FrontMatter, check_front_matter, name_of, with_fields};
-use skill_core::package::{CarriedFile, PackageFault, edit_main, main_file, tree};
+use skill_core::package::{PackageFault, edit_main, main_file, tree};
 use skill_core::{
     Edit, EditOp, EditRules, EditStatus, FrontMatterEdits, SkillDoc, SkillHash, SkillPackage,
     apply_package_patch, apply_patch, estimate_tokens,

@@ -1,7 +1,7 @@
 //! What the rules of a skill are, and what is left without some of them.
 
 use proptest::prelude::*;
-use skill_core::package::CarriedFile;
+use skill_core::carried::CarriedFile;
 use skill_core::rules::{skill_rules, without_rules};
 use skill_core::{SkillDoc, SkillPackage, protected_regions};
 

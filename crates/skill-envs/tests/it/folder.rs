@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use skill_core::package::{CarriedFile, is_reference};
+use skill_core::carried::CarriedFile;
+use skill_core::package::is_reference;
 use skill_envs::folder::{FolderError, read_folder, write_folder};
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
-use skill_core::package::CarriedFile;
+use skill_core::carried::CarriedFile;
 use skill_core::{RolloutResult, SkillDoc, SkillPackage};
 use skill_envs::source::document;
 use skill_envs::{

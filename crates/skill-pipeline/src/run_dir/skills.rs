@@ -8,7 +8,7 @@ use super::path::{epoch_snapshot_path, slow_update_path, snapshot_path, step_pat
 use super::read::is_held;
 use super::reader::RunReader;
 use crate::error::PipelineError;
-use skill_core::region::inject_appendix;
+use skill_core::appendix::inject_appendix;
 use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

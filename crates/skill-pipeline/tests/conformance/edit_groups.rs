@@ -2,8 +2,9 @@
 
 use super::Verdict::{self, Differs, Ours};
 use serde_json::{Value, json};
+use skill_core::appendix::{append_to_appendix, inject_appendix};
 use skill_core::editor::{EditStatus, apply_edit as apply};
-use skill_core::region::{append_to_appendix, inject_appendix, protected_regions};
+use skill_core::region::protected_regions;
 use skill_core::{Edit, EditOp, Patch, SkillDoc, select_edits};
 
 pub(crate) fn appendix_inject(input: &Value, _: &Value) -> Verdict {

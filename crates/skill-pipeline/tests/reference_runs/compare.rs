@@ -3,8 +3,8 @@
 use crate::world::scores;
 use serde_json::{Value, json};
 use skill_core::SkillDoc;
+use skill_core::appendix::inject_appendix;
 use skill_core::gate::{Gate, GateAction};
-use skill_core::region::inject_appendix;
 use skill_pipeline::{Acceptance, EarlyStop, SlowUpdate, TrainSettings};
 use std::path::{Path, PathBuf};
 

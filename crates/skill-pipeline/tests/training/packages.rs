@@ -3,7 +3,8 @@
 use super::files;
 use super::world::{StopAfter, Words, settings, target};
 use serde_json::json;
-use skill_core::package::{CarriedFile, PackageFault};
+use skill_core::carried::CarriedFile;
+use skill_core::package::PackageFault;
 use skill_core::{SkillDoc, SkillPackage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};

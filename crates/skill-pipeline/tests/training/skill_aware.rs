@@ -4,7 +4,7 @@ use super::{actions, files, read};
 use crate::world::{Job, optimizer, settings, target};
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::region::appendix_notes;
+use skill_core::appendix::appendix_notes;
 use skill_core::{EditBudget, Schedule, SkillDoc};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};

@@ -3,7 +3,7 @@
 
 use super::{Assumptions, Span, bounded};
 use async_trait::async_trait;
-use skill_core::region::MAX_APPENDIX_NOTES;
+use skill_core::appendix::MAX_APPENDIX_NOTES;
 use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType, Trajectory};
 use skill_envs::{Env, Item, RolloutCtx, Split, record};
 use skill_llm::{

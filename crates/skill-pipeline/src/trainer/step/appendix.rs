@@ -7,7 +7,7 @@ use crate::stage::appendix::consolidate;
 use crate::trainer::run::Run;
 use serde_json::json;
 use skill_core::SkillDoc;
-use skill_core::region::{append_to_appendix, appendix_notes, replace_appendix};
+use skill_core::appendix::{append_to_appendix, appendix_notes, replace_appendix};
 
 impl Run<'_> {
     /// The skill that is current after the gate with this step's notes in its appendix; `None` without notes.

@@ -4,11 +4,11 @@
 //! region stay; the reference folds blank lines all over the document instead. The appendix of a package is that of
 //! its `SKILL.md`.
 
-use super::{
+use crate::package::{edit_main, main_file};
+use crate::region::{
     APPENDIX_END, APPENDIX_START, RegionKind, find_markers, front_matter_end, protected_regions,
     without_markers,
 };
-use crate::package::{edit_main, main_file};
 use crate::skill::SkillDoc;
 use std::collections::BTreeSet;
 use std::ops::Range;
