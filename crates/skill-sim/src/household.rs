@@ -3,7 +3,7 @@
 pub(crate) mod player;
 
 use crate::habits::{Habit, Pattern};
-use crate::worlds::{Lessons, Played};
+use crate::played::{Lessons, Played};
 use skill_envs::alfworld::HouseholdHabit;
 use std::collections::BTreeSet;
 

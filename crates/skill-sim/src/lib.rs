@@ -60,6 +60,7 @@ mod habits;
 mod household;
 mod lessons;
 mod optimizer;
+mod played;
 mod prompts;
 mod proposals;
 mod records;

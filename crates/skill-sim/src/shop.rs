@@ -4,8 +4,8 @@ mod page;
 pub(crate) mod player;
 
 use crate::habits::{Habit, Pattern};
+use crate::played::{Lessons, Played};
 use crate::shop::page::{ShopListing, ShopPage, ShopWish, is_option_name};
-use crate::worlds::{Lessons, Played};
 use strum::VariantArray;
 
 /// What an agent in a shop may make a habit of.

@@ -53,7 +53,7 @@ pub(crate) fn household_texts() -> Vec<String> {
         texts.extend([topic.occasion(), topic.slip()]);
     }
     let advice = PLATITUDES.iter().chain(OVER_GENERAL).flatten();
-    let harmful = <HouseholdHabit as crate::worlds::Lessons>::HARMFUL;
+    let harmful = <HouseholdHabit as crate::played::Lessons>::HARMFUL;
     let fixed = advice.chain(harmful).chain(HARMFUL_TITLES).chain(REASONS);
     texts.extend(fixed.map(|text| (*text).to_owned()));
     // In a text that is shown, a word follows a mark or a blank.

@@ -2,8 +2,8 @@
 
 use crate::conventions::statements;
 use crate::habits::{Conduct, habits_of_line};
+use crate::played::{Lessons, Played};
 use crate::shop::ShopHabit;
-use crate::worlds::{Lessons, Played};
 use skill_envs::alfworld::HouseholdHabit;
 use std::fmt::Debug;
 

@@ -4,7 +4,7 @@ use super::ShopHabit;
 use super::page::{ShopListing, ShopPage, ShopWish, is_option_name};
 use crate::agent::{Move, Player, Situation};
 use crate::habits::{Conduct, ConductReader, Habit as _};
-use crate::worlds::Lessons as _;
+use crate::played::Lessons as _;
 use skill_core::random::Dice;
 use skill_envs::webshop::INSTRUCTIONS;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use crate::conventions::{Stance, glossary, statements};
 use crate::habits::habits_of_line;
+use crate::played::{Lessons, Played, Step};
 use crate::prompts::Trajectory;
 use crate::shop::ShopHabit;
-use crate::worlds::{Lessons, Played, Step};
 use skill_envs::alfworld::HouseholdHabit;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::prompts::ExistingSkill;
 use super::*;
-use crate::worlds::{Played, Step};
+use crate::played::{Played, Step};
 
 const WORLDS: [World; 3] = [World::Household, World::Shop, World::Answers];
 const OPEN: &str = "When a receptacle is closed, open it and look inside before you go on.";

@@ -5,8 +5,8 @@ use crate::conventions::{Stance, glossary, statements};
 use crate::diagnosis::{Finding, diagnose};
 use crate::habits::Conduct;
 use crate::lessons::{glossary_rules, phrasings};
+use crate::played::Lessons;
 use crate::shop::ShopHabit;
-use crate::worlds::Lessons;
 use skill_envs::alfworld::HouseholdHabit;
 
 /// Something that a skill can teach.
