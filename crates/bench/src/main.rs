@@ -10,6 +10,7 @@
 mod calls;
 mod machine;
 mod measure;
+mod plan;
 mod process;
 mod row;
 mod runs;
@@ -56,7 +57,7 @@ enum Command {
     /// A game of ALFWorld.
     Alfworld(worlds::alfworld::AlfworldArgs),
     /// A shop.
-    Webshop(worlds::WorldArgs),
+    Webshop(plan::WorldArgs),
     /// Rollouts of a simulated agent, on all cores and by one task.
     Rollouts(worlds::rollouts::RolloutArgs),
     /// A program that is stepped through.
@@ -94,7 +95,7 @@ fn main() -> Result<(), Failure> {
             Some(Command::MakeRun { dir, steps }) => runs::make(dir, *steps),
             Some(Command::MakeJournal { path, megabytes }) => runs::make_journal(path, *megabytes).await,
             None => {
-                let plan = if cli.quick { measure::Plan::quick() } else { measure::Plan::full() };
+                let plan = if cli.quick { plan::Plan::quick() } else { plan::Plan::full() };
                 // First, since a Python that cannot play should be known at once.
                 let worlds =
                     if cli.runs { None } else { Some(worlds::run(&plan, cli.alfworld_python.as_deref())?) };

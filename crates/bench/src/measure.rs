@@ -2,11 +2,12 @@
 
 use crate::Failure;
 use crate::calls::{CallsReport, Stack};
+use crate::plan::Plan;
 use crate::process::measure;
-use crate::runs::{RunReports, RunsArgs};
+use crate::runs::RunReports;
 use crate::server::Server;
 use crate::training::TrainReport;
-use crate::worlds::{WorldArgs, WorldReports};
+use crate::worlds::WorldReports;
 
 /// What the server takes for a reply, in milliseconds.
 pub(crate) const LATENCY_MS: u64 = 50;
@@ -22,76 +23,6 @@ const COUNTING_LATENCY_MS: u64 = 2;
 /// About one of so many analysts finds an improvement: one of ten candidates of the run, with this seed.
 const IMPROVE_EVERY: u64 = 50;
 const SEED: u64 = 3;
-
-/// What is measured, and how often.
-#[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    /// Numbers of calls in flight whose rates are compared.
-    pub(crate) widths: Vec<u32>,
-    /// How often what is compared takes turns.
-    pub(crate) repetitions: usize,
-    /// Rounds of calls before those that are measured.
-    pub(crate) warm_up_rounds: u64,
-    /// Rounds of calls that are measured.
-    pub(crate) rounds: u64,
-    /// Calls in flight where the memory is measured.
-    pub(crate) wide: u32,
-    /// Rounds of calls where the memory is measured, and before.
-    pub(crate) wide_rounds: u64,
-    /// Items of train, val and test.
-    pub(crate) items: [usize; 3],
-    /// Items of the run whose validation calls are counted: train and val.
-    pub(crate) counted_items: [usize; 2],
-    /// Calls in flight in the runs whose validation calls are counted.
-    pub(crate) counted_widths: Vec<u32>,
-    /// How much is measured of each world.
-    pub(crate) worlds: WorldArgs,
-    /// How large the runs are that are looked at.
-    pub(crate) runs: RunsArgs,
-    /// How often the real engine of ALFWorld loads its game.
-    pub(crate) real_loads: u32,
-    /// How long it takes steps, in seconds.
-    pub(crate) real_seconds: u32,
-}
-
-impl Plan {
-    /// What the table needs.
-    pub(crate) fn full() -> Self {
-        Self {
-            widths: vec![24, 64, 256],
-            repetitions: 5,
-            warm_up_rounds: 10,
-            rounds: 60,
-            wide: 2_048,
-            wide_rounds: 6,
-            items: [400, 200, 200],
-            counted_items: [400, 200],
-            counted_widths: vec![1, 24],
-            worlds: WorldArgs::FULL,
-            runs: RunsArgs::FULL,
-            real_loads: 5,
-            real_seconds: 15,
-        }
-    }
-
-    /// What shows that everything works.
-    pub(crate) fn quick() -> Self {
-        Self {
-            repetitions: 1,
-            warm_up_rounds: 1,
-            rounds: 2,
-            wide: 128,
-            wide_rounds: 1,
-            items: [80, 40, 40],
-            counted_items: [40, 40],
-            worlds: WorldArgs::QUICK,
-            runs: RunsArgs::QUICK,
-            real_loads: 1,
-            real_seconds: 1,
-            ..Self::full()
-        }
-    }
-}
 
 /// The rates of all stacks with so many calls in flight: a list of one report per repetition for each stack.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! The table: what was measured beside what is to be reached.
 
 use crate::calls::CallsReport;
-use crate::measure::{EngineReports, LATENCY_MS, Measured, PROMPT_BYTES, Plan, Rates, TRAINING_IN_FLIGHT};
+use crate::measure::{EngineReports, LATENCY_MS, Measured, PROMPT_BYTES, Rates, TRAINING_IN_FLIGHT};
+use crate::plan::Plan;
 use crate::row::{Goal, Row, Unit, median};
 use crate::training::TrainReport;
 use crate::{runs, worlds};

@@ -1,7 +1,7 @@
 //! What can go wrong, and which request it happens to.
 
-use crate::config::ConfigError;
 use crate::dice::{throw, unit};
+use crate::error::ConfigError;
 use serde::Serialize;
 use std::str::FromStr;
 use std::time::Duration;

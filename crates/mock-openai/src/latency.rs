@@ -1,7 +1,7 @@
 //! How long a reply takes.
 
-use crate::config::ConfigError;
 use crate::dice::{throw, unit};
+use crate::error::ConfigError;
 use std::str::FromStr;
 use std::time::Duration;
 

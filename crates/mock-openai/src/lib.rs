@@ -22,6 +22,7 @@ pub mod config;
 pub mod cpu;
 mod dice;
 pub mod embedding;
+mod error;
 pub mod fault;
 pub mod latency;
 mod reply;
@@ -30,7 +31,8 @@ mod service;
 pub mod stats;
 pub mod workload;
 
-pub use config::{ConfigError, Replies, ServerConfig};
+pub use config::{Replies, ServerConfig};
+pub use error::ConfigError;
 pub use fault::{Fault, FaultPlan};
 pub use latency::Latency;
 pub use server::{MockServer, StartError};

@@ -1,6 +1,7 @@
 //! The server: a thread of its own that accepts connections until it is dropped.
 
-use crate::config::{ConfigError, ServerConfig};
+use crate::config::ServerConfig;
+use crate::error::ConfigError;
 use crate::service::{Ending, Shared};
 use crate::stats::{Counter, Stats};
 use skill_http_server::{Connection, HttpServer, SeatLimits, WhenFull, service_fn};

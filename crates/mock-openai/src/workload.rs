@@ -20,8 +20,8 @@ mod optimizer;
 
 pub use data::{DataSize, answer, context, question, write_data};
 
-use crate::config::ConfigError;
 use crate::dice::{hash, throw, unit};
+use crate::error::ConfigError;
 use memchr::memmem;
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ mod rows;
 pub(crate) use rows::rows;
 
 use crate::Failure;
-use crate::measure::Plan;
+use crate::plan::{Plan, RunsArgs};
 use browser::ServeReport;
 use run_maker::RunSize;
 use std::ffi::OsStr;
@@ -24,28 +24,6 @@ const PROGRAM: &str = "skillrl";
 const PERIOD: Duration = Duration::from_millis(1);
 /// How often a program is started that does nothing but say how it is used.
 const STARTS: usize = 21;
-
-/// How large what is looked at is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunsArgs {
-    /// Steps of the run of many steps.
-    many_steps: u32,
-    /// Megabytes of the large journal.
-    journal_megabytes: u32,
-    /// Items of the evaluation.
-    evaluated_items: u32,
-    /// Whether Python measures too.
-    has_scripts: bool,
-}
-
-impl RunsArgs {
-    /// What the table needs.
-    pub(crate) const FULL: Self =
-        Self { many_steps: 10_000, journal_megabytes: 1_000, evaluated_items: 4_000, has_scripts: true };
-    /// What shows that everything works.
-    pub(crate) const QUICK: Self =
-        Self { many_steps: 500, journal_megabytes: 4, evaluated_items: 100, has_scripts: false };
-}
 
 /// What a command took.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! ALFWorld: a recorded game from its file, played through the seam that agents play through.
 
-use super::WorldArgs;
 use crate::Failure;
+use crate::plan::WorldArgs;
 use crate::process::memory_per;
 use crate::row::median;
 use clap::Args;

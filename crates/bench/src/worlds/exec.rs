@@ -1,7 +1,7 @@
 //! A program that is stepped through, with one process.
 
-use super::WorldArgs;
 use crate::Failure;
+use crate::plan::WorldArgs;
 use crate::row::median;
 use clap::Args;
 use serde::{Deserialize, Serialize};

@@ -12,9 +12,8 @@ pub(crate) mod webshop;
 pub(crate) use rows::rows;
 
 use crate::Failure;
-use crate::measure::Plan;
+use crate::plan::Plan;
 use crate::process::measure;
-use clap::Args;
 use serde::Deserialize;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,36 +24,6 @@ const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/exec-
 const REAL_ALFWORLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/worlds/real_alfworld.py");
 /// The name under which Python is looked for.
 const PYTHON: &str = "python3";
-
-/// How much is measured of a world.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct WorldArgs {
-    /// How often what has to be there first is loaded.
-    #[arg(long, default_value_t = Self::FULL.loads)]
-    pub(crate) loads: u32,
-    /// How many rounds of steps are taken.
-    #[arg(long, default_value_t = Self::FULL.rounds)]
-    pub(crate) rounds: u32,
-    /// Steps, or searches, of a round.
-    #[arg(long, default_value_t = Self::FULL.steps)]
-    pub(crate) steps: u32,
-    /// How many episodes are idle at the same time where the memory is measured.
-    #[arg(long, default_value_t = Self::FULL.episodes)]
-    pub(crate) episodes: u32,
-}
-
-impl WorldArgs {
-    /// What the table needs.
-    pub(crate) const FULL: Self = Self { loads: 200, rounds: 9, steps: 10_000, episodes: 8_000 };
-    /// What shows that everything works.
-    pub(crate) const QUICK: Self = Self { loads: 5, rounds: 1, steps: 200, episodes: 100 };
-
-    fn options(self) -> Vec<String> {
-        let Self { loads, rounds, steps, episodes } = self;
-        let options = [("loads", loads), ("rounds", rounds), ("steps", steps), ("episodes", episodes)];
-        options.into_iter().flat_map(|(name, value)| [format!("--{name}"), value.to_string()]).collect()
-    }
-}
 
 /// What was measured; a list has one report per repetition.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Whole rollouts: by the runner of this process, and by one task that polls them all.
 
-use super::WorldArgs;
 use crate::Failure;
+use crate::plan::WorldArgs;
 use crate::row::median;
 use async_trait::async_trait;
 use clap::Args;

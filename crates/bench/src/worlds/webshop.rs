@@ -1,7 +1,7 @@
 //! WebShop: a catalogue that is indexed, searched and visited.
 
-use super::WorldArgs;
 use crate::Failure;
+use crate::plan::WorldArgs;
 use crate::process::memory_per;
 use crate::row::median;
 use serde::{Deserialize, Serialize};
