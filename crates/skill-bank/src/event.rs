@@ -54,7 +54,7 @@ pub enum BankEvent {
         /// Its tier: that of the skill.
         tier: Tier,
         /// What it says.
-        #[serde(deserialize_with = "crate::log::content")]
+        #[serde(deserialize_with = "crate::skill::written::content")]
         content: Content,
         /// Who it comes from.
         source: Source,

@@ -5,11 +5,8 @@
 
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Record};
-use crate::skill::Content;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_core::Usage;
 
 /// The version of the log that this program writes.
 const LOG_VERSION: u32 = 1;
@@ -79,77 +76,4 @@ fn cause(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let cause = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause);
     format!("{cause} at column {}", error.column())
-}
-
-/// A [`Content`] as it is written, either a principle or a mistake.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenContent {
-    title: Option<String>,
-    principle: Option<String>,
-    when_to_apply: Option<String>,
-    description: Option<String>,
-    why_it_happens: Option<String>,
-    how_to_avoid: Option<String>,
-}
-
-impl TryFrom<WrittenContent> for Content {
-    type Error = &'static str;
-
-    fn try_from(written: WrittenContent) -> Result<Self, Self::Error> {
-        match written {
-            WrittenContent {
-                title: Some(title),
-                principle: Some(principle),
-                when_to_apply,
-                description: None,
-                why_it_happens: None,
-                how_to_avoid: None,
-            } => Ok(Self::Principle { title, principle, when_to_apply: when_to_apply.unwrap_or_default() }),
-            WrittenContent {
-                title: None,
-                principle: None,
-                when_to_apply: None,
-                description: Some(description),
-                why_it_happens,
-                how_to_avoid,
-            } => Ok(Self::Mistake {
-                description,
-                why_it_happens: why_it_happens.unwrap_or_default(),
-                how_to_avoid: how_to_avoid.unwrap_or_default(),
-            }),
-            _ => Err("the content has neither `title` and `principle` nor `description` alone"),
-        }
-    }
-}
-
-/// Reads a content whose fields are all known.
-///
-/// # Errors
-///
-/// An unknown field, one that is missing, or fields of both kinds of contents.
-pub(crate) fn content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
-    Content::try_from(WrittenContent::deserialize(deserializer)?).map_err(D::Error::custom)
-}
-
-/// [`Usage`], of which other files may have more fields.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenUsage {
-    input: u64,
-    #[serde(default)]
-    cached: u64,
-    output: u64,
-    #[serde(default)]
-    reasoning: u64,
-}
-
-/// Reads tokens whose fields are all known.
-///
-/// # Errors
-///
-/// An unknown field, or a number that is missing.
-pub(crate) fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usage, D::Error> {
-    let WrittenUsage { input, cached, output, reasoning } = WrittenUsage::deserialize(deserializer)?;
-    Ok(Usage { input, cached, output, reasoning })
 }

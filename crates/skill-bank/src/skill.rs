@@ -1,5 +1,7 @@
 //! Skills of a bank: what they say, in which tier, in which versions, and what is known of their worth.
 
+pub(crate) mod written;
+
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::{ItemId, SkillPartId, Usage};
@@ -209,7 +211,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "is_zero")]
     pub calls: u64,
     /// The tokens of these calls.
-    #[serde(skip_serializing_if = "is_nothing", deserialize_with = "crate::log::usage")]
+    #[serde(skip_serializing_if = "is_nothing", deserialize_with = "written::usage")]
     pub usage: Usage,
 }
 
