@@ -1,8 +1,9 @@
 //! Tasks of one call as a world of one step: the action is the answer.
 
-use crate::env::{Env, Item, RolloutCtx, Split};
+use crate::env::{Env, RolloutCtx};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::{SkillDoc, Usage};

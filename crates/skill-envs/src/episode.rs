@@ -3,8 +3,8 @@
 //! Worlds know nothing of models; anyone who plays them (the agent loop, a person at a terminal, a test) asks for
 //! one observation after the other.
 
-use crate::env::{Item, Split};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,6 +1,9 @@
 //! Why an attempt could not be made.
 
-use crate::runner::RolloutFault;
+mod fault;
+
+pub use fault::{FaultKind, RolloutFault};
+
 use skill_core::ItemId;
 use skill_llm::{LlmError, PromptError};
 use std::path::PathBuf;
@@ -120,7 +123,7 @@ impl EnvError {
             Self::NoPoints { .. } => {
                 "try the judge on one item, and use another model or another prompt for it"
             }
-            Self::Remote(fault) if fault.kind == crate::runner::FaultKind::Unreachable => {
+            Self::Remote(fault) if fault.kind == FaultKind::Unreachable => {
                 "run the same again once the way to the workers is there; what was answered is kept"
             }
             Self::Remote(_) => "see the log of the worker that made the rollout",

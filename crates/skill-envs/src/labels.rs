@@ -1,7 +1,8 @@
 //! Class labels of an environment's items before a run: how many items each class has in each split, and which labels
 //! are doubtful.
 
-use crate::env::{Env, Item, Split};
+use crate::env::Env;
+use crate::item::{Item, Split};
 use serde::Serialize;
 use skill_core::ItemId;
 use skill_core::labels::{SimilarLabels, class_counts, class_label, similar_labels};

@@ -82,6 +82,7 @@ pub mod error;
 #[cfg(feature = "exec")]
 pub mod exec;
 pub mod folder;
+pub mod item;
 pub mod labels;
 #[cfg(feature = "live")]
 pub mod live;
@@ -98,11 +99,11 @@ pub mod webshop;
 
 pub use agent::{AgentSettings, WorldEnv};
 pub use answers::AnswerWorld;
-pub use env::{Env, Item, RolloutCtx, SCORING_VERSION, Split};
+pub use env::{Env, RolloutCtx, SCORING_VERSION};
 pub use episode::{Episode, Observation, World};
-pub use error::EnvError;
+pub use error::{EnvError, FaultKind, RolloutFault};
+pub use item::{Item, Split};
 pub use runner::{
-    FaultKind, JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutFault, RolloutJob,
-    RolloutOutcome, RolloutRunner,
+    JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutJob, RolloutOutcome, RolloutRunner,
 };
 pub use source::{Shown, SkillSource, TaskView};

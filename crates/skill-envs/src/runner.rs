@@ -4,14 +4,12 @@
 //! a rollout up before it asks for it, keeps the journal, and acknowledges a result once that is committed; a runner
 //! knows neither journals nor stages.
 
-mod fault;
 mod local;
 
-pub use fault::{FaultKind, RolloutFault};
 pub use local::{LocalRunner, ROLLOUT_ATTEMPTS};
 
-use crate::env::Item;
 use crate::error::EnvError;
+use crate::item::Item;
 use crate::source::{Shown, SkillSource};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

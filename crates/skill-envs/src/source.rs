@@ -2,8 +2,8 @@
 //!
 //! A document is the source that always shows itself. A bank selects what fits the task, and may ask a model for that.
 
-use crate::env::Item;
 use crate::error::EnvError;
+use crate::item::Item;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use skill_core::{ItemId, SkillDoc, SkillPartId};

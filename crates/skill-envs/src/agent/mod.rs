@@ -22,9 +22,10 @@ pub use settings::{ActionFormat, AgentSettings};
 pub use skill_core::Ending;
 pub use transcript::OMITTED;
 
-use crate::env::{Env, Item, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY, Split};
+use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::episode::World;
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use crate::source::SkillSource;
 use async_trait::async_trait;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 pub use crate::choices::{Rooms, Unplayable};
 
 use super::task::TaskType;
-use crate::env::Split;
+use crate::item::Split;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -8,9 +8,9 @@ use super::generate::{GeneratedGame, RoomLimits, generate, generate_small, split
 use super::list::{games, split_directory};
 use super::play::{Play, Turn};
 use super::task::TaskType;
-use crate::env::{Item, Split};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

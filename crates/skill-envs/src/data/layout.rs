@@ -1,8 +1,8 @@
 //! Finds the files of a data set.
 
 use super::read::Format;
-use crate::env::Split;
 use crate::error::EnvError;
+use crate::item::Split;
 use skill_llm::text_file;
 use std::fs;
 use std::io::ErrorKind;

@@ -1,6 +1,6 @@
 //! Faults of rollouts that are made elsewhere.
 
-use crate::error::EnvError;
+use super::EnvError;
 use serde::{Deserialize, Serialize};
 use skill_llm::{ErrorClass, LlmError};
 use std::error::Error as _;

@@ -3,8 +3,8 @@
 use super::config::ExecConfig;
 use super::protocol::ItemLists;
 use crate::data::{Record, kind_of};
-use crate::env::{Item, Split};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits};
 use indexmap::IndexSet;

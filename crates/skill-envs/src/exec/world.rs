@@ -3,9 +3,9 @@
 use super::pool::Lease;
 use super::program::Inner;
 use super::protocol::{ObservationAnswer, Request, RequestItem};
-use crate::env::{Item, Split};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::SkillDoc;

@@ -24,9 +24,9 @@ mod wire;
 
 use self::exchange::{Server, Servers};
 use crate::agent::shop_action;
-use crate::env::{Item, Split};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What a `qa` environment is made from.
 
-use crate::env::Split;
+use crate::item::Split;
 use crate::score::{Score, contains, em_f1};
 use serde::{Deserialize, Serialize};
 use skill_core::{RatioSplit, SplitRatio, SplitRule};

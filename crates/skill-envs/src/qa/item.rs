@@ -1,7 +1,7 @@
 //! One question, and how it is read from a record.
 
 use crate::data::kind_of;
-use crate::env::Item;
+use crate::item::Item;
 use serde_json::{Map, Number, Value, json};
 use skill_core::ItemId;
 use std::sync::Arc;

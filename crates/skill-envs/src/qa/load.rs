@@ -2,8 +2,8 @@
 
 use super::config::QaConfig;
 use super::item::QaItem;
-use crate::env::Item;
 use crate::error::EnvError;
+use crate::item::Item;
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits as load};
 use std::sync::Arc;

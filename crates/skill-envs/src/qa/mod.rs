@@ -33,8 +33,9 @@ mod rollout;
 pub use config::{QaConfig, QaScorer, QaSettings};
 pub use item::QaItem;
 
-use crate::env::{Env, Item, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY, Split};
+use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use crate::source::SkillSource;
 use crate::tasks::rollout::{Agenda, Attempt};
 use crate::tasks::task::Asked;

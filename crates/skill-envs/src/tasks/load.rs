@@ -7,8 +7,8 @@ use crate::data::{
     DataFiles, Place, Record, all_files, bad_data, entry_names, find, kind_of, part_names, read_error,
     read_records,
 };
-use crate::env::{Item, Split};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;

@@ -49,8 +49,9 @@ pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
 pub use sample::{DataSample, DataSurvey};
 pub use world::TasksWorld;
 
-use crate::env::{Env, Item, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY, Split};
+use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
+use crate::item::{Item, Split};
 use crate::score::{ChoiceBy, texts_that_are_labels};
 use crate::source::SkillSource;
 use async_trait::async_trait;

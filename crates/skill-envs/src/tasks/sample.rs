@@ -2,8 +2,8 @@
 
 use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS};
 use crate::data::{DataFiles, bad_data, find, read_records};
-use crate::env::Split;
 use crate::error::EnvError;
+use crate::item::Split;
 use serde_json::{Map, Value};
 use skill_core::labels::class_counts;
 use std::collections::{BTreeMap, BTreeSet};

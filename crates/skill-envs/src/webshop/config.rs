@@ -2,8 +2,8 @@
 
 pub use crate::choices::{GoalKind, MissingProducts, ObservationForm};
 
-use crate::env::Split;
 use crate::error::EnvError;
+use crate::item::Split;
 use serde::{Deserialize, Serialize};
 use skill_core::{RatioSplit, SplitRatio, SplitRule};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Brokers that cannot be used, workers of another version, messages that nobody understands.
 
 use crate::cluster::{Driver, N_TURNS, Turns, check_same, made_here, sending, start, start_version};
-use skill_envs::runner::FaultKind;
+use skill_envs::FaultKind;
 use skill_envs::{EnvError, Item};
 use skill_llm::BudgetCaps;
 use skill_nats::fake::{FakeServer, Faults};

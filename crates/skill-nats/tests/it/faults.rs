@@ -4,7 +4,7 @@
 use crate::cluster::{Driver, N_TURNS, Running, Sent, Turns, check_same, job, made_here, sending, start};
 use serde_json::{Value, json};
 use skill_core::random::Dice;
-use skill_envs::runner::FaultKind;
+use skill_envs::FaultKind;
 use skill_envs::{EnvError, RolloutRunner as _};
 use skill_llm::{BudgetCaps, ChatRequest, Message};
 use skill_nats::fake::{FakeServer, Faults};

@@ -12,7 +12,7 @@ use super::files::{GameFile, RulesName, task_sentence};
 use super::game::Game;
 use super::rules::Rules;
 use super::task::TaskType;
-use crate::env::Split;
+use crate::item::Split;
 use skill_core::{PyRandom, SkillHash};
 use std::borrow::Cow;
 

@@ -4,8 +4,8 @@
 //! says. Fields that nobody knows are refused, since a misspelled field that is dropped is a wrong score.
 
 use crate::data::kind_of;
-use crate::env::Item;
 use crate::episode::Observation;
+use crate::item::Item;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
 //! What the engine writes.
 
-use crate::env::Item;
+use crate::item::Item;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
