@@ -24,6 +24,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// How many fields a message names.
+const MAX_NAMED_FIELDS: usize = 12;
+
 /// One JSON object of a data file.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
@@ -113,4 +116,14 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
+}
+
+/// The names of the fields for a message.
+pub(crate) fn field_names(fields: &Map<String, Value>) -> String {
+    let mut names: Vec<String> =
+        fields.keys().take(MAX_NAMED_FIELDS).map(|name| format!("`{name}`")).collect();
+    if fields.len() > MAX_NAMED_FIELDS {
+        names.push(format!("{} more", fields.len() - MAX_NAMED_FIELDS));
+    }
+    names.join(", ")
 }

@@ -4,8 +4,8 @@
 
 use super::config::Splitting;
 use crate::data::{
-    DataFiles, Place, Record, all_files, bad_data, entry_names, find, kind_of, part_names, read_error,
-    read_records,
+    DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, kind_of, part_names,
+    read_error, read_records,
 };
 use crate::error::EnvError;
 use crate::item::{Item, Split};
@@ -212,7 +212,7 @@ fn check_empty<T>(
 /// The split that a record names.
 fn split_of(record: &Record, name: &str) -> Result<Split, EnvError> {
     let Some(value) = record.fields.get(name) else {
-        let fields = super::task::field_names(&record.fields);
+        let fields = field_names(&record.fields);
         return Err(record
             .place
             .error(format!("has no field `{name}`, which names the split; its fields are {fields}")));

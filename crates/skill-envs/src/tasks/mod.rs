@@ -33,6 +33,7 @@ pub(crate) mod rollout;
 mod rubric;
 mod sample;
 pub(crate) mod scorer;
+mod talk;
 pub(crate) mod task;
 mod world;
 
@@ -49,13 +50,14 @@ pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
 pub use sample::{DataSample, DataSurvey};
 pub use world::TasksWorld;
 
+use crate::data::field_names;
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
 use crate::item::{Item, Split};
 use crate::score::{ChoiceBy, texts_that_are_labels};
 use crate::source::SkillSource;
 use async_trait::async_trait;
-use files::{FileAccess, Folder, Talk};
+use files::{FileAccess, Folder};
 use indexmap::IndexMap;
 use load::{Source, load_splits};
 use rollout::{Agenda, Attempt};
@@ -65,6 +67,7 @@ use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, PromptError, PromptTemplate};
 use std::path::Path;
 use std::sync::Arc;
+use talk::Talk;
 use task::{Asked, SHOWN_FIELDS, Task, TaskReader};
 
 /// The name of the built-in prompt.
@@ -200,7 +203,7 @@ impl TasksEnv {
         let skill = SkillDoc::new(SAMPLE_SKILL);
         for (task_idx, task) in self.tasks().enumerate() {
             if self.agenda.shows_usual_fields && !SHOWN_FIELDS.iter().any(|name| is_there(task, name)) {
-                let fields = task.item.data.as_object().map(task::field_names).unwrap_or_default();
+                let fields = task.item.data.as_object().map(field_names).unwrap_or_default();
                 let message = format!(
                     "has none of the fields that the built-in prompt shows ({}); its fields are {fields}; say in \
                      `prompt` or `user_prompt` what is asked",
@@ -240,7 +243,7 @@ impl TasksEnv {
             what.push_str(&format!("; {} {verb} of the item", unknown.join(" and ")));
         }
         if let Some(fields) = known {
-            what.push_str(&format!("; its fields are {}", task::field_names(fields)));
+            what.push_str(&format!("; its fields are {}", field_names(fields)));
         }
         if is_first {
             return EnvError::Prompt(PromptError { message: what, ..error });

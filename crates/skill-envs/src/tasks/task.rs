@@ -3,7 +3,7 @@
 use super::config::{FieldNames, ScorerConfig};
 use super::files::Folder;
 use super::python_literal::structured;
-use crate::data::{Missing, Place, Record, kind_of};
+use crate::data::{Missing, Place, Record, field_names, kind_of};
 use crate::error::EnvError;
 use crate::item::Item;
 use crate::score::{Choice, Rule, named_choice, parse_reference, pattern, shuffled_choices};
@@ -35,9 +35,6 @@ pub(super) const SHOWN_FIELDS: [&str; 12] = [
     "query",
     "input",
 ];
-
-/// How many fields a message names.
-const MAX_NAMED_FIELDS: usize = 12;
 
 /// Integers beyond this lose digits as a 64-bit float: 2^53.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
@@ -397,16 +394,6 @@ pub(super) fn listed_id(fields: &Map<String, Value>) -> Result<String, String> {
         Some((name, value)) => id_of(name, value),
         None => Err(format!("has no `id`; its fields are {}", field_names(fields))),
     }
-}
-
-/// The names of the fields for a message.
-pub(super) fn field_names(fields: &Map<String, Value>) -> String {
-    let mut names: Vec<String> =
-        fields.keys().take(MAX_NAMED_FIELDS).map(|name| format!("`{name}`")).collect();
-    if fields.len() > MAX_NAMED_FIELDS {
-        names.push(format!("{} more", fields.len() - MAX_NAMED_FIELDS));
-    }
-    names.join(", ")
 }
 
 fn id_of(name: &str, value: &Value) -> Result<String, String> {

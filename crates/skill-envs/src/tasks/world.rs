@@ -1,8 +1,9 @@
 //! Tasks played by hand: a line is a call of a tool, or else the answer.
 
 use super::TasksEnv;
-use super::files::{FileAccess, Talk, ToolFormat};
+use super::files::{FileAccess, ToolFormat};
 use super::rollout::Attempt;
+use super::talk::Talk;
 use super::task::{Asked, Task};
 use crate::env::Env as _;
 use crate::episode::{Episode, Observation, World};

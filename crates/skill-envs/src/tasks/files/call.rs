@@ -63,7 +63,7 @@ impl FileTool {
     }
 
     /// What a model is told of it.
-    pub(super) fn spec(self) -> ToolSpec {
+    pub(in crate::tasks) fn spec(self) -> ToolSpec {
         let text = |description: &str| json!({"type": "string", "description": description});
         let number = |description: &str| json!({"type": "integer", "minimum": 0, "description": description});
         let (description, properties, required) = match self {
@@ -108,7 +108,12 @@ impl FileTool {
     }
 
     /// What a call comes to; an error is told to the agent too.
-    pub(super) fn run(self, arguments: &Map<String, Value>, folder: &Folder, files: &[String]) -> String {
+    pub(in crate::tasks) fn run(
+        self,
+        arguments: &Map<String, Value>,
+        folder: &Folder,
+        files: &[String],
+    ) -> String {
         let spec = self.spec();
         let known = spec.parameters.get("properties").and_then(Value::as_object);
         let unknown = arguments.keys().find(|name| known.is_none_or(|known| !known.contains_key(*name)));

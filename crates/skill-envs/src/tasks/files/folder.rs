@@ -1,6 +1,6 @@
 //! A directory of documents: which files there are, and how one is opened.
 
-use crate::data::read_error;
+use crate::data::{field_names, read_error};
 use crate::error::EnvError;
 use crate::tasks::python_literal::structured;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl Folder {
     pub(in crate::tasks) fn files_of(&self, fields: &Map<String, Value>) -> Result<Arc<[String]>, String> {
         let Some(field) = &self.field else { return Ok(Arc::clone(&self.all)) };
         let Some(value) = fields.get(field) else {
-            let known = super::super::task::field_names(fields);
+            let known = field_names(fields);
             return Err(format!("has no field `{field}`, which names its files; its fields are {known}"));
         };
         let names = names(field, value, |name| self.path(name).is_ok())?;

@@ -6,11 +6,9 @@
 mod call;
 mod folder;
 mod glob;
-mod talk;
 
 pub use call::FileTool;
 pub(super) use folder::Folder;
-pub(super) use talk::Talk;
 
 use crate::error::EnvError;
 use serde_json::{Value, json};
@@ -119,7 +117,7 @@ impl FileAccess {
     }
 
     /// What is added to the system and the user message of an item with these files.
-    fn shown(&self, files: &[String]) -> Result<[String; 2], EnvError> {
+    pub(super) fn shown(&self, files: &[String]) -> Result<[String; 2], EnvError> {
         let tools = self.tools.iter().map(|tool| {
             let spec = tool.spec();
             let arguments = spec.parameters.get("properties").map(ToString::to_string);

@@ -1,8 +1,8 @@
 //! The conversation about an item with files: calls of tools and what comes of them, until there is an answer.
 
-use super::{FileAccess, FileTool, ToolFormat};
+use super::files::{FileAccess, FileTool, ToolFormat};
+use super::rollout::{Attempt, Call};
 use crate::error::EnvError;
-use crate::tasks::rollout::{Attempt, Call};
 use serde_json::{Map, Value};
 use skill_core::canonical::canonical_json;
 use skill_core::json::{extract_answer, read_object};
@@ -27,7 +27,7 @@ struct Asked {
 }
 
 /// A conversation that is over, or one that is played by hand.
-pub(in crate::tasks) struct Talk<'a> {
+pub(super) struct Talk<'a> {
     access: &'a FileAccess,
     files: Arc<[String]>,
     request: ChatRequest,
@@ -38,7 +38,7 @@ pub(in crate::tasks) struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     /// Begins with what any item is asked.
-    pub(in crate::tasks) fn new(
+    pub(super) fn new(
         access: &'a FileAccess,
         files: Arc<[String]>,
         mut request: ChatRequest,
@@ -66,7 +66,7 @@ impl<'a> Talk<'a> {
     ///
     /// A conversation that no longer fits the model, or that its policy refuses, after the agent has read files is the
     /// agent's own doing, and so a failed task.
-    pub(in crate::tasks) async fn run(
+    pub(super) async fn run(
         mut self,
         target: &dyn ChatModel,
         call: &CallCtx,
@@ -108,12 +108,12 @@ impl<'a> Talk<'a> {
     }
 
     /// What is asked first.
-    pub(in crate::tasks) fn into_request(self) -> ChatRequest {
+    pub(super) fn into_request(self) -> ChatRequest {
         self.request
     }
 
     /// What a person's line comes to; `None` if it calls no tool, and so is the answer.
-    pub(in crate::tasks) async fn line(
+    pub(super) async fn line(
         access: &FileAccess,
         files: &Arc<[String]>,
         line: &str,
