@@ -4,10 +4,10 @@
 //! skipped here: a missing program is a failure. `.ci/run` installs what the external checks need.
 
 use crate::ci::{self, step};
+use crate::python::{python, python_of_trainers};
 use crate::workspace;
 use anyhow::{Context as _, bail, ensure};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use xshell::{Shell, cmd};
 
 /// A check that a person can run by its name.
@@ -180,10 +180,6 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// The virtual environment that all Python checks share.
-const ENVIRONMENT: &str = "target/external/python";
-/// That of the checks with OpenEnv, TRL and Tinker's SDK.
-const TRAINERS: &str = "target/external/trainers";
 /// Runs the check of this name; without a name, lists them.
 pub(crate) fn run(sh: &Shell, name: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = name else {
@@ -553,36 +549,4 @@ fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
         bail!("it was said that no traces are sent, where nobody waits for any");
     }
     Ok(())
-}
-
-/// The interpreter of the shared virtual environment, with the packages of this file; versions must agree among all files.
-pub(crate) fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
-    python_in(sh, ENVIRONMENT, requirements)
-}
-
-/// The interpreter with the packages of trainers: OpenEnv needs another version of `mcp` than the check of MCP.
-fn python_of_trainers(sh: &Shell) -> anyhow::Result<PathBuf> {
-    python_in(sh, TRAINERS, "crates/skill-openenv/tests/trainers/requirements.txt")
-}
-
-fn python_in(sh: &Shell, directory: &str, requirements: &str) -> anyhow::Result<PathBuf> {
-    let directory = sh.current_dir().join(directory);
-    let (python, record) = (directory.join("bin/python"), directory.join("installed.txt"));
-    let installed = sh.read_file(&record).unwrap_or_default();
-    let mut lines: BTreeSet<&str> = installed.lines().collect();
-    let wanted = sh.read_file(requirements)?;
-    if wanted.lines().all(|line| lines.contains(line)) {
-        return Ok(python);
-    }
-    if lines.is_empty() {
-        sh.remove_path(&directory)?;
-        let made = cmd!(sh, "python3 -m venv {directory}").run();
-        made.context("these checks need Python's module `venv` (python3-venv in Debian)")?;
-    }
-    let quiet = ["--quiet", "--disable-pip-version-check"];
-    cmd!(sh, "{python} -m pip install {quiet...} --requirement {requirements}").run()?;
-    lines.extend(wanted.lines());
-    // Last, so that an installation that failed is repeated.
-    sh.write_file(&record, lines.into_iter().map(|line| format!("{line}\n")).collect::<String>())?;
-    Ok(python)
 }

@@ -1,7 +1,7 @@
 //! What people install: a static program for Linux, and the wheel of the Python package.
 
-use crate::check;
 use crate::ci::step;
+use crate::python::python;
 use anyhow::{Context as _, ensure};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -124,7 +124,7 @@ fn release_wheel(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
         directory,
         &["--release", "--features", &format!("extension,{FEATURES}")],
     )?;
-    check_without_paths(sh, &check::python(sh, REQUIREMENTS)?, &wheel)?;
+    check_without_paths(sh, &python(sh, REQUIREMENTS)?, &wheel)?;
     let bytes = std::fs::metadata(&wheel)?.len();
     eprintln!("dist: the wheel has {bytes} bytes");
     ensure!(bytes < MAX_WHEEL_BYTES, "{} has {bytes} bytes, more than {MAX_WHEEL_BYTES}", wheel.display());
@@ -133,7 +133,7 @@ fn release_wheel(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
 
 /// Builds the wheel into a directory that holds no other one.
 fn wheel(sh: &Shell, directory: &Path, options: &[&str]) -> anyhow::Result<PathBuf> {
-    let python = check::python(sh, REQUIREMENTS)?;
+    let python = python(sh, REQUIREMENTS)?;
     cmd!(sh, "{python} -m maturin build --manifest-path {PYTHON}/Cargo.toml --out {directory} {options...}")
         .run()?;
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");

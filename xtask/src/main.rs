@@ -8,6 +8,7 @@ mod dist;
 mod flags;
 mod generated;
 mod nats;
+mod python;
 mod records;
 mod weights;
 mod workspace;
