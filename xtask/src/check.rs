@@ -29,6 +29,12 @@ enum IsExternal {
 /// Every check, in the order in which CI runs them.
 const CHECKS: &[Check] = &[
     Check {
+        name: "circles",
+        about: "finds modules that import one another in a circle, as `cargo xtask ci` does",
+        is_external: IsExternal::No,
+        run: |sh| crate::circles::check(&sh.current_dir()),
+    },
+    Check {
         name: "python",
         about: "plays the examples in examples/exec-python/ and runs the documented commands that need Python",
         is_external: IsExternal::Yes,

@@ -4,7 +4,7 @@
 //! dependencies nor the crates are read twice. The tests then run while rustdoc works: many of them wait for programs,
 //! sockets and virtual clocks, and leave a processor idle.
 
-use crate::{generated, workspace};
+use crate::{circles, generated, workspace};
 use anyhow::{Context as _, anyhow};
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ const LISTS: &str = "target/ci";
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     let began = Instant::now();
     step("format", || format(sh))?;
+    step("import circles", || circles::check(&sh.current_dir()))?;
     step("generated files", || generated::run(sh, true))?;
     let linting = linting(sh)?;
     step("build and clippy", || build_everything(&linting))?;

@@ -4,6 +4,7 @@
 mod api;
 mod check;
 mod ci;
+mod circles;
 mod dist;
 mod flags;
 mod generated;
