@@ -105,10 +105,12 @@ pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
     let asked: Vec<&str> =
         ["train", "--env", "alfworld", "--mock", "--quiet"].into_iter().chain(sizes).collect();
     let asked = &asked;
-    cmd!(sh, "{program} {asked...} --set run.dir=whole").run()?;
+    // Both runs have the same directory, since configurations of later phases name the policies in it.
+    cmd!(sh, "{program} {asked...} --set run.dir=run").run()?;
+    std::fs::rename(dir.join("run"), dir.join("whole"))?;
     let start = || {
         let mut command = std::process::Command::new(&program);
-        command.args(asked).args(["--set", "run.dir=killed"]).current_dir(&dir);
+        command.args(asked).args(["--set", "run.dir=run"]).current_dir(&dir);
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn()
     };
     // The moments differ from run to run: what counts is that none of them matters.
@@ -124,11 +126,11 @@ pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
         child.kill()?;
         child.wait()?;
         let begun = ["test", "rl", "sft", "distill", "collect"].into_iter();
-        phases.extend(begun.filter(|phase| dir.join("killed").join(phase).is_dir()).take(1));
+        phases.extend(begun.filter(|phase| dir.join("run").join(phase).is_dir()).take(1));
         n_killed += 1;
     }
-    cmd!(sh, "{program} {asked...} --set run.dir=killed").run()?;
-    let (whole, killed) = (files(&dir.join("whole"))?, files(&dir.join("killed"))?);
+    cmd!(sh, "{program} {asked...} --set run.dir=run").run()?;
+    let (whole, killed) = (files(&dir.join("whole"))?, files(&dir.join("run"))?);
     let names: std::collections::BTreeSet<&String> = whole.keys().chain(killed.keys()).collect();
     let differing: Vec<&String> =
         names.into_iter().filter(|name| whole.get(*name) != killed.get(*name)).collect();
