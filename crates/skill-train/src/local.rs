@@ -168,8 +168,9 @@ impl TrainBackend for LocalBackend {
             }
             let Inner { model, optimizer, gradients, kept: (_, kept), .. } = inner;
             kept.clear();
-            let grad_norm = model.step(optimizer, &request.settings, gradients)?;
-            *gradients = Gradients::default();
+            // A step that fails drops its gradients, or it would fail for ever.
+            let gradients = std::mem::take(gradients);
+            let grad_norm = model.step(optimizer, &request.settings, &gradients)?;
             let output = StepOutput { grad_norm, n_steps: optimizer.n_steps };
             inner.answers.keep(&request.call, &request, Answer::Step(output))?;
             Ok(output)

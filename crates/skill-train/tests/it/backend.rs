@@ -186,6 +186,16 @@ async fn an_infinite_gradient_leaves_the_weights_as_they_were() {
     };
     assert!(matches!(result, Err(TrainError::NotFinite { .. })), "{result:?}");
     assert_eq!(backend.model().trainable().unwrap(), before);
+
+    // The gradient is gone: the next step is that of a model without such an accident.
+    let loss = backend.forward_backward(gradient(call(0, 2), rows())).await.unwrap().metrics.loss;
+    assert!(loss.is_finite());
+    let settings = AdamSettings { learning_rate: 1e-2, ..AdamSettings::default() };
+    backend.optim_step(OptimStep { call: call(0, 3), settings }).await.unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let undisturbed = self::backend(other.path(), false);
+    train(&undisturbed, 0..1).await;
+    assert_eq!(backend.model().trainable().unwrap(), undisturbed.model().trainable().unwrap());
 }
 
 #[tokio::test]
