@@ -86,7 +86,19 @@ impl Agent {
     ///
     /// As [`Agent::send`].
     pub async fn send_at(&self, request: ChatRequest, part: Option<String>) -> Result<ChatReply, EnvError> {
-        self.asked(request, part)?.await.unwrap_or(Err(LlmError::Cancelled)).map_err(EnvError::Model)
+        let Some(direct) = &self.direct else {
+            let reply = self.asked(request, part)?;
+            return reply.await.unwrap_or(Err(LlmError::Cancelled)).map_err(EnvError::Model);
+        };
+        let outcome = tokio::select! {
+            biased;
+            () = self.asks.closed() => Err(LlmError::Cancelled),
+            outcome = chat(direct.target.as_ref(), &request, &direct.call, part) => outcome,
+        };
+        if !self.asks.is_closed() {
+            lock(&self.record).note(&request, &outcome);
+        }
+        outcome.map_err(EnvError::Model)
     }
 
     /// As [`Agent::send_at`], for threads outside of the runtime.
@@ -99,25 +111,13 @@ impl Agent {
     ///
     /// In an asynchronous task, which it would block.
     pub fn send_blocking(&self, request: ChatRequest, part: Option<String>) -> Result<ChatReply, EnvError> {
-        let Some(direct) = &self.direct else {
-            let reply = self.asked(request, part)?;
-            return reply.blocking_recv().unwrap_or(Err(LlmError::Cancelled)).map_err(EnvError::Model);
-        };
-        let ended = async {
-            self.asks.closed().await;
-            Err(LlmError::Cancelled)
-        };
-        let outcome = direct.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                outcome = ended => outcome,
-                outcome = chat(direct.target.as_ref(), &request, &direct.call, part) => outcome,
+        match &self.direct {
+            Some(direct) => direct.runtime.block_on(self.send_at(request, part)),
+            None => {
+                let reply = self.asked(request, part)?;
+                reply.blocking_recv().unwrap_or(Err(LlmError::Cancelled)).map_err(EnvError::Model)
             }
-        });
-        if !self.asks.is_closed() {
-            lock(&self.record).note(&request, &outcome);
         }
-        outcome.map_err(EnvError::Model)
     }
 
     fn asked(
