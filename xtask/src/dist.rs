@@ -15,6 +15,8 @@ const DIRECTORY: &str = "target/dist";
 const PYTHON: &str = "crates/skillrl-python";
 /// What builds and tests the package, and what its tests talk to.
 const REQUIREMENTS: &str = "crates/skillrl-python/tests/requirements.txt";
+/// The package whose interface this one has.
+const REFERENCE: &str = "skillrl==1.0.0";
 /// A larger wheel has something in it by mistake.
 const MAX_WHEEL_BYTES: u64 = 60 * 1000 * 1000;
 /// The shells whose completions are written, with the names of the files.
@@ -162,5 +164,11 @@ pub(crate) fn check_wheel(sh: &Shell) -> anyhow::Result<()> {
     let (tests, package) = (root.join(PYTHON).join("tests"), root.join(PYTHON).join("python/skillrl"));
     cmd!(sh, "{python} -m pytest --quiet -p no:cacheprovider {tests}").run()?;
     cmd!(sh, "{python} -m mypy --strict --cache-dir=mypy {package}").run()?;
+    // Beside skillrl 1.0, whose module has the same name.
+    let (reference, values) = (directory.join("reference"), tests.join("values.py"));
+    cmd!(sh, "{python} -m pip install {quiet...} --no-deps --target {reference} {REFERENCE}").run()?;
+    let ours = cmd!(sh, "{python} {values}").quiet().read()?;
+    let theirs = cmd!(sh, "{python} {values}").env("PYTHONPATH", &reference).quiet().read()?;
+    ensure!(ours == theirs, "{} prints something else by {REFERENCE}", values.display());
     Ok(cmd!(sh, "{python} -m mypy.stubtest skillrl._native").run()?)
 }

@@ -1,7 +1,7 @@
 //! The agent of one rollout, for an environment in Python.
 
-use crate::callback::Watched;
-use crate::client::Extras;
+use crate::callback::{Caller, Job, Rollout, Shared, Step};
+use crate::client::{Extras, Kept};
 use crate::errors::model_error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use skillrl::core::Role;
 use skillrl::env::Agent;
 use skillrl::envs::EnvError;
 use skillrl::llm::{ChatReply, ChatRequest, LlmError, Message, Sampling};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use tokio::runtime::Handle;
 
 /// Asks the target of a rollout; see `skillrl._bridge.TargetClient`.
@@ -18,17 +18,23 @@ use tokio::runtime::Handle;
 pub(crate) struct PyAgent {
     agent: Agent,
     extras: Option<Arc<Extras>>,
-    watched: Arc<Watched>,
+    rollout: Arc<Rollout>,
+    shared: Arc<Shared>,
     runtime: Handle,
 }
 
 impl PyAgent {
-    pub(crate) fn new(agent: Agent, extras: Option<Arc<Extras>>, watched: Arc<Watched>) -> Self {
-        Self { agent, extras, watched, runtime: Handle::current() }
+    pub(crate) fn new(
+        agent: Agent,
+        extras: Option<Arc<Extras>>,
+        rollout: Arc<Rollout>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self { agent, extras, rollout, shared, runtime: Handle::current() }
     }
 
-    /// The part of the place of a call with these further arguments.
-    fn part(&self, extra: Option<(String, Py<PyDict>)>) -> PyResult<Option<String>> {
+    /// Keeps the further arguments of a call.
+    fn keep(&self, extra: Option<(String, Py<PyDict>)>) -> PyResult<Option<Kept>> {
         match (extra, &self.extras) {
             (None, _) => Ok(None),
             (Some((digest, arguments)), Some(extras)) => Ok(Some(extras.keep(&digest, arguments))),
@@ -71,6 +77,34 @@ pub(crate) fn request(
     Ok(ChatRequest { sampling, ..ChatRequest::new(messages) })
 }
 
+/// A call that a thread of Python's waits for.
+#[pyclass(frozen, module = "skillrl._native")]
+pub(crate) struct Asked {
+    request: ChatRequest,
+    steps: Mutex<mpsc::Receiver<Step>>,
+    shared: Arc<Shared>,
+}
+
+#[pymethods]
+impl Asked {
+    /// The reply, or a [`Job`] that the thread has to do before the next call of this.
+    fn next(&self, py: Python<'_>) -> PyResult<Next> {
+        match self.shared.receive(py, &self.steps) {
+            Some(Step::Job(job)) => Ok(Next::Job(job)),
+            Some(Step::Reply(Ok(reply))) => Ok(Next::Reply(said(&reply, &self.request))),
+            Some(Step::Reply(Err(error))) => Err(raised(py, &error)),
+            None => Err(model_error(py, &LlmError::Cancelled)),
+        }
+    }
+}
+
+/// What [`Asked::next`] returns.
+#[derive(IntoPyObject)]
+enum Next {
+    Job(Job),
+    Reply(Said),
+}
+
 fn raised(py: Python<'_>, error: &EnvError) -> PyErr {
     match error {
         EnvError::Model(error) => model_error(py, error),
@@ -80,20 +114,27 @@ fn raised(py: Python<'_>, error: &EnvError) -> PyErr {
 
 #[pymethods]
 impl PyAgent {
-    /// Asks, and waits for the reply without holding the interpreter's lock.
+    /// Asks; the thread that gets the reply does what is to be done for it in Python.
     #[pyo3(signature = (messages, max_tokens=None, temperature=None, extra=None))]
-    fn chat(
+    fn ask(
         &self,
-        py: Python<'_>,
         messages: Vec<(String, String)>,
         max_tokens: Option<u32>,
         temperature: Option<f64>,
         extra: Option<(String, Py<PyDict>)>,
-    ) -> PyResult<Said> {
-        let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
-        let asked = request.clone();
-        let reply = py.detach(|| self.watched.waiting(|| self.agent.send_blocking(asked, part)));
-        reply.map(|reply| said(&reply, &request)).map_err(|error| raised(py, &error))
+    ) -> PyResult<Asked> {
+        let (request, kept) = (request(messages, max_tokens, temperature)?, self.keep(extra)?);
+        let part = kept.as_ref().map(Kept::part);
+        let (steps, received) = mpsc::channel();
+        let caller = Caller { steps: steps.clone(), rollout: Arc::clone(&self.rollout) };
+        let (agent, asked) = (self.agent.clone(), request.clone());
+        self.runtime.spawn(caller.scope(async move {
+            let reply = agent.send_at(asked, part).await;
+            drop(kept);
+            // The thread may have given up.
+            let _ = steps.send(Step::Reply(reply));
+        }));
+        Ok(Asked { request, steps: Mutex::new(received), shared: Arc::clone(&self.shared) })
     }
 
     /// Asks, and calls `done(reply, error)` from another thread when there is a reply.
@@ -106,10 +147,12 @@ impl PyAgent {
         temperature: Option<f64>,
         extra: Option<(String, Py<PyDict>)>,
     ) -> PyResult<()> {
-        let (request, part) = (request(messages, max_tokens, temperature)?, self.part(extra)?);
+        let (request, kept) = (request(messages, max_tokens, temperature)?, self.keep(extra)?);
+        let part = kept.as_ref().map(Kept::part);
         let agent = self.agent.clone();
         self.runtime.spawn(async move {
             let reply = agent.send_at(request.clone(), part).await;
+            drop(kept);
             // Nobody waits in an interpreter that is ending.
             Python::try_attach(|py| {
                 let told = match reply {

@@ -1,15 +1,20 @@
 //! Calls from the engine into Python.
 //!
-//! A plain function runs in a thread that may block; a coroutine runs in the event loop of the package. The interpreter's
-//! lock is held while Python code runs, and never while the engine waits.
+//! A plain function runs in a thread of Python's (see `skillrl._threads`), so that no frame of the engine is below it:
+//! a thread that Python code blocks for ever ends with the interpreter. A coroutine runs in the event loop of the
+//! package. The interpreter's lock is held while Python code runs, and never while the engine waits.
 
 use crate::errors::is_model_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use pyo3::types::PyTuple;
+use skillrl::envs::EnvError;
+use skillrl::llm::ChatReply;
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
 
 /// What all calls of a run share.
 pub(crate) struct Shared {
@@ -19,6 +24,7 @@ pub(crate) struct Shared {
     submit: Py<PyAny>,
     /// What was raised first: the cause of the error that ends the run.
     first: Mutex<Option<PyErr>>,
+    threads: Arc<Pool>,
 }
 
 /// Why a call has no result.
@@ -30,13 +36,34 @@ pub(crate) enum Failure {
 }
 
 impl Shared {
-    pub(crate) fn new(describe: Py<PyAny>, submit: Py<PyAny>) -> Self {
-        Self { describe, submit, first: Mutex::new(None) }
+    /// The functions of a description that `skillrl._bridge` makes; at most `most` threads run plain functions.
+    pub(crate) fn new(described: &Bound<'_, PyAny>, most: usize) -> PyResult<Self> {
+        let function = |name: &str| Ok::<_, PyErr>(described.getattr(name)?.unbind());
+        let pool = Pool { state: Mutex::default(), changed: Condvar::new(), spawn: function("spawn")?, most };
+        Ok(Self {
+            describe: function("describe")?,
+            submit: function("submit")?,
+            first: Mutex::new(None),
+            threads: Arc::new(pool),
+        })
     }
 
     /// The error that was raised first.
     pub(crate) fn take_first(&self) -> Option<PyErr> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.first).take()
+    }
+
+    /// Ends the threads, which takes a moment; those that are in a function are left to it.
+    pub(crate) fn end(&self, py: Python<'_>) {
+        py.detach(|| self.threads.close());
+    }
+
+    /// What a thread of Python's waits for, and does meanwhile.
+    pub(crate) fn receive(&self, py: Python<'_>, steps: &Mutex<mpsc::Receiver<Step>>) -> Option<Step> {
+        lock(&self.threads.state).asking += 1;
+        let step = py.detach(|| lock(steps).recv().ok());
+        lock(&self.threads.state).asking -= 1;
+        step
     }
 
     fn failure(&self, error: PyErr) -> Failure {
@@ -48,8 +75,7 @@ impl Shared {
             let text: String = text.unwrap_or_else(|_| error.to_string());
             // What the engine itself has raised is not a cause of what it says.
             if !is_model_error(py, &error) {
-                let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-                first.get_or_insert(error);
+                lock(&self.first).get_or_insert(error);
             }
             text
         });
@@ -57,83 +83,239 @@ impl Shared {
     }
 }
 
-/// What starts a call: it calls Python code and returns what that returned.
-pub(crate) type Start = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
-
-thread_local! {
-    /// What the thread of a rollout is kept by while it waits for a reply: it may block, since nothing else runs in it.
-    static WAITING: RefCell<Option<Arc<Watched>>> = const { RefCell::new(None) };
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nobody panics while holding it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The calls of clients that the threads of a rollout are in, for anyone who ends them at their deadlines.
-#[derive(Default)]
-pub(crate) struct Watched(Mutex<Vec<Deadline>>);
-
-/// When a call has to be over, and how long it may take.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Deadline {
-    at: Instant,
-    pub(crate) limit: Duration,
-}
-
-impl Watched {
-    /// Runs `work` in a thread that may be blocked by the calls that `work` makes.
-    pub(crate) fn waiting<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        let before = WAITING.replace(Some(Arc::clone(self)));
-        let result = work();
-        WAITING.set(before);
-        result
-    }
-
-    /// The call that is late, if one is.
-    pub(crate) fn late(&self) -> Option<Deadline> {
-        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.iter().find(|call| call.at <= Instant::now()).copied()
-    }
-}
-
-/// Makes a call of a client: in this thread, if it waits for nothing else, and else as [`call`].
-pub(crate) async fn call_of_client<T: Send + 'static>(
-    shared: &Arc<Shared>,
-    is_async: bool,
-    limit: Duration,
-    start: Start,
-    read: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T> + Send + 'static,
-) -> Result<T, Failure> {
-    let watched = WAITING.with_borrow(Clone::clone).filter(|_| !is_async);
-    let Some(watched) = watched else { return call(shared, is_async, start, read).await };
-    let deadline = Deadline { at: Instant::now() + limit, limit };
-    watched.0.lock().unwrap_or_else(PoisonError::into_inner).push(deadline);
-    let begun = Python::try_attach(|py| begin(py, shared, start, read));
-    watched.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|call| *call != deadline);
-    ended(shared, begun).await
-}
+/// A function of Python with its arguments.
+pub(crate) type Call<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+/// What makes a call, with the interpreter's lock held.
+pub(crate) type Start = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Call<'py>> + Send>;
+type Finish = Box<dyn for<'py> FnOnce(Python<'py>, PyResult<Bound<'py, PyAny>>) + Send>;
 
 /// A call that is to be made.
 pub(crate) fn start(
-    work: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
+    work: impl for<'py> FnOnce(Python<'py>) -> PyResult<Call<'py>> + Send + 'static,
 ) -> Start {
     Box::new(work)
 }
 
+/// A call for a thread of Python's: `function, arguments = job.call()`, then `job.returned(value)` or
+/// `job.raised(error)`.
+#[pyclass(frozen, module = "skillrl._native")]
+pub(crate) struct Job {
+    start: Mutex<Option<Start>>,
+    finish: Mutex<Option<Finish>>,
+}
+
+#[pymethods]
+impl Job {
+    /// The function and its arguments.
+    fn call<'py>(&self, py: Python<'py>) -> PyResult<Call<'py>> {
+        let start = lock(&self.start).take();
+        start.ok_or_else(|| PyRuntimeError::new_err("a call is made once"))?(py)
+    }
+
+    /// The function returned this.
+    fn returned(&self, py: Python<'_>, value: Bound<'_, PyAny>) {
+        self.finish(py, Ok(value));
+    }
+
+    /// The function raised this.
+    fn raised(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
+        self.finish(py, Err(PyErr::from_value(error)));
+    }
+}
+
+impl Job {
+    fn finish<'py>(&self, py: Python<'py>, outcome: PyResult<Bound<'py, PyAny>>) {
+        let finish = lock(&self.finish).take();
+        if let Some(finish) = finish {
+            finish(py, outcome);
+        }
+    }
+}
+
+/// Threads of Python's and the calls that wait for one.
+struct Pool {
+    state: Mutex<Waiting>,
+    changed: Condvar,
+    /// `spawn(threads)`: starts a thread that works on the jobs of `threads.next()`.
+    spawn: Py<PyAny>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// Threads that have not ended.
+    alive: usize,
+    /// Those of them that have a job.
+    busy: usize,
+    /// Threads that wait for a reply.
+    asking: usize,
+    is_closed: bool,
+}
+
+impl Pool {
+    fn push(self: &Arc<Self>, job: Job) {
+        let mut waiting = lock(&self.state);
+        if waiting.is_closed {
+            return;
+        }
+        waiting.jobs.push_back(job);
+        let is_short = waiting.alive - waiting.busy < waiting.jobs.len() && waiting.alive < self.most;
+        waiting.alive += usize::from(is_short);
+        drop(waiting);
+        self.changed.notify_one();
+        if !is_short {
+            return;
+        }
+        let started = Python::try_attach(|py| {
+            let threads = Threads(Arc::clone(self));
+            self.spawn.call1(py, (threads,)).map_err(|error| error.write_unraisable(py, None)).is_ok()
+        });
+        if started != Some(true) {
+            lock(&self.state).alive -= 1;
+        }
+    }
+
+    /// Waits until no thread is in the engine, which none must be when the interpreter ends.
+    fn close(&self) {
+        let mut waiting = lock(&self.state);
+        waiting.is_closed = true;
+        waiting.jobs.clear();
+        self.changed.notify_all();
+        for _ in 0..MOST_LOOKS {
+            if waiting.alive == waiting.busy && waiting.asking == 0 {
+                return;
+            }
+            let waited = self.changed.wait_timeout(waiting, LOOK);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// How long the end of a run waits for threads at a time, and how often.
+const LOOK: Duration = Duration::from_millis(5);
+const MOST_LOOKS: u32 = 400;
+
+/// The jobs of a run, for threads of Python's.
+#[pyclass(frozen, module = "skillrl._native")]
+pub(crate) struct Threads(Arc<Pool>);
+
+#[pymethods]
+impl Threads {
+    /// The next job, for which this waits; None where the run is over. `is_done` says that the thread has done one.
+    fn next(&self, py: Python<'_>, is_done: bool) -> Option<Job> {
+        py.detach(|| {
+            let mut waiting = lock(&self.0.state);
+            waiting.busy -= usize::from(is_done);
+            while waiting.jobs.is_empty() && !waiting.is_closed {
+                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+            let job = waiting.jobs.pop_front();
+            waiting.busy += usize::from(job.is_some());
+            job
+        })
+    }
+
+    /// The thread ends.
+    fn ended(&self) {
+        lock(&self.0.state).alive -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+tokio::task_local! {
+    /// The thread of Python's that waits for the reply of this task: it makes the calls of clients, too.
+    static CALLER: Caller;
+}
+
+/// A thread of Python's that waits for a reply.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) rollout: Arc<Rollout>,
+}
+
+impl Caller {
+    /// Does this for the thread.
+    pub(crate) async fn scope<T>(self, work: impl Future<Output = T>) -> T {
+        CALLER.scope(self, work).await
+    }
+}
+
+/// What a thread that waits for a reply gets.
+pub(crate) enum Step {
+    /// A function of a client, which it runs.
+    Job(Job),
+    /// What it waits for.
+    Reply(Result<ChatReply, EnvError>),
+}
+
+/// What the threads of a rollout share.
+pub(crate) struct Rollout {
+    late: watch::Sender<Option<Duration>>,
+}
+
+impl Default for Rollout {
+    fn default() -> Self {
+        Self { late: watch::Sender::new(None) }
+    }
+}
+
+impl Rollout {
+    /// Waits until a call of a client is late that a thread of the rollout is in, and returns how long it might take.
+    pub(crate) async fn late(&self) -> Duration {
+        let mut late = self.late.subscribe();
+        loop {
+            if let Some(limit) = *late.borrow_and_update() {
+                return limit;
+            }
+            if late.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// Says that a call of a client in this task has taken longer than this.
+pub(crate) fn say_late(limit: Duration) {
+    let _ = CALLER.try_with(|caller| caller.rollout.late.send_replace(Some(limit)));
+}
+
 /// Makes a call; the result is handed to `read` with the lock held.
 ///
-/// `is_async` says that the call returns a coroutine without doing anything else, so it needs no thread. Dropping the
-/// future cancels a coroutine; a plain function cannot be cancelled, and its thread is left to it.
+/// A coroutine (`is_async` says that the call returns one without doing anything else) needs no thread. A plain function
+/// runs in the thread that waits for the reply of this task, if one does, or else in one of those of the run. Dropping
+/// the future cancels a coroutine; a plain function cannot be cancelled, and its thread is left to it.
 pub(crate) async fn call<T: Send + 'static>(
     shared: &Arc<Shared>,
     is_async: bool,
     start: Start,
     read: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T> + Send + 'static,
 ) -> Result<T, Failure> {
+    if is_async {
+        let begun = Python::try_attach(|py| {
+            let (function, arguments) = start(py)?;
+            begun(py, shared, function.call1(arguments)?, read)
+        });
+        return ended(shared, begun).await;
+    }
+    let (sender, receiver) = oneshot::channel();
     let of_call = Arc::clone(shared);
-    let begin = move || Python::try_attach(|py| begin(py, &of_call, start, read));
-    let begun = if is_async {
-        begin()
-    } else {
-        tokio::task::spawn_blocking(begin).await.map_err(|_| Failure::Ended)?
-    };
-    ended(shared, begun).await
+    let finish: Finish = Box::new(move |py, outcome| {
+        // The engine may have stopped waiting.
+        let _ = sender.send(outcome.and_then(|result| begun(py, &of_call, result, read)));
+    });
+    let job = Job { start: Mutex::new(Some(start)), finish: Mutex::new(Some(finish)) };
+    match CALLER.try_with(Clone::clone) {
+        Ok(caller) => caller.steps.send(Step::Job(job)).map_err(|_| Failure::Ended)?,
+        Err(_) => shared.threads.push(job),
+    }
+    ended(shared, receiver.await.ok()).await
 }
 
 async fn ended<T>(
@@ -157,13 +339,13 @@ enum Begun<T, R> {
     Pending(Pending, R),
 }
 
-fn begin<T, R: FnOnce(&Bound<'_, PyAny>) -> PyResult<T>>(
+/// What a function returned: its result, or a coroutine, which is started.
+fn begun<T, R: FnOnce(&Bound<'_, PyAny>) -> PyResult<T>>(
     py: Python<'_>,
     shared: &Shared,
-    start: Start,
+    result: Bound<'_, PyAny>,
     read: R,
 ) -> PyResult<Begun<T, R>> {
-    let result = start(py)?;
     if !result.hasattr("__await__")? {
         return Ok(Begun::Done(read(&result)?));
     }
@@ -199,7 +381,7 @@ impl Done {
     /// The coroutine returned `value`, or raised `error`.
     #[pyo3(signature = (value, error=None))]
     fn __call__(&self, value: Py<PyAny>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = lock(&self.sender).take();
         let Some(sender) = sender else {
             return Err(PyRuntimeError::new_err("a coroutine has one result"));
         };

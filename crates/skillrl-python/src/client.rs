@@ -1,13 +1,13 @@
 //! A client in Python as a model.
 
-use crate::callback::{Failure, Shared, call_of_client, start};
+use crate::callback::{Failure, Shared, call, say_late, start};
 use async_trait::async_trait;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The part of a place that names keyword arguments.
@@ -28,22 +28,53 @@ pub(crate) struct PyClient {
     shared: Arc<Shared>,
 }
 
-/// Keyword arguments that an environment passes on to its client, by the name of their place.
+/// Keyword arguments that an environment passes on to its client, by the name of their place, with the number of calls
+/// in flight that have them.
 #[derive(Default)]
-pub(crate) struct Extras(Mutex<HashMap<String, Py<PyDict>>>);
+pub(crate) struct Extras(Mutex<HashMap<String, (usize, Py<PyDict>)>>);
+
+/// The arguments of one call, kept until it is dropped.
+pub(crate) struct Kept {
+    extras: Arc<Extras>,
+    part: String,
+}
 
 impl Extras {
-    /// Keeps arguments for a call and returns the part of its place; `digest` identifies them.
-    pub(crate) fn keep(&self, digest: &str, arguments: Py<PyDict>) -> String {
+    /// Keeps arguments for a call; `digest` identifies them.
+    pub(crate) fn keep(self: &Arc<Self>, digest: &str, arguments: Py<PyDict>) -> Kept {
         let part = format!("{EXTRA_PART}{digest}");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(part.clone(), arguments);
-        part
+        let mut kept = self.lock();
+        kept.entry(part.clone()).or_insert((0, arguments)).0 += 1;
+        drop(kept);
+        Kept { extras: Arc::clone(self), part }
     }
 
     fn of(&self, py: Python<'_>, call: &CallCtx) -> Option<Py<PyDict>> {
         let part = call.place.as_str().rsplit(" / ").next().filter(|part| part.starts_with(EXTRA_PART))?;
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(part).map(|arguments| arguments.clone_ref(py))
+        self.lock().get(part).map(|(_, arguments)| arguments.clone_ref(py))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (usize, Py<PyDict>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// The part of the place of the call.
+    pub(crate) fn part(&self) -> String {
+        self.part.clone()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut kept = self.extras.lock();
+        let Some((calls, _)) = kept.get_mut(&self.part) else { return };
+        *calls -= 1;
+        let unused = if *calls == 0 { kept.remove(&self.part) } else { None };
+        // Dropping the arguments may run Python code, which may make calls.
+        drop(kept);
+        drop(unused);
     }
 }
 
@@ -88,8 +119,9 @@ impl ChatModel for PyClient {
         let outcome = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(LlmError::Cancelled),
-            outcome = self.made(request, ctx, limit) => outcome,
+            outcome = self.made(request, ctx) => outcome,
             () = tokio::time::sleep(limit) => {
+                say_late(limit);
                 return Err(LlmError::Timeout { provider: self.id.to_string(), after: limit });
             }
         };
@@ -104,12 +136,7 @@ impl ChatModel for PyClient {
 }
 
 impl PyClient {
-    async fn made(
-        &self,
-        request: &ChatRequest,
-        ctx: &CallCtx,
-        limit: Duration,
-    ) -> Result<(String, Usage), Failure> {
+    async fn made(&self, request: &ChatRequest, ctx: &CallCtx) -> Result<(String, Usage), Failure> {
         let (system, user) = (request.text_of(Role::System), request.text_of(Role::User));
         let messages = is_conversation(request).then(|| texts(&request.messages));
         let max_tokens = request.sampling.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
@@ -118,9 +145,9 @@ impl PyClient {
         let start = start(move |py| {
             let extra = extras.of(py, &ctx);
             let arguments = (system, user, messages, max_tokens, temperature, stage, extra);
-            callable.bind(py).call1(arguments)
+            Ok((callable.bind(py).clone(), arguments.into_pyobject(py)?))
         });
-        call_of_client(&self.shared, self.is_async, limit, start, |result| {
+        call(&self.shared, self.is_async, start, |result| {
             let (text, input, output, cached) = result.extract()?;
             Ok((text, Usage { input, output, cached, ..Usage::default() }))
         })

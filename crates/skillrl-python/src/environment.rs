@@ -1,7 +1,7 @@
 //! An environment in Python.
 
 use crate::agent::PyAgent;
-use crate::callback::{Deadline, Failure, Shared, Watched, call, start};
+use crate::callback::{Failure, Rollout, Shared, call, start};
 use crate::client::Extras;
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
@@ -83,7 +83,7 @@ impl PyEnv {
 
 /// Prompts as templates: a text without blocks is the system message of the built-in prompt of its name, as in skillrl
 /// 1.0, and the rest of that prompt stays.
-fn templates(prompts: HashMap<String, String>) -> PyResult<HashMap<String, String>> {
+pub(crate) fn templates(prompts: HashMap<String, String>) -> PyResult<HashMap<String, String>> {
     let template = |(name, text): (String, String)| {
         let Some(prompt) = PromptName::parse(&name) else {
             let names: Vec<&str> = PromptName::ALL.into_iter().map(PromptName::as_str).collect();
@@ -134,15 +134,17 @@ impl Env for PyEnv {
         target: &dyn ChatModel,
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
-        let watched = Arc::new(Watched::default());
-        let of_agent = Arc::clone(&watched);
+        let threads = Arc::new(Rollout::default());
+        let of_agent = Arc::clone(&threads);
         let work = |agent: skillrl::env::Agent| async move {
             let (objects, rollout, id) =
                 (Arc::clone(&self.objects), Arc::clone(&self.rollout), item.id.clone());
             let skill = agent.skill();
-            let agent = PyAgent::new(agent, self.extras.clone(), of_agent);
-            let start =
-                start(move |py| rollout.bind(py).call1((objects.get(&id), skill, Py::new(py, agent)?)));
+            let agent = PyAgent::new(agent, self.extras.clone(), of_agent, Arc::clone(&self.shared));
+            let start = start(move |py| {
+                let arguments = (objects.get(&id), skill, Py::new(py, agent)?);
+                Ok((rollout.bind(py).clone(), arguments.into_pyobject(py)?))
+            });
             let made = call(&self.shared, self.is_async, start, |result| result.extract::<String>());
             match made.await {
                 Ok(result) => Ok(result),
@@ -154,9 +156,11 @@ impl Env for PyEnv {
         let (result, record) = tokio::select! {
             biased;
             made = play(item, source, target, ctx, work) => made?,
-            deadline = late_client(&watched) => {
+            // A function that blocks its thread never ends by itself: the thread is left to it.
+            () = ctx.call.cancel.cancelled() => return Err(EnvError::Model(LlmError::Cancelled)),
+            after = threads.late() => {
                 let provider = target.id().to_string();
-                return Err(EnvError::Model(LlmError::Timeout { provider, after: deadline.limit }));
+                return Err(EnvError::Model(LlmError::Timeout { provider, after }));
             }
             () = late => {
                 let limit = self.timeout.as_secs_f64();
@@ -168,19 +172,6 @@ impl Env for PyEnv {
         Ok(completed(result, record))
     }
 }
-
-/// Waits until a call of a client is late that a thread of the rollout is in.
-async fn late_client(watched: &Watched) -> Deadline {
-    loop {
-        tokio::time::sleep(LOOK_FOR_LATE_CALLS).await;
-        if let Some(deadline) = watched.late() {
-            return deadline;
-        }
-    }
-}
-
-/// How often it is looked for calls of clients that are late.
-const LOOK_FOR_LATE_CALLS: Duration = Duration::from_millis(250);
 
 /// The result of an environment, with what it leaves open from the record of its agent.
 fn completed(mut result: RolloutResult, record: AgentRecord) -> RolloutResult {

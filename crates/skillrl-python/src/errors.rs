@@ -35,6 +35,11 @@ pub(crate) fn run_error(py: Python<'_>, error: &Error, cause: Option<PyErr>) -> 
     made
 }
 
+/// The exception for settings that are wrong before the engine has read them.
+pub(crate) fn config_error(py: Python<'_>, text: String) -> PyErr {
+    exception(py, "ConfigError", (text, "usage", String::new()))
+}
+
 /// The exception for a call that has no reply.
 pub(crate) fn model_error(py: Python<'_>, error: &LlmError) -> PyErr {
     let text = match error {

@@ -3,12 +3,12 @@
 use crate::callback::Shared;
 use crate::client::PyClient;
 use crate::environment::PyEnv;
-use crate::errors::{model_error, run_error};
+use crate::errors::{config_error, model_error, run_error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde_json::Value;
 use skillrl::assemble::{self, ModelRole, RunModels};
 use skillrl::config::{Config, LoadedConfig};
+use skillrl::cost::has_prices;
 use skillrl::engine::Engine;
 use skillrl::llm::{ApiKey, ChatModel};
 use skillrl::pipeline::{EventSink, StopSignal, Trainer};
@@ -21,8 +21,8 @@ use std::time::Duration;
 pub(crate) struct Job {
     pub(crate) trainer: Trainer,
     pub(crate) dir: PathBuf,
-    /// Threads that Python code may block at the same time.
-    pub(crate) threads: usize,
+    /// True if both models have prices, so that the run's money is known.
+    pub(crate) is_priced: bool,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -34,18 +34,18 @@ impl Job {
         stop: StopSignal,
     ) -> PyResult<Self> {
         let py = described.py();
-        let shared = Arc::new(Shared::new(
-            described.getattr("describe")?.unbind(),
-            described.getattr("submit")?.unbind(),
-        ));
         if let Some(path) = described.getattr("file")?.extract::<Option<PathBuf>>()? {
             let set: Vec<String> = described.getattr("set")?.extract()?;
             let made = of_file(&path, &set, events, stop);
-            let (trainer, dir) = made.map_err(|error| run_error(py, &error, None))?;
-            return Ok(Self { trainer, dir, threads: 4, shared });
+            let (trainer, dir, is_priced) = made.map_err(|error| run_error(py, &error, None))?;
+            let shared = Arc::new(Shared::new(described, 1)?);
+            return Ok(Self { trainer, dir: run_dir(py, dir)?, is_priced, shared });
         }
-        let loaded = settings(&described.getattr("settings")?.extract::<String>()?)
-            .map_err(|error| run_error(py, &error, None))?;
+        let dir = run_dir(py, described.getattr("out")?.extract()?)?;
+        let loaded = settings(py, &described.getattr("settings")?.extract::<String>()?)?;
+        // A rollout and the calls that it waits for have one thread; the rest is for clients of the optimizer.
+        let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
+        let shared = Arc::new(Shared::new(described, workers.saturating_mul(2).saturating_add(16))?);
         let mut engine = Engine::new(&loaded);
         for role in [ModelRole::Target, ModelRole::Optimizer] {
             if let Some(key) =
@@ -76,10 +76,7 @@ impl Job {
         let env = PyEnv::new(&described.getattr("env")?, timeout, extras, Arc::clone(&shared))?;
         let trainer = program::trainer(&engine, Arc::new(env), models, events, stop)
             .map_err(|error| run_error(py, &error, None))?;
-        let dir = described.getattr("out")?.extract()?;
-        // A rollout and the call that it waits for have a thread each.
-        let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
-        Ok(Self { trainer, dir, threads: workers.saturating_mul(2).saturating_add(16), shared })
+        Ok(Self { trainer, dir, is_priced: is_priced(&loaded.config), shared })
     }
 }
 
@@ -91,10 +88,19 @@ fn seconds(described: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
 }
 
 /// Settings from JSON with the sections of a configuration.
-pub(crate) fn settings(json: &str) -> Result<LoadedConfig, Error> {
-    let as_toml = |value: Value| toml::to_string(&value).ok();
-    let text = serde_json::from_str(json).ok().and_then(as_toml).unwrap_or_default();
-    Ok(program::settings(&text, "the settings")?)
+pub(crate) fn settings(py: Python<'_>, json: &str) -> PyResult<LoadedConfig> {
+    let table: toml::Table = serde_json::from_str(json).map_err(|error| {
+        config_error(py, format!("the settings are not those of a configuration: {error}"))
+    })?;
+    program::settings(&table.to_string(), "the settings").map_err(|error| run_error(py, &error.into(), None))
+}
+
+/// A directory of a run by a name that its files and messages can hold.
+fn run_dir(py: Python<'_>, dir: PathBuf) -> PyResult<PathBuf> {
+    if dir.to_str().is_some() {
+        return Ok(dir);
+    }
+    Err(config_error(py, format!("the directory of the run {} is not UTF-8", dir.display())))
 }
 
 fn of_file(
@@ -102,8 +108,14 @@ fn of_file(
     set: &[String],
     events: Arc<dyn EventSink>,
     stop: StopSignal,
-) -> Result<(Trainer, PathBuf), Error> {
+) -> Result<(Trainer, PathBuf, bool), Error> {
     let loaded = Config::load(path, set)?;
     loaded.check_paths()?;
-    assemble::trainer(&loaded, events, stop)
+    let (trainer, dir) = assemble::trainer(&loaded, events, stop)?;
+    Ok((trainer, dir, is_priced(&loaded.config)))
+}
+
+fn is_priced(config: &Config) -> bool {
+    let models = [ModelRole::Target, ModelRole::Optimizer].map(|role| role.config(config));
+    models.iter().all(|model| model.is_some_and(has_prices))
 }

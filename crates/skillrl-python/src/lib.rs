@@ -10,6 +10,8 @@ mod callback;
 #[cfg(feature = "extension")]
 mod client;
 #[cfg(feature = "extension")]
+mod decisions;
+#[cfg(feature = "extension")]
 mod environment;
 #[cfg(feature = "extension")]
 mod errors;
@@ -19,6 +21,8 @@ mod events;
 mod job;
 #[cfg(feature = "extension")]
 mod model;
+#[cfg(feature = "extension")]
+mod pipeline;
 #[cfg(feature = "extension")]
 mod program;
 #[cfg(feature = "extension")]
@@ -33,8 +37,22 @@ mod module {
     fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add_class::<crate::agent::PyAgent>()?;
+        module.add_class::<crate::agent::Asked>()?;
         module.add_class::<crate::callback::Done>()?;
+        module.add_class::<crate::callback::Job>()?;
+        module.add_class::<crate::callback::Threads>()?;
         module.add_class::<crate::model::PyModel>()?;
+        module.add_function(wrap_pyfunction!(crate::decisions::apply_patch, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::edit_budget, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::extract_json, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::gate_score, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::mean_score, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::prompt, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::prompt_names, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::decisions::skill_hash, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::pipeline::run_merge, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::pipeline::run_reflect, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::pipeline::run_select, module)?)?;
         module.add_function(wrap_pyfunction!(crate::program::program, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::train, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::report, module)?)?;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// How long the caller's thread waits before it looks for signals and tells what has happened.
-const TICK: Duration = Duration::from_millis(50);
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 type Outcome = Result<Summary, PipelineError>;
 
@@ -32,26 +32,28 @@ pub(crate) fn train(
     on_events: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let (events, stop) = (Events::default(), StopSignal::default());
-    let Job { trainer, dir, threads, shared } = Job::new(described, Arc::new(events.clone()), stop.clone())?;
+    let Job { trainer, dir, is_priced, shared } =
+        Job::new(described, Arc::new(events.clone()), stop.clone())?;
     // A runtime for each run: it is of this process, even if this one was forked from one that trains.
-    let runtime = runtime(threads)?;
+    let runtime = runtime()?;
     let (sender, receiver) = channel();
     let (of_run, of_worker) = (trainer.clone(), dir.clone());
     let worker = thread::Builder::new().name("skillrl".to_owned()).spawn(move || {
         let outcome = runtime.block_on(of_run.train(&of_worker));
-        // Threads that Python code blocks for ever are left behind.
         runtime.shutdown_background();
         // The caller waits as long as this thread lives.
         let _ = sender.send(outcome);
     });
     worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
     let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events);
+    shared.end(py);
     match (raised, outcome) {
         (Some(raised), _) => Err(raised),
         (None, Some(Ok(summary))) => {
-            let spent = trainer
-                .spent()
-                .map(|spent| json!({"calls": spent.calls, "tokens": spent.tokens, "money": spent.money}));
+            let spent = trainer.spent().map(|spent| {
+                let money = is_priced.then_some(spent.money);
+                json!({"calls": spent.calls, "tokens": spent.tokens, "money": money})
+            });
             Ok(json!({"dir": dir, "summary": summary, "spent": spent}).to_string())
         }
         (None, Some(Err(error))) => Err(run_error(py, &Error::from(error), shared.take_first())),
@@ -59,11 +61,10 @@ pub(crate) fn train(
     }
 }
 
-fn runtime(threads: usize) -> PyResult<Runtime> {
+fn runtime() -> PyResult<Runtime> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 4))
-        .max_blocking_threads(threads)
         .thread_name("skillrl-worker")
         .enable_all()
         .build()

@@ -245,3 +245,39 @@ def test_clients_that_sleep_hold_no_lock(train: Any) -> None:
     assert agent.most_at_once == 64
     # Baseline, batch and candidate, one after the other.
     assert took < 64 * seconds / 4, took
+
+
+class Picture:
+    """What an environment passes to its client: as large as a person likes."""
+
+    alive = 0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        Picture.alive += 1
+
+    def __del__(self) -> None:
+        Picture.alive -= 1
+
+    def __repr__(self) -> str:
+        return f"picture {self.name}"
+
+
+def test_further_arguments_of_a_call_live_as_long_as_the_call(train: Any) -> None:
+    most, shown = [0], []
+
+    class Looking(Agent):
+        def chat(self, *, picture: Any = None, **kwargs: Any) -> Any:
+            most[0] = max(most[0], Picture.alive)
+            shown.append(picture)
+            return super().chat(**kwargs)
+
+    class Gallery(Shout):
+        def rollout_one(self, *, item: dict[str, Any], skill: str, target_client: Any) -> Any:
+            text, _ = target_client.chat(system=skill, user=item["text"], picture=Picture(item["id"]))
+            shown.clear()
+            return skillrl.RolloutResult(id=item["id"], hard=int(text.isupper()), soft=float(text.isupper()))
+
+    train(Gallery(40), target=Looking(), workers=2)
+    assert 0 < most[0] < 10
+    assert Picture.alive == 0

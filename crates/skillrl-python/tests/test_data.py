@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import time
 from typing import Any
 
 import pytest
@@ -134,8 +133,6 @@ def test_a_million_rows_are_taken(train: Any) -> None:
     n = 1_000_000
     rows = {"train": ({"text": "t", "label": "t"} for _ in range(n)), "val": [{"text": "v", "label": "v"}], "test": []}
     env = TaskEnv(rows, prompt="{text}", answer="label")
-    began = time.monotonic()
     with pytest.raises(skillrl.RunError) as caught:
         train(env, target=reply, batch_size=4, max_calls=3)
     assert caught.value.kind == "budget"
-    assert time.monotonic() - began < 120

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -49,6 +50,32 @@ def test_settings_of_the_engine_are_reached_by_name(train: Any) -> None:
     for wrong in ({"batch_size": 0}, {"min_edit_budget": 9}, {"gate_metric": "hrad"}, {"settings": {"mode": 1}}):
         with pytest.raises(ValueError):
             skillrl.SkillOptConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"settings": {"models.target.extra_body": {"stop": None}}}, "models.target.extra_body.stop"),
+        ({"settings": {"limits.stop": ["a", None]}}, "limits.stop[1]"),
+        ({"max_money": math.inf}, "budget.money"),
+        ({"settings": {"gate.score_margin": math.nan}}, "gate.score_margin"),
+        ({"settings": {"run.dir": Path("elsewhere")}}, "run.dir"),
+    ],
+)
+def test_a_setting_without_a_value_is_an_error_and_not_the_defaults(train: Any, fields: Any, named: str) -> None:
+    agent = Agent()
+    with pytest.raises(skillrl.ConfigError) as caught:
+        train(target=agent, max_calls=10, **fields)
+    assert named in str(caught.value) and caught.value.kind == "usage"
+    assert agent.calls == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are UTF-8 elsewhere")
+def test_a_directory_that_is_not_utf_8_is_an_error_before_the_run(train: Any, tmp_path: Path) -> None:
+    agent = Agent()
+    with pytest.raises(skillrl.ConfigError):
+        train(target=agent, out_root=f"{tmp_path}/o\udcff")
+    assert agent.calls == 0
 
 
 def test_a_run_is_shown_and_opened_again(train: Any) -> None:
@@ -174,9 +201,72 @@ def test_ctrl_c_lets_calls_finish_and_the_same_call_resumes(tmp_path: Path) -> N
     assert int(n_calls) + int(n_more) == int(whole[2]), "no reply is asked for twice"
 
 
-def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
-    word, _ = _interrupted(tmp_path / "run", 2, 30.0)
-    assert word == "interrupted"
+BLOCKED = """
+    import os, signal, sys, threading, time
+    sys.path.insert(0, {tests!r})
+    from conftest import Agent, Optimizer, Shout
+    import skillrl
+
+    def interrupt():
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+
+    begun = []
+
+    def block(*given, **named):
+        if not begun:
+            begun.append(True)
+            threading.Thread(target=interrupt).start()
+        {block}
+
+    class World(Shout):
+        if {place!r} == "rollout":
+            rollout_one = block
+
+    config = skillrl.SkillOptConfig(num_epochs=1, batch_size=4, out_root={out!r}, verbose=False, workers=2)
+    clients = {{"target_client": Agent(), "optimizer_client": Optimizer()}}
+    if {place!r} in clients:
+        clients[{place!r}] = lambda system, user: block()
+    trainer = skillrl.SkillOptTrainer(config=config, env=World(), initial_skill="s", **clients)
+    try:
+        trainer.train()
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("place", ["target_client", "optimizer_client", "rollout"])
+@pytest.mark.parametrize("block", ["time.sleep(1000)", "threading.Event().wait()", "while True: pass"])
+def test_a_second_ctrl_c_ends_a_run_whose_function_blocks(tmp_path: Path, place: str, block: str) -> None:
+    tests = str(Path(__file__).parent)
+    program = textwrap.dedent(BLOCKED).format(tests=tests, out=str(tmp_path / "run"), place=place, block=block)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "interrupted"), done.stderr
+
+
+def test_ctrl_c_ends_a_call_outside_of_a_run() -> None:
+    program = """
+    import os, signal, socket, threading
+    from skillrl.llm import OpenAIChatClient
+
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        connection, _ = server.accept()
+        connection.recv(1)
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait()
+
+    threading.Thread(target=accept, daemon=True).start()
+    client = OpenAIChatClient("m", base_url=f"http://127.0.0.1:{server.getsockname()[1]}/v1")
+    try:
+        client.chat(system="", user="Hello")
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "interrupted"), done.stderr
 
 
 def test_the_program_is_there_and_behaves_as_itself(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from skillrl import _data, _loop, _native
-from skillrl.config import SkillOptConfig
+from skillrl import _data, _loop, _native, _threads
+from skillrl.config import SkillOptConfig, settings_json
 from skillrl.llm.base import BaseLLMClient
 from skillrl.llm.openai_client import ChatClient
 from skillrl.types import RolloutResult
@@ -36,24 +36,25 @@ def described(config: SkillOptConfig, env: Any, optimizer: Any, target: Any, ski
         world.initial_skill = skill
     return SimpleNamespace(
         **clients,
-        settings=json.dumps(sections),
+        settings=settings_json(sections),
         env=world,
         out=str(Path(config.out_root)),
         rollout_timeout=float(config.rollout_timeout),
         client_timeout=float(config.client_timeout),
         file=None,
-        **_calls(),
+        **calls(),
     )
 
 
 def described_file(path: str, settings: Mapping[str, Any]) -> Any:
     """The run of a configuration file as ``_native.train`` reads it."""
     changed = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
-    return SimpleNamespace(file=path, set=changed, **_calls())
+    return SimpleNamespace(file=path, set=changed, **calls())
 
 
-def _calls() -> dict[str, Any]:
-    return {"describe": describe, "submit": _loop.submit}
+def calls() -> dict[str, Any]:
+    """What the engine calls back besides clients and environments."""
+    return {"describe": describe, "submit": _loop.submit, "spawn": _threads.spawn}
 
 
 def describe(error: BaseException) -> str:
@@ -264,7 +265,8 @@ class TargetClient(_Target):
         **kwargs: Any,
     ) -> tuple[str, dict[str, Any]]:
         pairs, extra = self._request(system, user, messages, kwargs)
-        return _reply(self._agent.chat(pairs, max_completion_tokens, temperature, extra), stage)
+        asked = self._agent.ask(pairs, max_completion_tokens, temperature, extra)
+        return _reply(_threads.reply(asked), stage)
 
 
 class AsyncTargetClient(_Target):

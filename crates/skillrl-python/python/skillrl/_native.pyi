@@ -3,7 +3,30 @@
 from collections.abc import Callable
 from typing import Any, final
 
-__all__ = ["Agent", "Done", "Model", "__version__", "program", "report", "split", "train"]
+__all__ = [
+    "Agent",
+    "Asked",
+    "Done",
+    "Job",
+    "Model",
+    "Threads",
+    "__version__",
+    "apply_patch",
+    "edit_budget",
+    "extract_json",
+    "gate_score",
+    "mean_score",
+    "program",
+    "prompt",
+    "prompt_names",
+    "report",
+    "run_merge",
+    "run_reflect",
+    "run_select",
+    "skill_hash",
+    "split",
+    "train",
+]
 __version__: str
 
 _Reply = tuple[str, int, int, int]
@@ -12,13 +35,13 @@ _Reply = tuple[str, int, int, int]
 class Agent:
     """The agent of one rollout."""
 
-    def chat(
+    def ask(
         self,
         messages: list[tuple[str, str]],
         max_tokens: int | None = None,
         temperature: float | None = None,
         extra: tuple[str, dict[str, Any]] | None = None,
-    ) -> _Reply: ...
+    ) -> Asked: ...
     def start(
         self,
         done: Callable[[_Reply | None, BaseException | None], None],
@@ -27,6 +50,36 @@ class Agent:
         temperature: float | None = None,
         extra: tuple[str, dict[str, Any]] | None = None,
     ) -> None: ...
+
+@final
+class Asked:
+    """A call that a thread waits for."""
+
+    def next(self) -> Job | _Reply:
+        """The reply, or a job that the thread has to do before the next call of this."""
+
+@final
+class Job:
+    """A call of a function of the caller's."""
+
+    def call(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function and its arguments."""
+
+    def returned(self, value: Any) -> None:
+        """The function returned this."""
+
+    def raised(self, error: BaseException) -> None:
+        """The function raised this."""
+
+@final
+class Threads:
+    """The jobs of a run."""
+
+    def next(self, is_done: bool) -> Job | None:
+        """The next job, for which this waits; None where the run is over."""
+
+    def ended(self) -> None:
+        """The thread ends."""
 
 @final
 class Done:
@@ -54,3 +107,44 @@ def split(types: list[str]) -> tuple[list[int], list[int], list[int]]:
 
 def report(directory: str) -> str:
     """Write the report of a run and return its path."""
+
+def apply_patch(skill: str, edits: str, fold_anchors: bool, drop_duplicates: bool) -> tuple[str, str]:
+    """Apply edits, given as JSON, in order; returns the skill and a row for each edit as JSON."""
+
+def edit_budget(schedule: str, max: int, min: int, total_steps: int, step: int) -> int:
+    """The edit budget of a step, which counts from 1."""
+
+def gate_score(hard: float, soft: float, metric: str, mixed_weight: float) -> float:
+    """The score that the gate compares."""
+
+def mean_score(scores: list[tuple[float, float]]) -> tuple[float, float]:
+    """The mean hard and soft scores; 0 for no results."""
+
+def extract_json(text: str) -> str | None:
+    """The JSON object in a reply."""
+
+def skill_hash(text: str) -> str:
+    """The first 16 digits of the SHA-256 of a text."""
+
+def prompt_names() -> list[str]:
+    """The names of the prompts."""
+
+def prompt(name: str) -> str:
+    """The built-in prompt of this name, a template with a system and a user message."""
+
+def run_reflect(
+    described: Any,
+    results: str,
+    skill: str,
+    minibatch_size: int,
+    edit_budget: int,
+    failure_only: bool,
+    seed: int,
+) -> tuple[str, list[str]]:
+    """Ask an analyst for each minibatch of trajectories; returns the patches, as JSON, and what was wrong with replies."""
+
+def run_merge(described: Any, patches: str, skill: str, batch_size: int) -> tuple[str, list[str]]:
+    """Merge patches, failures first; returns the patch, as JSON, and what was wrong with replies."""
+
+def run_select(described: Any, patch: str, skill: str, max_edits: int) -> tuple[str, list[str]]:
+    """Keep as many edits as the budget has; returns the patch, as JSON, and what was wrong with the reply."""

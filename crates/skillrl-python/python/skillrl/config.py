@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from skillrl.errors import ConfigError
 
 GateMetric = Literal["hard", "soft", "mixed"]
 LRSchedulerMode = Literal["constant", "linear", "cosine"]
@@ -139,3 +143,30 @@ class SkillOptConfig:
 def _check(name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise ValueError(f"{name} is {value!r}; it has to be {expected}")
+
+
+def flat(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of skillrl 1.0 by the sections of a configuration; a field whose setting is absent is left out."""
+    found = {}
+    for name, key in _KEYS.items():
+        section, setting = key.split(".")
+        if setting in (sections.get(section) or {}):
+            found[name] = sections[section][setting]
+    return found
+
+
+def settings_json(sections: Mapping[str, Any]) -> str:
+    """Sections of a configuration as JSON; a value that no setting can have is an error that names the setting."""
+    pending: list[tuple[str, Any]] = [("", sections)]
+    while pending:
+        key, value = pending.pop()
+        if isinstance(value, Mapping):
+            pending += [(f"{key}.{name}" if key else str(name), one) for name, one in value.items()]
+        elif isinstance(value, (list, tuple)):
+            pending += [(f"{key}[{position}]", one) for position, one in enumerate(value)]
+        elif value is None or (isinstance(value, float) and not math.isfinite(value)):
+            raise ConfigError(f"{key} is {value}", "usage", f"leave {key} out where it has no value or no limit")
+        elif not isinstance(value, (str, bool, int, float)):
+            expected = "a setting is a text, a number, a bool, a list or a dict"
+            raise ConfigError(f"{key} is of type {type(value).__name__}; {expected}", "usage")
+    return json.dumps(sections)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from skillrl import _native
+from skillrl.config import flat
 
 
 class Run(dict[str, Any]):
@@ -21,9 +22,11 @@ class Run(dict[str, Any]):
 
     def __init__(self, directory: str | os.PathLike[str], summary: dict[str, Any], spent: dict[str, Any] | None = None):
         super().__init__(summary)
+        if isinstance(sections := summary.get("config"), dict):
+            self["config"] = {**flat(sections), **sections}
         #: The directory.
         self.dir = Path(directory)
-        #: What the run has spent, over all its processes: calls, tokens and money.
+        #: What the run has spent, over all its processes: calls, tokens and money, which is None without prices.
         self.spent = spent or {}
 
     @classmethod
@@ -54,6 +57,12 @@ class Run(dict[str, Any]):
         """The record of each step."""
         records: list[dict[str, Any]] = json.loads(self._text("history.json"))
         return records
+
+    @property
+    def runtime_state(self) -> dict[str, Any]:
+        """The state after the last step: scores, steps and hashes of the current and of the best skill."""
+        state: dict[str, Any] = json.loads(self._text("runtime_state.json"))
+        return state
 
     def report(self) -> Path:
         """Write the report, one HTML page, and return its path."""

@@ -9,6 +9,7 @@ from typing import Any
 from skillrl import _bridge
 from skillrl._progress import progress
 from skillrl.config import SkillOptConfig
+from skillrl.core.utils import skill_hash
 from skillrl.run import Run, trained
 
 
@@ -78,6 +79,44 @@ class SkillOptTrainer:
     def current_skill(self) -> str:
         """The skill that was accepted last; before training the initial one."""
         return self._run.current_skill if self._run is not None else self.initial_skill
+
+    @property
+    def runtime_state(self) -> dict[str, Any]:
+        """The state after the last step; before training it is empty."""
+        return self._run.runtime_state if self._run is not None else {}
+
+    @property
+    def current_score(self) -> float:
+        """The gate's score of the current skill; -1 before training."""
+        return float(self.runtime_state.get("current_score", -1.0))
+
+    @property
+    def best_score(self) -> float:
+        """The gate's score of the best skill; -1 before training."""
+        return float(self.runtime_state.get("best_score", -1.0))
+
+    @property
+    def best_step(self) -> int:
+        """The step that made the best skill; 0 is the initial one."""
+        return int(self.runtime_state.get("best_step", 0))
+
+    @property
+    def global_step(self) -> int:
+        """The last step that is finished; 0 before training."""
+        return int(self.runtime_state.get("last_completed_step", 0))
+
+    @property
+    def sel_cache(self) -> dict[str, tuple[float, float]]:
+        """Mean hard and soft scores on the selection split by hash, of each skill that was measured whole."""
+        if self._run is None:
+            return {}
+        baseline = self.runtime_state["baseline"]
+        measured = {skill_hash(self._run.initial_skill): (float(baseline["hard"]), float(baseline["soft"]))}
+        for record in self.history:
+            if record.get("candidate_hash") and record.get("selection_hard") is not None:
+                scores = (float(record["selection_hard"]), float(record.get("selection_soft") or 0.0))
+                measured[record["candidate_hash"]] = scores
+        return measured
 
 
 def train_file(path: str | os.PathLike[str], *, verbose: bool = True, **settings: Any) -> Run:

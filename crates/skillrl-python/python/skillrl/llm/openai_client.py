@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 from skillrl import _native
+from skillrl.config import settings_json
 from skillrl.llm.base import BaseLLMClient
 
 
@@ -49,8 +49,8 @@ class ChatClient(BaseLLMClient):
         if kwargs:
             raise TypeError(f"{type(self).__name__}.chat takes no {', '.join(kwargs)}: set them on the client")
         if self._native is None:
-            sections = {"models": {"target": self._section}}
-            self._native = _native.Model(json.dumps(sections), self._api_key)
+            sections = settings_json({"models": {"target": self._section}})
+            self._native = _native.Model(sections, self._api_key)
         messages = [(role, text) for role, text in (("system", system), ("user", user)) if text]
         text, prompt, completion, _cached = self._native.chat(messages, max_completion_tokens, temperature)
         tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

@@ -1,0 +1,42 @@
+"""Threads in which plain functions of clients, scorers and environments run.
+
+No frame of the engine is below such a function, so that one that never returns does not keep the process from ending.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from skillrl import _native
+
+
+def spawn(threads: _native.Threads) -> None:
+    """Start a thread that works on the jobs of a run until it is over."""
+    threading.Thread(target=_work, args=(threads,), name="skillrl", daemon=True).start()
+
+
+def _work(threads: _native.Threads) -> None:
+    job = threads.next(False)
+    while job is not None:
+        run(job)
+        del job
+        job = threads.next(True)
+    threads.ended()
+
+
+def run(job: _native.Job) -> None:
+    """Call the function of a job, and tell the engine what came of it."""
+    try:
+        function, arguments = job.call()
+        value = function(*arguments)
+    except BaseException as error:
+        job.raised(error)
+    else:
+        job.returned(value)
+
+
+def reply(asked: _native.Asked) -> _native._Reply:
+    """Wait for a reply; the function of a client that makes it runs in this thread meanwhile."""
+    while isinstance(step := asked.next(), _native.Job):
+        run(step)
+    return step
