@@ -1,10 +1,10 @@
 """The Python package of this workspace beside skillrl 1.0.0, in one run on one machine.
 
-    cargo build --release -p mock-openai
+    cargo build --release -p skillrl-bench
     python3 benches/python/compare.py WHEEL
 
 makes a virtual environment for each, and measures both in turn at 64 and 256 calls in flight: with a client in Python
-that sleeps 50 ms, and with the package's own `OpenAIChatClient` against `mock-openai`, which answers after 50 ms. The
+that sleeps 50 ms, and with the package's own `OpenAIChatClient` against `skillrl-bench serve`, which answers after 50 ms. The
 best of three rounds counts for each.
 """
 
@@ -20,7 +20,7 @@ OTHER = "skillrl==1.0.0"
 ROUNDS = 3
 #: Calls in flight, and items.
 CASES = ((64, 2048), (256, 4096))
-SERVER = Path(__file__).parents[2] / "target/release/mock-openai"
+SERVER = Path(__file__).parents[2] / "target/release/skillrl-bench"
 
 
 def environment(directory: Path, package: str) -> Path:
@@ -41,7 +41,7 @@ def measured(python: Path, in_flight: int, items: int, server: list[str]) -> dic
 def main() -> None:
     """Measures both and prints a table."""
     serving = subprocess.Popen(
-        [SERVER, "--latency-ms", "50", "--until-stdin-closes"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [SERVER, "serve", "--latency-ms", "50", "--until-stdin-closes"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert serving.stdout is not None
     address = serving.stdout.readline().split()[-1]

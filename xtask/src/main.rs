@@ -99,7 +99,7 @@ pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Resul
         build_as_tested(sh)?;
         ("debug", Some("--quick"))
     } else {
-        let packages = ["--package=skillrl-bench", "--package=mock-openai", "--package=skill-cli"];
+        let packages = ["--package=skillrl-bench", "--package=skill-cli"];
         cmd!(sh, "cargo build --release --quiet {packages...} --bins").run()?;
         ("release", None)
     };

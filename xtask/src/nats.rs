@@ -58,15 +58,15 @@ fn prepare(sh: &Shell) -> anyhow::Result<Scene> {
         .run()
         .context("this check needs `nats-server` (apt-get install nats-server)")?;
     cmd!(sh, "cargo build --package skill-cli --bin skillrl --features nats").run()?;
-    cmd!(sh, "cargo build --package mock-openai --bin mock-openai").run()?;
+    cmd!(sh, "cargo build --package skillrl-bench --bin skillrl-bench").run()?;
     let dir = sh.current_dir().join("target/nats-check");
     sh.remove_path(&dir)?;
     sh.create_dir(&dir)?;
     // Copies: another build of the program may replace it meanwhile.
-    for name in ["skillrl", "mock-openai"] {
+    for name in ["skillrl", "skillrl-bench"] {
         sh.copy_file(crate::built(sh, "debug", name), &dir)?;
     }
-    let [skillrl, mock] = ["skillrl", "mock-openai"].map(|name| dir.join(name));
+    let [skillrl, mock] = ["skillrl", "skillrl-bench"].map(|name| dir.join(name));
     Scene::new(dir, skillrl, mock)
 }
 

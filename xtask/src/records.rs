@@ -132,7 +132,6 @@ const SECTIONS: &[Section] = &[
             ("FileMark", TIMINGS),
             ("Timings", TIMINGS),
             ("ProcessTiming", TIMINGS),
-            ("SpeculationTiming", TIMINGS),
         ],
     },
     Section {

@@ -1,9 +1,8 @@
 //! Calls, many at once: through a bare HTTP client, through all layers, and with the journal around them.
 
 use crate::Failure;
-use crate::process::peak_memory;
+use crate::process::{cpu_seconds, peak_memory};
 use clap::{Args, ValueEnum};
-use mock_openai::cpu;
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
@@ -86,13 +85,13 @@ pub(crate) async fn run(args: &CallsArgs) -> Result<CallsReport, Failure> {
     let warm_up = args.warm_up_rounds * per_round;
     let total = args.rounds * per_round;
     all(&caller, args.in_flight, 0..warm_up).await?;
-    let cpu_before = cpu::of_this_process();
+    let cpu_before = cpu_seconds();
     let began = Instant::now();
     all(&caller, args.in_flight, warm_up..warm_up + total).await?;
     let seconds = began.elapsed().as_secs_f64();
     // What the calls have left to do is theirs too.
     caller.flush().await?;
-    let used = cpu_before.zip(cpu::of_this_process()).map(|(before, after)| after.since(before).total());
+    let used = cpu_before.zip(cpu_seconds()).map(|(before, after)| after - before);
     Ok(CallsReport {
         rate: total as f64 / seconds,
         cpu_ms: used.ok_or("no /proc")? * 1e3 / total as f64,

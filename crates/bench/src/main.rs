@@ -1,7 +1,6 @@
 //! The benchmark: skillrl against a bare HTTP loop and against its own critical path, the worlds, and large runs, as a table.
 //!
-//! The server is the program `mock-openai`, which is beside this one. Whatever is measured runs in a process of
-//! its own, so that no measurement sees the memory, the connections or the threads of another; repetitions of what is
+//! The server (`provider`) runs in a process of its own, and so does whatever is measured, so that no measurement sees the memory, the connections or the threads of another; repetitions of what is
 //! compared take turns, since the machine may be shared. The program asserts nothing about time.
 
 #![expect(clippy::print_stdout, reason = "the results of the program")]
@@ -12,6 +11,7 @@ mod machine;
 mod measure;
 mod plan;
 mod process;
+mod provider;
 mod row;
 mod runs;
 mod server;
@@ -62,6 +62,10 @@ enum Command {
     Rollouts(worlds::rollouts::RolloutArgs),
     /// A program that is stepped through.
     Exec(worlds::exec::ExecArgs),
+    /// Plays the models until it is ended, and prints where it listens.
+    Serve(provider::ServeArgs),
+    /// Writes the data of the workload that `serve --workload` plays, for the environment `qa`.
+    Data(provider::DataArgs),
     /// Writes a large run, to be looked at by a person; prints nothing.
     MakeRun {
         /// The directory, which is made.
@@ -82,6 +86,9 @@ enum Command {
 
 fn main() -> Result<(), Failure> {
     let cli = Cli::parse();
+    if let Some(Command::Serve(args)) = &cli.command {
+        return provider::serve(args);
+    }
     // The runtime is that of the command `skillrl`, for whatever is measured.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -94,7 +101,8 @@ fn main() -> Result<(), Failure> {
             Some(Command::Exec(args)) => print_json(&worlds::exec::run(args).await?),
             Some(Command::MakeRun { dir, steps }) => runs::make(dir, *steps),
             Some(Command::MakeJournal { path, megabytes }) => runs::make_journal(path, *megabytes).await,
-            None => {
+            Some(Command::Data(args)) => args.write(),
+            Some(Command::Serve(_)) | None => {
                 let plan = if cli.quick { plan::Plan::quick() } else { plan::Plan::full() };
                 // First, since a Python that cannot play should be known at once.
                 let worlds =

@@ -21,6 +21,20 @@ where
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
+/// Processor time since this process began, in seconds; `None` where there is no `/proc`.
+pub(crate) fn cpu_seconds() -> Option<f64> {
+    parse_cpu(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+fn parse_cpu(stat: &str) -> Option<f64> {
+    // Every Linux on the machines we run on reports hundredths of a second.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    // The name of the program, in parentheses, may hold anything. User and system time are fields 14 and 15.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11).map(|field| field.parse::<f64>().ok());
+    Some((times.next()?? + times.next()??) / TICKS_PER_SECOND)
+}
+
 /// The most memory that this process has had at a time, in bytes; `None` where there is no `/proc`.
 pub(crate) fn peak_memory() -> Option<u64> {
     memory("VmHWM:")
@@ -62,6 +76,14 @@ fn parse_memory(status: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_processor_time_is_found_behind_any_name() {
+        assert_eq!(parse_cpu("7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 1 0"), Some(3.0));
+        for wrong in ["", "7 (a", "7 (a) S 1", "7 (a) S 1 2 3 4 5 6 7 8 9 10 x y"] {
+            assert_eq!(parse_cpu(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn the_memory_is_found() {

@@ -4,10 +4,7 @@ use crate::Failure;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The program, which is built together with this one.
-const PROGRAM: &str = "mock-openai";
-
-/// How the program says where it listens.
+/// How it says where it listens.
 const LISTENING: &str = "listening on ";
 
 /// A server that lives as long as this value, and no longer than this process.
@@ -19,14 +16,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with these arguments.
     pub(crate) fn start(args: &[&str]) -> Result<Self, Failure> {
-        let program = std::env::current_exe()?.with_file_name(PROGRAM);
-        let mut child = Command::new(&program)
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("serve")
             .args(args)
             .arg("--until-stdin-closes")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+            .spawn()?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;

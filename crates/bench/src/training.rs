@@ -2,11 +2,11 @@
 
 use crate::Failure;
 use crate::calls::configuration;
+use crate::process::cpu_seconds;
+use crate::provider::{DataSize, write_data};
 use crate::waves::Waves;
 use async_trait::async_trait;
 use clap::Args;
-use mock_openai::cpu;
-use mock_openai::workload::{DataSize, write_data};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skillrl::assemble::{ModelRole, environment, settings};
@@ -88,11 +88,11 @@ pub(crate) async fn run(args: &TrainArgs) -> Result<TrainReport, Failure> {
     let trainer = Trainer::new(environment(&loaded)?, target, optimizer)
         .with_settings(settings(&loaded.config)?)
         .with_budget(engine.budget(), engine.prices());
-    let cpu_before = cpu::of_this_process();
+    let cpu_before = cpu_seconds();
     let began = Instant::now();
     let summary = trainer.train(&run_dir).await?;
     let seconds = began.elapsed().as_secs_f64();
-    let used = cpu_before.zip(cpu::of_this_process()).map(|(before, after)| after.since(before).total());
+    let used = cpu_before.zip(cpu_seconds()).map(|(before, after)| after - before);
     let waves = waves.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(TrainReport {
         seconds,

@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const SKILL: &str = "# Skill\n";
-/// So many of the files are those of format 1.
-const N_OF_FORMAT_1: usize = 7;
+/// So many of the files have numbers from 0; the last ones have those from [`FIRST_OF_LAST`], so that inputs which were
+/// found before them mean what they meant.
+const N_FIRST: usize = 7;
+const FIRST_OF_LAST: u8 = 0xf0;
 /// The files that are read back, by the first byte of a part of the input.
 const FILES: [&str; 10] = [
     "config.json",
@@ -79,13 +81,11 @@ pub fn run_dir(data: &[u8]) {
     }
 }
 
-/// The files of format 2 have the last numbers, so that inputs which were found before them mean what they meant.
 fn file_of(number: u8) -> &'static str {
-    const FIRST_OF_FORMAT_2: u8 = 0xf0;
-    let (older, newer) = FILES.split_at(N_OF_FORMAT_1);
-    match number.checked_sub(FIRST_OF_FORMAT_2) {
-        Some(number) => newer[usize::from(number) % newer.len()],
-        None => older[usize::from(number) % older.len()],
+    let (first, last) = FILES.split_at(N_FIRST);
+    match number.checked_sub(FIRST_OF_LAST) {
+        Some(number) => last[usize::from(number) % last.len()],
+        None => first[usize::from(number) % first.len()],
     }
 }
 

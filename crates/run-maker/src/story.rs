@@ -116,7 +116,7 @@ impl<'size> Story<'size> {
         let mut state = RuntimeState::after_baseline(self.hash.clone(), self.baseline, self.score);
         state.last_completed_step = self.history.last().map_or(StepIdx(0), |record| record.step);
         (state.current_step, state.best_step) = (self.made_by, self.made_by);
-        let skill = Some(SkillId::of_step(self.made_by));
+        let skill = SkillId::of_step(self.made_by);
         (state.current_skill, state.best_skill) = (skill, skill);
         state
     }

@@ -14,7 +14,7 @@ pub(crate) const DATA: u8 = 3;
 pub(crate) const PROVIDER_REFUSED: u8 = 4;
 /// A provider or the environment failed for now; the same command goes on with the run later.
 pub(crate) const OUTAGE: u8 = 5;
-/// The run directory cannot be used: not writable, held by another process, damaged, of a newer format.
+/// The run directory cannot be used: not writable, held by another process, damaged, of another format.
 pub(crate) const RUN_DIR: u8 = 6;
 /// The run directory holds a run of other settings.
 pub(crate) const OTHER_RUN: u8 = 7;

@@ -69,15 +69,6 @@ impl SkillId {
     pub const fn with_candidate(self, candidate: u32) -> Self {
         Self { candidate, ..self }
     }
-
-    /// The skill that a pair of numbers names in files of format 1: a step, and the epoch whose end made it after that
-    /// step.
-    pub fn from_numbers(step: StepIdx, slow_epoch: Option<EpochIdx>) -> Self {
-        match slow_epoch {
-            Some(epoch) => Self::of(Origin::EpochEnd { epoch, step }),
-            None => Self::of_step(step),
-        }
-    }
 }
 
 impl Origin {
@@ -176,13 +167,6 @@ mod tests {
             SkillId::of(Origin::Trial).with_candidate(2),
             json!({"origin": {"kind": "trial"}, "candidate": 2}),
         );
-    }
-
-    #[test]
-    fn the_numbers_of_older_files_name_the_same_skill() {
-        for id in [SkillId::INITIAL, SkillId::of_step(StepIdx(3)), SkillId::of(END)] {
-            assert_eq!(SkillId::from_numbers(id.origin.step(), id.origin.ended_epoch()), id);
-        }
     }
 
     #[test]

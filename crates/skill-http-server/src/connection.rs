@@ -8,12 +8,10 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
@@ -35,37 +33,13 @@ impl Connection {
     /// Answers the requests of the connection until it ends, until it loses its seat, or until the server ends and the
     /// answers under way are sent.
     ///
-    /// # Errors
-    ///
-    /// A connection that breaks.
-    pub async fn answer<S, B>(self, service: S) -> Result<(), hyper::Error>
-    where
-        S: Service<Request<Incoming>, Response = Response<B>>,
-        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-        B: Body<Data = Bytes> + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        match self.answer_and_keep(&service).await {
-            Some((mut stream, outcome)) => {
-                if outcome.is_ok() {
-                    // Says that nothing more comes; a client that has gone need not know.
-                    drop(stream.shutdown().await);
-                }
-                outcome
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// As [`Connection::answer`], for a service that may take a connection over for another protocol, such as WebSocket.
-    ///
-    /// Each request has a [`HeldSeat`] among its extensions. A service that takes the connection over keeps it: the seat is then
-    /// not lost to others. This future ends as soon as the connection is taken over.
+    /// A service may take the connection over for another protocol, such as WebSocket: this future ends then. Each request
+    /// has a [`HeldSeat`] among its extensions; a service that keeps it with the connection does not lose the seat to others.
     ///
     /// # Errors
     ///
     /// A connection that breaks before it is taken over.
-    pub async fn answer_with_upgrades<S, B>(self, service: S) -> Result<(), hyper::Error>
+    pub async fn answer<S, B>(self, service: S) -> Result<(), hyper::Error>
     where
         S: Service<Request<Incoming>, Response = Response<B>>,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -98,44 +72,6 @@ impl Connection {
                 connection.await
             }
         }
-    }
-
-    /// As [`Connection::answer`], for a service that decides how the connection ends: gives the stream back as it is
-    /// after the last request, with the error if the service failed or the connection broke. `None` if the connection
-    /// lost its seat or sent no request in time, and is closed.
-    pub async fn answer_and_keep<S, B>(self, service: &S) -> Option<(TcpStream, Result<(), hyper::Error>)>
-    where
-        S: Service<Request<Incoming>, Response = Response<B>>,
-        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-        B: Body<Data = Bytes> + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let Self { stream, seat, first_head_timeout, ending } = self;
-        // Without it the end of a long answer may wait for an acknowledgement; a failure costs only that.
-        drop(stream.set_nodelay(true));
-        let service = service_fn(|request| {
-            let under_way = Arc::new(seat.begin());
-            let answered = service.call(request);
-            Box::pin(async move {
-                answered.await.map(|answer| answer.map(|body| AnswerBody { body, _under_way: under_way }))
-            })
-        });
-        let mut connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
-        // Without a shutdown, so that anyone who gets the stream can still say how it ends.
-        let outcome = tokio::select! {
-            outcome = poll_fn(|context| connection.poll_without_shutdown(context)) => outcome,
-            () = seat.lost() => return None,
-            () = half_open(&seat, first_head_timeout) => return None,
-            () = ending.cancelled() => {
-                Pin::new(&mut connection).graceful_shutdown();
-                poll_fn(|context| connection.poll_without_shutdown(context)).await
-            }
-        };
-        Some((connection.into_parts().io.into_inner(), outcome))
     }
 }
 

@@ -84,8 +84,8 @@ impl From<skillrl::Error> for ToolError {
             skillrl::Error::Pipeline(PipelineError::Corrupt { path, message }) => {
                 Self::new(format!("{} is damaged", path.display()), hint).with_untrusted(start_of(&message))
             }
-            skillrl::Error::Pipeline(PipelineError::NewerFormat { path, found, supported }) => {
-                let known = format!("this program reads up to {supported}");
+            skillrl::Error::Pipeline(PipelineError::OtherFormat { path, found, supported }) => {
+                let known = format!("this program reads {supported}");
                 Self::new(format!("{} has another format version; {known}", path.display()), hint)
                     .with_untrusted(start_of(&found))
             }

@@ -280,7 +280,7 @@ impl EnvServer {
         let talking = self.app.talking.clone();
         let router = routes::router(self.app);
         let answer = |connection: Connection| {
-            connection.answer_with_upgrades(TowerToHyperService::new(router.clone()))
+            connection.answer(TowerToHyperService::new(router.clone()))
         };
         tokio::select! {
             () = stop.cancelled() => {}

@@ -119,14 +119,14 @@ pub enum PipelineError {
         /// The name under which the run was started.
         path: PathBuf,
     },
-    /// The run was written by a newer version.
-    #[error("{} has format version {found}, this program reads up to {supported}", path.display())]
-    NewerFormat {
+    /// The run was written by a version with another format.
+    #[error("{} has format version {found}, this program reads {supported}", path.display())]
+    OtherFormat {
         /// The file.
         path: PathBuf,
         /// The version in the file.
         found: String,
-        /// The newest version that can be read.
+        /// The version that can be read.
         supported: String,
     },
     /// The directory has files of a run's names, but no run.
@@ -403,7 +403,7 @@ impl PipelineError {
             Self::MovedRunDir { .. } => {
                 "train in the new place of the directory, or move it back first; everything finished is in it"
             }
-            Self::NewerFormat { .. } => "use the version that wrote the run",
+            Self::OtherFormat { .. } => "use the version that wrote the run",
             Self::NotARun { .. } => "take another directory, or restore config.json; nothing was overwritten",
             Self::InsideARun { .. } => "take another directory; nothing was written there",
             Self::NotVacant { .. } => {

@@ -2,13 +2,13 @@
 
 use crate::bank::record::ROUNDS_DIR;
 use crate::error::PipelineError;
+use crate::prompts::PromptLibrary;
 use crate::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS};
-use crate::prompts::{PromptLibrary, embedded_sources};
 use crate::run_dir::is_bank_run;
 use crate::settings::TrainSettings;
 use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
-use skill_core::{ItemId, SkillDoc, SkillHash};
+use skill_core::{ItemId, SkillDoc};
 use skill_envs::{Env, Split};
 use skill_llm::ChatModel;
 use std::collections::BTreeMap;
@@ -73,11 +73,6 @@ pub fn run_identity(
     identity
 }
 
-/// True if runs of earlier versions may lack the setting, and are resumed without a comparison of it.
-fn is_newer(name: &str) -> bool {
-    name == JUDGE || (name.starts_with("models.") && name.ends_with(PARAMETERS))
-}
-
 /// What a run did that lacks a setting of a later version; `None` for settings that every run has.
 fn value_before(name: &str) -> Option<Value> {
     match name {
@@ -92,37 +87,7 @@ fn value_before(name: &str) -> Option<Value> {
     }
 }
 
-/// Built-in prompts of earlier versions that say the same as today's where the search is not planned and nothing is said of
-/// the task: their names, and the hashes of their texts.
-const SAME_PROMPTS: [(&str, &str); 15] = [
-    ("analyst_error", "dfc51d8afd7efebb"),
-    ("analyst_full_rewrite", "5a0a304c59283a77"),
-    ("analyst_rewrite", "3a665f6ed89cfc7b"),
-    ("analyst_success", "445b3ad910ddbafc"),
-    ("lr_autonomous", "e1b36331a8482e4f"),
-    ("merge_failure", "81bb2f6e5a24939a"),
-    ("merge_final", "99613afe75869c5d"),
-    ("merge_full_rewrite", "fef0881924d3142b"),
-    ("merge_rewrite", "0f4c9d09ff44009f"),
-    ("merge_success", "6f079363d988affb"),
-    ("meta_skill", "f83a40afd3e64277"),
-    ("ranking", "b7093fb1d054a0d1"),
-    ("ranking_rewrite", "9569c011eebe25fc"),
-    ("rewrite_skill", "a9fa371e6e6d1224"),
-    ("slow_update", "6960e52d4cb3729c"),
-];
-
-/// Whether a run of an earlier version had the built-in prompt that said the same.
-fn is_same_prompt(name: &str, was: &Value, is: &Value) -> bool {
-    let Some(prompt) = name.strip_prefix("prompts.") else { return false };
-    let was_built_in = SAME_PROMPTS.iter().any(|(name, hash)| *name == prompt && was == hash);
-    let is_built_in = |(name, text): (&str, &str)| name == prompt && *is == json!(SkillHash::of(text));
-    was_built_in && embedded_sources().into_iter().any(is_built_in)
-}
-
 /// Refuses to continue a run with other settings.
-///
-/// Parameters and judges of models are compared if the stored run has them: earlier versions did not store them.
 ///
 /// # Errors
 ///
@@ -136,13 +101,13 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
     let names: std::collections::BTreeSet<&String> = stored.keys().chain(asked.keys()).collect();
     let changed: Vec<(&str, &Value, &Value)> = names
         .into_iter()
-        .filter(|name| *name != MODE && (stored.contains_key(*name) || !is_newer(name)))
+        .filter(|name| *name != MODE)
         .filter(|name| stored.contains_key(*name) || asked.get(*name) != value_before(name).as_ref())
         .map(|name| {
             let (was, is) = (stored.get(name), asked.get(name));
             (name.as_str(), was.unwrap_or(&Value::Null), is.unwrap_or(&Value::Null))
         })
-        .filter(|(name, was, is)| was != is && !is_same_prompt(name, was, is))
+        .filter(|(_, was, is)| was != is)
         .collect();
     // A setting of the configuration says it better than the parameters that are made from it.
     let is_said = |name: &str| {
@@ -318,24 +283,6 @@ pub fn check_items(env: &dyn Env, needs_test: bool) -> Result<(), PipelineError>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_prompt_that_said_the_same_is_no_change_and_any_other_is() {
-        let identity = |name: &str, hash: &str| RunIdentity::from([(format!("prompts.{name}"), json!(hash))]);
-        let changes =
-            |was: &RunIdentity, is: &RunIdentity| check_identity(Path::new("run"), was, is).is_err();
-        for (name, before) in SAME_PROMPTS {
-            let (_, text) = embedded_sources().into_iter().find(|(own, _)| *own == name).unwrap();
-            let now = identity(name, SkillHash::of(text).as_str());
-            assert!(!changes(&identity(name, before), &now), "{name}");
-            assert!(
-                changes(&identity(name, "0123456789abcdef"), &now),
-                "{name}: a prompt of one's own before"
-            );
-            let own = identity(name, "0123456789abcdef");
-            assert!(changes(&identity(name, before), &own), "{name}: a prompt of one's own now");
-        }
-    }
 
     #[test]
     fn what_earlier_runs_did_without_saying_so_is_no_change() {

@@ -94,9 +94,6 @@ pub struct TrainSettings {
     pub eval_test: bool,
     /// Model calls in flight at most; changes nothing but time.
     pub workers: usize,
-    /// Training items of the next step that may be begun while a candidate is evaluated, since most candidates are
-    /// rejected; what is not used is paid for all the same. 0, the default, begins none.
-    pub speculation: usize,
 }
 
 impl Default for TrainSettings {
@@ -131,7 +128,6 @@ impl Default for TrainSettings {
             max_reply_tokens: 16_384,
             eval_test: true,
             workers: 8,
-            speculation: 0,
         }
     }
 }

@@ -301,7 +301,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::ChangedSkill { .. }
         | PipelineError::ChangedFile { .. }
         | PipelineError::MovedRunDir { .. }
-        | PipelineError::NewerFormat { .. }
+        | PipelineError::OtherFormat { .. }
         | PipelineError::NotARun { .. }
         | PipelineError::NotVacant { .. }
         | PipelineError::NoRun { .. }

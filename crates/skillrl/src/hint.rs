@@ -91,7 +91,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::MovedRunDir { .. } => {
             "start the same command with the new place of the directory as `run.dir`, or move it back first; everything finished is in it"
         }
-        PipelineError::NewerFormat { .. } => "use the version of skillrl that wrote the run",
+        PipelineError::OtherFormat { .. } => "use the version of skillrl that wrote the run",
         PipelineError::NotARun { .. } => {
             "use another `run.dir`, or restore config.json; nothing was overwritten"
         }

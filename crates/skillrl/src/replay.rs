@@ -16,14 +16,14 @@ use crate::config::{LoadedConfig, TrainMode};
 use crate::engine::{Engine, judge_role};
 use crate::error::{Error, Failure};
 use async_trait::async_trait;
-use files::{files_of, is_new_in_format_2, read, says_the_same};
+use files::{files_of, read};
 use recorded::recorded_configuration;
 use serde_json::Value;
 use skill_llm::journal::JournalReader;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, NotInRecording, Recording};
 use skill_pipeline::bank::record::{BankSummary, RECORD_FILE, ROUNDS_DIR};
 use skill_pipeline::identity::check_identity;
-use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION};
+use skill_pipeline::run_dir::format::ConfigFile;
 use skill_pipeline::run_dir::notes::copy_notes_for_replay;
 use skill_pipeline::run_dir::{JOURNAL_FILE, RunStatus, read_config, read_finished_step, run_status};
 use skill_pipeline::{EventSink, NamedModels, PipelineError, RunReader, StopSignal, Summary, Trainer};
@@ -274,20 +274,14 @@ impl Replay {
     ///
     /// [`ReplayError::Differs`] names the first file that differs.
     pub fn compare(&self) -> Result<usize, Error> {
-        let (recorded, mut replayed) = (files_of(&self.run)?, files_of(&self.into)?);
-        let is_older = self.recorded.format_version.split('.').next() != FORMAT_VERSION.split('.').next();
-        if is_older {
-            replayed.retain(|file| !is_new_in_format_2(file));
-        }
-        let is_same: fn(&[u8], &[u8]) -> bool =
-            if is_older { says_the_same } else { |recorded, replayed| recorded == replayed };
+        let (recorded, replayed) = (files_of(&self.run)?, files_of(&self.into)?);
         for file in recorded.union(&replayed) {
             let in_both = recorded.contains(file) && replayed.contains(file);
             if in_both && file == Path::new("config.json") && self.changes()?.is_empty() {
                 // A run of an earlier version names fewer settings.
                 continue;
             }
-            if !in_both || !is_same(&read(&self.run.join(file))?, &read(&self.into.join(file))?) {
+            if !in_both || read(&self.run.join(file))? != read(&self.into.join(file))? {
                 return Err(ReplayError::Differs { file: file.clone(), into: self.into.clone() }.into());
             }
         }

@@ -278,7 +278,8 @@ struct Mock {
 
 impl Mock {
     fn start(program: &Path, host: &str) -> anyhow::Result<Self> {
-        let options = ["--workload", "--latency-ms", LATENCY_MS, "--improve-every", "3", "--host", host];
+        let options =
+            ["serve", "--workload", "--latency-ms", LATENCY_MS, "--improve-every", "3", "--host", host];
         let mut child = Command::new(program).args(options).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().context("the mock server has no output")?;
         let mut line = String::new();

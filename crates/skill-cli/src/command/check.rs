@@ -39,7 +39,7 @@ fn described(found: &RunCheck) -> String {
     if found.n_unrecorded_steps > 0 {
         let _ = writeln!(
             text,
-            "note: {} of {} steps have no recorded hashes (an older version wrote them); their files can be read",
+            "note: {} of {} steps have no recorded hashes; their files can be read",
             found.n_unrecorded_steps, found.finished_steps
         );
     }

@@ -30,7 +30,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     let last = run
         .state()
         .map_err(skillrl::Error::Pipeline)?
-        .map_or((StepIdx(0), Origin::Initial), |state| (state.last_completed_step, state.best().origin));
+        .map_or((StepIdx(0), Origin::Initial), |state| (state.last_completed_step, state.best_skill.origin));
     let (last, best) = last;
     let no_step = |number: &str| {
         let message = format!("`{number}` is not a finished step of {}", run.path().display());

@@ -149,7 +149,7 @@ pub(crate) fn summary_lines(
 pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &std::path::Path) -> String {
     let run = run_dir.display();
     let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
-    if summary.best().origin == Origin::Initial {
+    if summary.best_skill.origin == Origin::Initial {
         return format!(
             "\nNo better skill was found{paid}: best_skill.md is the initial skill.\n\
              next: `skillrl report {run}` shows why candidates were rejected\n"
@@ -212,7 +212,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
     if let Some(search) = &summary.search {
         let _ = writeln!(text, "search:    {}; {}", search.plan, end_words(search.ended));
     }
-    let origin = match summary.best().origin {
+    let origin = match summary.best_skill.origin {
         Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
         Origin::Step { step } if summary.is_best_measured_last => {
             format!("the skill with the notes of step {step}")

@@ -140,7 +140,7 @@ const ROWS: &[Row] = &[
         names: &["task/run", "train split"],
     },
     Row {
-        name: "run of a newer format",
+        name: "run of another format",
         arrange: |context, _| context.replace("task/run/config.json", "\"2.0\"", "\"3.3\""),
         args: TRAIN,
         code: code::RUN_DIR,

@@ -16,15 +16,9 @@ fn train(context: &TestContext, more: &[&str]) -> crate::context::Outcome {
     context.run(&[args.as_slice(), more].concat())
 }
 
-/// A small run of this version that has come to its end, in `run`.
+/// A small run that has come to its end, in `run`.
 fn with_run() -> TestContext {
-    let context = TestContext::with_runs_of_format_1();
-    // As if their replies had been read as they are today.
-    for run in ["finished", "stopped"] {
-        let settings = "\"env.settings\": {";
-        let version = format!("{settings}\n      \"scoring_version\": {},", skillrl::envs::SCORING_VERSION);
-        context.replace(&format!("{run}/config.json"), settings, &version);
-    }
+    let context = TestContext::with_scripted_task();
     train(&context, &[]).assert_code(code::SUCCESS);
     context
 }
@@ -35,9 +29,9 @@ fn checked(context: &TestContext, run: &str) -> RunCheck {
 }
 
 #[track_caller]
-fn assert_whole(context: &TestContext, run: &str, n_unrecorded_steps: u32) {
+fn assert_whole(context: &TestContext, run: &str) {
     let found = checked(context, run);
-    assert_eq!((&found.damage[..], found.n_unrecorded_steps), (&[][..], n_unrecorded_steps), "{run}");
+    assert_eq!((&found.damage[..], found.n_unrecorded_steps), (&[][..], 0), "{run}");
     assert!(found.is_journal_whole && found.n_whole > 5, "{run}: {found:?}");
     context.succeed(&["check", run]);
 }
@@ -79,18 +73,18 @@ fn every_file_that_is_missing_empty_or_changed_is_named() {
         std::fs::write(&path, bytes).unwrap();
     }
     assert!(n_checked > 150, "{n_checked}");
-    assert_whole(&context, "run", 0);
+    assert_whole(&context, "run");
 }
 
 #[test]
 fn runs_of_every_kind_are_whole() {
     let context = with_run();
-    assert_whole(&context, "run", 0);
+    assert_whole(&context, "run");
     // Summed up again, and extended.
     train(&context, &[]).assert_code(code::SUCCESS);
-    assert_whole(&context, "run", 0);
+    assert_whole(&context, "run");
     train(&context, &["--set", "train.epochs=3"]).assert_code(code::SUCCESS);
-    assert_whole(&context, "run", 0);
+    assert_whole(&context, "run");
     // Stopped, and resumed.
     let stopped = with_run();
     std::fs::remove_dir_all(stopped.path("run")).unwrap();
@@ -98,11 +92,8 @@ fn runs_of_every_kind_are_whole() {
         [("budget.calls=1", code::BUDGET), ("budget.calls=14", code::BUDGET), ("budget.calls=99", 0)]
     {
         train(&stopped, &["--set", cap]).assert_code(expect);
-        assert_whole(&stopped, "run", 0);
+        assert_whole(&stopped, "run");
     }
-    // What an older version wrote has no hashes.
-    assert_whole(&context, "finished", 4);
-    assert_whole(&context, "stopped", 3);
 }
 
 #[test]
@@ -179,7 +170,7 @@ fn damage_has_a_code_of_its_own_and_the_advice_brings_the_files_back() {
         context.remove(&format!("run/{file}"));
     }
     train(&context, &[]).assert_code(code::SUCCESS);
-    assert_whole(&context, "run", 0);
+    assert_whole(&context, "run");
     assert_eq!(context.read("run/best_skill.changed.md"), "mine\n");
     context.remove("run/best_skill.changed.md");
     assert_same_files(&context.untimed_files("run"), &expect);
@@ -207,48 +198,24 @@ fn no_run_is_an_error_and_no_damage() {
     let context = TestContext::new();
     context.run(&["check", "nowhere"]).assert_code(code::RUN_DIR);
     let context = with_run();
-    context.replace("run/runtime_state.json", "\"2.0\"", "\"9.0\"");
-    context.run(&["check", "run"]).assert_code(code::RUN_DIR);
+    for (known, other) in [("\"2.0\"", "\"9.0\""), ("\"9.0\"", "\"1.0\"")] {
+        context.replace("run/runtime_state.json", known, other);
+        let refused = context.run(&["check", "run"]);
+        refused.assert_code(code::RUN_DIR);
+        assert!(refused.stderr.contains(other.trim_matches('"')), "{}", refused.stderr);
+    }
 }
 
 #[test]
 fn a_run_whose_replies_were_read_otherwise_is_not_resumed() {
-    let context = TestContext::with_runs_of_format_1();
-    let refused = context.run(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=stopped"]);
+    let context = with_run();
+    let mut config = context.json("run/config.json");
+    config["identity"]["env.settings"].as_object_mut().unwrap().remove("scoring_version").unwrap();
+    config.as_object_mut().unwrap().remove("checksum").unwrap();
+    context.write("run/config.json", &config.to_string());
+    let refused = train(&context, &[]);
     refused.assert_code(code::OTHER_RUN);
     assert!(refused.stderr.contains("scoring_version"), "{}", refused.stderr);
-    context.succeed(&["status", "stopped"]);
-    context.succeed(&["report", "finished"]);
-}
-
-#[test]
-fn a_run_of_format_1_is_resumed_to_the_end_of_one_that_was_not_stopped() {
-    let context = with_run();
-    context.succeed(&["replay", "finished", "--config", "task/skillrl.toml", "--into", "replayed"]);
-    context.succeed(&["status", "stopped"]);
-    context.succeed(&["report", "stopped"]);
-    let args = ["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=stopped"];
-    context.succeed(&args);
-    assert_whole(&context, "stopped", 3);
-    for file in ["history.json", "best_skill.md", "current_skill.md"] {
-        assert_eq!(context.read(&format!("stopped/{file}")), context.read(&format!("run/{file}")), "{file}");
-        assert_eq!(context.read(&format!("finished/{file}")), context.read(&format!("run/{file}")), "{file}");
-    }
-    for run in ["stopped", "finished"] {
-        let (old, new) = (context.json(&format!("{run}/summary.json")), context.json("run/summary.json"));
-        for field in ["best_step", "best_skill_hash", "best_selection_score", "test_hard", "token_summary"] {
-            assert_eq!(old[field], new[field], "{run} {field}");
-        }
-    }
-    // A finished one is summed up in the new format, and extended.
-    context.succeed(&[
-        "train",
-        "task/skillrl.toml",
-        "--quiet",
-        "--set",
-        "run.dir=finished",
-        "--set",
-        "train.epochs=3",
-    ]);
-    assert_whole(&context, "finished", 4);
+    context.succeed(&["status", "run"]);
+    context.succeed(&["report", "run"]);
 }

@@ -106,11 +106,10 @@ impl TestContext {
         context
     }
 
-    /// A context with a task in `task` and two runs of it that a program of format 1 wrote: `finished`, and `stopped` at
-    /// a cap after step 3 of 4. Neither needs a server.
-    pub(crate) fn with_runs_of_format_1() -> Self {
+    /// A context with a task in `task` whose models are scripted, so that it needs no server.
+    pub(crate) fn with_scripted_task() -> Self {
         let context = Self::new();
-        context.copy_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/run-format-1"));
+        context.copy_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/scripted"));
         context
     }
 

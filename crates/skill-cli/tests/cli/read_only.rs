@@ -50,7 +50,7 @@ fn with_open_dir(context: &TestContext) {
 
 #[test]
 fn a_finished_run_is_read_and_replayed() {
-    let context = TestContext::with_runs_of_format_1();
+    let context = TestContext::with_scripted_task();
     context.succeed(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=run"]);
     with_open_dir(&context);
     protect(&context.path("run"));

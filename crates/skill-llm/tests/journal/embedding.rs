@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use skill_llm::journal::{CallFilter, Pruned, prune, requests_written};
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, CallCtx, ChatModel as _, EmbeddingModel, EmbeddingReply, EmbeddingRequest,
-    ErrorClass, Journal, Journaled, LengthSource, LlmError, Meter, Metered, ModelId, NotInRecording,
-    PaceConfig, Paced, Pacer, Prices, Recording, Retried, RetryPolicy, Usage,
+    ErrorClass, HttpRequest, HttpResponse, Journal, Journaled, LengthSource, LlmError, Meter, Metered,
+    ModelId, NotInRecording, OpenAiEmbeddings, OpenAiEmbeddingsConfig, PaceConfig, Paced, Pacer, Prices,
+    Recording, Retried, RetryPolicy, Transport, TransportError, Usage,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -493,4 +494,74 @@ async fn calls_of_both_kinds_are_told_apart() {
         assert_vectors(&embed(&journaled(&embedder, &journal), &["a"], "step 1").await, &["a"]);
     }
     assert_eq!((chat.n_requests(), embedder.n_requests()), (1, 1));
+}
+
+/// Fails in another way before each answer, which has the vectors of [`vector`].
+#[derive(Default)]
+struct Faulty {
+    n_requests: AtomicUsize,
+    /// The texts of the requests that were answered.
+    answered: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Transport for Faulty {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
+        let number = self.n_requests.fetch_add(1, Ordering::Relaxed);
+        let asked: Value = serde_json::from_slice(&request.body).unwrap();
+        let texts: Vec<String> = serde_json::from_value(asked["input"].clone()).unwrap();
+        let row = |(index, text): (usize, &String)| json!({"index": index, "embedding": vector(text, 2)});
+        let usage = json!({"prompt_tokens": 1, "total_tokens": 1});
+        let rows: Vec<Value> = texts.iter().enumerate().map(row).collect();
+        let whole = json!({"data": rows, "usage": usage}).to_string().into_bytes();
+        let message = String::new;
+        let (status, body) = match (number % 2, number / 2 % 9) {
+            (0, 0) => (429, b"{}".to_vec()),
+            (0, 1) => (500, b"{}".to_vec()),
+            (0, 2) => (502, b"<html></html>".to_vec()),
+            (0, 3) => return Err(TransportError::Broken { message: message() }),
+            (0, 4) => return Err(TransportError::Truncated { message: message() }),
+            (0, 5) => (200, whole[..whole.len() / 2].to_vec()),
+            (0, 6) => (200, json!({"data": [], "usage": usage}).to_string().into_bytes()),
+            (0, 7) => {
+                (200, json!({"data": [{"index": 0, "embedding": null}], "usage": usage}).to_string().into())
+            }
+            (0, _) => (200, b"\xff\xfe".to_vec()),
+            _ => {
+                self.answered.lock().unwrap().extend(texts);
+                (200, whole)
+            }
+        };
+        Ok(HttpResponse { status, headers: Vec::new(), body })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_fault_is_survived_and_no_text_is_answered_twice() {
+    let (bench, budget, transport) = (Bench::new(), no_caps(), Arc::new(Faulty::default()));
+    let config = OpenAiEmbeddingsConfig::new("http://llm.example/v1", "vectors").with_max_texts(4);
+    let dialect = OpenAiEmbeddings::with_transport(config, Arc::clone(&transport) as _).unwrap();
+    let paced = Paced::embedding(Arc::new(dialect), Pacer::new(PaceConfig::default()));
+    let budgeted = Budgeted::embedding(Arc::new(paced), Arc::clone(&budget), Prices::default());
+    let policy = RetryPolicy { max_attempts: 20, ..RetryPolicy::default() };
+    let retried: Arc<dyn EmbeddingModel> =
+        Arc::new(Retried::embedding(Arc::new(budgeted), policy, Arc::default()));
+    let texts: Vec<String> = (0..40).map(|number| format!("put {number} hot eggs into the fridge")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for _ in 0..2 {
+        let journal = bench.open();
+        let model = Journaled::embedding(Arc::clone(&retried), journal.clone());
+        assert_vectors(&embed(&model, &texts, "step 1").await, &texts);
+        journal.flush().await.unwrap();
+        let n_requests = transport.n_requests.load(Ordering::Relaxed);
+        assert_eq!(
+            (budget.spent().calls, journal.requests_committed()),
+            (n_requests as u64, n_requests as u64)
+        );
+    }
+    let mut answered = transport.answered.lock().unwrap().clone();
+    answered.sort();
+    let mut expect = texts.clone();
+    expect.sort_unstable();
+    assert_eq!(answered, expect);
 }

@@ -157,8 +157,6 @@ impl BankRun<'_> {
             events: self.log,
             journal: Some(self.journal.clone()),
             item_hashes: Arc::clone(&self.item_hashes),
-            lends: None,
-            borrows: None,
             used: Arc::clone(&watch.used),
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Nothing is written and no lock is taken, so a run may be looked at while it is being trained: what the state of that
 //! moment names is checked. A file is held against its hash in `files.jsonl`, a skill against the hash in the state,
-//! logs against their marks in `timings.jsonl`; state, configuration and lines carry their own checksums. Runs of format
-//! 1 have no hashes: their files are read, and what can be read is taken for whole.
+//! logs against their marks in `timings.jsonl`; state, configuration and lines carry their own checksums. Imported runs
+//! have no hashes: their files are read, and what can be read is taken for whole.
 
 mod journal;
 mod logs;
@@ -40,8 +40,7 @@ pub struct RunCheck {
     pub finished_steps: u32,
     /// Files that are as the run wrote them.
     pub n_whole: usize,
-    /// Steps whose files have no recorded hash, since a program of format 1 made them; of these it is known that they
-    /// can be read.
+    /// Steps whose files have no recorded hash, as those of an imported run; of these it is known that they can be read.
     pub n_unrecorded_steps: u32,
     /// Files that are not, in the order in which they were looked at.
     pub damage: Vec<Damage>,
@@ -103,7 +102,7 @@ pub enum Remedy {
 ///
 /// # Errors
 ///
-/// A directory without a run, and a run of a newer format.
+/// A directory without a run, and a run of another format.
 pub fn check(run: &Path) -> Result<RunCheck, PipelineError> {
     if !run.join(CONFIG_FILE).exists() && !is_run(run) {
         return Err(PipelineError::NoRun { path: run.to_owned() });
@@ -196,7 +195,7 @@ impl Checking<'_> {
                 Ok(Some(value))
             }
             Ok(None) => Ok(None),
-            Err(error @ PipelineError::NewerFormat { .. }) => Err(error),
+            Err(error @ PipelineError::OtherFormat { .. }) => Err(error),
             Err(error) => {
                 self.unreadable(name, &error, remedy);
                 Ok(None)

@@ -152,7 +152,7 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, is of a newer format, or has changed since the run wrote it.
+    /// A file that cannot be read, is not JSON, is of another format, or has changed since the run wrote it.
     pub fn read_evaluation(&self, dir: EvaluationDir) -> Result<Option<EvaluationSummary>, PipelineError> {
         let path = self.evaluation_dir(dir).join(SUMMARY_FILE);
         self.read_recorded(&path)?.map(|bytes| parse_versioned(&path, &bytes)).transpose()

@@ -153,11 +153,6 @@ impl FileHashes {
         self.log.cut()
     }
 
-    /// Whether the record of any step has a hash.
-    pub(super) fn has_step_record(&self) -> bool {
-        self.known.keys().any(|name| step_of_record(name).is_some())
-    }
-
     /// Adds the line of a part with all files that were noted, without waiting for the disk; returns how many lines
     /// there are then. A part that has its line and has written nothing more gets no second one.
     ///

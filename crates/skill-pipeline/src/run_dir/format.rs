@@ -1,7 +1,7 @@
 //! What the files of a run directory hold.
 //!
 //! Field names and file names are those of skillrl 1.0 where it has them, because people's scripts read them.
-//! Objects carry `format_version`; a newer major version is refused. Nothing measured in seconds is in any of
+//! Objects carry `format_version`; another major version is refused. Nothing measured in seconds is in any of
 //! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
 //! byte for byte.
 
@@ -19,7 +19,7 @@ use strum::IntoStaticStr;
 /// The version of the formats in this module, `major.minor`.
 ///
 /// Version 2 has `history.jsonl`, `timings.jsonl` and `files.jsonl`, and names skills by their origin.
-/// Files of version 1 are read, and their runs are resumed.
+/// Files of another major version are refused.
 pub const FORMAT_VERSION: &str = "2.0";
 
 /// `config.json`: what decides the results of the run.
@@ -71,12 +71,10 @@ pub struct RuntimeState {
     /// How often candidates and the current skill differed on an item: what is likely to differ is measured first.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub flips: FlipCounts,
-    /// The current skill; absent in format 1, where `current_step` and `current_slow_epoch` name it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub current_skill: Option<SkillId>,
-    /// The best skill; absent in format 1, where `best_step` and `best_slow_epoch` name it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best_skill: Option<SkillId>,
+    /// The current skill.
+    pub current_skill: SkillId,
+    /// The best skill.
+    pub best_skill: SkillId,
     /// The skill whose scores the next candidate has to beat, if the current one took its place for its tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_reference: Option<SkillId>,
@@ -86,19 +84,6 @@ pub struct RuntimeState {
     /// Lines of `files.jsonl` that the state relies on; absent if no hashes were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_lines: Option<u64>,
-}
-
-impl RuntimeState {
-    /// The current skill, in files of every version.
-    pub fn current(&self) -> SkillId {
-        let of_format_1 = || SkillId::from_numbers(self.current_step, self.current_slow_epoch);
-        self.current_skill.unwrap_or_else(of_format_1)
-    }
-
-    /// The best skill, in files of every version.
-    pub fn best(&self) -> SkillId {
-        self.best_skill.unwrap_or_else(|| SkillId::from_numbers(self.best_step, self.best_slow_epoch))
-    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -504,16 +489,8 @@ pub struct EpochEndCounts {
     pub meta_skills: usize,
 }
 
-/// Whether a file of this version can be read: this major version, or an older one.
+/// Whether a file of this version can be read: whether it has the same major version.
 pub fn is_supported(version: &str) -> bool {
-    major(version).is_some() && !is_newer(version)
-}
-
-/// Whether a newer program wrote a file of this version, which this one cannot read.
-pub(super) fn is_newer(version: &str) -> bool {
-    major(version) > major(FORMAT_VERSION)
-}
-
-fn major(version: &str) -> Option<u32> {
-    version.split('.').next().and_then(|part| part.parse().ok())
+    let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
+    major(version) == major(FORMAT_VERSION)
 }

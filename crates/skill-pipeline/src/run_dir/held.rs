@@ -171,7 +171,7 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format; a directory that has files of the names
+    /// A file that cannot be read, is not JSON, or is of another format; a directory that has files of the names
     /// that a run writes and is none.
     pub fn read_config(&self) -> Result<Option<ConfigFile>, PipelineError> {
         let config = read_config(self.path())?;
@@ -207,7 +207,7 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format, and one that is gone although steps are
+    /// A file that cannot be read, is not JSON, or is of another format, and one that is gone although steps are
     /// finished.
     pub fn read_state(&self) -> Result<Option<RuntimeState>, PipelineError> {
         let path = self.path().join(STATE_FILE);
@@ -359,7 +359,7 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format.
+    /// A file that cannot be read, is not JSON, or is of another format.
     pub fn read_epoch_end(&self, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
         for path in [
             self.slow_update_dir(epoch).join(SLOW_RESULT),

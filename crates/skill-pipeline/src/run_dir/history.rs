@@ -1,7 +1,7 @@
 //! The records of a run's steps: `history.jsonl`, which grows by a line for each step, and `history.json`, which is
 //! written once the run is finished.
 //!
-//! Runs of format 1 have the second one alone, written whole after each step. A line is a copy of the step's
+//! Imported runs have the second one alone. A line is a copy of the step's
 //! `step_record.json`, so one that is torn or damaged is made from that.
 
 use super::atomic;
@@ -133,10 +133,6 @@ pub(super) fn read_verified(
     last: StepIdx,
     hashes: &FileHashes,
 ) -> Result<Vec<StepRecord>, PipelineError> {
-    // A damaged state of format 1 may name any number of steps, and no hash says how many there are.
-    if !is_log(&history_path(run)) && !hashes.has_step_record() {
-        return read_history(run, last);
-    }
     let mut of_lines = found(run, last)?.into_iter();
     (1..=last.0)
         .map(|step| {
@@ -212,14 +208,6 @@ impl HistoryLog {
     ///
     /// A file that cannot be written.
     pub(super) fn append(&mut self, history: &[StepRecord]) -> Result<bool, PipelineError> {
-        if history.len() > 1 && !self.log.path().exists() {
-            // The first step after a run of format 1: readers never see a log that lacks its earlier steps.
-            let lines: Result<Vec<Vec<u8>>, _> = history.iter().map(|record| self.line_of(record)).collect();
-            let bytes: Vec<u8> =
-                lines?.into_iter().flat_map(|line| [line, b"\n".to_vec()].concat()).collect();
-            atomic::write_unflushed(self.log.path(), &bytes)?;
-            self.log = LineLog::open(self.log.path(), 0)?.0;
-        }
         let n_there = usize::try_from(self.log.n_lines()).unwrap_or(usize::MAX);
         for record in history.iter().skip(n_there) {
             self.log.append(&self.line_of(record)?)?;

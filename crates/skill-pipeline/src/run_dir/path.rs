@@ -22,7 +22,7 @@ pub const SUMMARY_FILE: &str = "summary.json";
 /// The file that grows by the record of each step while a run is under way.
 pub const HISTORY_LOG: &str = "history.jsonl";
 
-/// The file that holds the records of all steps once the run is finished, and in runs of format 1 after every step.
+/// The file that holds the records of all steps once the run is finished.
 pub const HISTORY_FILE: &str = "history.json";
 
 /// The file that holds the state of a run; written last in a step.

@@ -80,7 +80,7 @@ pub fn is_held(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is not JSON, or is of a newer format.
+/// A file that cannot be read, is not JSON, or is of another format.
 pub fn read_config(path: &Path) -> Result<Option<ConfigFile>, PipelineError> {
     read_versioned(&path.join("config.json"))
 }
@@ -89,7 +89,7 @@ pub fn read_config(path: &Path) -> Result<Option<ConfigFile>, PipelineError> {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is not JSON, or is of a newer format.
+/// A file that cannot be read, is not JSON, or is of another format.
 pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
     read_versioned(&path.join(SUMMARY_FILE))
 }
@@ -99,7 +99,7 @@ pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is not JSON, or is of a newer format.
+/// A file that cannot be read, is not JSON, or is of another format.
 pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError> {
     let state: Option<RuntimeState> = read_versioned(&path.join("runtime_state.json"))?;
     Ok(state.map(|state| state.last_completed_step))
@@ -155,7 +155,7 @@ pub(crate) fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) ->
         return Err(PipelineError::Corrupt { path: path.to_owned(), message });
     }
     if !format::is_supported(version) {
-        return Err(PipelineError::NewerFormat {
+        return Err(PipelineError::OtherFormat {
             path: path.to_owned(),
             found: version.to_owned(),
             supported: FORMAT_VERSION.to_owned(),

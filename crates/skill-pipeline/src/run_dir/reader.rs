@@ -93,7 +93,7 @@ impl RunReader {
     ///
     /// # Errors
     ///
-    /// A directory without a run, and a `config.json` that cannot be read or is of a newer format.
+    /// A directory without a run, and a `config.json` that cannot be read or is of another format.
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
         match read_config(path)? {
             Some(config) => Ok(Self { path: path.to_owned(), config }),
@@ -115,7 +115,7 @@ impl RunReader {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not JSON, or is of a newer format.
+    /// A file that cannot be read, is not JSON, or is of another format.
     pub fn state(&self) -> Result<Option<RuntimeState>, PipelineError> {
         read_versioned(&self.path.join("runtime_state.json"))
     }

@@ -40,9 +40,8 @@ pub struct Summary {
     /// The epoch whose slow update made the best skill, after its last step `best_step`; absent if a step did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_slow_epoch: Option<EpochIdx>,
-    /// The best skill; absent in format 1, where `best_step` and `best_slow_epoch` name it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best_skill: Option<SkillId>,
+    /// The best skill.
+    pub best_skill: SkillId,
     /// Whether the best skill is the last one with notes that were added after its step, measured at the end of the
     /// run; `best_step` is the last step that added one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -119,11 +118,6 @@ skill_core::named_enum! {
 }
 
 impl Summary {
-    /// The best skill, in files of every version.
-    pub fn best(&self) -> SkillId {
-        self.best_skill.unwrap_or_else(|| SkillId::from_numbers(self.best_step, self.best_slow_epoch))
-    }
-
     /// The initial and the best skill on the test split, by [`Summary::test_metric`]; `None` if it was not read.
     pub fn test(&self) -> Option<[f64; 2]> {
         Some(match self.test_metric() {

@@ -31,22 +31,10 @@ pub struct Timings {
     pub processes: Vec<ProcessTiming>,
     /// Seconds by stage, for each step; step `0` holds the stages outside of steps.
     pub steps: BTreeMap<u32, BTreeMap<String, f64>>,
-    /// What was begun ahead, by the step during whose evaluation it was.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub speculation: BTreeMap<u32, SpeculationTiming>,
     /// Requests in the journal when this was written, those of pruned calls too: a journal that holds fewer was cut, or
     /// is an older copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-}
-
-/// What speculation did during one evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpeculationTiming {
-    /// Rollouts of the next step that were finished, or found finished.
-    pub rollouts: usize,
-    /// Whether the candidate was rejected: then the next step uses them; else they were paid for and are not used.
-    pub is_used: bool,
 }
 
 /// The work of one process.
@@ -90,9 +78,6 @@ pub struct TimingsLine {
     /// Seconds by stage, for each step that has new ones; `0` is what is outside of steps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<u32, BTreeMap<String, f64>>,
-    /// What was begun ahead since the line before.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub speculation: BTreeMap<u32, SpeculationTiming>,
     /// Requests in the journal, those of pruned calls too.
     pub requests: u64,
     /// Files that have no other record of their hash, by name.
@@ -109,8 +94,9 @@ impl TimingsLine {
     }
 
     fn own_checksum(&self) -> String {
-        let Self { format_version, process, timing, steps, speculation, requests, files, checksum: _ } = self;
-        let fields = (format_version, process, timing, steps, speculation, requests, files);
+        let Self { format_version, process, timing, steps, requests, files, checksum: _ } = self;
+        // The array has an empty member for a field that lines no longer have.
+        let fields = (format_version, process, timing, steps, BTreeMap::<u32, ()>::new(), requests, files);
         hex_sha256(&serde_json::to_vec(&fields).unwrap_or_default())
     }
 
@@ -127,7 +113,6 @@ impl Timings {
             format_version: FORMAT_VERSION.to_owned(),
             processes: Vec::new(),
             steps: BTreeMap::new(),
-            speculation: BTreeMap::new(),
             requests: None,
         }
     }
@@ -136,11 +121,11 @@ impl Timings {
     ///
     /// # Errors
     ///
-    /// A file of a newer format.
+    /// A file of another format.
     pub fn read_or_new(run_dir: &Path) -> Result<Self, PipelineError> {
         let mut timings = match read_versioned(&run_dir.join(TIMINGS_FILE)) {
             Ok(timings) => timings.unwrap_or_else(Self::new),
-            Err(error @ PipelineError::NewerFormat { .. }) => return Err(error),
+            Err(error @ PipelineError::OtherFormat { .. }) => return Err(error),
             Err(_) => Self::new(),
         };
         for line in read_lines(run_dir)? {
@@ -159,7 +144,6 @@ impl Timings {
         for (step, seconds) in line.steps {
             self.steps.entry(step).or_default().extend(seconds);
         }
-        self.speculation.extend(line.speculation);
         // A new journal holds fewer requests than the one before it.
         self.requests = Some(line.requests);
     }
@@ -169,28 +153,28 @@ impl Timings {
 ///
 /// # Errors
 ///
-/// A line of a newer format.
+/// A line of another format.
 pub(super) fn read_lines(run_dir: &Path) -> Result<Vec<TimingsLine>, PipelineError> {
     let path = run_dir.join(TIMINGS_LOG);
     let bytes = read_bytes(&path).ok().flatten().unwrap_or_default();
     let mut lines = Vec::new();
     for line in super::line_log::whole_lines(&bytes) {
-        if let Some(found) = newer_version(line) {
+        if let Some(found) = other_version(line) {
             let supported = FORMAT_VERSION.to_owned();
-            return Err(PipelineError::NewerFormat { path, found, supported });
+            return Err(PipelineError::OtherFormat { path, found, supported });
         }
         lines.extend(TimingsLine::read(line));
     }
     Ok(lines)
 }
 
-fn newer_version(line: &[u8]) -> Option<String> {
+fn other_version(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Versioned {
         format_version: String,
     }
     let versioned: Versioned = serde_json::from_slice(line).ok()?;
-    Some(versioned.format_version).filter(|version| format::is_newer(version))
+    Some(versioned.format_version).filter(|version| !format::is_supported(version))
 }
 
 /// The timings of a run that a process works on.
@@ -199,9 +183,8 @@ pub struct TimingsLog {
     run_dir: PathBuf,
     timings: Timings,
     log: LineLog,
-    /// Steps with seconds, or with speculation, that no line has yet.
+    /// Steps with seconds that no line has yet.
     changed: BTreeSet<u32>,
-    speculated: BTreeSet<u32>,
 }
 
 impl TimingsLog {
@@ -209,14 +192,13 @@ impl TimingsLog {
     ///
     /// # Errors
     ///
-    /// A file of a newer format, and one that cannot be read.
+    /// A file of another format, and one that cannot be read.
     pub fn open(run_dir: &Path) -> Result<Self, PipelineError> {
         Ok(Self {
             run_dir: run_dir.to_owned(),
             timings: Timings::read_or_new(run_dir)?,
             log: LineLog::open(&run_dir.join(TIMINGS_LOG), u64::MAX)?.0,
             changed: BTreeSet::new(),
-            speculated: BTreeSet::new(),
         })
     }
 
@@ -246,12 +228,6 @@ impl TimingsLog {
         self.changed.insert(step);
     }
 
-    /// Notes what was begun ahead during the evaluation of a step.
-    pub fn record_speculation(&mut self, step: StepIdx, speculation: SpeculationTiming) {
-        self.timings.speculation.insert(step.0, speculation);
-        self.speculated.insert(step.0);
-    }
-
     /// Adds a line with all that has changed, with how long this process has worked, what the journal holds by now, and
     /// the marks of some files.
     ///
@@ -273,7 +249,6 @@ impl TimingsLog {
             process: self.timings.processes.len() - 1,
             timing,
             steps: of_keys(&self.timings.steps, &self.changed),
-            speculation: of_keys(&self.timings.speculation, &self.speculated),
             requests,
             files,
             checksum: String::new(),
@@ -283,7 +258,6 @@ impl TimingsLog {
         // Nobody waits for the disk here: an older file says less about the journal, and nothing wrong.
         self.log.append(&bytes)?;
         self.changed.clear();
-        self.speculated.clear();
         Ok(())
     }
 

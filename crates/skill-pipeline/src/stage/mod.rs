@@ -31,13 +31,12 @@ use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
-pub(crate) const FINISH_LIMIT: Duration = Duration::from_secs(120);
+const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
 /// Which draws (samples) of each item a stage asks for: attempts of the same skill at the same item that share no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,10 +83,6 @@ pub struct StageCtx<'run> {
     pub journal: Option<Journal>,
     /// What the items hold, for the keys of their rollouts; all stages of a run share it.
     pub item_hashes: Arc<ItemHashes>,
-    /// Where the stage says how many of its workers have nothing to do.
-    pub lends: Option<Arc<watch::Sender<usize>>>,
-    /// How many workers of another stage it may use; while that stage is under way it has none of its own.
-    pub borrows: Option<watch::Receiver<usize>>,
     /// What the work of the stage used, whether it was paid for now or came from the journal.
     pub used: Arc<Meter>,
 }
@@ -106,19 +101,7 @@ impl<'run> StageCtx<'run> {
             events,
             journal: None,
             item_hashes: Arc::default(),
-            lends: None,
-            borrows: None,
             used: Arc::default(),
-        }
-    }
-
-    /// The most units of work under way at once, now.
-    fn workers_now(&self) -> usize {
-        let workers = self.workers.max(1);
-        match &self.borrows {
-            // A closed channel is a stage that is over: all its workers are free.
-            Some(free) if free.has_changed().is_ok() => workers.min(*free.borrow()),
-            Some(_) | None => workers,
         }
     }
 
@@ -206,35 +189,14 @@ impl<'run> StageCtx<'run> {
         let mut inputs = inputs.into_iter().enumerate();
         let mut under_way = FuturesUnordered::new();
         let (mut n_begun, mut n_done, mut may_begin) = (0, 0, workers);
-        let mut borrows = self.borrows.clone();
         loop {
-            while under_way.len() < self.workers_now() && n_begun < may_begin && !self.halt.is_cancelled() {
+            while under_way.len() < workers && n_begun < may_begin && !self.halt.is_cancelled() {
                 let Some((input_idx, input)) = inputs.next() else { break };
                 n_begun += 1;
                 let output = work(input_idx, input);
                 under_way.push(async move { (input_idx, output.await) });
             }
-            if let Some(lends) = &self.lends {
-                lends.send_replace(workers.saturating_sub(under_way.len()));
-            }
-            let next = match &mut borrows {
-                Some(free) if n_begun < total && !self.halt.is_cancelled() => {
-                    // An empty set is ready at once and says nothing; then only a free worker can help.
-                    let is_idle = under_way.is_empty();
-                    tokio::select! {
-                        biased;
-                        next = under_way.next(), if !is_idle => next,
-                        changed = free.changed() => {
-                            if changed.is_err() {
-                                borrows = None;
-                            }
-                            continue;
-                        }
-                    }
-                }
-                Some(_) | None => under_way.next().await,
-            };
-            let (input_idx, output) = match next {
+            let (input_idx, output) = match under_way.next().await {
                 Some((input_idx, Ok(output))) => (input_idx, output),
                 // It only waited to send once more; what the others have sent is waited for.
                 Some((_, Err(error)))

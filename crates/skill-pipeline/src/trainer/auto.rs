@@ -110,7 +110,6 @@ impl Run<'_> {
             step_in_epoch: batch_idx,
             total_steps: self.length.1,
             batches: vec![batch],
-            upcoming: None,
             reading: Reading {
                 minibatch_size: plan.minibatch_size,
                 edit_budget: plan.edits,

@@ -87,7 +87,7 @@ impl Run<'_> {
             epoch_ends: state.epoch_end_counts(),
             best_step: best.id.origin.step(),
             best_slow_epoch: best.id.origin.ended_epoch(),
-            best_skill: Some(best.id),
+            best_skill: best.id,
             is_best_measured_last: is_noted,
             best_skill_hash: best.skill.hash(),
             baseline_selection_score: self.settings.gate.score(state.baseline),

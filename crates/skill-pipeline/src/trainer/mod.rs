@@ -8,7 +8,6 @@ mod fresh;
 mod notes;
 mod run;
 pub(crate) mod spans;
-mod speculate;
 mod state;
 mod step;
 pub(crate) mod trouble;

@@ -8,7 +8,7 @@ use crate::identity::{RunIdentity, check_identity, check_is_document, check_item
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::format::{ConfigFile, RuntimeState, StageTokens, Summary};
-use crate::run_dir::timings::{FileMark, SpeculationTiming, TIMINGS_FILE, TimingsLog};
+use crate::run_dir::timings::{FileMark, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::{Protocol, SettingsError, StopSignal, TrainSettings};
@@ -266,8 +266,6 @@ pub(super) struct StepPlan {
     pub(super) total_steps: u32,
     /// The micro-batches, at least one.
     pub(super) batches: Vec<BatchPlan>,
-    /// The micro-batches of the step after it.
-    pub(super) upcoming: Option<(StepIdx, Vec<BatchPlan>)>,
     /// What analysts read and propose.
     pub(super) reading: Reading,
     /// The most edits that it applies; `None` where nobody has said.
@@ -359,11 +357,7 @@ impl Run<'_> {
     async fn follow_the_settings(&mut self, state: &mut TrainState) -> Result<(), PipelineError> {
         let (last_step, total_steps) = (state.last_step, self.length.1);
         let n_train = self.env.items(Split::Train).len();
-        let mut plans = self.plans(n_train).into_iter().filter(|plan| plan.step > last_step).peekable();
-        while let Some(mut plan) = plans.next() {
-            // The end of an epoch may change the skill that the next step starts from.
-            let is_likely = |next: &&StepPlan| next.epoch == plan.epoch || !self.settings.epoch_end.is_due();
-            plan.upcoming = plans.peek().filter(is_likely).map(|next| (next.step, next.batches.clone()));
+        for plan in self.plans(n_train).into_iter().filter(|plan| plan.step > last_step) {
             self.check_stop(state.last_step, total_steps)?;
             let span = spans::of_step(&plan);
             self.make_step(state, plan).instrument(span).await?;
@@ -398,7 +392,6 @@ impl Run<'_> {
                 step_in_epoch,
                 total_steps,
                 batches,
-                upcoming: None,
                 reading,
                 edit_budget: match self.settings.budget_control {
                     _ if !self.settings.update_mode.has_budget() => None,
@@ -511,8 +504,6 @@ impl Run<'_> {
             events: self.log,
             journal: Some(self.journal.clone()),
             item_hashes: Arc::clone(&self.item_hashes),
-            lends: None,
-            borrows: None,
             used: Arc::clone(&watch.used),
         }
     }
@@ -559,11 +550,6 @@ impl Run<'_> {
         let used = StageTokens::from(watch.used.snapshot());
         self.warn_of_uncounted_tokens(watch, used);
         used
-    }
-
-    /// Notes what was begun ahead of the next step.
-    pub(super) fn note_speculation(&mut self, step: StepIdx, speculation: SpeculationTiming) {
-        self.timings.record_speculation(step, speculation);
     }
 
     /// Notes what the journal holds when a process ends, and the logs that nothing else has the hash of; that is not

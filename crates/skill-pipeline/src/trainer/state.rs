@@ -145,7 +145,7 @@ impl TrainState {
     pub fn read(dir: &RunDir, initial_skill: &SkillDoc) -> Result<Option<Self>, PipelineError> {
         let Some(stored) = dir.read_state()? else { return Ok(None) };
         let history = dir.read_history(stored.last_completed_step)?;
-        let (current_id, best_id) = (stored.current(), stored.best());
+        let (current_id, best_id) = (stored.current_skill, stored.best_skill);
         let results = |id: SkillId| -> Result<Vec<RolloutResult>, PipelineError> {
             let place = EvaluationDir::of_skill(id).ok_or_else(|| PipelineError::Corrupt {
                 path: dir.state_path(),
@@ -227,8 +227,8 @@ impl TrainState {
             current_slow_epoch: self.current.id.origin.ended_epoch(),
             best_slow_epoch: self.best.id.origin.ended_epoch(),
             flips: self.flips.clone(),
-            current_skill: Some(self.current.id),
-            best_skill: Some(self.best.id),
+            current_skill: self.current.id,
+            best_skill: self.best.id,
             current_reference: self.current.reference.as_ref().map(|reference| reference.id),
             best_reference: self.best.reference.as_ref().map(|reference| reference.id),
             files_lines: None,

@@ -5,7 +5,6 @@ mod propose;
 mod screening;
 
 use super::run::{Run, StepPlan};
-use super::speculate::Finished;
 use super::state::StepOutcome;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
@@ -17,10 +16,9 @@ use crate::run_dir::atomic;
 use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
 use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
 use crate::settings::Acceptance;
-use crate::stage::evaluate::{CandidateEvaluation, Drawn, draw_of, evaluate_candidate};
+use crate::stage::evaluate::{Drawn, draw_of, evaluate_candidate};
 use skill_core::constraints::EditConstraints;
 use skill_core::gate::GateAction;
-use skill_core::plan::BatchPlan;
 use skill_core::{
     FlipCounts, GateMode, ItemId, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx,
 };
@@ -65,7 +63,7 @@ impl Run<'_> {
         atomic::remove_dir(&self.dir.step_dir(plan.step))?;
         let mut work = self.begin_work(state, &plan, notes)?;
         let decision = match self.candidate(&state.current, &plan, &mut work).await? {
-            Ok(candidate) => self.decide(state, candidate, plan.upcoming.as_ref(), &mut work.record).await?,
+            Ok(candidate) => self.decide(state, candidate, &mut work.record).await?,
             Err(skipped) => {
                 work.record.action = skipped;
                 Decision { candidate: None, flips: state.flips.clone() }
@@ -154,30 +152,14 @@ impl Run<'_> {
         &mut self,
         state: &TrainState,
         candidate: SkillDoc,
-        upcoming: Option<&(StepIdx, Vec<BatchPlan>)>,
         record: &mut StepRecord,
     ) -> Result<Decision, PipelineError> {
         let hash = candidate.hash();
         let known = self.known_results(state, &hash)?;
         let plan = self.candidate_plan(state, &known);
         let watch = self.begin(Some(record.step), Stage::Evaluate);
-        let (mut ctx, finished) = (self.stage_ctx(&watch), Finished::default());
-        let speculation = self.speculation(upcoming, &mut ctx, &finished);
-        let source = document(&candidate);
-        let evaluating = evaluate_candidate(&self.rollouts, Split::Val, &source, plan, &ctx);
-        let (evaluation, speculated) = match &speculation {
-            Some(speculation) => {
-                let is_rejected =
-                    |evaluation: &CandidateEvaluation| !self.verdict(state, evaluation).action.is_accepted();
-                let (evaluation, speculated) =
-                    self.beside(evaluating, speculation, &state.current.skill, is_rejected).await?;
-                (evaluation, Some(speculated))
-            }
-            None => (evaluating.await?, None),
-        };
-        if let Some(speculated) = speculated {
-            self.note_speculation(record.step, speculated);
-        }
+        let (ctx, source) = (self.stage_ctx(&watch), document(&candidate));
+        let evaluation = evaluate_candidate(&self.rollouts, Split::Val, &source, plan, &ctx).await?;
         self.check_target_speaks(&watch, &candidate, &evaluation.results).await?;
         let tokens = self.end(&watch);
         note_tokens(record, Stage::Evaluate, tokens);

@@ -68,7 +68,6 @@ fn accumulation_resumes_and_widens_to_the_same_files() {
     };
     let undisturbed = run(TrainSettings { workers: 1, ..accumulating() });
     assert_eq!(run(TrainSettings { workers: 1000, ..accumulating() }), undisturbed);
-    assert_eq!(run(TrainSettings { speculation: 3, ..accumulating() }), undisturbed);
     for fails_from in [0, 9, 11, 13, 15, 24, 31, 47] {
         let dir = tempfile::tempdir().unwrap();
         Job { target: target(fails_from), ..job(accumulating()) }.run(dir.path()).unwrap_err();

@@ -78,24 +78,6 @@ fn a_judge_is_not_added_to_a_run_without_one() {
 }
 
 #[test]
-fn a_run_that_did_not_store_them_is_resumed_and_stores_them() {
-    let dir = tempfile::tempdir().unwrap();
-    let cold = json!({"temperature": 0.0});
-    stopped(dir.path(), job(&cold, &cold, judged()));
-    let path = dir.path().join("config.json");
-    let read = || serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()).unwrap();
-    let mut older = read();
-    let with_them = older.clone();
-    let identity = older["identity"].as_object_mut().unwrap();
-    let n_before = identity.len();
-    identity.retain(|name, _| name != "models.judge" && !name.ends_with(".parameters"));
-    assert_eq!(n_before - identity.len(), 4);
-    std::fs::write(&path, older.to_string()).unwrap();
-    job(&cold, &cold, judged()).run(dir.path()).unwrap();
-    assert_eq!(read(), with_them);
-}
-
-#[test]
 fn a_rollout_is_not_reused_under_another_judge() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -438,43 +438,6 @@ fn early_rejection_changes_no_decision() {
 }
 
 #[test]
-fn speculation_changes_no_file_and_its_work_is_used_after_a_rejection() {
-    // Nine of ten words are known, and the optimizer has nothing to offer: every candidate is rejected.
-    let skill = "# Skill alpha bravo charlie delta echo foxtrot golf hotel india\n";
-    let run = |speculation, workers| {
-        let (dir, asked) = (tempfile::tempdir().unwrap(), target(usize::MAX));
-        Job {
-            skill,
-            target: asked.clone(),
-            optimizer: world::stubborn_optimizer(),
-            settings: TrainSettings { speculation, workers, ..settings() },
-            ..Job::default()
-        }
-        .run(dir.path())
-        .unwrap();
-        let timings = read(dir.path().join("timings.json"));
-        (files(dir.path()), asked.n_calls.load(Ordering::Relaxed), timings)
-    };
-    let (expect, n_calls, timings) = run(0, 1);
-    assert_eq!(timings["speculation"], Value::Null);
-    let (speculative, n_speculative_calls, timings) = run(4, 1);
-    assert_eq!(speculative, expect);
-    assert_eq!(n_speculative_calls, n_calls, "all of it is used");
-    assert_eq!(timings["speculation"]["1"], serde_json::json!({"rollouts": 4, "is_used": true}));
-    assert_eq!(run(2, 8).0, expect);
-
-    // With candidates that are accepted, what was begun for the old skill is lost, and nothing else changes.
-    let run = |speculation| {
-        let dir = tempfile::tempdir().unwrap();
-        Job { settings: TrainSettings { speculation, ..settings() }, ..Job::default() }
-            .run(dir.path())
-            .unwrap();
-        files(dir.path())
-    };
-    assert_eq!(run(4), run(0));
-}
-
-#[test]
 fn files_that_a_killed_process_left_half_written_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     Job { stop_after: 1, ..Job::default() }.run(dir.path()).unwrap_err();

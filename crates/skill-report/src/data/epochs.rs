@@ -151,8 +151,8 @@ impl Maker {
     /// What made the best skill: what the run says at its end, which may find that the last skill is the best one.
     pub(super) fn of_best(state: &RuntimeState, summary: Option<&Summary>) -> Self {
         match summary {
-            None => Self::of(state.best()),
-            Some(summary) => Self { id: summary.best(), is_measured_last: summary.is_best_measured_last },
+            None => Self::of(state.best_skill),
+            Some(summary) => Self { id: summary.best_skill, is_measured_last: summary.is_best_measured_last },
         }
     }
 

@@ -97,7 +97,7 @@ pub enum RunPhase {
     Stopped,
     /// It has not, and the last process died: it was killed or crashed.
     Interrupted,
-    /// Its files cannot be read, or are of a newer format.
+    /// Its files cannot be read, or are of another format.
     Damaged,
 }
 

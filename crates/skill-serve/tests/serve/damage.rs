@@ -25,7 +25,7 @@ fn what_is_wrong_with_a_run_is_said_and_the_others_are_shown() {
     let list = site.until("/", |list| list.matches("<tr data-run=").count() == 6);
     let cases = [
         ("half", "history.jsonl: is not JSON"),
-        ("newer", "has format version 99.0, this program reads up to"),
+        ("newer", "has format version 99.0, this program reads"),
         ("lacking", "history.jsonl: does not hold each of the steps 1 to 2 once"),
         ("strange", "summary.json: is not of the expected form"),
         ("headless", "no run in"),

@@ -140,23 +140,6 @@ pub struct GroupSignal {
 type PartKey = (u64, Option<u32>);
 
 impl AdvantageSettings {
-    /// Checks that groups of this size can give advantages; `n_arms` is 2 where trials run inside groups.
-    ///
-    /// # Errors
-    ///
-    /// [`GrpoError::GroupSize`] where a rollout would be alone, unless [`SingleRollout`] says what to do.
-    pub fn check_group_size(&self, n_rollouts: usize, n_arms: usize) -> Result<(), GrpoError> {
-        let arms = match self.baseline {
-            Baseline::Arm => n_arms.max(1),
-            Baseline::Group => 1,
-        };
-        let needed = 2 * arms;
-        match self.single {
-            SingleRollout::Refuse if n_rollouts < needed => Err(GrpoError::GroupSize { n_rollouts, needed }),
-            SingleRollout::Refuse | SingleRollout::KeepReward | SingleRollout::Zero => Ok(()),
-        }
-    }
-
     /// The advantage of each rollout: `(R - mean) / (std + epsilon)` over its group or arm, by these settings.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
-//! GRPO: defaults, switches that no reference has, what is refused, and gradients against differences.
+//! GRPO: defaults, switches that no reference has, what is refused, and the gradients of the loss against differences.
 
 use proptest::prelude::*;
 use skill_train::grpo::{
-    AdvantageSettings, Advantages, Aggregation, AggregationMode, Baseline, BatchTotals, EmptyRows, GrpoError,
-    GrpoLoss, KlEstimator, KlGradient, KlPenalty, KlValue, KlWeight, LossRow, Mean, PolicyClip, RatioLevel,
-    Rollout, Scale, SingleRollout, Statistics, entropy_of_logits, episode_return,
+    AdvantageSettings, Advantages, Baseline, GrpoError, Mean, Rollout, Scale, SingleRollout, Statistics,
 };
+use skill_train::loss::{TokenGradient, TokenInput};
+use skill_train::seam::{KlEstimator, KlPenalty, Loss, LossMetrics, PolicyLoss, Row};
 
 /// One rollout for each reward, in one group; the arms alternate.
 fn group(rewards: &[f64]) -> Vec<Rollout> {
@@ -36,13 +36,11 @@ fn defaults_are_those_of_the_paper() {
     assert_eq!((settings.scale, settings.epsilon), (Scale::Group, 1e-6));
     assert_eq!((settings.statistics, settings.baseline), (Statistics::Trajectories, Baseline::Arm));
     assert_eq!((settings.mean, settings.single), (Mean::All, SingleRollout::Refuse));
-    let loss = GrpoLoss::default();
-    assert_eq!((loss.clip.low, loss.clip.high, loss.clip.dual), (0.2, 0.2, Some(3.0)));
-    assert_eq!((loss.clip.log_ratio_limit, loss.clip.level), (Some(20.0), RatioLevel::Token));
+    let loss = PolicyLoss::default();
+    assert_eq!((loss.clip_low, loss.clip_high, loss.dual_clip), (0.2, 0.2, Some(3.0)));
+    assert_eq!((loss.max_log_ratio, loss.entropy_coefficient), (Some(20.0), 0.0));
     let kl = loss.kl.unwrap();
-    assert_eq!((kl.coefficient, kl.estimator.value, kl.weight), (0.01, KlValue::K3, KlWeight::One));
-    assert_eq!((kl.estimator.log_ratio_limit, kl.estimator.value_limit), (Some(20.0), Some(10.0)));
-    assert_eq!((loss.aggregation.mode, loss.entropy_coefficient), (AggregationMode::TokenMean, 0.0));
+    assert_eq!((kl.coefficient, kl.estimator, kl.max_log_ratio), (0.01, KlEstimator::K3, Some(20.0)));
 }
 
 #[test]
@@ -90,13 +88,6 @@ fn a_group_of_one_is_an_error_of_the_configuration() {
     let error = |rewards: &[f64]| settings.advantages(&group(rewards)).unwrap_err();
     assert_eq!(error(&[1.0]), GrpoError::SingleRollout { group: 3, arm: Some(0) });
     assert_eq!(error(&[1.0, 0.0, 0.5]), GrpoError::SingleRollout { group: 3, arm: Some(1) });
-    assert_eq!(settings.check_group_size(1, 1), Err(GrpoError::GroupSize { n_rollouts: 1, needed: 2 }));
-    assert_eq!(settings.check_group_size(3, 2), Err(GrpoError::GroupSize { n_rollouts: 3, needed: 4 }));
-    assert_eq!(settings.check_group_size(2, 1), Ok(()));
-    let whole = AdvantageSettings { baseline: Baseline::Group, ..settings };
-    assert_eq!(whole.check_group_size(2, 2), Ok(()));
-    let kept = AdvantageSettings { single: SingleRollout::Zero, ..settings };
-    assert_eq!(kept.check_group_size(1, 1), Ok(()));
 }
 
 #[test]
@@ -119,209 +110,87 @@ fn nothing_has_no_advantage() {
     assert_eq!(ours.share_without_signal(), 0.0);
 }
 
-#[test]
-fn the_return_loses_a_penalty_for_each_invalid_action() {
-    assert_eq!(episode_return(1.0, 0, 0.1), 1.0);
-    assert!((episode_return(1.0, 3, 0.1) - 0.7).abs() < 1e-12);
+/// The loss of a token of weight 1, and its derivatives.
+fn loss_of(settings: &PolicyLoss, token: &TokenInput) -> (f64, TokenGradient) {
+    let mut metrics = LossMetrics::default();
+    let gradient = Loss::Policy(settings.clone()).token(token, 1.0, &mut metrics);
+    (metrics.loss, gradient)
 }
 
-/// Rows with the mask of their first tokens.
-struct Rows {
-    new: Vec<Vec<f64>>,
-    old: Vec<Vec<f64>>,
-    reference: Vec<Vec<f64>>,
-    masks: Vec<Vec<bool>>,
-    advantages: Vec<f64>,
+fn token(advantage: f64, logprob: f64, old_logprob: f64, reference_logprob: f64) -> TokenInput {
+    let mut token = TokenInput::default();
+    (token.weight, token.advantage, token.entropy) = (1.0, advantage, 1.5);
+    (token.logprob, token.old_logprob, token.reference_logprob) = (logprob, old_logprob, reference_logprob);
+    token
 }
 
-impl Rows {
-    fn rows(&self) -> Vec<LossRow<'_>> {
-        let row = |row: usize| LossRow {
-            log_probs: &self.new[row],
-            old_log_probs: &self.old[row],
-            reference_log_probs: Some(&self.reference[row]),
-            entropies: None,
-            mask: &self.masks[row],
-            advantage: self.advantages[row],
-        };
-        (0..self.new.len()).map(row).collect()
-    }
+fn settings_of(estimator: KlEstimator, dual_clip: Option<f64>) -> PolicyLoss {
+    let kl = Some(KlPenalty { estimator, coefficient: 0.3, ..KlPenalty::default() });
+    PolicyLoss { dual_clip, kl, entropy_coefficient: 0.1, ..PolicyLoss::default() }
 }
 
-fn three_rows() -> Rows {
-    Rows {
-        new: vec![vec![-0.5, -1.0, -2.0], vec![-0.3, -0.1, -0.7], vec![-1.0, -1.5, -0.2]],
-        old: vec![vec![-0.6, -0.8, -2.1], vec![-1.9, -0.15, -0.7], vec![-1.1, -1.5, -0.9]],
-        reference: vec![vec![-0.4, -1.2, -2.0], vec![-0.5, -0.3, -0.6], vec![-1.4, -1.1, -0.8]],
-        masks: vec![vec![true, true, false], vec![false; 3], vec![true, false, true]],
-        advantages: vec![0.8, -1.0, -0.6],
-    }
+fn estimators() -> impl Strategy<Value = KlEstimator> {
+    prop::sample::select(vec![KlEstimator::K1, KlEstimator::K2, KlEstimator::K3])
 }
 
 #[test]
-fn bad_rows_are_named() {
-    let mut rows = three_rows();
-    let error = |rows: &Rows| GrpoLoss::default().compute(&rows.rows()).unwrap_err();
-    rows.old[2].pop();
-    assert!(matches!(error(&rows), GrpoError::Lengths { row: 2, n: 2, expected: 3, .. }));
-    let mut rows = three_rows();
-    rows.masks[0].push(true);
-    assert!(matches!(error(&rows), GrpoError::Lengths { row: 0, n: 4, expected: 3, .. }));
-    let mut rows = three_rows();
-    rows.new[2][2] = f64::NAN;
-    assert!(matches!(error(&rows), GrpoError::NotFinite { row: 2, token: 2, .. }));
-    // A masked token may be anything: padding has no log-prob.
-    rows.masks[2][2] = false;
-    assert!(GrpoLoss::default().compute(&rows.rows()).unwrap().loss.is_finite());
-    let mut rows = three_rows();
-    rows.advantages[1] = f64::INFINITY;
-    assert!(matches!(error(&rows), GrpoError::NotFinite { row: 1, .. }));
-    let rows = three_rows();
-    let mut missing = rows.rows();
-    missing[1].reference_log_probs = None;
-    let error = GrpoLoss::default().compute(&missing).unwrap_err();
-    assert!(matches!(error, GrpoError::Missing { row: 1, .. }), "{error:?}");
-    let entropy = GrpoLoss { entropy_coefficient: 0.01, ..GrpoLoss::default() };
-    assert!(matches!(entropy.compute(&rows.rows()), Err(GrpoError::Missing { row: 0, .. })));
-}
-
-#[track_caller]
-fn clip_refused(clip: PolicyClip, expect: &str) {
-    let loss = GrpoLoss { clip, ..GrpoLoss::default() };
-    match loss.compute(&three_rows().rows()) {
-        Err(GrpoError::Setting { setting, .. }) => assert_eq!(setting, expect),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn settings_outside_their_range_are_refused() {
-    let plain = PolicyClip::default();
-    clip_refused(PolicyClip { low: 1.5, ..plain }, "low");
-    clip_refused(PolicyClip { high: -0.1, ..plain }, "high");
-    clip_refused(PolicyClip { dual: Some(0.5), ..plain }, "dual");
-    clip_refused(PolicyClip { ratio_cap: Some(f64::NAN), ..plain }, "ratio_cap");
-    clip_refused(PolicyClip { log_ratio_limit: Some(-1.0), ..plain }, "log_ratio_limit");
-    let length = Aggregation::new(AggregationMode::SequenceSum { length: 0.0 });
-    assert!(matches!(length.weights(&[1]), Err(GrpoError::Setting { setting: "length", .. })));
-    let nothing = Some(BatchTotals { n_tokens: 0, n_rows: 0 });
-    let totals = Aggregation { totals: nothing, ..Aggregation::new(AggregationMode::TokenMean) };
-    assert!(matches!(totals.weights(&[0, 1]), Err(GrpoError::Setting { setting: "totals", .. })));
-    assert_eq!(totals.weights(&[0, 0]), Ok(vec![0.0, 0.0]));
-}
-
-#[test]
-fn micro_batches_with_totals_add_up_to_the_mini_batch() {
-    let rows = three_rows();
-    let rows = rows.rows();
-    let modes = [
-        AggregationMode::TokenMean,
-        AggregationMode::TokenSum,
-        AggregationMode::SequenceMeanTokenMean,
-        AggregationMode::SequenceMeanTokenSum,
-        AggregationMode::SequenceSum { length: 7.0 },
-        AggregationMode::SequenceMeanOfSums { length: 7.0 },
+fn numbers_that_are_not_finite_and_settings_outside_their_range_are_refused_by_name() {
+    let row = || Row {
+        tokens: vec![1, 2],
+        weights: vec![0.0, 1.0],
+        advantages: vec![0.0, 1.0],
+        old_logprobs: vec![0.0, -0.5],
+        reference_logprobs: vec![0.0, -0.6],
+    };
+    type Change = fn(&mut Row, &mut PolicyLoss);
+    let cases: [(&str, Change); 9] = [
+        ("rows[1].advantages", |row, _| row.advantages[1] = f32::INFINITY),
+        ("rows[1].old_logprobs", |row, _| row.old_logprobs[1] = f32::NAN),
+        ("rows[1].reference_logprobs", |row, _| row.reference_logprobs.clear()),
+        ("loss.clip_low", |_, loss| loss.clip_low = 1.5),
+        ("loss.clip_high", |_, loss| loss.clip_high = -0.1),
+        ("loss.dual_clip", |_, loss| loss.dual_clip = Some(0.5)),
+        ("loss.kl", |_, loss| loss.entropy_coefficient = f64::NAN),
+        ("loss.kl", |_, loss| loss.kl.as_mut().unwrap().coefficient = f64::INFINITY),
+        ("", |_, _| ()),
     ];
-    for mode in modes {
-        let mut loss = GrpoLoss { aggregation: Aggregation::new(mode), ..GrpoLoss::default() };
-        let whole = loss.compute(&rows).unwrap();
-        loss.aggregation.totals = Some(BatchTotals { n_tokens: whole.n_tokens, n_rows: 2 });
-        let parts = [loss.compute(&rows[..1]).unwrap(), loss.compute(&rows[1..]).unwrap()];
-        assert!((parts[0].loss + parts[1].loss - whole.loss).abs() < 1e-12, "{mode:?}");
-    }
-}
-
-#[test]
-fn rows_without_tokens_change_nothing() {
-    let rows = three_rows();
-    let rows = rows.rows();
-    for mode in [AggregationMode::SequenceMeanTokenMean, AggregationMode::SequenceMeanTokenSum] {
-        let loss = GrpoLoss { aggregation: Aggregation::new(mode), ..GrpoLoss::default() };
-        let without = loss.compute(&[rows[0], rows[2]]).unwrap();
-        assert_eq!(loss.compute(&rows).unwrap().loss, without.loss);
-        let empty = loss.compute(&rows[1..2]).unwrap();
-        assert_eq!((empty.loss, empty.n_tokens, empty.gradients), (0.0, 0, vec![vec![0.0; 3]]));
-    }
-    assert_eq!(GrpoLoss::default().compute(&[]).unwrap().loss, 0.0);
-}
-
-#[test]
-fn a_ratio_that_overflows_gives_a_finite_loss_and_gradient() {
-    for limit in [Some(20.0), None] {
-        for advantage in [1.0, -1.0, 0.0] {
-            let mut rows = three_rows();
-            rows.old[0][0] = -800.0;
-            rows.advantages[0] = advantage;
-            let clip = PolicyClip { log_ratio_limit: limit, ..PolicyClip::default() };
-            let report = GrpoLoss { clip, ..GrpoLoss::default() }.compute(&rows.rows()).unwrap();
-            assert!(report.loss.is_finite(), "{limit:?} {advantage}");
-            assert!(report.gradients.iter().flatten().all(|gradient| gradient.is_finite()));
+    for (expected, change) in cases {
+        let (mut changed, mut loss) = (row(), PolicyLoss::default());
+        change(&mut changed, &mut loss);
+        match Loss::Policy(loss).check(&[row(), changed]) {
+            Err(skill_train::TrainError::Request { field, .. }) => assert_eq!(field, expected),
+            other => assert!(other.is_ok() && expected.is_empty(), "{expected}: {other:?}"),
         }
     }
-}
-
-#[test]
-fn the_entropy_of_a_certain_token_is_0() {
-    let certain = entropy_of_logits(&[0.0, f64::NEG_INFINITY]);
-    assert_eq!((certain.entropy, certain.gradient), (0.0, vec![0.0, 0.0]));
-}
-
-/// Every loss is differentiable but at the borders of its clips, which random numbers do not hit.
-fn check_gradient(loss: &GrpoLoss, rows: &Rows) -> Result<(), TestCaseError> {
-    const STEP: f64 = 1e-6;
-    let gradients = loss.compute(&rows.rows()).unwrap().gradients;
-    for row in 0..rows.new.len() {
-        for token in 0..rows.new[row].len() {
-            let at = |delta: f64| {
-                let mut moved = rows.new.clone();
-                moved[row][token] += delta;
-                let moved = Rows {
-                    new: moved,
-                    old: rows.old.clone(),
-                    reference: rows.reference.clone(),
-                    masks: rows.masks.clone(),
-                    advantages: rows.advantages.clone(),
-                };
-                loss.compute(&moved.rows()).unwrap().loss
-            };
-            let difference = (at(STEP) - at(-STEP)) / (2.0 * STEP);
-            let gradient = gradients[row][token];
-            let allowed = 1e-4 * gradient.abs().max(1.0);
-            prop_assert!((difference - gradient).abs() < allowed, "{row}, {token}: {gradient}, {difference}");
-        }
-    }
-    Ok(())
 }
 
 proptest! {
+    /// The loss is differentiable but at the borders of its clips, which random numbers do not hit.
     #[test]
     fn gradients_are_those_of_finite_differences(
-        new in prop::collection::vec(prop::collection::vec(-3.0_f64..-0.01, 4), 3),
-        old in prop::collection::vec(prop::collection::vec(-3.0_f64..-0.01, 4), 3),
-        reference in prop::collection::vec(prop::collection::vec(-3.0_f64..-0.01, 4), 3),
-        masks in prop::collection::vec(prop::collection::vec(any::<bool>(), 4), 3),
-        advantages in prop::collection::vec(-2.0_f64..2.0, 3),
-        value in prop::sample::select(vec![KlValue::K1, KlValue::Abs, KlValue::K2, KlValue::K3]),
-        level in prop::sample::select(vec![RatioLevel::Token, RatioLevel::Sequence]),
-        weight in prop::sample::select(vec![KlWeight::One, KlWeight::Ratio]),
-        dual in prop::option::of(1.5_f64..4.0),
-        ratio_cap in prop::option::of(1.5_f64..4.0),
-        mean_of_rows in any::<bool>(),
+        logprobs in prop::array::uniform3(-3.0_f64..-0.01),
+        advantage in -2.0_f64..2.0,
+        estimator in estimators(),
+        dual_clip in prop::option::of(1.5_f64..4.0),
     ) {
-        let rows = Rows { new, old, reference, masks, advantages };
-        let estimator = KlEstimator { value, gradient: KlGradient::OfValue, ..KlEstimator::default() };
-        let mode = if mean_of_rows {
-            AggregationMode::SequenceMeanTokenMean
-        } else {
-            AggregationMode::TokenMean
-        };
-        let loss = GrpoLoss {
-            clip: PolicyClip { dual, ratio_cap, level, ..PolicyClip::default() },
-            kl: Some(KlPenalty { coefficient: 0.3, estimator, weight }),
-            entropy_coefficient: 0.0,
-            aggregation: Aggregation { empty_rows: EmptyRows::Counted, ..Aggregation::new(mode) },
-        };
-        check_gradient(&loss, &rows)?;
+        const STEP: f64 = 1e-6;
+        let (settings, [new, old, reference]) = (settings_of(estimator, dual_clip), logprobs);
+        let at = |delta: f64| loss_of(&settings, &token(advantage, new + delta, old, reference));
+        let difference = (at(STEP).0 - at(-STEP).0) / (2.0 * STEP);
+        let gradient = at(0.0).1.by_logprob;
+        prop_assert!((difference - gradient).abs() < 1e-4 * gradient.abs().max(1.0), "{gradient}, {difference}");
+    }
+
+    #[test]
+    fn a_ratio_that_overflows_gives_a_finite_loss_and_gradient(
+        logprobs in prop::array::uniform3(-1e4_f64..0.0),
+        advantage in prop::sample::select(vec![1.0, -1.0, 0.0]),
+        estimator in estimators(),
+        dual_clip in prop::option::of(1.5_f64..4.0),
+    ) {
+        let [new, old, reference] = logprobs;
+        let (loss, gradient) = loss_of(&settings_of(estimator, dual_clip), &token(advantage, new, old, reference));
+        prop_assert!(loss.is_finite() && gradient.by_logprob.is_finite() && gradient.by_entropy.is_finite());
     }
 
     #[test]

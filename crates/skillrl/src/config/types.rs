@@ -114,9 +114,6 @@ settings! {
         /// Model calls in flight at most. Changes the time a run takes and nothing else. Fewer are in flight while a
         /// server turns calls away or becomes slow.
         workers: u32 = process(integer(1, 4096), Value("8")) => workers;
-        /// Tasks of the next step that idle workers may begin while a changed skill is measured: most are rejected, so
-        /// most of this work is used. What is not used is paid for all the same.
-        speculation: u32 = process(integer(0, MAX_COUNT), Value("0")) => speculation;
         /// Where rollouts are made. local: in this process. nats: by `skillrl worker` on any number of machines, see
         /// [run.nats] and docs/several-machines.md; for programs that are built with the feature `nats`.
         runner: Runner = process(choice::<Runner>(), Value("\"local\""));

@@ -223,8 +223,8 @@ impl Reader<'_> {
         state.best_skill_hash =
             in_file(files, "best_skill.md").or_else(|| hash(best.0)).unwrap_or_else(|| SkillHash::of(""));
         state.best_step = best;
-        state.current_skill = Some(SkillId::of_step(made.unwrap_or_default()));
-        state.best_skill = Some(SkillId::of_step(best));
+        state.current_skill = SkillId::of_step(made.unwrap_or_default());
+        state.best_skill = SkillId::of_step(best);
         state
     }
 

@@ -33,7 +33,7 @@ impl Checking<'_> {
         state: Option<&RuntimeState>,
         has_ended: bool,
     ) -> Result<(), PipelineError> {
-        // The only thing that is refused is a newer format.
+        // The only thing that is refused is another format.
         Timings::read_or_new(self.run)?;
         let marks = self.marks(state.is_some_and(|state| state.files_lines.is_some()))?;
         for (name, mark) in &marks {
@@ -52,7 +52,7 @@ impl Checking<'_> {
             let bytes = read_bytes(&self.run.join(TIMINGS_FILE));
             let is_whole = bytes
                 .is_ok_and(|bytes| serde_json::from_slice::<Timings>(&bytes.unwrap_or_default()).is_ok());
-            // A run of format 2 that has ended says what it holds.
+            // A run that has ended says what it holds.
             let lacks_its_mark =
                 has_ended && self.run.join(TIMINGS_LOG).exists() && !self.is_known(TIMINGS_LOG);
             match is_whole && !lacks_its_mark {

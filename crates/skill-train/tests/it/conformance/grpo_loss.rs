@@ -1,111 +1,97 @@
-//! Policy losses with their gradients and shares, as SkillRL's copy of verl, verl and TRL compute them.
+//! The loss that trains, as SkillRL's copy of verl, verl and TRL compute it: losses, shares and gradients by the
+//! log-probs. Options of theirs that it does not have are left out.
 
-use super::grpo::{F64, MASKED_MEAN, aggregation, each, estimator, flag, masks, n_tokens};
-use crate::recorded::{close, matrix, number, numbers};
+use super::grpo::{each, flag};
+use crate::recorded::{Tolerance, close, matrix, number, numbers};
 use serde_json::Value;
-use skill_train::grpo::{
-    Aggregation, AggregationMode, BatchTotals, EmptyRows, GrpoLoss, KlEstimator, KlGradient, KlPenalty,
-    KlValue, KlWeight, LossReport, LossRow, PolicyClip, RatioLevel,
-};
+use skill_train::loss::TokenInput;
+use skill_train::seam::{KlEstimator, KlPenalty, Loss, LossMetrics, PolicyLoss};
 
-/// The lists of a case.
-struct Lists {
-    new: Vec<Vec<f64>>,
-    old: Vec<Vec<f64>>,
-    reference: Option<Vec<Vec<f64>>>,
-    entropy: Option<Vec<Vec<f64>>>,
-    masks: Vec<Vec<bool>>,
-    advantages: Vec<f64>,
+/// Computed in `f64` on both sides.
+const F64: Tolerance = Tolerance { relative: 1e-9, absolute: 1e-9 };
+/// Both copies of verl add this to the number of tokens that a mean is divided by.
+const MASKED_MEAN: f64 = 1e-8;
+
+/// What a loss gives for the rows of a case.
+struct Found {
+    metrics: LossMetrics,
+    gradients: Vec<Vec<f64>>,
 }
 
-impl Lists {
-    fn of(input: &Value) -> Self {
-        Self {
-            new: matrix(&input["log_prob"]),
-            old: matrix(&input["old_log_prob"]),
-            reference: input.get("ref_log_prob").map(matrix),
-            entropy: input.get("entropy").map(matrix),
-            masks: masks(&input["mask"]),
-            advantages: numbers(&input["advantages"]),
+/// The tokens of the mask, each with the weight of its row.
+fn found(input: &Value, settings: PolicyLoss, weights: &[f64]) -> Found {
+    let (loss, mut metrics) = (Loss::Policy(settings), LossMetrics::default());
+    let list = |name: &str| input.get(name).map(matrix);
+    let [new, old, reference, entropy, mask] =
+        ["log_prob", "old_log_prob", "ref_log_prob", "entropy", "mask"].map(list);
+    let (new, mask, advantages) = (new.unwrap(), mask.unwrap(), input.get("advantages").map(numbers));
+    let at = |list: &Option<Vec<Vec<f64>>>, row: usize, token: usize| {
+        list.as_ref().map_or(0.0, |list| list[row][token])
+    };
+    let mut gradients: Vec<Vec<f64>> = new.iter().map(|row| vec![0.0; row.len()]).collect();
+    for (row, logprobs) in new.iter().enumerate() {
+        for (token, logprob) in logprobs.iter().enumerate().filter(|(token, _)| mask[row][*token] > 0.0) {
+            let mut given = TokenInput::default();
+            (given.weight, given.logprob) = (weights[row], *logprob);
+            given.advantage = advantages.as_ref().map_or(0.0, |advantages| advantages[row]);
+            given.old_logprob = at(&old, row, token);
+            given.reference_logprob = at(&reference, row, token);
+            given.entropy = at(&entropy, row, token);
+            gradients[row][token] = loss.token(&given, 1.0, &mut metrics).by_logprob;
         }
     }
+    Found { metrics, gradients }
+}
 
-    fn rows(&self) -> Vec<LossRow<'_>> {
-        let row = |row: usize| LossRow {
-            log_probs: &self.new[row],
-            old_log_probs: &self.old[row],
-            reference_log_probs: self.reference.as_ref().map(|lists| lists[row].as_slice()),
-            entropies: self.entropy.as_ref().map(|lists| lists[row].as_slice()),
-            mask: &self.masks[row],
-            advantage: self.advantages[row],
-        };
-        (0..self.new.len()).map(row).collect()
-    }
+/// The weight of a token of each row; rows without tokens count where `counts_empty` says so.
+fn weights(input: &Value, mode: &str, counts_empty: bool, length: f64) -> Vec<f64> {
+    let lengths: Vec<f64> = matrix(&input["mask"]).iter().map(|row| row.iter().sum()).collect();
+    let whole = &input["global_batch_info"];
+    let total = |key: &str, own: f64| whole.get(key).map_or(own, number);
+    let n_rows = lengths.iter().filter(|length| counts_empty || **length > 0.0).count() as f64;
+    let n_rows = total("global_batch_size", n_rows);
+    let n_tokens = total("batch_num_tokens", lengths.iter().sum());
+    let weight = |n: &f64| match mode {
+        "token-mean" => 1.0 / n_tokens,
+        "seq-mean-token-mean" => 1.0 / (n_rows * n),
+        "seq-mean-token-sum" => 1.0 / n_rows,
+        "seq-mean-token-sum-norm" => 1.0 / (n_rows * total("loss_scale_factor", length)),
+        other => panic!("aggregation {other}"),
+    };
+    lengths.iter().map(weight).collect()
+}
 
-    fn n_tokens(&self) -> f64 {
-        f64::from(u32::try_from(self.masks.iter().map(|mask| n_tokens(mask)).sum::<usize>()).unwrap())
+/// The weights of SkillRL's copy of verl, or of verl; the one's norm of sums is by the length alone.
+fn verl_weights(source: &str, input: &Value) -> Vec<f64> {
+    let (mode, masks) = (input["loss_agg_mode"].as_str().unwrap(), matrix(&input["mask"]));
+    let (n_rows, width) = (masks.len() as f64, masks[0].len() as f64);
+    match source {
+        "skillrl-verl" => weights(input, mode, true, width / n_rows),
+        _ => weights(input, mode, false, width),
     }
 }
 
-/// The loss of SkillRL's copy of verl, and of verl.
-fn verl_loss(source: &str, input: &Value, width: usize) -> GrpoLoss {
-    let clip = PolicyClip {
-        low: number(&input["clip_low"]),
-        high: number(&input["clip_high"]),
-        dual: Some(number(&input["clip_ratio_c"])),
-        log_ratio_limit: (source == "verl").then_some(20.0),
-        ..PolicyClip::default()
-    };
-    let whole = input.get("global_batch_info");
-    let length = whole.and_then(|whole| whole.get("loss_scale_factor"));
-    let length = length.map_or(f64::from(u32::try_from(width).unwrap()), number);
-    let mut aggregation = aggregation(source, input["loss_agg_mode"].as_str().unwrap(), length);
-    let size = |whole: &Value, key: &str| usize::try_from(whole[key].as_u64().unwrap()).unwrap();
-    aggregation.totals = whole.map(|whole| BatchTotals {
-        n_tokens: size(whole, "batch_num_tokens"),
-        n_rows: size(whole, "global_batch_size"),
-    });
-    GrpoLoss { clip, kl: None, entropy_coefficient: 0.0, aggregation }
+fn verl_loss(source: &str, input: &Value) -> PolicyLoss {
+    PolicyLoss {
+        clip_low: number(&input["clip_low"]),
+        clip_high: number(&input["clip_high"]),
+        dual_clip: Some(number(&input["clip_ratio_c"])),
+        max_log_ratio: (source == "verl").then_some(20.0),
+        kl: None,
+        entropy_coefficient: 0.0,
+    }
 }
 
-fn trl_loss(input: &Value) -> GrpoLoss {
-    let level = match input["importance_sampling_level"].as_str().unwrap() {
-        "token" => RatioLevel::Token,
-        "sequence" => RatioLevel::Sequence,
-        other => panic!("level {other}"),
+/// The penalty with an estimator of the copies of verl; `None` for those that the loss does not have.
+fn penalty(source: &str, name: &str, coefficient: f64) -> Option<KlPenalty> {
+    let estimator = match name {
+        "k1" => KlEstimator::K1,
+        "k2" => KlEstimator::K2,
+        "k3" | "low_var_kl" => KlEstimator::K3,
+        "abs" | "k1+" | "k3+" => return None,
+        other => panic!("estimator {other}"),
     };
-    let clip = PolicyClip {
-        low: number(&input["epsilon"]),
-        high: number(&input["epsilon_high"]),
-        dual: None,
-        ratio_cap: Some(&input["delta"]).filter(|delta| !delta.is_null()).map(number),
-        log_ratio_limit: None,
-        level,
-    };
-    let weight = if flag(&input["use_bias_correction_kl"]) { KlWeight::Ratio } else { KlWeight::One };
-    let estimator = KlEstimator {
-        value: KlValue::K3,
-        gradient: KlGradient::OfValue,
-        log_ratio_limit: None,
-        value_limit: None,
-    };
-    let coefficient = number(&input["beta"]);
-    let kl = (coefficient > 0.0).then_some(KlPenalty { coefficient, estimator, weight });
-    let counted = |mode| Aggregation { empty_rows: EmptyRows::Counted, ..Aggregation::new(mode) };
-    let aggregation = match input["loss_type"].as_str().unwrap() {
-        "grpo" => counted(AggregationMode::SequenceMeanTokenMean),
-        "bnpo" => Aggregation::new(AggregationMode::TokenMean),
-        "dr_grpo" => {
-            counted(AggregationMode::SequenceMeanOfSums { length: number(&input["max_completion_length"]) })
-        }
-        "dapo" => {
-            let n_tokens = usize::try_from(input["num_items_in_batch"].as_u64().unwrap()).unwrap();
-            let totals = Some(BatchTotals { n_tokens, n_rows: 0 });
-            Aggregation { totals, ..Aggregation::new(AggregationMode::TokenMean) }
-        }
-        other => panic!("loss_type {other}"),
-    };
-    GrpoLoss { clip, kl, entropy_coefficient: number(&input["entropy_coef"]), aggregation }
+    Some(KlPenalty { estimator, coefficient, max_log_ratio: (source == "verl").then_some(20.0) })
 }
 
 /// A recorded NaN is a fault of its source; ours is a number there.
@@ -119,92 +105,112 @@ fn same(ours: f64, recorded: &Value, what: &str) {
 }
 
 #[track_caller]
-fn same_gradients(ours: &LossReport, recorded: &Value, what: &str) {
-    for (row, (ours, recorded)) in ours.gradients.iter().zip(recorded.as_array().unwrap()).enumerate() {
-        for (token, (ours, recorded)) in ours.iter().zip(recorded.as_array().unwrap()).enumerate() {
-            same(*ours, recorded, &format!("{what}, gradient of row {row}, token {token}"));
+fn same_gradients(ours: &[Vec<f64>], recorded: &Value, what: &str) {
+    for (row, ours) in ours.iter().enumerate() {
+        for (token, ours) in ours.iter().enumerate() {
+            same(*ours, &recorded[row][token], &format!("{what}, gradient of row {row}, token {token}"));
         }
-    }
-}
-
-/// Both copies of verl report means over tokens with a tiny number added to the count.
-#[track_caller]
-fn same_as_verl(case: &Value, loss: &GrpoLoss, lists: &Lists, what: &str) {
-    let (ours, out) = (loss.compute(&lists.rows()).unwrap(), &case["out"]);
-    let shrink = lists.n_tokens() / (lists.n_tokens() + MASKED_MEAN);
-    same(ours.policy, &out["pg_loss"], what);
-    same(ours.clip_fraction * shrink, &out["pg_clipfrac"], &format!("{what}, clipped"));
-    same(ours.dual_clip_fraction * shrink, &out["pg_clipfrac_lower"], &format!("{what}, dual clip"));
-    same_gradients(&ours, &out["grad_log_prob"], what);
-    // Without a limit their mean log-ratio is that of the numbers as they are.
-    same(ours.approximate_kl * shrink, &out["ppo_kl"], &format!("{what}, ppo_kl"));
-}
-
-#[track_caller]
-fn same_as_trl(case: &Value, loss: &GrpoLoss, lists: &Lists, what: &str) {
-    let (ours, out) = (loss.compute(&lists.rows()).unwrap(), &case["out"]);
-    same(ours.loss, &out["loss"], what);
-    same_gradients(&ours, &out["grad_log_prob"], what);
-    same(ours.mean_entropy, &out["entropy"], &format!("{what}, entropy"));
-    let (low, high) = match loss.clip.level {
-        RatioLevel::Token => (ours.low_fraction, ours.high_fraction),
-        // With one ratio for a row TRL takes the mean over rows.
-        _ => {
-            let rows = lists.rows();
-            let alone: Vec<LossReport> = rows.iter().map(|row| loss.compute(&[*row]).unwrap()).collect();
-            let n = f64::from(u32::try_from(alone.len()).unwrap());
-            let mean = |of: fn(&LossReport) -> f64| alone.iter().map(of).sum::<f64>() / n;
-            (mean(|row| row.low_fraction), mean(|row| row.high_fraction))
-        }
-    };
-    // TRL takes the mean of flags in f32.
-    let flags = crate::recorded::Tolerance { relative: 1e-7, absolute: 1e-9 };
-    close(low, number(&out["clip_ratio/low_mean"]), flags, &format!("{what}, low"));
-    close(high, number(&out["clip_ratio/high_mean"]), flags, &format!("{what}, high"));
-    close(low + high, number(&out["clip_ratio/region_mean"]), flags, &format!("{what}, region"));
-    if let Some(kl) = out.get("kl") {
-        same(ours.mean_kl, kl, &format!("{what}, kl"));
     }
 }
 
 #[test]
 fn conformance_of_policy_losses() {
-    each("policy_loss", |case, source, what| {
-        let lists = Lists::of(&case["in"]);
-        match source {
-            "trl" => same_as_trl(case, &trl_loss(&case["in"]), &lists, what),
-            _ => same_as_verl(case, &verl_loss(source, &case["in"], lists.new[0].len()), &lists, what),
+    each("policy_loss", |case, source, what| match source {
+        "trl" => same_as_trl(case, what),
+        _ => {
+            let (input, out) = (&case["in"], &case["out"]);
+            let ours = found(input, verl_loss(source, input), &verl_weights(source, input));
+            same(ours.metrics.policy, &out["pg_loss"], what);
+            same_gradients(&ours.gradients, &out["grad_log_prob"], what);
+            let n_tokens = ours.metrics.n_tokens as f64 + MASKED_MEAN;
+            for (n, key) in [
+                (ours.metrics.n_clipped as f64, "pg_clipfrac"),
+                (ours.metrics.n_dual_clipped as f64, "pg_clipfrac_lower"),
+            ] {
+                same(n / n_tokens, &out[key], &format!("{what}, {key}"));
+            }
+            // verl takes the mean of the limited log-ratios.
+            if source != "verl" {
+                same(ours.metrics.sum_log_ratio / n_tokens, &out["ppo_kl"], &format!("{what}, ppo_kl"));
+            }
         }
     });
 }
 
+/// Without a cap of the ratio, a ratio of the whole row and a corrected KL estimate, which the loss does not have.
+#[track_caller]
+fn same_as_trl(case: &Value, what: &str) {
+    let (input, out) = (&case["in"], &case["out"]);
+    let has_others = !input["delta"].is_null()
+        || input["importance_sampling_level"] != "token"
+        || flag(&input["use_bias_correction_kl"]);
+    if has_others {
+        return;
+    }
+    let coefficient = number(&input["beta"]);
+    let kl = KlPenalty { estimator: KlEstimator::K3, coefficient, max_log_ratio: None };
+    let settings = PolicyLoss {
+        clip_low: number(&input["epsilon"]),
+        clip_high: number(&input["epsilon_high"]),
+        dual_clip: None,
+        max_log_ratio: None,
+        kl: (coefficient > 0.0).then_some(kl),
+        entropy_coefficient: number(&input["entropy_coef"]),
+    };
+    let weights = match input["loss_type"].as_str().unwrap() {
+        "grpo" => weights(input, "seq-mean-token-mean", true, 1.0),
+        "bnpo" => weights(input, "token-mean", true, 1.0),
+        "dr_grpo" => weights(input, "seq-mean-token-sum-norm", true, number(&input["max_completion_length"])),
+        "dapo" => vec![1.0 / number(&input["num_items_in_batch"]); matrix(&input["mask"]).len()],
+        other => panic!("loss_type {other}"),
+    };
+    let ours = found(input, settings, &weights);
+    same(ours.metrics.loss, &out["loss"], what);
+    same_gradients(&ours.gradients, &out["grad_log_prob"], what);
+    // TRL takes the mean of flags in f32.
+    let flags = Tolerance { relative: 1e-7, absolute: 1e-9 };
+    let clipped = ours.metrics.n_clipped as f64 / (ours.metrics.n_tokens as f64).max(1.0);
+    close(clipped, number(&out["clip_ratio/region_mean"]), flags, &format!("{what}, region"));
+}
+
 #[test]
-fn conformance_of_sequence_ratios() {
-    each("policy_loss_gspo", |case, source, what| {
-        let lists = Lists::of(&case["in"]);
-        let mut loss = verl_loss(source, &case["in"], lists.new[0].len());
-        loss.clip.level = RatioLevel::Sequence;
-        same_as_verl(case, &loss, &lists, what);
+fn conformance_of_kl_estimates() {
+    each("kl", |case, source, what| {
+        let (input, out) = (&case["in"], &case["out"]);
+        let Some(kl) = penalty(source, input["estimator"].as_str().unwrap(), 1.0) else { return };
+        let settings = PolicyLoss { kl: Some(kl), ..PolicyLoss::default() };
+        let [new, reference] = ["log_prob", "ref_log_prob"].map(|name| numbers(&input[name]));
+        for (token, (new, reference)) in new.into_iter().zip(reference).enumerate() {
+            let (mut given, mut metrics) = (TokenInput::default(), LossMetrics::default());
+            (given.weight, given.logprob, given.old_logprob) = (1.0, new, new);
+            given.reference_logprob = reference;
+            let gradient = Loss::Policy(settings.clone()).token(&given, 1.0, &mut metrics);
+            same(metrics.kl, &out["kl"][token], &format!("{what}, token {token}"));
+            same(
+                gradient.by_logprob,
+                &out["grad_log_prob"][token],
+                &format!("{what}, gradient of token {token}"),
+            );
+        }
     });
 }
 
 #[test]
 fn conformance_of_whole_losses() {
     each("actor_loss", |case, source, what| {
-        let (input, out, lists) = (&case["in"], &case["out"], Lists::of(&case["in"]));
-        let kl = KlPenalty {
-            coefficient: number(&input["kl_loss_coef"]),
-            estimator: estimator(source, input["kl_loss_type"].as_str().unwrap()),
-            weight: KlWeight::One,
-        };
+        let (input, out) = (&case["in"], &case["out"]);
+        let kl = penalty(source, input["kl_loss_type"].as_str().unwrap(), number(&input["kl_loss_coef"]));
         let entropy_coefficient = number(&input["entropy_coeff"]);
-        let loss =
-            GrpoLoss { kl: Some(kl), entropy_coefficient, ..verl_loss(source, input, lists.new[0].len()) };
-        let ours = loss.compute(&lists.rows()).unwrap();
-        same(ours.policy, &out["pg_loss"], &format!("{what}, policy"));
-        same(ours.kl, &out["kl_loss"], &format!("{what}, kl"));
-        same(ours.entropy, &out["entropy_loss"], &format!("{what}, entropy"));
-        same(ours.loss, &out["loss"], what);
-        same_gradients(&ours, &out["grad_log_prob"], what);
+        let settings = PolicyLoss { kl, entropy_coefficient, ..verl_loss(source, input) };
+        let ours = found(input, settings, &verl_weights(source, input));
+        for (found, key) in [
+            (ours.metrics.policy, "pg_loss"),
+            (ours.metrics.kl, "kl_loss"),
+            (ours.metrics.entropy, "entropy_loss"),
+            (ours.metrics.loss, "loss"),
+        ] {
+            same(found, &out[key], &format!("{what}, {key}"));
+        }
+        same_gradients(&ours.gradients, &out["grad_log_prob"], what);
     });
 }
