@@ -97,6 +97,14 @@ impl Bank {
         Ok(SkillRef::new(id.clone(), skill.latest().map_or(0, |version| version.number).saturating_add(1)))
     }
 
+    /// The versions that wait for a trial, in the order of the bank.
+    pub fn candidates(&self) -> impl Iterator<Item = SkillRef> {
+        self.skills.values().flat_map(|skill| {
+            let waiting = skill.versions.iter().filter(|version| version.state == State::Candidate);
+            waiting.map(|version| SkillRef::new(skill.id.clone(), version.number))
+        })
+    }
+
     /// What agents are shown: the active version of each skill.
     pub fn view(&self) -> BankView {
         let viewed = |skill: &Skill| Some(viewed(skill, skill.active()?));

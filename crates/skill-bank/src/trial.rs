@@ -3,6 +3,7 @@
 //! Everything here is data and functions of data; who makes the rollouts is not known here. A rollout that could not
 //! be made is not a result: it never comes here as a failure.
 //!
+//! - [`Candidacy`]: the course of a trial, from the choice of a candidate to what the verdict brings;
 //! - [`TriedItems`]: the tasks of a trial, none of which is among the candidate's evidence;
 //! - [`TrialDesign`]: what is run, how chance splits it in halves, and when it is decided;
 //! - [`TrialOutcome`]: whether successes or scores are compared, and [`TrialGroups`]: groups with what they say;
@@ -10,6 +11,7 @@
 //! - [`preflight`]: the effects that a design can show, before anything is paid for;
 //! - [`HideRule`] and [`Standing`]: the standing check of active skills, and [`over_cap`] for tiers that are too large.
 
+mod candidacy;
 mod design;
 mod error;
 mod groups;
@@ -19,10 +21,11 @@ mod preflight;
 mod standing;
 mod state;
 
-pub use design::{Half, PlannedGroup, TrialDesign, TrialSettings, halves};
+pub use candidacy::{Candidacy, Consequence, MIN_STANDING_GROUPS, obstacle, over_cap_of, with_skill};
+pub use design::{GROUPS_PER_INTERVAL, Half, PlannedGroup, TrialDesign, TrialSettings, halves};
 pub use error::TrialError;
 pub use groups::{TrialGroup, TrialGroups, TrialOutcome, TrialResult};
-pub use items::{ItemRate, TriedItems};
+pub use items::{ItemRate, TaskRates, TriedItems};
 pub use numbers::TrialNumbers;
 pub use preflight::{Preflight, PreflightRow, preflight};
 pub use standing::{HideRule, Overflow, Standing, StandingRollout, over_cap};

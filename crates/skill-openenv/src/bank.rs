@@ -206,7 +206,7 @@ async fn begin_trial(
     bank: &Arc<Mutex<OutsideBank>>,
 ) -> Result<(Option<skill_pipeline::bank::outside::TrialReport>, Option<String>), Refused> {
     let Some(draft) = lock(bank).next_trial() else { return Ok((None, None)) };
-    let candidate = draft.candidate.to_string();
+    let candidate = draft.tried.skill.to_string();
     let shown = match shown(skills, &draft).await {
         Ok(shown) => shown,
         Err(problem) => return Ok((None, Some(format!("{candidate} is not tried: {problem}")))),
@@ -226,7 +226,7 @@ async fn shown(skills: &Skills, draft: &TrialDraft) -> Result<Vec<ItemId>, Strin
         let mut task = skill_envs::Item::new(item.clone(), Value::Null);
         task.task_type.clone_from(task_type);
         let selected = skills.selects(draft.with.clone(), &TaskView::new(&task, goal)).await;
-        if selected.map_err(|fault| fault.message)?.contains(&draft.candidate) {
+        if selected.map_err(|fault| fault.message)?.contains(&draft.tried.skill) {
             shown.push(item.clone());
         }
     }

@@ -10,6 +10,9 @@ use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::random::Dice;
 use skill_core::stats::stratified::{Arm, Group, GroupShape, ScoreGroup, TrialRule};
 
+/// Groups of the fresh measurement of an admitted skill, at least: with fewer nothing is known of its interval.
+pub const GROUPS_PER_INTERVAL: u64 = 8;
+
 /// How trials are made, whatever their candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -292,5 +295,27 @@ impl TrialDesign {
         }
         let halves = halves(self.seed, &self.candidate, item, pass, self.shape);
         Ok(PlannedGroup { place, item: item.clone(), pass, halves })
+    }
+
+    /// The group at this place with these results, one for each sample.
+    ///
+    /// # Errors
+    ///
+    /// [`TrialError::UnknownGroup`] and [`TrialError::WrongRollouts`].
+    pub fn group_of(&self, place: u64, results: &[TrialResult]) -> Result<TrialGroup, TrialError> {
+        let results: Vec<Option<TrialResult>> = results.iter().copied().map(Some).collect();
+        self.group(place)?.of_rollouts(&results)
+    }
+
+    /// The design with so many more groups, on which the skill is measured once the trial has admitted it: the places
+    /// after the last one of the trial have samples of their own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TrialDesign::new`].
+    pub fn longer(&self, n_groups: u64) -> Result<Self, TrialError> {
+        let more = n_groups.saturating_mul(u64::from(self.shape.rollouts()));
+        let max_rollouts = self.n_rollouts().saturating_add(more);
+        Self { max_rollouts, max_informative_groups: None, ..self.clone() }.checked()
     }
 }

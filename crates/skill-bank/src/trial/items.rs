@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use skill_core::random::Dice;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A task whose retrieval would show the candidate, with what is known of its success rate without the candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,26 @@ impl ItemRate {
         let successes = u128::from(self.successes.min(self.rollouts));
         let (rollouts, failures) = (u128::from(self.rollouts), u128::from(self.rollouts) - successes);
         [(successes + 1) * (failures + 1), (rollouts + 2) * (rollouts + 3)]
+    }
+}
+
+/// Successes and rollouts of tasks whose agents were shown no candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskRates(BTreeMap<ItemId, [u32; 2]>);
+
+impl TaskRates {
+    /// Counts a rollout.
+    pub fn count(&mut self, item: &ItemId, is_success: bool) {
+        let [successes, rollouts] = self.0.entry(item.clone()).or_default();
+        *successes += u32::from(is_success);
+        *rollouts += 1;
+    }
+
+    /// What is known of a task.
+    pub fn of(&self, item: &ItemId) -> ItemRate {
+        let [successes, rollouts] = self.0.get(item).copied().unwrap_or_default();
+        ItemRate { item: item.clone(), successes, rollouts }
     }
 }
 

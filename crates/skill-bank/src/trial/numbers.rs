@@ -1,6 +1,7 @@
 //! The numbers behind a decision.
 
-use crate::skill::Utility;
+use crate::event::{BankEvent, Occasion, Verdict};
+use crate::skill::{SkillRef, Utility};
 use serde::{Deserialize, Serialize};
 use skill_core::stats::stratified::{OddsInterval, Stratified, StratifiedScores};
 
@@ -90,6 +91,19 @@ impl TrialNumbers {
             without: self.without,
             informative_groups: self.informative_groups,
         })
+    }
+
+    /// The event that a skill was measured with these numbers.
+    pub fn measured(&self, skill: &SkillRef, occasion: Occasion, verdict: Option<Verdict>) -> BankEvent {
+        BankEvent::Measured {
+            skill: skill.clone(),
+            occasion,
+            utility: self.utility(),
+            verdict,
+            e_better: Some(self.e_better),
+            e_worse: Some(self.e_worse),
+            p_better: Some(self.p_better),
+        }
     }
 }
 

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// with the square of the groups, and so would make a long trial's grow with their cube.
 const MOST_REACH_LOOKS: u64 = 128;
 
+/// Groups between two looks at a trial, at least.
+pub(super) const GROUPS_PER_LOOK: u64 = 16;
+
 /// Why a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,6 +140,15 @@ impl TrialState {
     /// Groups among these that say something.
     pub fn n_informative(&self) -> u64 {
         self.groups.n_informative()
+    }
+
+    /// True if no further group need be made: the trial is decided or at its end, or nobody expects it to be decided.
+    ///
+    /// Where every task of the first look came out the same in both halves, more of the same would cost as much and tell
+    /// as little.
+    pub fn is_over(&self) -> bool {
+        let tells_nothing = self.n_seen >= GROUPS_PER_LOOK && self.n_informative() == 0;
+        self.decision.is_some() || self.n_seen >= self.design.n_groups() || tells_nothing
     }
 
     fn decided(&self) -> Option<Decision> {

@@ -23,7 +23,7 @@ use indexmap::IndexMap;
 use skill_bank::episode::{ItemSets, TrainEpisode};
 use skill_bank::evolve::{EvolvePlan, Pooled};
 use skill_bank::lint::Forbidden;
-use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout, TrialOutcome};
+use skill_bank::trial::{HideRule, Preflight, Standing, StandingRollout, TaskRates, TrialOutcome};
 use skill_bank::{BankView, SkillRef, State};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
@@ -34,9 +34,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
-
-/// Groups that must tell something before the standing check retires a skill.
-pub(crate) const MIN_STANDING_GROUPS: u64 = 8;
 
 /// The skills that each task of a type is shown.
 pub(super) type ShownOfType = BTreeMap<ItemId, Vec<SkillRef>>;
@@ -62,7 +59,7 @@ pub(super) struct BankRun<'run> {
     /// What trials compare: scores if a training rollout of round 0 scored between 0 and 1, else successes.
     pub(super) outcome: TrialOutcome,
     /// What earlier trials have shown of tasks without their candidates.
-    pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
+    pub(super) rates: TaskRates,
     /// Training rollouts of each type since its tasks were last shown something else, with what they are shown.
     pub(super) pooled: BTreeMap<String, (ShownOfType, Pooled)>,
     /// Trials that were opened.
@@ -281,13 +278,7 @@ impl BankRun<'_> {
 
     /// The candidates, in the order of the bank.
     pub(super) fn waiting(&self) -> Vec<SkillRef> {
-        let bank = self.bank.bank();
-        bank.skills()
-            .flat_map(|skill| {
-                let candidates = skill.versions.iter().filter(|version| version.state == State::Candidate);
-                candidates.map(|version| SkillRef::new(skill.id.clone(), version.number))
-            })
-            .collect()
+        self.bank.bank().candidates().collect()
     }
 
     async fn validate(&mut self, round: u32) -> Result<ValidationRecord, PipelineError> {

@@ -1,6 +1,8 @@
 //! The settings of training a bank.
 
+use skill_bank::trial::{TrialOutcome, TrialSettings};
 use skill_core::named_enum;
+use skill_core::stats::stratified::TrialRule;
 
 named_enum! {
     /// What a proposed skill must do to become active.
@@ -68,6 +70,34 @@ impl BankSettings {
     /// True if skills are tried before they become active, so that some tasks must be kept for trials.
     pub fn has_trials(&self) -> bool {
         self.admission == Admission::Measured && self.max_trials > 0
+    }
+
+    /// The settings of the trial of this number, with groups of so many rollouts.
+    ///
+    /// What earlier trials of its candidate without a verdict have shown counts: their e-values and that of this one
+    /// multiply, so the threshold of this one is divided by theirs.
+    pub(crate) fn of_trial(
+        &self,
+        number: u32,
+        rollouts_per_group: usize,
+        outcome: TrialOutcome,
+        e_before: Option<f64>,
+    ) -> TrialSettings {
+        let rule = match self.trial {
+            TrialKind::AnyTime => {
+                let threshold = 1.0 / self.alpha / e_before.unwrap_or(1.0);
+                // A threshold is above 1; where less is needed, the first look that is not against the candidate decides.
+                TrialRule::AnyTime { threshold: threshold.max(1.0 + f64::EPSILON), groups_per_look: 1 }
+            }
+            TrialKind::FixedEnd => TrialRule::FixedEnd { alpha: self.alpha },
+        };
+        TrialSettings {
+            rollouts_per_group: u32::try_from(rollouts_per_group).unwrap_or(u32::MAX),
+            max_rollouts: self.max_trial_rollouts as u64,
+            rule: rule.for_trial(number),
+            outcome,
+            ..TrialSettings::default()
+        }
     }
 
     /// In one rollout, or group of rollouts, of how many a skill is hidden; 0 for none.

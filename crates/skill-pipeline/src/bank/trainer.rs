@@ -24,7 +24,7 @@ use skill_bank::distill::TeacherPrompts;
 use skill_bank::format::BankFormat;
 use skill_bank::lint::Forbidden;
 use skill_bank::retrieve::Retrieval;
-use skill_bank::trial::{Standing, TrialOutcome};
+use skill_bank::trial::{Standing, TaskRates, TrialOutcome};
 use skill_core::canonical::{canonical_hash, hex_sha256};
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, EmbeddingModel, Journaled, Metered, Recording};
@@ -146,7 +146,7 @@ impl BankTrainer {
             dir,
             standing: Standing::default(),
             outcome: TrialOutcome::default(),
-            rates: BTreeMap::new(),
+            rates: TaskRates::default(),
             pooled: BTreeMap::new(),
             n_trials: 0,
             e_before: BTreeMap::new(),

@@ -3,32 +3,22 @@
 use super::record::{RoundRecord, TrialRecord};
 use super::run::{BankRun, add};
 use super::sets::chosen;
-use super::verdict::measured;
-use super::{BankSettings, TrialKind};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::run_dir::format::StageTokens;
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use crate::trainer::spans;
 use skill_bank::trial::{
-    Half, ItemRate, Preflight, TrialDesign, TrialError, TrialGroup, TrialGroups, TrialNumbers, TrialResult,
-    TrialSettings, TrialState, TriedItems, preflight,
+    Candidacy, GROUPS_PER_INTERVAL, Half, ItemRate, Preflight, TrialDesign, TrialGroup, TrialGroups,
+    TrialNumbers, TrialResult, TrialState, obstacle, preflight,
 };
-use skill_bank::{
-    Bank, BankEvent, BankView, Evidence, Occasion, SkillRef, State, Tier, Utility, Verdict, ViewedSkill,
-};
-use skill_core::stats::stratified::{TaskPrior, TrialRule};
+use skill_bank::{BankView, Occasion, SkillRef, State, Tier, Verdict};
+use skill_core::stats::stratified::TaskPrior;
 use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracing::Instrument as _;
-
-/// Groups of the fresh measurement of an admitted skill, at least: with fewer nothing is known of its interval.
-pub const GROUPS_PER_INTERVAL: u64 = 8;
-
-/// Groups between two looks at a trial, at least.
-const GROUPS_PER_LOOK: usize = 16;
 
 impl BankRun<'_> {
     pub(super) async fn try_candidates(&mut self, record: &mut RoundRecord) -> Result<(), PipelineError> {
@@ -36,7 +26,7 @@ impl BankRun<'_> {
         for skill in std::mem::take(&mut self.retirements) {
             match room {
                 0 => self.retirements.push(skill),
-                _ if self.obstacle(&skill, true).is_some() => {}
+                _ if obstacle(self.bank.bank(), &skill, true).is_some() => {}
                 _ => {
                     room -= 1;
                     self.try_one(&skill, record).instrument(spans::of_trial()).await?;
@@ -64,7 +54,7 @@ impl BankRun<'_> {
                 None => false,
             };
         queue.retain(|(n_tried, _, candidate)| {
-            self.obstacle(candidate, false).is_none() && (*n_tried == 0 || is_needed(candidate))
+            obstacle(self.bank.bank(), candidate, false).is_none() && (*n_tried == 0 || is_needed(candidate))
         });
         // Stable: of equal ones the first in the bank comes first.
         queue.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.total_cmp(&other.1)));
@@ -82,8 +72,8 @@ impl BankRun<'_> {
         self.check_stop(record.round.saturating_sub(1), self.rounds())?;
         *self.n_tried.entry(candidate.clone()).or_default() += 1;
         let bank = self.bank.bank();
-        let found = bank.skill(&candidate.skill).zip(bank.version(candidate)).zip(bank.viewed(candidate));
-        let Some(((skill, version), viewed)) = found else { return Ok(()) };
+        let found = bank.skill(&candidate.skill).zip(bank.version(candidate));
+        let Some((skill, version)) = found else { return Ok(()) };
         let mut trial = TrialRecord {
             trial: 0,
             skill: candidate.clone(),
@@ -98,18 +88,12 @@ impl BankRun<'_> {
             fresh: None,
             problem: None,
         };
-        let evidence = version.evidence.clone();
-        let view = bank.view();
-        let [without, with] = if trial.is_retirement {
-            [view.without(candidate), view]
-        } else {
-            let with = view.with(first_of_its_tier(viewed), &bank.replaced_by(candidate));
-            [view, with]
-        };
+        let tried = Candidacy { skill: candidate.clone(), is_retirement: trial.is_retirement };
+        let [without, with] = tried.arms(bank);
         let eligible = self.eligible(candidate, &with, record.round).await?;
-        let rule = trial_rule(self.settings(), trial.e_before).for_trial(self.n_trials.saturating_add(1));
-        let asked = self.trial_settings(rule);
-        let design = match trial_design(candidate, &evidence, &eligible, asked, self.seed()) {
+        let (number, samples) = (self.n_trials.saturating_add(1), self.settings().trial_samples);
+        let asked = self.settings().of_trial(number, samples, self.outcome, trial.e_before);
+        let design = match tried.design(self.bank.bank(), &eligible, asked, self.seed()) {
             Ok(design) => design,
             Err(error) => {
                 trial.problem = Some(error.to_string());
@@ -119,18 +103,13 @@ impl BankRun<'_> {
         };
         trial.items = design.items().to_vec();
         trial.preflight = Some(self.preflight(&design));
-        let opened = BankEvent::TrialOpened {
-            skill: candidate.clone(),
-            max_rollouts: design.n_rollouts(),
-            design_sha256: design.sha256(),
-        };
-        self.record_events(record.round, [opened]).await?;
+        self.record_events(record.round, [tried.opened(&design)]).await?;
         self.n_trials += 1;
         trial.trial = self.n_trials;
         // What people did in the log comes next: a process that goes on with the run finds it here.
-        if let Some(problem) = self.obstacle(candidate, trial.is_retirement) {
+        if let Some(problem) = tried.obstacle(self.bank.bank()) {
             trial.problem = Some(problem);
-            self.release(candidate, record.round).await?;
+            self.release(&tried, record.round).await?;
             self.end_trial(record, trial);
             return Ok(());
         }
@@ -141,15 +120,15 @@ impl BankRun<'_> {
             // No task told anything: the candidate waits, behind those that were tried less.
             let numbers = state.numbers();
             trial.problem = Some(format!("none of {} groups told anything", state.n_seen()));
-            let undecided = measured(candidate, Occasion::Trial, &numbers, Some(Verdict::Undecided));
+            let undecided = numbers.measured(candidate, Occasion::Trial, Some(Verdict::Undecided));
             self.record_events(record.round, [undecided]).await?;
             self.end_trial(record, trial);
             return Ok(());
         };
-        let is_admitted = self.decide(decision, &mut trial, record).await?;
+        let is_admitted = self.decide(&tried, decision, &mut trial, record).await?;
         if is_admitted {
             let fresh = self.measure_afresh(state.design(), &arms, record.round, &mut trial).await?;
-            let again = measured(candidate, Occasion::AfterAdmission, &fresh, None);
+            let again = fresh.measured(candidate, Occasion::AfterAdmission, None);
             self.record_events(record.round, [again]).await?;
             trial.fresh = Some(fresh);
         }
@@ -196,8 +175,7 @@ impl BankRun<'_> {
         let mut eligible = Vec::new();
         for item in chosen(env.as_ref(), |id| set.contains(id)) {
             if self.selected(&source, item, &ctx).await?.contains(candidate) {
-                let [successes, rollouts] = self.rates.get(&item.id).copied().unwrap_or_default();
-                eligible.push(ItemRate { item: item.id.clone(), successes, rollouts });
+                eligible.push(self.rates.of(&item.id));
             }
         }
         drop(ctx);
@@ -208,19 +186,7 @@ impl BankRun<'_> {
         Ok(eligible)
     }
 
-    fn trial_settings(&self, rule: TrialRule) -> TrialSettings {
-        TrialSettings {
-            rollouts_per_group: u32::try_from(self.settings().trial_samples).unwrap_or(u32::MAX),
-            max_rollouts: self.settings().max_trial_rollouts as u64,
-            rule,
-            outcome: self.outcome,
-            ..TrialSettings::default()
-        }
-    }
-
-    /// Makes the rollouts of a trial, a pass over its tasks at a time, until it is decided, or until nobody expects it to
-    /// be: where every task of the first look came out the same in both halves, more of the same would cost as much and
-    /// tell as little.
+    /// Makes the rollouts of a trial, a pass over its tasks at a time, until it is over.
     async fn run_trial(
         &mut self,
         design: TrialDesign,
@@ -232,7 +198,7 @@ impl BankRun<'_> {
         let pass = design.items().len().max(1) as u64;
         let mut state = TrialState::new(design);
         let mut from = 0;
-        while state.decision().is_none() && from < n_groups {
+        while !state.is_over() {
             let to = (from + pass).min(n_groups);
             let groups = self.make_groups(state.design(), from..to, arms, round, trial).await?;
             for (place, group) in (from..to).zip(groups) {
@@ -240,9 +206,6 @@ impl BankRun<'_> {
             }
             from = to;
             self.tell_numbers(round, trial, &state);
-            if tells_nothing(&state) {
-                break;
-            }
         }
         Ok(state)
     }
@@ -258,8 +221,7 @@ impl BankRun<'_> {
         let n_items = design.items().len().max(1) as u64;
         // Whole passes.
         let n_groups = GROUPS_PER_INTERVAL.div_ceil(n_items) * n_items;
-        let longer =
-            longer_design(self.bank.bank(), design, n_groups).map_err(|error| self.trial_error(&error))?;
+        let longer = design.longer(n_groups).map_err(|error| self.trial_error(&error))?;
         let places = design.n_groups()..longer.n_groups();
         self.tell_fresh(round, trial, &longer, &places);
         let mut fresh = TrialGroups::new(&longer);
@@ -307,9 +269,7 @@ impl BankRun<'_> {
         for (group, results) in groups.iter().zip(results.chunks(n_samples.max(1))) {
             for (half, result) in group.halves.iter().zip(results) {
                 if *half == Half::Without {
-                    let [successes, rollouts] = self.rates.entry(group.item.clone()).or_default();
-                    *rollouts += 1;
-                    *successes += u32::from(result.is_success());
+                    self.rates.count(&group.item, result.is_success());
                 }
             }
             let results: Vec<Option<TrialResult>> = results
@@ -320,74 +280,4 @@ impl BankRun<'_> {
         }
         Ok(made)
     }
-}
-
-/// When a trial may decide. What earlier trials without a verdict have shown counts: their e-values and that of this one
-/// multiply, so the threshold of this one is divided by theirs.
-pub(crate) fn trial_rule(settings: &BankSettings, e_before: Option<f64>) -> TrialRule {
-    match settings.trial {
-        TrialKind::AnyTime => {
-            let threshold = 1.0 / settings.alpha / e_before.unwrap_or(1.0);
-            // A threshold is above 1; where less is needed, the first look that is not against the candidate decides.
-            TrialRule::AnyTime { threshold: threshold.max(1.0 + f64::EPSILON), groups_per_look: 1 }
-        }
-        TrialKind::FixedEnd => TrialRule::FixedEnd { alpha: settings.alpha },
-    }
-}
-
-/// The design of a trial on some of the tasks that would be shown the candidate.
-pub(crate) fn trial_design(
-    candidate: &SkillRef,
-    evidence: &Evidence,
-    eligible: &[ItemRate],
-    asked: TrialSettings,
-    seed: u64,
-) -> Result<TrialDesign, TrialError> {
-    let items = TriedItems::choose(candidate, evidence, eligible, asked.max_items, seed)?;
-    // Whole passes, and at least as many groups as in the simulations that the page on trials reports.
-    let n_items = items.as_slice().len().max(1);
-    let look = u32::try_from(GROUPS_PER_LOOK.div_ceil(n_items) * n_items).unwrap_or(u32::MAX);
-    let rule = match asked.rule {
-        TrialRule::AnyTime { threshold, .. } => TrialRule::AnyTime { threshold, groups_per_look: look },
-        rule => rule,
-    };
-    TrialDesign::new(candidate.clone(), items, &TrialSettings { rule, ..asked }, seed)
-}
-
-/// A trial's design with so many more groups, on which the skill is measured once the trial has admitted it: the places
-/// after the last one of the trial have samples of their own.
-pub(crate) fn longer_design(
-    bank: &Bank,
-    design: &TrialDesign,
-    n_groups: u64,
-) -> Result<TrialDesign, TrialError> {
-    let skill = design.candidate();
-    let size = design.shape().rollouts();
-    let settings = TrialSettings {
-        rollouts_per_group: size,
-        max_rollouts: design.n_rollouts().saturating_add(n_groups.saturating_mul(u64::from(size))),
-        rule: design.rule(),
-        outcome: design.outcome(),
-        ..TrialSettings::default()
-    };
-    let evidence = bank.version(skill).map(|version| version.evidence.clone()).unwrap_or_default();
-    let items = TriedItems::these(skill, &evidence, design.items().to_vec())?;
-    TrialDesign::new(skill.clone(), items, &settings, design.seed())
-}
-
-/// True where every task of the first look came out the same in both halves: more of the same would tell as little.
-pub(crate) fn tells_nothing(trial: &TrialState) -> bool {
-    trial.n_seen() >= GROUPS_PER_LOOK as u64 && trial.n_informative() == 0
-}
-
-/// A candidate as a trial shows it: before all others of its tier, since one that nobody is shown cannot be measured.
-pub(crate) fn first_of_its_tier(candidate: ViewedSkill) -> ViewedSkill {
-    let utility = Utility {
-        difference: 1.0,
-        interval: [1.0, 1.0],
-        with: [0, 0],
-        without: [0, 0],
-        informative_groups: 0,
-    };
-    ViewedSkill { utility: Some(utility), ..candidate }
 }

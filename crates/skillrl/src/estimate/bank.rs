@@ -4,8 +4,9 @@ use super::{Estimate, Span, StageEstimate};
 use crate::assemble::bank_settings;
 use crate::config::LoadedConfig;
 use serde::Serialize;
+use skill_bank::trial::GROUPS_PER_INTERVAL;
 use skill_envs::{Env, Split};
-use skill_pipeline::bank::{GROUPS_PER_INTERVAL, n_items_of_sets};
+use skill_pipeline::bank::n_items_of_sets;
 use skill_pipeline::{PipelineError, Stage};
 
 /// Tasks of a trial at most, see [`TrialSettings::max_items`](skill_bank::trial::TrialSettings).

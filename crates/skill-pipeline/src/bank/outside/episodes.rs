@@ -243,9 +243,7 @@ impl OutsideBank {
             self.scores = TrialOutcome::Score;
         }
         if place.is_none_or(|place| !place.has_candidate()) {
-            let [successes, rollouts] = self.rates.entry(item.clone()).or_default();
-            *successes += u32::from(outcome.is_success);
-            *rollouts += 1;
+            self.rates.count(item, outcome.is_success);
         }
         match (&mut self.trial, place) {
             (Some(trial), Some(place)) => trial.take_result(place, outcome),

@@ -1,6 +1,5 @@
 //! The groups of a trial, and those behind it that measure what it has admitted.
 
-use crate::bank::trials::tells_nothing;
 use skill_bank::Occasion;
 use skill_bank::trial::{
     Decision, TrialDesign, TrialError, TrialGroup, TrialGroups, TrialNumbers, TrialState,
@@ -91,10 +90,9 @@ impl SeenGroups {
 
     /// True if no further group is played.
     pub(super) fn is_over(&self) -> bool {
-        let is_at_end = self.next() >= self.design().n_groups();
         match self {
-            Self::Trial(state) => is_at_end || state.decision().is_some() || tells_nothing(state),
-            Self::AfterAdmission { .. } => is_at_end,
+            Self::Trial(state) => state.is_over(),
+            Self::AfterAdmission { design, next, .. } => *next >= design.n_groups(),
         }
     }
 }

@@ -23,13 +23,13 @@ pub use trial::{TrialDraft, TrialPlace, TrialReport};
 use super::forbid_items;
 use super::sets::item_sets;
 use super::settings::BankSettings;
-use super::trials::first_of_its_tier;
 use crate::bank_dir::{BankDir, LOG_FILE, is_bank, read_bank};
 use episodes::Episodes;
 use file::ResultsFile;
 use indexmap::IndexMap;
 use skill_bank::episode::ItemSets;
 use skill_bank::lint::Forbidden;
+use skill_bank::trial::{TaskRates, TrialOutcome, with_skill};
 use skill_bank::{Author, Bank, BankEvent, BankView, SkillRef, State};
 use skill_core::{ItemId, SkillPartId};
 use skill_envs::{Env, Split, TaskView};
@@ -63,8 +63,8 @@ pub struct OutsideBank {
     /// Tasks of the trial set that were asked for, with their goals.
     visited: BTreeMap<ItemId, Visited>,
     /// Successes and episodes of tasks without a candidate.
-    rates: BTreeMap<ItemId, [u32; 2]>,
-    scores: skill_bank::trial::TrialOutcome,
+    rates: TaskRates,
+    scores: TrialOutcome,
     trial: Option<Trial>,
     retirements: Vec<SkillRef>,
     is_evolving: bool,
@@ -129,7 +129,7 @@ impl OutsideBank {
             episodes: Episodes::default(),
             results,
             visited: BTreeMap::new(),
-            rates: BTreeMap::new(),
+            rates: TaskRates::default(),
             scores: Default::default(),
             trial: None,
             retirements: Vec::new(),
@@ -207,12 +207,8 @@ impl OutsideBank {
 
     /// The active skills with this one, before all others of its tier and in the place of what it was made from.
     fn with(&self, skill: &SkillRef) -> BankView {
-        let view = self.bank.view();
         let is_active = self.bank.version(skill).is_some_and(|version| version.state == State::Active);
-        match self.bank.viewed(skill) {
-            Some(viewed) if !is_active => view.with(first_of_its_tier(viewed), &self.bank.replaced_by(skill)),
-            Some(_) | None => view,
-        }
+        if is_active { self.bank.view() } else { with_skill(&self.bank, skill) }
     }
 
     fn know(&mut self, view: BankView) {

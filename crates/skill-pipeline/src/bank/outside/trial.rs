@@ -5,11 +5,12 @@ use super::OutsideBank;
 use super::error::OutsideError;
 use super::file::Line;
 use super::groups::SeenGroups;
-use crate::bank::trials::{GROUPS_PER_INTERVAL, longer_design, trial_design, trial_rule};
-use crate::bank::verdict::{consequence, measured, obstacle, obstacle_to_verdict, over_cap_of, released};
 use serde::{Deserialize, Serialize};
-use skill_bank::trial::{Half, ItemRate, TrialDesign, TrialResult, TrialSettings};
-use skill_bank::{BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict};
+use skill_bank::trial::{
+    Candidacy, Consequence, GROUPS_PER_INTERVAL, Half, ItemRate, TrialDesign, TrialResult, obstacle,
+    over_cap_of,
+};
+use skill_bank::{Bank, BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict};
 use skill_core::ItemId;
 use std::collections::BTreeMap;
 
@@ -71,8 +72,7 @@ pub struct TrialReport {
 #[derive(Debug, Clone)]
 pub struct TrialDraft {
     /// The version that is to be tried.
-    pub candidate: SkillRef,
-    is_retirement: bool,
+    pub tried: Candidacy,
     /// The view that has it.
     pub with: BankView,
     /// Tasks that trainers ask for: id, goal and type.
@@ -234,35 +234,20 @@ impl OutsideBank {
         if self.trial.is_some() || self.sets.is_none() {
             return None;
         }
-        let (candidate, is_retirement) = self.next_candidate()?;
-        let [_, with] = self.arms(&candidate, is_retirement);
+        let log = self.bank.log();
+        let n_tried = |candidate: &SkillRef| {
+            let opened = log.iter().filter(
+                |record| matches!(&record.event, BankEvent::TrialOpened { skill, .. } if skill == candidate),
+            );
+            u32::try_from(opened.count()).unwrap_or(u32::MAX)
+        };
+        let tried = Candidacy::next(&self.bank, &mut self.retirements, n_tried, u32::MAX)?;
+        let [_, with] = tried.arms(&self.bank);
         let items = self
             .visited
             .iter()
             .map(|(item, visited)| (item.clone(), visited.goal.clone(), visited.task_type.clone()));
-        Some(TrialDraft { candidate, is_retirement, with, items: items.collect() })
-    }
-
-    fn next_candidate(&mut self) -> Option<(SkillRef, bool)> {
-        while !self.retirements.is_empty() {
-            let skill = self.retirements.remove(0);
-            if obstacle(&self.bank, &skill, true).is_none() {
-                return Some((skill, true));
-            }
-        }
-        let versions = self.bank.skills().flat_map(|skill| {
-            let waiting = skill.versions.iter().filter(|version| version.state == State::Candidate);
-            waiting.map(|version| SkillRef::new(skill.id.clone(), version.number))
-        });
-        let candidates = versions.filter(|candidate| obstacle(&self.bank, candidate, false).is_none());
-        candidates.min_by_key(|candidate| self.n_tried(candidate)).map(|candidate| (candidate, false))
-    }
-
-    fn n_tried(&self, candidate: &SkillRef) -> usize {
-        let opened = self.bank.log().iter().filter(
-            |record| matches!(&record.event, BankEvent::TrialOpened { skill, .. } if skill == candidate),
-        );
-        opened.count()
+        Some(TrialDraft { tried, with, items: items.collect() })
     }
 
     /// What earlier trials of a candidate that came to no verdict have shown together.
@@ -280,15 +265,6 @@ impl OutsideBank {
         shown.fold(None, |product, e_value| Some(product.unwrap_or(1.0) * e_value))
     }
 
-    /// The views of the halves: without what is tried, and with it.
-    fn arms(&self, candidate: &SkillRef, is_retirement: bool) -> [BankView; 2] {
-        let view = self.bank.view();
-        if is_retirement {
-            return [view.without(candidate), view];
-        }
-        [view, self.with(candidate)]
-    }
-
     /// Begins a trial on those of the draft's tasks whose agents would be shown the candidate.
     ///
     /// # Errors
@@ -299,48 +275,30 @@ impl OutsideBank {
         draft: TrialDraft,
         shown: &[ItemId],
     ) -> Result<Option<TrialReport>, OutsideError> {
-        let TrialDraft { candidate, is_retirement, .. } = draft;
-        if self.trial.is_some() || obstacle(&self.bank, &candidate, is_retirement).is_some() {
+        let TrialDraft { tried, .. } = draft;
+        if self.trial.is_some() || tried.obstacle(&self.bank).is_some() {
             return Ok(None);
         }
         let n_opened = self.bank.log().iter();
         let n_opened =
             n_opened.filter(|record| matches!(record.event, BankEvent::TrialOpened { .. })).count();
         let number = u32::try_from(n_opened).unwrap_or(u32::MAX).saturating_add(1);
-        let eligible: Vec<ItemRate> = shown
-            .iter()
-            .map(|item| {
-                let [successes, rollouts] = self.rates.get(item).copied().unwrap_or_default();
-                ItemRate { item: item.clone(), successes, rollouts }
-            })
-            .collect();
-        let rule = trial_rule(&self.settings, self.e_before(&candidate)).for_trial(number);
-        let settings = TrialSettings {
-            rollouts_per_group: u32::try_from(self.settings.trial_samples).unwrap_or(u32::MAX),
-            max_rollouts: self.settings.max_trial_rollouts as u64,
-            rule,
-            outcome: self.scores,
-            ..TrialSettings::default()
-        };
-        let evidence = self.bank.version(&candidate).map(|version| version.evidence.clone());
-        let design = trial_design(&candidate, &evidence.unwrap_or_default(), &eligible, settings, self.seed)?;
-        let views = self.arms(&candidate, is_retirement);
+        let eligible: Vec<ItemRate> = shown.iter().map(|item| self.rates.of(item)).collect();
+        let (samples, e_before) = (self.settings.trial_samples, self.e_before(&tried.skill));
+        let settings = self.settings.of_trial(number, samples, self.scores, e_before);
+        let design = tried.design(&self.bank, &eligible, settings, self.seed)?;
+        let views = tried.arms(&self.bank);
         self.results.append(&Line::Trial {
             trial: number,
-            candidate: candidate.clone(),
-            is_retirement,
+            candidate: tried.skill.clone(),
+            is_retirement: tried.is_retirement,
             design: design.to_json(),
         })?;
-        let opened = BankEvent::TrialOpened {
-            skill: candidate,
-            max_rollouts: design.n_rollouts(),
-            design_sha256: design.sha256(),
-        };
-        self.record(self.bank.round(), vec![opened])?;
+        self.record(self.bank.round(), vec![tried.opened(&design)])?;
         for view in &views {
             self.know(view.clone());
         }
-        self.trial = Some(Trial::new(number, is_retirement, SeenGroups::of_trial(design), views));
+        self.trial = Some(Trial::new(number, tried.is_retirement, SeenGroups::of_trial(design), views));
         Ok(self.trial_report())
     }
 
@@ -355,29 +313,29 @@ impl OutsideBank {
         if trial.seen.occasion() == Occasion::AfterAdmission {
             let report = trial.report(None);
             self.trial = None;
-            self.record(round, vec![measured(&skill, Occasion::AfterAdmission, &numbers, None)])?;
+            self.record(round, vec![numbers.measured(&skill, Occasion::AfterAdmission, None)])?;
             return Ok(Some(report));
         }
         let verdict = trial.seen.decision().map_or(Verdict::Undecided, |decision| decision.verdict);
         let report = trial.report(Some(verdict));
-        let (number, is_retirement) = (trial.number, trial.is_retirement);
+        let number = trial.number;
+        let tried = Candidacy { skill: skill.clone(), is_retirement: trial.is_retirement };
         let design = trial.seen.design().clone();
         // First, so that a process that takes over finds it with the admission.
         let measurement = match verdict {
-            Verdict::Admit if !is_retirement => Some(self.plan_measurement(number, &design)?),
+            Verdict::Admit if !tried.is_retirement => Some(self.plan_measurement(number, &design)?),
             _ => None,
         };
         self.trial = None;
-        self.record(round, vec![measured(&skill, Occasion::Trial, &numbers, Some(verdict))])?;
-        if let Some(event) = consequence(&self.bank, &skill, verdict, is_retirement) {
-            match obstacle_to_verdict(&self.bank, &skill, verdict, is_retirement) {
-                Some(problem) => {
-                    tracing::warn!(%skill, problem, "the verdict of a trial is not carried out");
-                    if self.bank.version(&skill).is_some_and(|version| version.state == State::Trial) {
-                        self.record(round, vec![released(&skill)])?;
-                    }
+        self.record(round, vec![numbers.measured(&skill, Occasion::Trial, Some(verdict))])?;
+        match tried.consequence(&self.bank, verdict) {
+            Consequence::Nothing => {}
+            Consequence::Event(event) => self.record(round, vec![event])?,
+            Consequence::Hindered(problem) => {
+                tracing::warn!(%skill, problem, "the verdict of a trial is not carried out");
+                if let Some(released) = tried.released(&self.bank) {
+                    self.record(round, vec![released])?;
                 }
-                None => self.record(round, vec![event])?,
             }
         }
         for skill in over_cap_of(&self.bank, self.settings.max_active) {
@@ -387,7 +345,7 @@ impl OutsideBank {
         }
         let is_active = self.bank.version(&skill).is_some_and(|version| version.state == State::Active);
         if let Some(seen) = measurement.filter(|_| is_active) {
-            let views = self.arms(&skill, true);
+            let views = active_arms(&self.bank, skill);
             for view in &views {
                 self.know(view.clone());
             }
@@ -398,7 +356,7 @@ impl OutsideBank {
 
     /// Plans the measurement of a skill that is admitted, on further groups of its trial's tasks.
     fn plan_measurement(&mut self, trial: u32, design: &TrialDesign) -> Result<SeenGroups, OutsideError> {
-        let longer = longer_design(&self.bank, design, GROUPS_PER_INTERVAL)?;
+        let longer = design.longer(GROUPS_PER_INTERVAL)?;
         let first = design.n_groups();
         self.results.append(&Line::AfterAdmission {
             trial,
@@ -463,7 +421,7 @@ impl OutsideBank {
         if version.state != expected || last.flatten() != Some(design.sha256().as_str()) {
             return None;
         }
-        let views = self.arms(candidate, is_retirement);
+        let views = Candidacy { skill: candidate.clone(), is_retirement }.arms(&self.bank);
         Some(Trial::new(number, is_retirement, SeenGroups::of_trial(design), views))
     }
 
@@ -478,7 +436,12 @@ impl OutsideBank {
         if version.state != State::Active || last != Some(Occasion::Trial) {
             return None;
         }
-        let views = self.arms(skill, true);
+        let views = active_arms(&self.bank, skill.clone());
         Some(Trial::new(trial, false, SeenGroups::after_admission(design, first), views))
     }
+}
+
+/// What the halves are shown that measure an active skill.
+fn active_arms(bank: &Bank, skill: SkillRef) -> [BankView; 2] {
+    Candidacy { skill, is_retirement: true }.arms(bank)
 }

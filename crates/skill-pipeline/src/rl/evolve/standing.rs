@@ -6,12 +6,12 @@
 
 use super::Evolving;
 use super::state::OpenMeasurement;
-use crate::bank::{GROUPS_PER_INTERVAL, MIN_STANDING_GROUPS, longer_design, measured, obstacle};
 use crate::error::PipelineError;
 use crate::rl::record::{CHECKPOINT_FILE, RlMeasured};
 use crate::rl::rollout::{Group, Halved, Played, Purpose};
 use skill_bank::trial::{
-    Half, HideRule, Standing, StandingRollout, TrialDesign, TrialGroups, TrialNumbers, TrialResult, halves,
+    Candidacy, GROUPS_PER_INTERVAL, Half, HideRule, MIN_STANDING_GROUPS, Standing, StandingRollout,
+    TrialDesign, TrialGroups, TrialNumbers, TrialResult, halves, obstacle,
 };
 use skill_bank::{BankEvent, BankSource, Occasion, Reason, SkillRef};
 use skill_core::stats::stratified::GroupShape;
@@ -25,7 +25,7 @@ const REMEMBERED_INTERVALS: usize = 4;
 impl<'run> Evolving<'run> {
     /// Has an admitted skill measured: the numbers that admitted it are too good on average.
     pub(super) fn measure_after_admission(&mut self, skill: &SkillRef, design: &TrialDesign) {
-        match longer_design(self.bank.bank(), design, GROUPS_PER_INTERVAL) {
+        match design.longer(GROUPS_PER_INTERVAL) {
             Ok(longer) => {
                 let of_admissions = |open: &&OpenMeasurement| open.occasion == Occasion::AfterAdmission;
                 let place = self.state.measurements.iter().take_while(of_admissions).count();
@@ -54,7 +54,8 @@ impl<'run> Evolving<'run> {
             && let Some(skill) = self.next_to_withdraw()
         {
             *self.state.n_measured.entry(skill.clone()).or_default() += 1;
-            match self.design(iteration, &skill, true, cancel).await? {
+            let tried = Candidacy { skill: skill.clone(), is_retirement: true };
+            match self.design(iteration, &tried, cancel).await? {
                 Ok(design) => self.state.measurements.push(OpenMeasurement {
                     skill,
                     occasion: Occasion::Withdrawal,
@@ -97,8 +98,9 @@ impl<'run> Evolving<'run> {
     /// The next groups of the measurement under way, at most so many.
     pub(super) fn groups_of_measurement(&self, room: usize) -> Result<Vec<Group<'run>>, PipelineError> {
         let Some(open) = self.state.measurements.first() else { return Ok(Vec::new()) };
-        let design = self.design_of(open)?;
-        let sources = self.shown_to_halves(&open.skill, true)?;
+        let design = self.design_of(&open.skill, &open.design)?;
+        let tried = Candidacy { skill: open.skill.clone(), is_retirement: true };
+        let sources = self.shown_to_halves(&tried)?;
         let first = open.first.saturating_add(open.groups.len() as u64);
         let places = (first..design.n_groups()).take(room);
         self.planned_groups(&design, places, &sources, |_| Purpose::Measurement)
@@ -113,12 +115,10 @@ impl<'run> Evolving<'run> {
     /// Ends the measurement under way once all of its groups are in, or once they say enough for its purpose.
     pub(super) async fn end_measurement(&mut self, iteration: u64) -> Result<(), PipelineError> {
         let Some(open) = self.state.measurements.first() else { return Ok(()) };
-        let design = self.design_of(open)?;
+        let design = self.design_of(&open.skill, &open.design)?;
         let mut groups = TrialGroups::new(&design);
         for (place, results) in (open.first..).zip(&open.groups) {
-            let results: Vec<Option<TrialResult>> = results.iter().copied().map(Some).collect();
-            let group = design.group(place).and_then(|planned| planned.of_rollouts(&results));
-            groups.push(group.map_err(|error| self.trial_error(&error))?);
+            groups.push(design.group_of(place, results).map_err(|error| self.trial_error(&error))?);
         }
         let is_complete = open.first.saturating_add(open.groups.len() as u64) >= design.n_groups();
         let (is_harmful, helps) = (groups.is_worse(), groups.is_better(design.rule()));
@@ -147,11 +147,12 @@ impl<'run> Evolving<'run> {
         Ok(())
     }
 
-    fn design_of(&self, open: &OpenMeasurement) -> Result<TrialDesign, PipelineError> {
-        let evidence = self.bank.bank().version(&open.skill).map(|version| version.evidence.clone());
+    /// A design of the checkpoint.
+    pub(super) fn design_of(&self, skill: &SkillRef, design: &str) -> Result<TrialDesign, PipelineError> {
+        let evidence = self.bank.bank().version(skill).map(|version| version.evidence.clone());
         let corrupt =
             |message: String| PipelineError::Corrupt { path: self.dir.join(CHECKPOINT_FILE), message };
-        TrialDesign::from_json(&open.design, &evidence.unwrap_or_default())
+        TrialDesign::from_json(design, &evidence.unwrap_or_default())
             .map_err(|error| corrupt(error.to_string()))?
             .map_err(|error| self.trial_error(&error))
     }
@@ -163,7 +164,7 @@ impl<'run> Evolving<'run> {
         occasion: Occasion,
         numbers: TrialNumbers,
     ) -> Result<(), PipelineError> {
-        self.record_events(iteration, [measured(skill, occasion, &numbers, None)]).await?;
+        self.record_events(iteration, [numbers.measured(skill, occasion, None)]).await?;
         self.record.measured.push(RlMeasured { skill: skill.to_string(), occasion, numbers });
         Ok(())
     }
@@ -200,7 +201,8 @@ impl<'run> Evolving<'run> {
                 item,
                 halved: Some(Halved {
                     halves: halves(seed, hidden, &item.id, pass, shape),
-                    sources: self.shown_to_halves(hidden, true)?,
+                    sources: self
+                        .shown_to_halves(&Candidacy { skill: hidden.clone(), is_retirement: true })?,
                     purpose: Purpose::Standing(hidden.clone()),
                 }),
             });

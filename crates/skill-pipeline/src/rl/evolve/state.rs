@@ -2,9 +2,8 @@
 
 use crate::rl::record::RlBankIteration;
 use serde::{Deserialize, Serialize};
-use skill_bank::trial::{Standing, TrialNumbers, TrialOutcome, TrialResult};
+use skill_bank::trial::{Candidacy, Standing, TaskRates, TrialNumbers, TrialOutcome, TrialResult};
 use skill_bank::{Occasion, SkillRef};
-use skill_core::ItemId;
 use std::collections::BTreeMap;
 
 /// Where the evolution of a run is, as its checkpoint has it.
@@ -28,7 +27,7 @@ pub(in crate::rl) struct EvolutionState {
     /// Active skills whose retirement was proposed and is not tried yet.
     pub(super) retirements: Vec<SkillRef>,
     /// Successes and episodes of tasks without candidates.
-    pub(super) rates: BTreeMap<ItemId, [u32; 2]>,
+    pub(super) rates: TaskRates,
     /// Measurements of active skills that are under way or wait, the next one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) measurements: Vec<OpenMeasurement>,
@@ -64,6 +63,12 @@ pub(super) struct OpenTrial {
     pub(super) design: String,
     /// The results of its groups so far.
     pub(super) groups: Vec<Vec<TrialResult>>,
+}
+
+impl OpenTrial {
+    pub(super) fn tried(&self) -> Candidacy {
+        Candidacy { skill: self.candidate.clone(), is_retirement: self.is_retirement }
+    }
 }
 
 /// A measurement of an active skill.
