@@ -20,12 +20,14 @@ struct Section {
     types: &'static [(&'static str, &'static str)],
 }
 
-const FORMAT: &str = "crates/skill-pipeline/src/run_dir/format.rs";
+const SHARED: &str = "crates/skill-pipeline/src/records/mod.rs";
+const DOCUMENT: &str = "crates/skill-pipeline/src/records/document.rs";
+const EVALUATION: &str = "crates/skill-pipeline/src/records/evaluation.rs";
 const NOTES: &str = "crates/skill-pipeline/src/run_dir/notes.rs";
 const CONSTRAINTS: &str = "crates/skill-core/src/constraints.rs";
-const EPOCHS: &str = "crates/skill-pipeline/src/run_dir/epoch_format.rs";
-const PAIRED: &str = "crates/skill-pipeline/src/run_dir/paired_format.rs";
-const SUMMARY: &str = "crates/skill-pipeline/src/run_dir/summary_format.rs";
+const EPOCHS: &str = "crates/skill-pipeline/src/records/epoch.rs";
+const PAIRED: &str = "crates/skill-pipeline/src/records/paired.rs";
+const SUMMARY: &str = "crates/skill-pipeline/src/records/summary.rs";
 const TIMINGS: &str = "crates/skill-pipeline/src/run_dir/timings.rs";
 const FILES: &str = "crates/skill-pipeline/src/run_dir/files.rs";
 const LINEAGE: &str = "crates/skill-core/src/lineage.rs";
@@ -40,14 +42,14 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "`config.json`",
         text: "One object.\nIts last field, `checksum`, is the SHA-256 of all bytes before it.",
-        types: &[("ConfigFile", FORMAT)],
+        types: &[("ConfigFile", SHARED)],
     },
     Section {
         title: "`runtime_state.json`",
         text: "One object, written last in a step: it commits the step.\nIts last field, `checksum`, is the SHA-256 of all bytes before it.",
         types: &[
-            ("RuntimeState", FORMAT),
-            ("EpochEndState", FORMAT),
+            ("RuntimeState", DOCUMENT),
+            ("EpochEndState", DOCUMENT),
             ("SkillId", LINEAGE),
             ("Origin", LINEAGE),
         ],
@@ -56,14 +58,14 @@ const SECTIONS: &[Section] = &[
         title: "`step_record.json`, `history.jsonl`, `history.json`",
         text: "One object, the same as a line each, and at the end of the run a list of them.",
         types: &[
-            ("StepRecord", FORMAT),
-            ("StepAction", FORMAT),
+            ("StepRecord", DOCUMENT),
+            ("StepAction", DOCUMENT),
             ("PairedRecord", PAIRED),
-            ("SavingRecord", FORMAT),
-            ("ApplySummary", FORMAT),
-            ("StageTokens", FORMAT),
-            ("MicroBatchRecord", FORMAT),
-            ("BudgetDecision", FORMAT),
+            ("SavingRecord", DOCUMENT),
+            ("ApplySummary", DOCUMENT),
+            ("StageTokens", SHARED),
+            ("MicroBatchRecord", DOCUMENT),
+            ("BudgetDecision", DOCUMENT),
         ],
     },
     Section {
@@ -102,9 +104,9 @@ const SECTIONS: &[Section] = &[
         title: "`summary.json` of an evaluation",
         text: "The first of these for a whole evaluation, the second for one that was given up early.",
         types: &[
-            ("EvaluationSummary", FORMAT),
-            ("PartialEvaluationSummary", FORMAT),
-            ("TaskTypeScore", FORMAT),
+            ("EvaluationSummary", EVALUATION),
+            ("PartialEvaluationSummary", EVALUATION),
+            ("TaskTypeScore", EVALUATION),
         ],
     },
     Section {
@@ -122,7 +124,7 @@ const SECTIONS: &[Section] = &[
     Section {
         title: "`summary.json`",
         text: "One object, there when the run is finished.",
-        types: &[("Summary", SUMMARY), ("FreshRecord", PAIRED), ("EpochEndCounts", FORMAT)],
+        types: &[("Summary", SUMMARY), ("FreshRecord", PAIRED), ("EpochEndCounts", DOCUMENT)],
     },
     Section {
         title: "`timings.jsonl`, `timings.json`",

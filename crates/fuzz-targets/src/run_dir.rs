@@ -3,11 +3,11 @@
 use crate::directory;
 use skill_core::{MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_pipeline::PipelineError;
+use skill_pipeline::records::evaluation::Evaluation;
+use skill_pipeline::records::{ConfigFile, StageTokens};
 use skill_pipeline::run_dir::check::check;
-use skill_pipeline::run_dir::format::{ConfigFile, StageTokens};
 use skill_pipeline::run_dir::timings::Timings;
 use skill_pipeline::run_dir::{EvaluationDir, RunDir};
-use skill_pipeline::stage::evaluate::Evaluation;
 use skill_pipeline::trainer::TrainState;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -11,11 +11,11 @@ use skill_bank::{
 use skill_core::stats::stratified::{Arm, Group, Stratified};
 use skill_core::{ItemId, MeanScore, SkillHash};
 use skill_pipeline::PipelineError;
-use skill_pipeline::bank::record::{BANK_DIR, RECORD_FILE, ROUNDS_DIR, SUMMARY_FILE};
-use skill_pipeline::bank_dir::{BankDir, LOG_FILE};
-use skill_pipeline::run_dir::format::{ConfigFile, FORMAT_VERSION};
+use skill_pipeline::bank_dir::BankDir;
+use skill_pipeline::records::bank::{BANK_DIR, LOG_FILE, RECORD_FILE, ROUNDS_DIR, SUMMARY_FILE};
+use skill_pipeline::records::evaluation::Evaluation;
+use skill_pipeline::records::{ConfigFile, FORMAT_VERSION};
 use skill_pipeline::run_dir::{EvaluationDir, RunDir, atomic};
-use skill_pipeline::stage::evaluate::Evaluation;
 use std::collections::BTreeMap;
 use std::path::Path;
 

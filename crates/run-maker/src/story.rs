@@ -8,13 +8,13 @@ use skill_core::{
     RolloutResult, SkillDoc, SkillHash, SkillId, SourceType, StepIdx, Trajectory, TrajectoryMessage, Usage,
 };
 use skill_pipeline::PipelineError;
-use skill_pipeline::memory::{MemoryEntry, StepTrace};
-use skill_pipeline::run_dir::format::{
-    ApplySummary, ConfigFile, RuntimeState, StageTokens, StepAction, StepRecord, Summary, TokensByStage,
-};
-use skill_pipeline::run_dir::paired_format::PairedRecord;
+use skill_pipeline::memory::StepTrace;
+use skill_pipeline::records::document::{ApplySummary, RuntimeState, StepAction, StepRecord};
+use skill_pipeline::records::evaluation::Evaluation;
+use skill_pipeline::records::paired::PairedRecord;
+use skill_pipeline::records::summary::Summary;
+use skill_pipeline::records::{ConfigFile, StageTokens, TokensByStage};
 use skill_pipeline::run_dir::{EvaluationDir, RunDir};
-use skill_pipeline::stage::evaluate::Evaluation;
 use std::collections::BTreeMap;
 
 /// The most lines that the made skill grows to; then its rules are replaced.
@@ -100,7 +100,7 @@ impl<'size> Story<'size> {
         }
         (record.current_score, record.best_score, record.best_step) = (self.score, self.score, self.made_by);
         dir.put_json(&files.join("step_record.json"), &record)?;
-        dir.write_digest(&MemoryEntry::of(&record, StepTrace::default()))?;
+        dir.write_digest(&StepTrace::default().entry(&record))?;
         dir.write_snapshot(step, &self.skill)?;
         self.history.push(record);
         Ok(())

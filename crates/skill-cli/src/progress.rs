@@ -7,8 +7,8 @@ use crate::run_text::phases;
 use crate::run_text::step::{coloured_step_line, slow_update_line};
 use crate::table::counted;
 use crate::wrap::{stderr_width, wrapped};
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
-use skillrl::pipeline::run_dir::is_bank_run;
 use skillrl::pipeline::{Event, EventSink, Stage};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -81,8 +81,8 @@ impl State {
                 (self.total_steps, self.run_dir) = (*total_steps, Some(dir.clone()));
                 let [n_train, n_val, n_test] = n_items;
                 self.n_val = *n_val;
-                let unit = if is_bank_run(dir) { "round" } else { "step" };
-                self.bank = is_bank_run(dir).then(BankProgress::default);
+                let unit = if RunKind::Bank.is_at(dir) { "round" } else { "step" };
+                self.bank = RunKind::Bank.is_at(dir).then(BankProgress::default);
                 if let Some(bank) = &mut self.bank {
                     bank.apply(event);
                 }

@@ -22,6 +22,11 @@ const EXPONENT_MASK: u64 = 0x7ff;
 /// One limb's place value relative to the one above it: 2^-64.
 const LIMB_STEP: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
+/// Rounds to 6 digits, as the reference prints means.
+pub fn round_6(value: f64) -> f64 {
+    (value * 1e6).round_ties_even() / 1e6
+}
+
 /// An exact sum of scores and of products of two scores.
 ///
 /// Every argument is a score: clamped to [0, 1], and 0 if it is not a number.

@@ -279,9 +279,7 @@ impl EnvServer {
         let mut server = HttpServer::new(self.listener, limits, WhenFull::Refuse);
         let talking = self.app.talking.clone();
         let router = routes::router(self.app);
-        let answer = |connection: Connection| {
-            connection.answer(TowerToHyperService::new(router.clone()))
-        };
+        let answer = |connection: Connection| connection.answer(TowerToHyperService::new(router.clone()));
         tokio::select! {
             () = stop.cancelled() => {}
             never = server.accept(answer) => match never {},

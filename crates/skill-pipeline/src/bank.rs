@@ -6,7 +6,6 @@ mod live;
 #[cfg(feature = "outside")]
 pub mod outside;
 mod own_runs;
-pub mod record;
 mod run;
 mod sets;
 mod settings;

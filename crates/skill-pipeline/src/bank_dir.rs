@@ -8,6 +8,7 @@
 //! | `source.json` | the file that the bank was imported from, as it was |
 
 use crate::error::PipelineError;
+use crate::records::bank::LOG_FILE;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{atomic, is_run};
 use serde_json::{Value, json};
@@ -18,8 +19,6 @@ use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The log of a bank.
-pub const LOG_FILE: &str = "log.jsonl";
 /// The active skills, for other programs.
 pub const BANK_FILE: &str = "bank.json";
 /// What is known of the skills.

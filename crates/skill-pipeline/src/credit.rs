@@ -5,66 +5,15 @@
 //! items it was made for are solved since, and which were solved before and fail now. Nothing here knows an item of the
 //! selection split: of those the optimizer is told numbers alone.
 
-use crate::memory::{MemoryEntry, RememberedEdit};
-use crate::prompts::text::one_line;
-use serde::{Deserialize, Serialize};
-use skill_core::{ItemId, RolloutResult};
+use crate::records::memory::{EditCredit, MemoryEntry};
+use crate::text::one_line;
+use skill_core::ItemId;
 use std::collections::BTreeMap;
 
 /// The most edits that are told of.
 const MOST_EDITS: usize = 12;
 /// The most items that are named for an edit.
 const MOST_ITEMS: usize = 6;
-
-/// What a step leaves for the credit of its edits.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct StepCredit {
-    /// Items of the selection split that the candidate won and lost; absent if it was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub won_lost: Option<[usize; 2]>,
-    /// The edits that were tried.
-    pub edits: Vec<EditCredit>,
-    /// Items of the batch that were solved, before the edits.
-    pub solved: Vec<ItemId>,
-    /// Items of the batch that failed.
-    pub failed: Vec<ItemId>,
-}
-
-/// An edit and what it was made for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EditCredit {
-    /// The edit.
-    pub edit: RememberedEdit,
-    /// The training items whose failures are behind it.
-    pub items: Vec<ItemId>,
-}
-
-impl StepCredit {
-    /// Takes in a batch; an item that was tried several times is solved if every attempt solved it.
-    pub fn of_batch(results: &[RolloutResult]) -> Self {
-        let mut outcomes: BTreeMap<&ItemId, bool> = BTreeMap::new();
-        for result in results {
-            *outcomes.entry(&result.id).or_insert(true) &= result.is_success();
-        }
-        let with = |outcome: bool| {
-            outcomes.iter().filter(|(_, solved)| **solved == outcome).map(|(id, _)| (*id).clone()).collect()
-        };
-        Self { solved: with(true), failed: with(false), ..Self::default() }
-    }
-
-    /// How the prompt names an edit of a step that was tried in vain.
-    pub(crate) fn tried(&self) -> String {
-        let n_others = self.edits.len().saturating_sub(1);
-        if n_others == 0 {
-            return "Tried alone".to_owned();
-        }
-        let with = format!("Tried with {n_others} {}", if n_others == 1 { "other" } else { "others" });
-        match self.won_lost {
-            Some([won, lost]) => format!("{with}, {won} held-out tasks won and {lost} lost together"),
-            None => with,
-        }
-    }
-}
 
 /// What is known of the edits that were kept, a line each: those first that broke something.
 pub(crate) fn kept_edits<'a>(entries: impl Iterator<Item = &'a MemoryEntry> + Clone) -> Vec<String> {

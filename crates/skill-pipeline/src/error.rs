@@ -1,9 +1,14 @@
 //! Why a run stopped before its end.
 
-use crate::identity::{SettingChange, describe_changes};
-use crate::run_dir::notes::NoteRefusal;
-use crate::settings::SettingsError;
-use crate::sft::record::SftCounts;
+mod change;
+mod refusal;
+mod settings;
+
+pub use change::{SettingChange, describe_changes};
+pub use refusal::NoteRefusal;
+pub use settings::SettingsError;
+
+use crate::records::sft::SftCounts;
 use skill_bank::{BankError, DistillError};
 use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};

@@ -2,12 +2,14 @@
 //!
 //! Progress bars, logs, reports and dashboards are readers of these; the trainer prints nothing.
 
-use crate::bank::record::{BankSummary, RoundRecord, TrialRecord};
-use crate::phases::{Phase, PhaseRecord};
-use crate::rl::record::{RlIteration, RlSummary, RlValidation};
-use crate::run_dir::epoch_format::{MetaSkillRecord, SlowUpdateRecord};
-use crate::run_dir::format::{StepRecord, Summary, is_zero};
-use crate::sft::record::{SftStep, SftSummary, SftValidation};
+use crate::records::bank::{BankSummary, RoundRecord, TrialRecord};
+use crate::records::document::StepRecord;
+use crate::records::epoch::{MetaSkillRecord, SlowUpdateRecord};
+use crate::records::is_zero;
+use crate::records::phases::{Phase, PhaseRecord};
+use crate::records::rl::{RlIteration, RlSummary, RlValidation};
+use crate::records::sft::{SftStep, SftSummary, SftValidation};
+use crate::records::summary::Summary;
 use crate::warning::Warning;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
 //! What makes a run the run it is: the settings that may not change while it is resumed.
 
-use crate::bank::record::ROUNDS_DIR;
-use crate::error::PipelineError;
+use crate::error::{PipelineError, SettingChange};
+use crate::kind::RunKind;
 use crate::prompts::PromptLibrary;
-use crate::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS};
-use crate::run_dir::is_bank_run;
-use crate::settings::TrainSettings;
+use crate::records::RunIdentity;
+use crate::records::bank::ROUNDS_DIR;
+use crate::settings::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS, TrainSettings};
 use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, SkillDoc};
@@ -13,11 +13,7 @@ use skill_envs::{Env, Split};
 use skill_llm::ChatModel;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
 use std::path::Path;
-
-/// Settings by name. Speed, cost and the number of epochs are not among them: they may change.
-pub type RunIdentity = BTreeMap<String, Value>;
 
 /// The end of the names under which the parameters of models stand.
 pub(crate) const PARAMETERS: &str = ".parameters";
@@ -26,16 +22,6 @@ const JUDGE: &str = "models.judge";
 
 /// The name of what is trained: a document, or a bank.
 pub(crate) const MODE: &str = "train.mode";
-/// The mode of a run that trains a bank.
-pub(crate) const MODE_BANK: &str = "bank";
-/// The mode of a run that fine-tunes a model.
-#[cfg(feature = "weights")]
-pub(crate) const MODE_SFT: &str = "sft";
-/// The mode of a run that trains a policy by GRPO.
-#[cfg(feature = "weights")]
-pub(crate) const MODE_RL: &str = "rl";
-/// The mode of a run that trains one document, and of every run that does not name its mode.
-const MODE_DOCUMENT: &str = "document";
 
 /// Collects everything that decides the results of a run: of each model its id and its [`ChatModel::parameters`], and
 /// the same of the environment's judge.
@@ -125,15 +111,16 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
 
 /// What a run trains.
 fn mode(identity: &RunIdentity) -> &str {
-    identity.get(MODE).and_then(Value::as_str).unwrap_or(MODE_DOCUMENT)
+    identity.get(MODE).and_then(Value::as_str).unwrap_or(RunKind::Document.as_str())
 }
 
 /// Refuses the directory of a run that trains a bank: by the names of its files, and where its log is gone by what it
 /// says of itself.
 pub(crate) fn check_is_document(dir: &Path, stored: Option<&RunIdentity>) -> Result<(), PipelineError> {
-    let is_bank = stored.is_some_and(|stored| mode(stored) == MODE_BANK) && dir.join(ROUNDS_DIR).exists();
-    if is_bank || is_bank_run(dir) {
-        return Err(other_mode(dir, MODE_BANK, MODE_DOCUMENT));
+    let is_bank =
+        stored.is_some_and(|stored| mode(stored) == RunKind::Bank.as_str()) && dir.join(ROUNDS_DIR).exists();
+    if is_bank || RunKind::Bank.is_at(dir) {
+        return Err(other_mode(dir, RunKind::Bank.as_str(), RunKind::Document.as_str()));
     }
     Ok(())
 }
@@ -141,113 +128,6 @@ pub(crate) fn check_is_document(dir: &Path, stored: Option<&RunIdentity>) -> Res
 fn other_mode(dir: &Path, was: &str, is: &str) -> PipelineError {
     let change = SettingChange::of(MODE, &json!(was), &json!(is));
     PipelineError::Mismatch { path: dir.to_owned(), changes: vec![change] }
-}
-
-/// A setting that differs from that of a run; its text is one phrase.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum SettingChange {
-    /// The items of a split.
-    Data {
-        /// The name of the split.
-        split: String,
-    },
-    /// A prompt.
-    Prompt {
-        /// Its name.
-        name: String,
-    },
-    /// The parameters of a model.
-    Parameters {
-        /// The name of the model's setting, such as `models.target`.
-        model: String,
-        /// Those that differ; values of any length would bury the message.
-        members: Vec<String>,
-    },
-    /// The initial skill.
-    InitialSkill,
-    /// The settings of the environment.
-    Environment {
-        /// Those that differ.
-        members: Vec<String>,
-    },
-    /// Another setting.
-    Value {
-        /// Its name.
-        name: String,
-        /// Its value in the run; null if it was not set.
-        was: Value,
-        /// Its value now; null if it is not set.
-        is: Value,
-    },
-}
-
-impl SettingChange {
-    fn of(name: &str, was: &Value, is: &Value) -> Self {
-        if let Some(split) = name.strip_prefix("data.") {
-            return Self::Data { split: split.to_owned() };
-        }
-        if let Some(prompt) = name.strip_prefix("prompts.") {
-            return Self::Prompt { name: prompt.to_owned() };
-        }
-        if let Some(model) = name.strip_suffix(PARAMETERS) {
-            return Self::Parameters { model: model.to_owned(), members: changed_members(was, is) };
-        }
-        match name {
-            "skill.initial" => Self::InitialSkill,
-            "env.settings" => Self::Environment { members: changed_members(was, is) },
-            _ => Self::Value { name: name.to_owned(), was: was.clone(), is: is.clone() },
-        }
-    }
-}
-
-impl fmt::Display for SettingChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Data { split } => write!(f, "the data of the {split} split has changed"),
-            Self::Prompt { name } => write!(f, "the prompt `{name}` has changed"),
-            Self::Parameters { model, members } => {
-                write!(f, "the parameters of `{model}` have changed ({})", members.join(", "))
-            }
-            Self::InitialSkill => f.write_str("the initial skill has changed"),
-            Self::Environment { members } => {
-                write!(f, "the environment's settings have changed ({})", members.join(", "))
-            }
-            Self::Value { name, was, is } => write!(f, "`{name}` was {}, is {}", shown(was), shown(is)),
-        }
-    }
-}
-
-/// The phrases of all changes, as a part of a sentence.
-pub fn describe_changes(changes: &[SettingChange]) -> String {
-    changes.iter().map(SettingChange::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// The members of two objects that differ.
-fn changed_members(was: &Value, is: &Value) -> Vec<String> {
-    let empty = serde_json::Map::new();
-    let (was, is) = (was.as_object().unwrap_or(&empty), is.as_object().unwrap_or(&empty));
-    let mut names: Vec<&str> = was
-        .iter()
-        .chain(is.iter())
-        .map(|(name, _)| name.as_str())
-        .filter(|name| was.get(*name) != is.get(*name))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names.into_iter().map(str::to_owned).collect()
-}
-
-fn shown(value: &Value) -> String {
-    const MAX_CHARS: usize = 80;
-    let text = match value {
-        Value::Null => "not set".to_owned(),
-        other => other.to_string(),
-    };
-    if text.chars().count() <= MAX_CHARS {
-        return text;
-    }
-    text.chars().take(MAX_CHARS).chain(['…']).collect()
 }
 
 /// Checks that ids are unique over all splits and that the splits a run reads have items.

@@ -53,30 +53,34 @@ pub mod credit;
 pub mod error;
 pub mod event;
 pub mod identity;
+pub mod kind;
 pub mod memory;
 pub mod noise;
 pub mod phases;
 pub mod prompts;
 pub mod provenance;
 pub mod prune;
+pub mod records;
 pub mod rl;
 pub mod run_dir;
 pub mod settings;
 pub mod sft;
 pub mod stage;
+mod text;
 pub mod trainer;
 pub mod warning;
 pub mod weights;
 
-pub use error::PipelineError;
+pub use error::{PipelineError, SettingsError};
 pub use event::{Event, EventSink, NoEvents, Stage};
 pub use prompts::{PromptLibrary, PromptName};
+pub use records::document::{StepAction, StepRecord};
+pub use records::epoch::{MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord};
+pub use records::summary::Summary;
 pub use run_dir::RunReader;
-pub use run_dir::epoch_format::{MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord};
-pub use run_dir::format::{StepAction, StepRecord, Summary};
 pub use settings::{
-    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, Protocol, SearchLimits, SettingsError,
-    SkillAware, SlowUpdate, StopSignal, TaskTexts, TrainSettings,
+    Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, Protocol, SearchLimits, SkillAware,
+    SlowUpdate, StopSignal, TaskTexts, TrainSettings,
 };
 pub use stage::rollout::TargetsScore;
 pub use trainer::{NamedModels, OWN_TARGET, RunConfig, Trainer};

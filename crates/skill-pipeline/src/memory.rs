@@ -3,18 +3,20 @@
 //! Each step leaves a [`MemoryEntry`] in `trajectory_digest.json`. Entries are bounded when they are made, and so is
 //! what is shown of them: the newest steps that fit. The memory goes on over epochs and is read back on resume.
 
-use crate::credit::{EditCredit, StepCredit, kept_edits};
-use crate::prompts::text::{clip, escape_in_memory, one_line, score_text};
+use crate::credit::kept_edits;
 use crate::provenance::items_behind;
-use crate::run_dir::format::{FORMAT_VERSION, StepAction, StepRecord};
-use serde::{Deserialize, Serialize};
+use crate::records::FORMAT_VERSION;
+use crate::records::document::{StepAction, StepRecord};
+use crate::records::memory::{
+    EditCredit, EditIssue, EditNote, FailurePattern, FailureType, MemoryEntry, RememberedEdit, StepCredit,
+};
+use crate::settings::MAX_MEMORY_STEPS;
+use crate::text::{clip, escape_in_memory, one_line, score_text};
+use serde::Serialize;
 use skill_core::editor::{EditRow, EditStatus};
 use skill_core::rewrite::REWRITE;
-use skill_core::{Edit, EpochIdx, Patch, RawPatch, RolloutResult, StepIdx};
+use skill_core::{Edit, Patch, RawPatch, RolloutResult};
 use std::collections::VecDeque;
-
-/// The most steps that are remembered, whatever the settings say.
-pub const MAX_MEMORY_STEPS: usize = 100;
 
 /// The most failure patterns that one step leaves.
 pub const MAX_PATTERNS: usize = 6;
@@ -25,174 +27,74 @@ pub const MAX_REMEMBERED_EDITS: usize = 12;
 /// The most characters of one text of an entry: a description, a target, a content.
 pub const MAX_TEXT_CHARS: usize = 400;
 
-skill_core::named_enum! {
-    /// The names that analysts have for ways to fail, so that what several of them saw adds up.
-    pub enum FailureType {
-        /// The skill says nothing of it.
-        RuleMissing = "rule_missing",
-        /// The skill says something wrong.
-        RuleWrong = "rule_wrong",
-        /// The skill says it, and the agent did not keep to it.
-        RuleIgnored = "rule_ignored",
-        /// The skill says it in words that can be misread.
-        RuleUnclear = "rule_unclear",
-        /// The answer was right in substance.
-        AnswerFormat = "answer_format",
-        /// The agent did not know a fact of the domain.
-        Knowledge = "knowledge",
-        /// A tool was used wrongly.
-        Tool = "tool",
-        /// The task or its world is at fault.
-        Environment = "environment",
-    }
-}
-
-impl FailureType {
-    /// The type that a reply means, however it spells it; other names stay what they are.
-    pub fn read(name: &str) -> Option<Self> {
-        let spelled = name.trim().to_lowercase().replace([' ', '-'], "_");
-        Self::parse(&spelled)
-    }
-}
-
 /// The part of the memory's room that kept edits may take: a third.
 const STANDING_PART: usize = 3;
 
-/// A way in which tasks failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailurePattern {
-    /// A short name.
-    pub failure_type: String,
-    /// Tasks that failed so.
-    pub count: usize,
-    /// What went wrong.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
-}
-
-impl FailurePattern {
-    /// Adds what another analyst says of failures of this type.
-    fn add_description(&mut self, more: &str) {
-        let n_chars = self.description.chars().count() + more.chars().count() + 2;
-        if more.is_empty() || self.description.contains(more) || n_chars > MAX_TEXT_CHARS {
-            return;
-        }
-        if !self.description.is_empty() {
-            self.description.push_str("; ");
-        }
-        self.description.push_str(more);
+/// Adds what another analyst says of failures of the same type.
+fn add_description(description: &mut String, more: &str) {
+    let n_chars = description.chars().count() + more.chars().count() + 2;
+    if more.is_empty() || description.contains(more) || n_chars > MAX_TEXT_CHARS {
+        return;
     }
+    if !description.is_empty() {
+        description.push_str("; ");
+    }
+    description.push_str(more);
 }
 
-/// An edit that a step tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RememberedEdit {
-    /// What it did.
-    pub op: String,
-    /// Its anchor, or its title where it is not an edit of a line.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub target: String,
-    /// Its text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub content: String,
-}
-
-/// Why an edit did not do what was meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EditIssue {
-    /// Its anchor does not stand in the skill, and it was left out.
-    AnchorMissed,
-    /// Its anchor does not stand in the skill, and its text was appended.
-    AnchorMissedAppended,
-    /// The skill says it already, and it was left out.
-    Duplicate,
-    /// The skill would have grown past its limit, and it was left out.
-    OverSizeLimit,
-    /// It would have touched a protected region, and it was left out.
-    Protected,
-    /// It would have taken away a line that a person has pinned, and it was left out.
-    Pinned,
-    /// A person has forbidden it, and it was left out.
-    Forbidden,
-    /// Its text holds control characters, and it was left out.
-    ControlCharacters,
-}
-
-impl EditIssue {
-    fn phrase(self) -> &'static str {
-        match self {
-            Self::AnchorMissed => "Left out, since its target does not stand in the skill",
-            Self::AnchorMissedAppended => "Appended, since its target does not stand in the skill",
-            Self::Duplicate => "Left out, since the skill says it already",
-            Self::OverSizeLimit => "Left out, since the skill would have grown past its limit",
-            Self::Protected => "Left out, since it would have touched a protected region",
-            Self::Pinned => "Left out, since a person wants a line to stay that it would have taken away",
-            Self::Forbidden => "Left out, since a person does not want it",
-            Self::ControlCharacters => {
-                "Left out, since its text holds control characters; propose it again with every backslash doubled"
-            }
+fn phrase(issue: EditIssue) -> &'static str {
+    match issue {
+        EditIssue::AnchorMissed => "Left out, since its target does not stand in the skill",
+        EditIssue::AnchorMissedAppended => "Appended, since its target does not stand in the skill",
+        EditIssue::Duplicate => "Left out, since the skill says it already",
+        EditIssue::OverSizeLimit => "Left out, since the skill would have grown past its limit",
+        EditIssue::Protected => "Left out, since it would have touched a protected region",
+        EditIssue::Pinned => "Left out, since a person wants a line to stay that it would have taken away",
+        EditIssue::Forbidden => "Left out, since a person does not want it",
+        EditIssue::ControlCharacters => {
+            "Left out, since its text holds control characters; propose it again with every backslash doubled"
         }
     }
 }
 
-/// An edit that did not do what was meant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EditNote {
-    /// Why.
-    pub issue: EditIssue,
-    /// The edit.
-    pub edit: RememberedEdit,
-    /// The text of the skill that is nearest to what was looked for, where one is near.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<String>,
+/// What a row of the editor's report tells the optimizer; `None` if the edit did what was meant.
+pub fn edit_note(row: &EditRow) -> Option<EditNote> {
+    use EditStatus as Status;
+    let issue = match row.status {
+        Status::SkippedReplaceTargetNotFound | Status::SkippedDeleteTargetNotFound => EditIssue::AnchorMissed,
+        Status::AppliedInsertAfterFallbackAppend
+        | Status::AppliedInsertAfterFallbackBeforeProtectedRegion => EditIssue::AnchorMissedAppended,
+        Status::SkippedDuplicateContent => EditIssue::Duplicate,
+        Status::SkippedOverSizeLimit => EditIssue::OverSizeLimit,
+        Status::SkippedPinned => EditIssue::Pinned,
+        Status::SkippedForbidden => EditIssue::Forbidden,
+        Status::SkippedProtectedRegion => EditIssue::Protected,
+        Status::SkippedControlCharacters => EditIssue::ControlCharacters,
+        Status::AppliedAppend
+        | Status::AppliedAppendBeforeProtectedRegion
+        | Status::AppliedInsertAfter
+        | Status::AppliedReplace
+        | Status::AppliedDelete
+        | Status::SkippedEmptyContent
+        | Status::SkippedReplaceMissingTarget
+        | Status::SkippedDeleteMissingTarget
+        | Status::SkippedUnknownFile
+        | Status::SkippedFileNotEditable
+        | Status::SkippedUnknownOp
+        | Status::Error => return None,
+    };
+    let edit = remembered(row.op.as_str(), &row.target, &row.content_preview);
+    Some(EditNote { issue, edit, nearest: row.nearest.clone() })
 }
 
-impl EditNote {
-    /// What a row of the editor's report tells the optimizer; `None` if the edit did what was meant.
-    pub fn of(row: &EditRow) -> Option<Self> {
-        use EditStatus as Status;
-        let issue = match row.status {
-            Status::SkippedReplaceTargetNotFound | Status::SkippedDeleteTargetNotFound => {
-                EditIssue::AnchorMissed
-            }
-            Status::AppliedInsertAfterFallbackAppend
-            | Status::AppliedInsertAfterFallbackBeforeProtectedRegion => EditIssue::AnchorMissedAppended,
-            Status::SkippedDuplicateContent => EditIssue::Duplicate,
-            Status::SkippedOverSizeLimit => EditIssue::OverSizeLimit,
-            Status::SkippedPinned => EditIssue::Pinned,
-            Status::SkippedForbidden => EditIssue::Forbidden,
-            Status::SkippedProtectedRegion => EditIssue::Protected,
-            Status::SkippedControlCharacters => EditIssue::ControlCharacters,
-            Status::AppliedAppend
-            | Status::AppliedAppendBeforeProtectedRegion
-            | Status::AppliedInsertAfter
-            | Status::AppliedReplace
-            | Status::AppliedDelete
-            | Status::SkippedEmptyContent
-            | Status::SkippedReplaceMissingTarget
-            | Status::SkippedDeleteMissingTarget
-            | Status::SkippedUnknownFile
-            | Status::SkippedFileNotEditable
-            | Status::SkippedUnknownOp
-            | Status::Error => return None,
-        };
-        let edit = RememberedEdit::new(row.op.as_str(), &row.target, &row.content_preview);
-        Some(Self { issue, edit, nearest: row.nearest.clone() })
-    }
+fn remembered(op: &str, target: &str, content: &str) -> RememberedEdit {
+    let clipped = |text: &str| clip(text, MAX_TEXT_CHARS).into_owned();
+    RememberedEdit { op: clipped(op), target: clipped(target), content: clipped(content) }
 }
 
-impl RememberedEdit {
-    fn new(op: &str, target: &str, content: &str) -> Self {
-        let clipped = |text: &str| clip(text, MAX_TEXT_CHARS).into_owned();
-        Self { op: clipped(op), target: clipped(target), content: clipped(content) }
-    }
-}
-
-impl From<&Edit> for RememberedEdit {
-    fn from(edit: &Edit) -> Self {
-        Self::new(edit.op.as_str(), &edit.target, &edit.content)
-    }
+/// An edit as the memory keeps it, with texts of at most [`MAX_TEXT_CHARS`].
+pub fn remembered_edit(edit: &Edit) -> RememberedEdit {
+    remembered(edit.op.as_str(), &edit.target, &edit.content)
 }
 
 /// What a step saw and tried, as far as it has come.
@@ -216,7 +118,8 @@ impl StepTrace {
     pub fn credit_edits(&mut self, patch: &Patch, raw: &[RawPatch]) {
         if let Some(credit) = &mut self.credit {
             let edits = patch.edits.iter().take(MAX_REMEMBERED_EDITS);
-            let behind = |edit: &Edit| EditCredit { edit: edit.into(), items: items_behind(edit, raw) };
+            let behind =
+                |edit: &Edit| EditCredit { edit: remembered_edit(edit), items: items_behind(edit, raw) };
             credit.edits = edits.map(behind).collect();
         }
     }
@@ -231,7 +134,7 @@ impl StepTrace {
 
     /// Takes in what is tried.
     pub fn try_patch(&mut self, patch: &Patch) {
-        self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(RememberedEdit::from).collect();
+        self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(remembered_edit).collect();
     }
 
     /// Keeps only the edits of this part of the patch: the others never reached the gate.
@@ -244,12 +147,43 @@ impl StepTrace {
 
     /// Takes in that a whole new skill is tried: its title, and the lines that it changes.
     pub fn try_rewrite(&mut self, title: &str, changed_lines: &[String]) {
-        self.tried = vec![RememberedEdit::new(REWRITE, title, &changed_lines.join("\n"))];
+        self.tried = vec![remembered(REWRITE, title, &changed_lines.join("\n"))];
     }
 
     /// Takes in what became of the edits.
     pub fn report(&mut self, rows: &[EditRow]) {
-        self.edit_notes = rows.iter().filter_map(EditNote::of).take(MAX_REMEMBERED_EDITS).collect();
+        self.edit_notes = rows.iter().filter_map(edit_note).take(MAX_REMEMBERED_EDITS).collect();
+    }
+
+    /// What the step leaves for the memory, now that it is finished.
+    pub fn entry(self, record: &StepRecord) -> MemoryEntry {
+        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes, credit } = self;
+        let won_lost = record.paired.as_ref().map(|paired| [paired.wins, paired.losses]);
+        let is_in_vain = match record.action {
+            StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp => true,
+            StepAction::AcceptNewBest
+            | StepAction::Accept
+            | StepAction::ForceAccept
+            | StepAction::SkipNoPatches
+            | StepAction::SkipNoRewrite => false,
+        };
+        MemoryEntry {
+            format_version: FORMAT_VERSION.to_owned(),
+            step: record.step,
+            epoch: record.epoch,
+            action: record.action,
+            n_total,
+            n_fail,
+            failure_patterns,
+            score_before: record.score_before,
+            score_after: record.candidate_gate_score,
+            score_interval: record.selection_interval,
+            saved_tokens: record.saving.filter(|saving| saving.n > 0).map(|saving| saving.saved),
+            n_measured: record.selection_n_seen.zip(record.selection_n).map(|(seen, n)| [seen, n]),
+            rejected_edits: if is_in_vain { tried } else { Vec::new() },
+            edit_notes,
+            credit: credit.map(|credit| StepCredit { won_lost, ..credit }),
+        }
     }
 }
 
@@ -282,7 +216,7 @@ fn folded(patterns: Vec<FailurePattern>, has_types: bool) -> Vec<FailurePattern>
             Some(known) => {
                 known.count = known.count.saturating_add(pattern.count);
                 if has_types {
-                    known.add_description(&shortened(&pattern.description));
+                    add_description(&mut known.description, &shortened(&pattern.description));
                 }
             }
             None => folded.push(FailurePattern {
@@ -297,129 +231,54 @@ fn folded(patterns: Vec<FailurePattern>, has_types: bool) -> Vec<FailurePattern>
     folded
 }
 
-/// `steps/step_0001/trajectory_digest.json`: what a step leaves for the optimizer to know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MemoryEntry {
-    /// See [`FORMAT_VERSION`].
-    pub format_version: String,
-    /// The step, from 1.
-    pub step: StepIdx,
-    /// The epoch, from 1.
-    pub epoch: EpochIdx,
-    /// What the step came to.
-    pub action: StepAction,
-    /// Tasks of the batch.
-    pub n_total: usize,
-    /// Those that failed.
-    pub n_fail: usize,
-    /// How they failed, the commonest first.
-    pub failure_patterns: Vec<FailurePattern>,
-    /// The score of the current skill before the step.
-    pub score_before: f64,
-    /// The candidate's score; absent if not every item was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score_after: Option<f64>,
-    /// Of a candidate that was rejected before every item was measured: where its score would have been.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score_interval: Option<[f64; 2]>,
-    /// The share of the agent's tokens that the edits saved, where the gate looks at them; negative if they took more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saved_tokens: Option<f64>,
-    /// Items that were measured of the candidate, and items of the selection split, where it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n_measured: Option<[usize; 2]>,
-    /// What was tried in vain: the edits of a candidate that was rejected or changed nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rejected_edits: Vec<RememberedEdit>,
-    /// Edits that did not do what was meant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub edit_notes: Vec<EditNote>,
-    /// What a planned search keeps for the credit of single edits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credit: Option<StepCredit>,
+/// The entry as the optimizer reads it: one line says what became of the step, and each further line one thing.
+fn render(entry: &MemoryEntry) -> String {
+    let mut lines = vec![format!("Step {} (epoch {}): {}", entry.step, entry.epoch, outcome(entry))];
+    let tried = entry.credit.as_ref().map_or_else(|| "Tried".to_owned(), StepCredit::tried);
+    lines.extend(entry.rejected_edits.iter().map(|edit| format!("- {tried}: {}", json(edit))));
+    if let Some(saved) = entry.saved_tokens {
+        let percent = 100.0 * saved.abs();
+        let change = if saved < 0.0 { "more" } else { "fewer" };
+        lines.push(format!("- The agent took {percent:.1} % {change} tokens with the edits."));
+    }
+    if entry.n_fail > 0 {
+        lines.push(format!("- {} of {} tasks failed.", entry.n_fail, entry.n_total));
+    }
+    for FailurePattern { failure_type, count, description } in &entry.failure_patterns {
+        let description = if description.is_empty() { String::new() } else { format!(": {description}") };
+        lines.push(format!("- Failed in this way ({count}): {failure_type}{description}"));
+    }
+    for EditNote { issue, edit, nearest } in &entry.edit_notes {
+        let nearest = nearest.as_ref().map(|text| format!("; the nearest text is {}", json(text)));
+        lines.push(format!("- {}: {}{}", phrase(*issue), json(edit), nearest.unwrap_or_default()));
+    }
+    escape_in_memory(&lines.join("\n")).into_owned()
 }
 
-impl MemoryEntry {
-    /// What a finished step leaves.
-    pub fn of(record: &StepRecord, trace: StepTrace) -> Self {
-        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes, credit } = trace;
-        let won_lost = record.paired.as_ref().map(|paired| [paired.wins, paired.losses]);
-        let is_in_vain = match record.action {
-            StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp => true,
-            StepAction::AcceptNewBest
-            | StepAction::Accept
-            | StepAction::ForceAccept
-            | StepAction::SkipNoPatches
-            | StepAction::SkipNoRewrite => false,
-        };
-        Self {
-            format_version: FORMAT_VERSION.to_owned(),
-            step: record.step,
-            epoch: record.epoch,
-            action: record.action,
-            n_total,
-            n_fail,
-            failure_patterns,
-            score_before: record.score_before,
-            score_after: record.candidate_gate_score,
-            score_interval: record.selection_interval,
-            saved_tokens: record.saving.filter(|saving| saving.n > 0).map(|saving| saving.saved),
-            n_measured: record.selection_n_seen.zip(record.selection_n).map(|(seen, n)| [seen, n]),
-            rejected_edits: if is_in_vain { tried } else { Vec::new() },
-            edit_notes,
-            credit: credit.map(|credit| StepCredit { won_lost, ..credit }),
+fn outcome(entry: &MemoryEntry) -> String {
+    let before = score_text(entry.score_before);
+    let with = |found: &str| match (entry.score_after, entry.score_interval, entry.n_measured) {
+        (Some(after), _, _) => {
+            format!("{found}, the score was {before} before and {} with the edits.", score_text(after))
         }
-    }
-
-    /// The entry as the optimizer reads it: one line says what became of the step, and each further line one thing.
-    fn render(&self) -> String {
-        let mut lines = vec![format!("Step {} (epoch {}): {}", self.step, self.epoch, self.outcome())];
-        let tried = self.credit.as_ref().map_or_else(|| "Tried".to_owned(), StepCredit::tried);
-        lines.extend(self.rejected_edits.iter().map(|edit| format!("- {tried}: {}", json(edit))));
-        if let Some(saved) = self.saved_tokens {
-            let percent = 100.0 * saved.abs();
-            let change = if saved < 0.0 { "more" } else { "fewer" };
-            lines.push(format!("- The agent took {percent:.1} % {change} tokens with the edits."));
-        }
-        if self.n_fail > 0 {
-            lines.push(format!("- {} of {} tasks failed.", self.n_fail, self.n_total));
-        }
-        for FailurePattern { failure_type, count, description } in &self.failure_patterns {
-            let description = if description.is_empty() { String::new() } else { format!(": {description}") };
-            lines.push(format!("- Failed in this way ({count}): {failure_type}{description}"));
-        }
-        for EditNote { issue, edit, nearest } in &self.edit_notes {
-            let nearest = nearest.as_ref().map(|text| format!("; the nearest text is {}", json(text)));
-            lines.push(format!("- {}: {}{}", issue.phrase(), json(edit), nearest.unwrap_or_default()));
-        }
-        escape_in_memory(&lines.join("\n")).into_owned()
-    }
-
-    fn outcome(&self) -> String {
-        let before = score_text(self.score_before);
-        let with = |found: &str| match (self.score_after, self.score_interval, self.n_measured) {
-            (Some(after), _, _) => {
-                format!("{found}, the score was {before} before and {} with the edits.", score_text(after))
-            }
-            // There is no score over a part of the items: what is known is where it would have been.
-            (None, Some([low, high]), Some([seen, n])) => format!(
-                "{found} after {seen} of {n} items, the score was {before} before and would have been between {} and {} with the edits.",
-                score_text(low),
-                score_text(high)
-            ),
-            (None, _, _) => format!("{found}."),
-        };
-        match self.action {
-            StepAction::AcceptNewBest => with("accepted, the best so far"),
-            StepAction::Accept => with("accepted"),
-            StepAction::ForceAccept => with("kept without being compared"),
-            StepAction::Reject => with("rejected"),
-            StepAction::Indecisive => with("not kept for want of evidence"),
-            StepAction::SkipNoOp if self.rejected_edits.is_empty() => "no edit was applied.".to_owned(),
-            StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
-            StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
-            StepAction::SkipNoRewrite => "the rewrite gave no new skill.".to_owned(),
-        }
+        // There is no score over a part of the items: what is known is where it would have been.
+        (None, Some([low, high]), Some([seen, n])) => format!(
+            "{found} after {seen} of {n} items, the score was {before} before and would have been between {} and {} with the edits.",
+            score_text(low),
+            score_text(high)
+        ),
+        (None, _, _) => format!("{found}."),
+    };
+    match entry.action {
+        StepAction::AcceptNewBest => with("accepted, the best so far"),
+        StepAction::Accept => with("accepted"),
+        StepAction::ForceAccept => with("kept without being compared"),
+        StepAction::Reject => with("rejected"),
+        StepAction::Indecisive => with("not kept for want of evidence"),
+        StepAction::SkipNoOp if entry.rejected_edits.is_empty() => "no edit was applied.".to_owned(),
+        StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
+        StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
+        StepAction::SkipNoRewrite => "the rewrite gave no new skill.".to_owned(),
     }
 }
 
@@ -459,7 +318,7 @@ impl StepMemory {
             left = left.saturating_sub(kept.chars().count() + 2);
         }
         for entry in self.entries.iter().rev().take(n_steps) {
-            let text = entry.render();
+            let text = render(entry);
             // With a blank line between two.
             let Some(rest) = left.checked_sub(text.chars().count() + 2) else { break };
             left = rest;

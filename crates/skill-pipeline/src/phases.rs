@@ -16,94 +16,18 @@
 //! finished phase is found out, and another run that asks for the same takes the result over.
 
 use crate::error::PipelineError;
-use crate::identity::{MODE, RunIdentity, check_identity};
-use crate::run_dir::format::FORMAT_VERSION;
+use crate::identity::{MODE, check_identity};
+use crate::kind::RunKind;
+use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
+use crate::records::{FORMAT_VERSION, RunIdentity};
 use crate::run_dir::{atomic, parse_versioned};
-use crate::sft::record::SftGames;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use skill_core::canonical::{canonical_hash, hex_sha256};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-
-/// The file of finished phases.
-pub const PHASES_FILE: &str = "phases.json";
-/// The file of what they have taken.
-pub const PHASE_TIMES_FILE: &str = "phase_times.json";
-/// The mode of a run of phases.
-pub const MODE_WEIGHTS: &str = "weights";
-
-skill_core::named_enum! {
-    /// A phase, in the order of the run.
-    pub enum Phase {
-        /// An agent plays the training split.
-        Collect = "collect",
-        /// A teacher writes skills from its episodes.
-        Distill = "distill",
-        /// The policy learns from demonstrations.
-        Sft = "sft",
-        /// It learns from its own episodes.
-        Rl = "rl",
-        /// The policy before and after these two phases plays the test split.
-        Test = "test",
-    }
-}
-
-impl Phase {
-    /// Its directory in that of the run.
-    pub fn dir(self, run: &Path) -> PathBuf {
-        run.join(self.as_str())
-    }
-}
-
-/// A finished phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PhaseRecord {
-    /// The phase.
-    pub phase: Phase,
-    /// What decides its result, the results of earlier phases included.
-    pub settings: RunIdentity,
-    /// The hash of its result.
-    pub result: String,
-    /// What it came to, by name.
-    pub figures: IndexMap<String, f64>,
-    /// True if the result was made by another run.
-    pub is_reused: bool,
-}
-
-impl PhaseRecord {
-    /// A phase that came to this result.
-    pub fn new(phase: Phase, result: String) -> Self {
-        Self { phase, settings: RunIdentity::new(), result, figures: IndexMap::new(), is_reused: false }
-    }
-
-    /// The same, by these settings.
-    #[must_use]
-    pub fn with_settings(self, settings: RunIdentity) -> Self {
-        Self { settings, ..self }
-    }
-
-    /// The same, taken over from another run.
-    #[must_use]
-    pub fn reused(self) -> Self {
-        Self { is_reused: true, ..self }
-    }
-
-    /// The same with this figure, where it is known.
-    #[must_use]
-    pub fn with_figure(mut self, name: &str, value: Option<f64>) -> Self {
-        self.figures.extend(value.map(|value| (name.to_owned(), value)));
-        self
-    }
-
-    /// The key under which other runs find the result: the hash of the settings.
-    pub fn key(&self) -> String {
-        key_of(&self.settings)
-    }
-}
+use std::path::Path;
 
 fn key_of(settings: &RunIdentity) -> String {
     canonical_hash(&json!(settings))
@@ -186,28 +110,6 @@ impl Phases {
     }
 }
 
-/// The file of the games of the last phase, in its directory.
-pub const TEST_FILE: &str = "games.json";
-
-/// What a policy wins of the test split.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TestGames {
-    /// The phase that the policy comes from; none before the first step.
-    pub policy: Option<Phase>,
-    /// True if it was shown the skills of a bank.
-    pub has_skills: bool,
-    /// The games.
-    pub games: SftGames,
-}
-
-impl TestGames {
-    /// These games.
-    pub fn new(policy: Option<Phase>, has_skills: bool, games: SftGames) -> Self {
-        Self { policy, has_skills, games }
-    }
-}
-
 /// The games of the test split, and the policy that was measured last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestResult {
@@ -244,14 +146,9 @@ pub fn test_games(run: &Path) -> Result<Vec<TestGames>, PipelineError> {
     Ok(TestResult::read(run)?.map(|found| found.games).unwrap_or_default())
 }
 
-/// True if a directory holds a run of phases.
-pub fn is_phased_run(path: &Path) -> bool {
-    path.join(PHASES_FILE).is_file() && path.join("config.json").is_file()
-}
-
 /// The identity of a run of phases as a whole: what its phases are made from is in their own settings.
 pub fn phased_identity() -> RunIdentity {
-    [(MODE.to_owned(), json!(MODE_WEIGHTS))].into()
+    [(MODE.to_owned(), json!(RunKind::Phases.as_str()))].into()
 }
 
 /// Seconds that each phase has taken, by name.

@@ -11,17 +11,17 @@
 use crate::error::PipelineError;
 use crate::event::Event;
 use crate::provenance::Origin;
-use crate::run_dir::format::FORMAT_VERSION;
-use crate::run_dir::paired_format::PairedRecord;
+use crate::records::FORMAT_VERSION;
+use crate::records::evaluation::CandidateEvaluation;
+use crate::records::paired::PairedRecord;
 use crate::settings::EarlyStop;
 use crate::stage::StageCtx;
-use crate::stage::evaluate::{
-    CandidateEvaluation, CandidatePlan, Drawn, draw_of, evaluate, evaluate_candidate,
-};
+use crate::stage::evaluate::{CandidatePlan, Drawn, draw_of, evaluate, evaluate_candidate};
 use crate::stage::rollout::Rollouts;
+use crate::stage::silence::check_spoken;
 use crate::stage::silence::{Spoken, check_target_speaks, empty_replies};
-use crate::trainer::round_6;
 use serde::Serialize;
+use skill_core::exact::round_6;
 use skill_core::rules::{SkillRule, skill_rules, without_rules};
 use skill_core::{
     EarlyRejection, FlipCounts, Gate, GateRule, ItemId, ItemScore, MeanScore, NonInferiority, RolloutResult,
@@ -147,7 +147,7 @@ pub async fn prune(
         return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val });
     }
     let evaluation = evaluate(rollouts, Split::Val, &document(skill), ctx).await?;
-    evaluation.check_spoken(ctx.stage)?;
+    check_spoken(&evaluation.results, ctx.stage)?;
     warn_of_empty_replies(&evaluation.results, ctx);
     let spoken = Spoken::among(&evaluation.results, env, Split::Val, skill);
     let first: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();

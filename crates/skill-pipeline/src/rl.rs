@@ -17,7 +17,6 @@ mod bank;
 mod evolve;
 #[cfg(feature = "weights")]
 mod lessons;
-pub mod record;
 #[cfg(feature = "weights")]
 mod replies;
 #[cfg(feature = "weights")]
@@ -25,13 +24,11 @@ mod rollout;
 #[cfg(feature = "weights")]
 mod run;
 mod settings;
-pub mod signs;
 #[cfg(feature = "weights")]
 mod trainer;
 
 #[cfg(feature = "weights")]
 pub use bank::RlBank;
 pub use settings::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
-pub use signs::{RlFinding, RlSign, RlSigns, signs_of};
 #[cfg(feature = "weights")]
 pub use trainer::RlTrainer;

@@ -1,21 +1,19 @@
 //! The settings of training; the defaults are the paper's protocol.
 
 mod epoch_end;
-mod error;
+mod limits;
 mod protocol;
 mod rule;
 mod task;
 
 pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
-pub use error::SettingsError;
+pub use limits::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS, TrajectoryLimits};
 pub(crate) use protocol::first_optimizer_call;
 pub use protocol::{Protocol, SearchLimits};
 pub use rule::Evidence;
 pub use task::{MAX_TASK_CHARS, TaskTexts};
 
-use crate::error::PipelineError;
-use crate::memory::MAX_MEMORY_STEPS;
-use crate::prompts::trajectory::TrajectoryLimits;
+use crate::error::{PipelineError, SettingsError};
 use serde_json::{Value, json};
 use skill_core::SourceType;
 use skill_core::editor::EditRules;
@@ -27,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The most tokens that a skill grows to, unless a setting says otherwise: it is a part of every prompt of the agent.
 pub const DEFAULT_MAX_SKILL_TOKENS: u64 = 8_000;
+
+/// The most steps that are remembered, whatever the settings say.
+pub const MAX_MEMORY_STEPS: usize = 100;
 
 /// The most candidates of a step.
 pub const MAX_CANDIDATES: usize = 5;
@@ -70,7 +71,7 @@ pub struct TrainSettings {
     pub failure_only: bool,
     /// Whether lapses of the agent are told apart from defects of the skill, and how.
     pub skill_aware: Option<SkillAware>,
-    /// Steps whose outcome every optimizer prompt shows, at most [`crate::memory::MAX_MEMORY_STEPS`]; 0 shows none.
+    /// Steps whose outcome every optimizer prompt shows, at most [`crate::settings::MAX_MEMORY_STEPS`]; 0 shows none.
     pub memory_steps: usize,
     /// The most characters that these take in a prompt; the oldest give way.
     pub memory_chars: usize,

@@ -11,11 +11,8 @@ mod checkpoint;
 mod data;
 pub mod demos;
 #[cfg(feature = "weights")]
-mod games;
-#[cfg(feature = "weights")]
 mod measure;
 pub mod reasons;
-pub mod record;
 #[cfg(feature = "weights")]
 mod rows;
 #[cfg(feature = "weights")]
@@ -25,11 +22,7 @@ mod settings;
 mod trainer;
 
 #[cfg(feature = "weights")]
-pub use crate::weights::{PolicyFile, PolicyText, PolicyWriter};
-#[cfg(feature = "weights")]
 pub use data::SftData;
-#[cfg(feature = "weights")]
-pub use games::{EnvGames, PolicyGames};
 #[cfg(feature = "weights")]
 pub use measure::{StepCost, measured_step, peak_memory};
 pub use settings::SftSettings;

@@ -4,7 +4,7 @@
 //! [`Advice`] is how that program adds what its users can do.
 
 use crate::error::PipelineError;
-use crate::rl::signs::RlSign;
+use crate::records::signs::RlSign;
 use skill_core::GateMode;
 use std::fmt;
 use std::path::PathBuf;

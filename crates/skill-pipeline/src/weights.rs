@@ -4,6 +4,8 @@
 #[cfg(feature = "weights")]
 mod episode;
 #[cfg(feature = "weights")]
+mod games;
+#[cfg(feature = "weights")]
 mod run;
 #[cfg(feature = "weights")]
 mod side_by_side;
@@ -15,6 +17,8 @@ mod wave;
 #[cfg(feature = "weights")]
 pub(crate) use episode::{Episode, EpisodeRow};
 #[cfg(feature = "weights")]
+pub use games::{EnvGames, PolicyGames};
+#[cfg(feature = "weights")]
 pub use run::{PolicyFile, PolicyWriter};
 #[cfg(feature = "weights")]
 pub(crate) use run::{micro_batches, weights_error, write_policy};
@@ -24,9 +28,6 @@ pub(crate) use side_by_side::side_by_side;
 pub use text::PolicyText;
 #[cfg(feature = "weights")]
 pub(crate) use wave::{Wave, WaveCalls};
-
-/// The directory of the trained model.
-pub const POLICY_DIR: &str = "policy";
 
 /// What was spent before a run, by other parts of the same work.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

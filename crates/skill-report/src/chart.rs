@@ -7,7 +7,7 @@ use crate::data::bank::{BankRound, BankScore};
 use crate::data::epochs::SlowUpdateRow;
 use crate::data::steps::StepRow;
 use skill_core::stats::score_interval;
-use skill_pipeline::run_dir::paired_format::PairedRecord;
+use skill_pipeline::records::paired::PairedRecord;
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 760.0;

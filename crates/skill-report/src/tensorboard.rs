@@ -5,7 +5,7 @@
 
 use crate::data::rl::RlReport;
 use crate::data::sft::SftReport;
-use skill_pipeline::sft::record::SftGames;
+use skill_pipeline::records::sft::SftGames;
 
 /// The name of the file: TensorBoard takes every file in a folder whose name contains `tfevents`.
 pub const TENSORBOARD_FILE: &str = "events.out.tfevents.skillrl";

@@ -2,7 +2,7 @@
 
 use crate::lock;
 use skill_watch::{Found, leaving_link, report_version};
-use skillrl::pipeline::run_dir::is_bank_run;
+use skillrl::pipeline::kind::RunKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -89,7 +89,7 @@ fn compare(root: &Path, [first, second]: [&Found; 2]) -> Result<String, String> 
 
 fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
     check_links(root, found)?;
-    let content = if is_bank_run(&found.path) {
+    let content = if RunKind::Bank.is_at(&found.path) {
         let report = skillrl::report::bank(&found.path).map_err(|error| found.problem(&error))?;
         skill_report::bank_content(&report)
     } else if skill_report::has_phases(&found.path) {

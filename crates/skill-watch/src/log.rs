@@ -3,9 +3,9 @@
 use crate::bank::{self, Told, text};
 use serde::Serialize;
 use serde_json::Value;
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::document::StepAction;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
-use skill_pipeline::run_dir::format::StepAction;
-use skill_pipeline::run_dir::is_bank_run;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -127,7 +127,7 @@ impl Log {
 
     /// Where the training of a bank begins, if this is such a run.
     fn bank(&self) -> Option<Box<BankProgress>> {
-        self.path.parent().is_some_and(is_bank_run).then(Box::default)
+        self.path.parent().is_some_and(|dir| RunKind::Bank.is_at(dir)).then(Box::default)
     }
 
     fn take(&mut self, event: &Value, end: u64) {
@@ -366,7 +366,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use skill_pipeline::SlowUpdateAction;
-    use skill_pipeline::run_dir::epoch_format::MetaSkillAction;
+    use skill_pipeline::records::epoch::MetaSkillAction;
 
     #[track_caller]
     fn check(event: &Value, expect: &str) {

@@ -6,9 +6,10 @@ use crate::signature::changed_unix_ms;
 use crate::spend::{Ledger, Spent};
 use serde::Serialize;
 use skill_core::gate::Gate;
-use skill_pipeline::run_dir::format::StageTokens;
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::StageTokens;
 use skill_pipeline::run_dir::live::WorkerPulse;
-use skill_pipeline::run_dir::{RunTotals, is_bank_run, is_stop_requested};
+use skill_pipeline::run_dir::{RunTotals, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use skill_report::{BankBrief, BankScore, RlBrief, RunPhase, SftBrief, fine_tunes, reinforces};
 use skillrl::spend::Spending;
@@ -186,7 +187,7 @@ impl Files {
             total_steps: last_known_length(path),
             ..Self::default()
         };
-        if is_bank_run(path) {
+        if RunKind::Bank.is_at(path) {
             return Ok(files.with_bank(BankBrief::read(&run)?));
         }
         if fine_tunes(path) {

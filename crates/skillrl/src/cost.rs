@@ -8,8 +8,8 @@ use skill_core::Usage;
 use skill_llm::Prices;
 use skill_llm::journal::{JournalReader, StageCalls};
 use skill_pipeline::Stage;
+use skill_pipeline::records::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::JOURNAL_FILE;
-use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
 use std::path::Path;
 
 /// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price.

@@ -8,9 +8,8 @@ use skill_envs::EnvError;
 use skill_llm::error::GiveUpReason;
 use skill_llm::journal::JOURNAL_FILE;
 use skill_llm::{ErrorClass, JournalError, LlmError};
-use skill_pipeline::identity::SettingChange;
-use skill_pipeline::phases::MODE_WEIGHTS;
-use skill_pipeline::run_dir::notes::NoteRefusal;
+use skill_pipeline::error::{NoteRefusal, SettingChange};
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
 
@@ -141,7 +140,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
 /// True if the run trains a bank, as a world without a configuration once did, and all phases are asked for.
 fn is_bank_of_old_default(change: &SettingChange) -> bool {
     matches!(change, SettingChange::Value { name, was, is }
-        if name == "train.mode" && was == "bank" && is == MODE_WEIGHTS)
+        if name == "train.mode" && was == "bank" && is == RunKind::Phases.as_str())
 }
 
 /// What to do about settings of a run that cannot work.

@@ -28,16 +28,15 @@ use skill_llm::error::with_causes;
 use skill_llm::text_file;
 use skill_pipeline::bank::{Admission, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
-use skill_pipeline::phases::{
-    MODE_WEIGHTS, Phase, PhaseRecord, Phases, TestGames, add_phase_time, hash_of_dir, phase_times,
-    phased_identity, test_games,
-};
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::phases::{Phases, add_phase_time, hash_of_dir, phase_times, phased_identity, test_games};
+use skill_pipeline::records::ConfigFile;
+use skill_pipeline::records::phases::{Phase, PhaseRecord, TestGames};
+use skill_pipeline::records::sft::SftGames;
 use skill_pipeline::run_dir::event_log::EventLog;
-use skill_pipeline::run_dir::format::ConfigFile;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunDir, atomic, is_stop_requested, way_to, withdraw_stop};
 use skill_pipeline::sft::demos::Demonstrator;
-use skill_pipeline::sft::record::SftGames;
 use skill_pipeline::weights::{POLICY_DIR, WeightsSpent};
 use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, identity};
 use std::path::{Path, PathBuf};
@@ -397,7 +396,7 @@ fn n_phases(count: usize) -> u32 {
 
 /// True if a configuration asks for this run.
 pub fn is_asked(loaded: &LoadedConfig) -> bool {
-    loaded.config.train.mode.as_str() == MODE_WEIGHTS
+    loaded.config.train.mode.as_str() == RunKind::Phases.as_str()
 }
 
 /// Refuses a phase whose files are not those that it was finished with.

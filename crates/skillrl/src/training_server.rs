@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_llm::transport::ScrubbedTransport;
 use skill_llm::{ApiKey, LlmError, ReqwestTransport};
-use skill_pipeline::sft::{PolicyFile, PolicyWriter};
+use skill_pipeline::weights::{PolicyFile, PolicyWriter};
 use skill_tinker::{Connection, ConnectionSettings, SavedAdapter, TinkerBackend, TinkerSettings};
 use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;

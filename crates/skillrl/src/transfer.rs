@@ -16,11 +16,13 @@ use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
-use skill_pipeline::run_dir::format::StageTokens;
+use skill_pipeline::records::StageTokens;
+use skill_pipeline::records::evaluation::Evaluation;
 use skill_pipeline::run_dir::{EvaluationDir, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, summarise};
 use skill_pipeline::stage::StageCtx;
-use skill_pipeline::stage::evaluate::{Evaluation, evaluate_scores};
+use skill_pipeline::stage::evaluate::evaluate_scores;
 use skill_pipeline::stage::rollout::Rollouts;
+use skill_pipeline::stage::silence::check_spoken;
 use skill_pipeline::trainer::count_spent;
 use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
 use skill_report::Comparison;
@@ -246,7 +248,7 @@ impl Transfer {
             ..StageCtx::new(Stage::Evaluate, at.events)
         };
         let (evaluation, recorded) = evaluate_scores(rollouts, self.split, &document(skill), &ctx).await?;
-        evaluation.check_spoken(Stage::Evaluate)?;
+        check_spoken(&evaluation.results, Stage::Evaluate)?;
         let tokens = StageTokens::from(used.snapshot());
         let dir = self.out.join(target).join(name);
         atomic::create_dir(&dir)?;

@@ -6,10 +6,10 @@ use anyhow::Context as _;
 use skillrl::core::{ItemId, SkillDoc, StepIdx};
 use skillrl::llm::text_file;
 use skillrl::pipeline::RunReader;
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::provenance::{
     Blame, EditEvidence, Origin, PatchSource, SlowUpdateEvidence, StepEvidence, Version, blame,
 };
-use skillrl::pipeline::run_dir::is_bank_run;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const MAX_NAMED_ITEMS: usize = 8;
 
 pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
     let (dir, file) = run_and_file(args)?;
-    if is_bank_run(&dir) {
+    if RunKind::Bank.is_at(&dir) {
         return super::bank_run::blame(&dir, args.step, args.json);
     }
     let run = RunReader::open(&dir).map_err(skillrl::Error::Pipeline)?;

@@ -6,13 +6,13 @@ use crate::skill_diff::skill_diff;
 use crate::table::harmless;
 use skillrl::core::{Origin, StepIdx};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::run_dir::is_bank_run;
+use skillrl::pipeline::kind::RunKind;
 
 /// How a skill that a step tried is named.
 const CANDIDATE: &str = "candidate-";
 
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
-    if is_bank_run(&args.run) {
+    if RunKind::Bank.is_at(&args.run) {
         return super::bank_run::diff(args);
     }
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;

@@ -13,11 +13,13 @@ use skillrl::engine::{Engine, simulated_models};
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
 use skillrl::llm::{ChatModel, Journaled, Metered};
-use skillrl::pipeline::run_dir::format::{EvaluationSummary, StageTokens};
+use skillrl::pipeline::records::StageTokens;
+use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
+use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::silence::{answers_without_number, empty_replies};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
@@ -83,7 +85,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let (evaluation, recorded) = super::block_on(stop, "stopping", measuring)?
         .map_err(|error| unkept(error, is_kept))
         .map_err(skillrl::Error::Pipeline)?;
-    evaluation.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
+    check_spoken(&evaluation.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     warn_of_silence(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);

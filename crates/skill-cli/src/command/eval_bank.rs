@@ -19,11 +19,15 @@ use skillrl::envs::{Env, Item, SkillSource, Split};
 use skillrl::kept::KeptCalls;
 use skillrl::llm::ChatModel;
 use skillrl::pipeline::bank_dir::read_bank;
-use skillrl::pipeline::identity::{RunIdentity, check_identity, describe_changes};
+use skillrl::pipeline::error::describe_changes;
+use skillrl::pipeline::identity::check_identity;
+use skillrl::pipeline::records::RunIdentity;
+use skillrl::pipeline::records::evaluation::Evaluation;
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::stage::StageCtx;
-use skillrl::pipeline::stage::evaluate::{Evaluation, evaluate};
+use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::rollout::Rollouts;
+use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use skillrl::reports::Comparison;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +127,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         .map_err(|error| unkept(error, kept.is_some()))
         .map_err(skillrl::Error::Pipeline)?;
     let shown = shown_to_all(env.as_ref(), &with, &with_bank);
-    without.check_spoken(Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
+    check_spoken(&without.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     warn_of_silence(&with_bank.results);
     let gate = assemble::settings(&loaded.config)?.gate;
     let compared = Comparison::of(gate, &without.results, &with_bank.results);

@@ -58,7 +58,7 @@ use anyhow::Context as _;
 use skillrl::config::LoadedConfig;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
-use skillrl::pipeline::bank::record::BankSummary;
+use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::pipeline::{StopSignal, Summary};
 use std::future::Future;

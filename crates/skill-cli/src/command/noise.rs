@@ -18,6 +18,7 @@ use skillrl::pipeline::run_dir::RunDir;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::rollout::Rollouts;
+use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
@@ -125,7 +126,7 @@ fn measure(
                 ..StageCtx::new(stage, &progress)
             };
             let evaluation = evaluate(&rollouts, Split::Val, &source, &ctx).await?;
-            evaluation.check_spoken(stage)?;
+            check_spoken(&evaluation.results, stage)?;
             warn_of_silence(&evaluation.results);
             *results = evaluation.results;
         }

@@ -5,7 +5,7 @@ use crate::args::NoteArgs;
 use crate::table::{Column, harmless, table, terminal_width};
 use skillrl::core::{ItemId, StepIdx};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::notes::{
     Held, NoteAbout, NoteKind, NoteRequest, RunNote, add_note, read_notes,
 };

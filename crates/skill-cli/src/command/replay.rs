@@ -6,7 +6,7 @@ use crate::run_text::bank_record::bank_lines;
 use crate::run_text::step::{result_lines, summary_lines};
 use crate::table::{counted, grouped};
 use skillrl::llm::NotInRecording;
-use skillrl::pipeline::bank::record::BankSummary;
+use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::{read_bank_summary, read_summary};
 use skillrl::pipeline::{StopSignal, Summary};
 use skillrl::replay::{Replay, ReplayOptions};

@@ -1,21 +1,21 @@
 //! `skillrl report`: what a run came to and why, as one HTML page.
 
 use crate::args::ReportArgs;
-use skillrl::pipeline::bank::record::BankSummary;
+use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::records::bank::BankSummary;
 #[cfg(feature = "weights")]
-use skillrl::pipeline::phases::Phase;
+use skillrl::pipeline::records::phases::Phase;
 #[cfg(feature = "weights")]
-use skillrl::pipeline::rl::record::RlSummary;
-use skillrl::pipeline::run_dir::is_bank_run;
+use skillrl::pipeline::records::rl::RlSummary;
 #[cfg(feature = "weights")]
-use skillrl::pipeline::sft::record::SftSummary;
+use skillrl::pipeline::records::sft::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
 use skillrl::reports::{fine_tunes, has_phases, reinforces};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if args.json {
-        let report = match is_bank_run(&args.run) {
+        let report = match RunKind::Bank.is_at(&args.run) {
             true => serde_json::to_string_pretty(&skillrl::report::bank(&args.run)?)?,
             false if has_phases(&args.run) => {
                 serde_json::to_string_pretty(&skillrl::report::phases(&args.run)?)?
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
 
 /// As [`write_after_run`], for a run that trains a bank.
 pub(super) fn write_after_bank_run(dir: &Path, outcome: &Result<BankSummary, PipelineError>) {
-    if is_own(outcome) && is_bank_run(dir) {
+    if is_own(outcome) && RunKind::Bank.is_at(dir) {
         write_or_warn(dir);
     }
 }

@@ -21,7 +21,8 @@ mod built_in {
     use crate::progress::{Progress, Show};
     use crate::run_text::rl;
     use skillrl::config::OptimizerUse;
-    use skillrl::pipeline::rl::record::{RlSummary, is_rl_run};
+    use skillrl::pipeline::kind::RunKind;
+    use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::trainable;
     use skillrl::rl::{RlRequest, prepare};
@@ -36,7 +37,7 @@ mod built_in {
         let started = load_started(&start, args.quiet || args.json)?;
         let out = started.out(args.out.as_deref(), "rl");
         let skill_bank = started.skill_bank(args.skill_bank.as_deref());
-        if args.resume && !is_rl_run(&out) {
+        if args.resume && !RunKind::Rl.is_at(&out) {
             return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path: out }).into());
         }
         let loaded = match args.policy.clone().or_else(|| started.fine_tuned()) {

@@ -23,8 +23,9 @@ mod built_in {
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
     use skillrl::llm::text_file;
+    use skillrl::pipeline::kind::RunKind;
+    use skillrl::pipeline::records::sft::SftSummary;
     use skillrl::pipeline::sft::demos::Demonstrator;
-    use skillrl::pipeline::sft::record::{SftSummary, is_sft_run};
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::trainable;
@@ -43,7 +44,7 @@ mod built_in {
             Some(policy) => with_policy(&started.loaded, policy)?,
             None => trainable(&started.loaded, &out)?,
         };
-        if args.resume && !is_sft_run(&out) {
+        if args.resume && !RunKind::Sft.is_at(&out) {
             let error = PipelineError::NoRun { path: out };
             return Err(skillrl::Error::Pipeline(error).into());
         }

@@ -12,14 +12,14 @@ use anstyle::{AnsiColor, Style};
 use serde_json::json;
 use skillrl::core::StepIdx;
 use skillrl::pipeline::RunReader;
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
-use skillrl::pipeline::run_dir::format::StepRecord;
-use skillrl::pipeline::run_dir::is_bank_run;
+use skillrl::pipeline::records::document::StepRecord;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
-    if is_bank_run(&args.run) {
+    if RunKind::Bank.is_at(&args.run) {
         return super::bank_run::show(args);
     }
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;

@@ -114,7 +114,7 @@ mod phased {
         use skillrl::assemble::run_dir;
         use skillrl::phased::PhasedTrainer;
         use skillrl::pipeline::StopSignal;
-        use skillrl::pipeline::phases::Phase;
+        use skillrl::pipeline::records::phases::Phase;
         use std::sync::Arc;
 
         let (out, stop) = (run_dir(loaded), StopSignal::default());

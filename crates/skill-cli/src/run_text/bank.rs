@@ -8,7 +8,7 @@ use skillrl::core::MeanScore;
 use skillrl::core::stats::score_interval;
 use skillrl::core::stats::stratified::TrialRule;
 use skillrl::pipeline::Event;
-use skillrl::pipeline::bank::record::TrialRecord;
+use skillrl::pipeline::records::bank::TrialRecord;
 use skillrl::pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skillrl::reports::{BankBrief, BankScore, LEVEL};
 use std::fmt::Write as _;

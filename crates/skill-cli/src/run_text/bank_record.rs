@@ -2,7 +2,7 @@
 
 use crate::table::counted;
 use skillrl::bank::Verdict;
-use skillrl::pipeline::bank::record::{BankSummary, RoundRecord, TrialRecord};
+use skillrl::pipeline::records::bank::{BankSummary, RoundRecord, TrialRecord};
 use std::fmt::Write as _;
 use std::path::Path;
 

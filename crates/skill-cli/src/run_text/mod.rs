@@ -10,7 +10,7 @@ pub(crate) mod workers;
 
 use crate::table::{counted, grouped, harmless, seconds};
 use skillrl::core::usage::dollars;
-use skillrl::pipeline::run_dir::is_bank_run;
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
 use skillrl::reports::{RunOverview, RunPhase};
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ fn steps_of(status: &RunOverview) -> String {
     if let (Some(_), Some(total)) = (&status.phases, status.total_steps) {
         return format!("weights and bank, {} of {total} phases", status.n_steps);
     }
-    let (unit, what) = match (is_bank_run(&status.path), &status.sft, &status.rl) {
+    let (unit, what) = match (RunKind::Bank.is_at(&status.path), &status.sft, &status.rl) {
         (true, ..) => ("round", "a bank, "),
         (false, Some(_), _) => ("step", "fine-tuning, "),
         (false, None, Some(_)) => ("iteration", "reinforcement learning, "),

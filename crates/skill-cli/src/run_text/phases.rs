@@ -1,7 +1,7 @@
 //! A run of several phases in words, for `train`, `status` and lists.
 
 use crate::table::grouped;
-use skillrl::pipeline::phases::{Phase, PhaseRecord, TestGames};
+use skillrl::pipeline::records::phases::{Phase, PhaseRecord, TestGames};
 use skillrl::reports::PhasesBrief;
 
 /// The phase with its number.

@@ -1,8 +1,8 @@
 //! A run of reinforcement learning in words, for `status` and `watch`.
 
 use crate::table::{duration, grouped};
-use skillrl::pipeline::rl::RlFinding;
-use skillrl::pipeline::sft::record::SftGames;
+use skillrl::pipeline::records::sft::SftGames;
+use skillrl::pipeline::records::signs::RlFinding;
 use skillrl::reports::RlBrief;
 
 /// What there is to say, each with its name of at most six characters.

@@ -1,7 +1,7 @@
 //! A run that fine-tunes in words, for `status` and `watch`.
 
 use crate::table::{duration, grouped};
-use skillrl::pipeline::sft::record::SftGames;
+use skillrl::pipeline::records::sft::SftGames;
 use skillrl::reports::SftBrief;
 
 /// What there is to say, each with its name of at most six characters.

@@ -3,10 +3,10 @@
 use skillrl::core::usage::dollars;
 use skillrl::core::{EpochIdx, GateMetric, Origin};
 use skillrl::llm::Spent;
-use skillrl::pipeline::run_dir::format::{
-    SavingRecord, SearchEnd, StageTokens, StepAction, StepRecord, Summary,
-};
-use skillrl::pipeline::run_dir::paired_format::PairedRecord;
+use skillrl::pipeline::records::StageTokens;
+use skillrl::pipeline::records::document::{SavingRecord, StepAction, StepRecord};
+use skillrl::pipeline::records::paired::PairedRecord;
+use skillrl::pipeline::records::summary::{SearchEnd, Summary};
 use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
 

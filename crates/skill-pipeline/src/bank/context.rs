@@ -1,12 +1,12 @@
 //! What surrounds the stages of a run: sources of skills, the teacher, clocks, and when to stop.
 
-use super::record::{BANK_DIR, ROUNDS_DIR};
 use super::run::{BankRun, add};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::run_dir::format::StageTokens;
+use crate::records::StageTokens;
+use crate::records::bank::{BANK_DIR, ROUNDS_DIR};
+use crate::records::evaluation::Evaluation;
 use crate::run_dir::{EvaluationDir, is_stop_requested};
-use crate::stage::evaluate::Evaluation;
 use crate::stage::{Draws, StageCtx};
 use skill_bank::distill::Teacher;
 use skill_bank::{BankError, BankEvent, BankSource, BankView, SkillRef};

@@ -5,19 +5,21 @@
 
 use super::collect::{attempts, episode_of, n_shown};
 use super::live::LiveBank;
-use super::record::{BankSummary, RECORD_FILE, RoundRecord, SUMMARY_FILE, ValidationRecord};
 use super::sets::chosen;
 use super::trainer::BankTrainer;
 use super::{Admission, BankSettings};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
+use crate::records::bank::{BankSummary, RECORD_FILE, RoundRecord, SUMMARY_FILE, ValidationRecord};
+use crate::records::evaluation::Evaluation;
+use crate::records::{FORMAT_VERSION, StageTokens};
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::{FORMAT_VERSION, StageTokens};
 use crate::run_dir::timings::TimingsLog;
 use crate::run_dir::{EvaluationDir, RunDir, round_path, summarise, way_to};
 use crate::stage::ItemHashes;
-use crate::stage::evaluate::{Evaluation, evaluate};
+use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
+use crate::stage::silence::check_spoken;
 use crate::trainer::spans;
 use indexmap::IndexMap;
 use skill_bank::episode::{ItemSets, TrainEpisode};
@@ -111,7 +113,7 @@ impl BankRun<'_> {
             .measure(Split::Val, None, Stage::Baseline, EvaluationDir::Baseline)
             .await
             .map_err(|error| self.or_stopped(error, 0, rounds))?;
-        baseline.check_spoken(Stage::Baseline)?;
+        check_spoken(&baseline.results, Stage::Baseline)?;
         self.log.emit(&Event::BaselineMeasured { score: baseline.score, gate_score: baseline.score.hard });
         let mut score = baseline.score;
         for round in 0..=rounds {

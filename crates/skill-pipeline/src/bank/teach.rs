@@ -1,10 +1,10 @@
 //! What a teacher is asked in a run, and what becomes of its replies.
 
 use super::Admission;
-use super::record::RoundRecord;
 use super::run::BankRun;
 use crate::error::PipelineError;
 use crate::event::Stage;
+use crate::records::bank::RoundRecord;
 use skill_bank::BankEvent;
 use skill_bank::distill::{
     Admit, Applied, DistillError, DistillPlan, DistillSettings, LeftOut, Proposal, apply, distill,

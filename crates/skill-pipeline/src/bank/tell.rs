@@ -1,8 +1,8 @@
 //! What a person can follow of a bank's training: events are made here, and nothing is decided.
 
-use super::record::{RoundRecord, TrialRecord, ValidationRecord};
 use super::run::BankRun;
 use crate::event::{Activation, Event, EventSink as _, NamedSkill, Stage};
+use crate::records::bank::{RoundRecord, TrialRecord, ValidationRecord};
 use crate::trainer::spans;
 use skill_bank::trial::{TrialDesign, TrialState};
 use skill_bank::{BankEvent, Record, SkillRef};

@@ -2,16 +2,17 @@
 
 use super::BankSettings;
 use super::live::LiveBank;
-use super::record::{BANK_DIR, BankSummary};
 use super::run::BankRun;
 use super::sets::{gives_small_types_a_task, item_sets, types_without_trials};
 use super::teach::forbid_items;
 use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
-use crate::identity::{MODE, MODE_BANK, PARAMETERS, RunIdentity, check_identity, check_items, run_identity};
+use crate::identity::{MODE, PARAMETERS, check_identity, check_items, run_identity};
+use crate::kind::RunKind;
+use crate::records::bank::{BANK_DIR, BankSummary};
+use crate::records::{ConfigFile, RunIdentity};
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::ConfigFile;
 use crate::run_dir::timings::TimingsLog;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, withdraw_stop};
@@ -198,7 +199,7 @@ impl BankTrainer {
         for (name, hash) in self.prompts.hashes() {
             identity.insert(format!("prompts.{name}"), json!(hash));
         }
-        identity.insert(MODE.to_owned(), json!(MODE_BANK));
+        identity.insert(MODE.to_owned(), json!(RunKind::Bank.as_str()));
         // Candidates, pins and numbers decide as well as what is shown.
         identity.insert("bank.initial".to_owned(), json!(hex_sha256(self.initial.log_text().as_bytes())));
         identity.extend(gives_small_types_a_task(base.env.as_ref(), &self.settings));

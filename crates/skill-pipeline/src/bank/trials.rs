@@ -1,11 +1,11 @@
 //! Trials of a run: which candidates are tried, on which rollouts, and what becomes of them.
 
-use super::record::{RoundRecord, TrialRecord};
 use super::run::{BankRun, add};
 use super::sets::chosen;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::run_dir::format::StageTokens;
+use crate::records::StageTokens;
+use crate::records::bank::{RoundRecord, TrialRecord};
 use crate::stage::rollout::{Attempt, rollout_attempts};
 use crate::trainer::spans;
 use skill_bank::trial::{

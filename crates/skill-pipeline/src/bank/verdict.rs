@@ -1,8 +1,8 @@
 //! What becomes of skills: verdicts of trials, retirements, and what a person has decided meanwhile.
 
-use super::record::{RoundRecord, TrialRecord};
 use super::run::BankRun;
 use crate::error::PipelineError;
+use crate::records::bank::{RoundRecord, TrialRecord};
 use skill_bank::trial::{Candidacy, Consequence, Decision, MIN_STANDING_GROUPS, obstacle, over_cap_of};
 use skill_bank::{BankEvent, Occasion, Reason, SkillRef, Verdict};
 

@@ -1,7 +1,8 @@
 //! The variables that the templates get.
 
-use super::text::{escape_closing, escape_in_skill, fence_for, score_text};
-use super::trajectory::{TrajectoryLimits, render_pairs, render_trajectories};
+use super::trajectory::{render_pairs, render_trajectories};
+use crate::settings::TrajectoryLimits;
+use crate::text::{escape_closing, escape_in_skill, fence_for, score_text};
 use serde::Serialize;
 use skill_core::package::{main_file, tree};
 use skill_core::rewrite::UpdateMode;

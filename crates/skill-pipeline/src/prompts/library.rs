@@ -5,9 +5,8 @@ use super::context::{
     MergeContext, RankingContext, RewriteContext,
 };
 use super::name::{PromptName, Templates};
-use super::text::escape_closing;
-use super::trajectory::TrajectoryLimits;
-use crate::settings::Protocol;
+use crate::settings::{Protocol, TrajectoryLimits};
+use crate::text::escape_closing;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{
@@ -112,7 +111,7 @@ impl PromptLibrary {
     }
 
     /// The same prompts for a search by this protocol: a planned one asks for facts of the domain too, and for failures by
-    /// the names of [`FailureType`](crate::memory::FailureType).
+    /// the names of [`FailureType`](crate::records::memory::FailureType).
     #[must_use]
     pub fn with_protocol(mut self, protocol: Protocol) -> Self {
         self.background.planned = protocol == Protocol::Auto;

@@ -21,7 +21,6 @@ pub mod files;
 mod library;
 mod name;
 pub mod schema;
-pub(crate) mod text;
 pub mod trajectory;
 
 pub use context::BatchScore;

@@ -3,7 +3,7 @@
 //! They keep to what OpenAI's strict mode takes: every object lists all of its properties as required and allows
 //! no others. The properties are in the order in which a model should write them: the argument before the edits.
 
-use crate::memory::FailureType;
+use crate::records::memory::FailureType;
 use crate::settings::Protocol;
 use serde_json::{Value, json};
 use skill_core::autonomous::LEARNING_RATE;

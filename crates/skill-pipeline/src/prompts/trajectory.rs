@@ -6,18 +6,10 @@
 //! a line that says how many characters are missing. A long conversation keeps the turns that tell most: what was asked,
 //! the first error with what led to it, and the end.
 
-use super::text::{clip, escape_attribute, escape_in_trajectory, score_text};
+use crate::settings::{MAX_FIELD_CHARS, TrajectoryLimits};
+use crate::text::{clip, escape_attribute, escape_in_trajectory, score_text};
 use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, TrajectoryMessage};
 use std::borrow::Cow;
-
-/// The most characters of one field, such as the question.
-pub const MAX_FIELD_CHARS: usize = 2_000;
-
-/// The most characters of one turn: enough for a question with the ten paragraphs it is asked about.
-pub const MAX_TURN_CHARS: usize = 8_000;
-
-/// The most characters of one trajectory; fields are kept, the conversation gives way.
-pub const MAX_TRAJECTORY_CHARS: usize = 24_000;
 
 /// The most characters of one trajectory where a task is there under two skills.
 pub const MAX_PAIR_TRAJECTORY_CHARS: usize = 6_000;
@@ -27,23 +19,6 @@ const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
 
 /// Stands for the skill inside a longer system prompt.
 const SKILL_NOTE: &str = "(here stands the skill, as shown above)";
-
-/// The most characters of a trajectory and of its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrajectoryLimits {
-    /// Of one field, such as the question.
-    pub field: usize,
-    /// Of one turn.
-    pub turn: usize,
-    /// Of one trajectory; fields are kept, the conversation gives way.
-    pub trajectory: usize,
-}
-
-impl Default for TrajectoryLimits {
-    fn default() -> Self {
-        Self { field: MAX_FIELD_CHARS, turn: MAX_TURN_CHARS, trajectory: MAX_TRAJECTORY_CHARS }
-    }
-}
 
 /// Words by which an environment says that something went wrong.
 const ERROR_WORDS: [&str; 9] = [

@@ -2,7 +2,7 @@
 
 use super::Course;
 use crate::error::PipelineError;
-use crate::run_dir::format::StepAction;
+use crate::records::document::StepAction;
 use crate::run_dir::{EvaluationDir, HISTORY_LOG, RunReader};
 use crate::stage::evaluate::by_item;
 use serde::Serialize;

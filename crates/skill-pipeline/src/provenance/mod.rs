@@ -15,9 +15,9 @@ pub use evidence::{EditEvidence, PatchSource, StepEvidence};
 pub use slow_update::SlowUpdateEvidence;
 
 use crate::error::PipelineError;
+use crate::records::document::StepRecord;
+use crate::records::epoch::EpochRecords;
 use crate::run_dir::RunReader;
-use crate::run_dir::epoch_format::EpochRecords;
-use crate::run_dir::format::StepRecord;
 use lines::TrackedSkill;
 use serde::Serialize;
 use serde_json::Value;

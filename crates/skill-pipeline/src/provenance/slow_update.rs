@@ -2,8 +2,8 @@
 
 use super::Course;
 use crate::error::PipelineError;
+use crate::records::epoch::SlowUpdateAction;
 use crate::run_dir::EvaluationDir;
-use crate::run_dir::epoch_format::SlowUpdateAction;
 use serde::Serialize;
 use skill_core::{EpochIdx, ItemId, PairCategory, StepIdx};
 use std::collections::BTreeMap;

@@ -11,13 +11,13 @@ mod trial;
 pub(super) use state::EvolutionState;
 
 use super::bank::RlBank;
-use super::record::RlBankIteration;
 use super::rollout::Played;
 use super::settings::RlSettings;
-use crate::bank::record::BANK_DIR;
 use crate::bank::{LiveBank, episode_of, forbid_items, item_sets, teacher_error};
 use crate::bank_dir::{BankDir, is_bank};
 use crate::error::PipelineError;
+use crate::records::bank::BANK_DIR;
+use crate::records::rl::RlBankIteration;
 use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic};
 use skill_bank::distill::{Admit, DistillError, LeftOut, Proposal, Teacher, apply};

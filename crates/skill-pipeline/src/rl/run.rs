@@ -2,23 +2,22 @@
 
 use super::evolve::{EvolutionState, Evolving};
 use super::lessons::{Lesson, lessons, weighed};
-use super::record::{
-    CHECKPOINT_FILE, ITERATIONS_FILE, RlBankSummary, RlIteration, RlSummary, RlTimes, RlValidation,
-    SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
-};
 use super::rollout::{Group, Played, Table};
-use super::signs::RlSigns;
 use super::trainer::RlTrainer;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
+use crate::records::FORMAT_VERSION;
+use crate::records::rl::{
+    CHECKPOINT_FILE, ITERATIONS_FILE, RlBankSummary, RlIteration, RlSummary, RlTimes, RlValidation,
+    SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
+};
+use crate::records::sft::SftGames;
+use crate::records::signs::RlSigns;
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::FORMAT_VERSION;
 use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic, is_stop_requested, parse_versioned, way_to};
-use crate::sft::PolicyGames;
-use crate::sft::record::SftGames;
 use crate::warning::Warning;
-use crate::weights::{micro_batches, weights_error, write_policy};
+use crate::weights::{PolicyGames, micro_batches, weights_error, write_policy};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_core::plan::EpochPlan;

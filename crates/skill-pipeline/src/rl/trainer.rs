@@ -1,22 +1,22 @@
 //! The trainer: what a run needs, and whether a directory holds it.
 
 use super::bank::RlBank;
-use super::record::{RlSummary, RlTimes, TIMES_FILE};
 use super::run::{RlCheckpoint, RlRun};
 use super::settings::RlSettings;
 use crate::bank::gives_small_types_a_task;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
-use crate::identity::{MODE, MODE_RL, RunIdentity, check_identity};
+use crate::identity::{MODE, check_identity};
+use crate::kind::RunKind;
+use crate::records::rl::{RlSummary, RlTimes, TIMES_FILE};
+use crate::records::{ConfigFile, RunIdentity};
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::ConfigFile;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, atomic, withdraw_stop};
 use crate::settings::StopSignal;
-use crate::sft::{PolicyGames, PolicyText};
 use crate::trainer::RunConfig;
 use crate::warning::{Advice, OwnHints};
-use crate::weights::{PolicyWriter, WeightsCaps};
+use crate::weights::{PolicyGames, PolicyText, PolicyWriter, WeightsCaps};
 use serde_json::json;
 use skill_envs::{Env, SkillSource};
 use skill_llm::error::with_causes;
@@ -160,7 +160,7 @@ impl RlTrainer {
     fn claim(&self, dir: &RunDir) -> Result<(), PipelineError> {
         let mut identity: RunIdentity = self.config.identity.iter().cloned().collect();
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
-        identity.insert(MODE.to_owned(), json!(MODE_RL));
+        identity.insert(MODE.to_owned(), json!(RunKind::Rl.as_str()));
         identity.insert("skills".to_owned(), json!(self.source.version()));
         identity.extend(self.bank.iter().flat_map(|bank| bank.identity(self.settings.validation_interval)));
         let small =

@@ -1,7 +1,7 @@
 //! Where the training of a bank is, by its events: the part of `live.json` that runs of banks alone have.
 
-use crate::bank::record::TrialRecord;
 use crate::event::{Event, Stage};
+use crate::records::bank::TrialRecord;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -10,7 +10,6 @@ mod logs;
 mod skills;
 
 use super::files::{FILES_FILE, FilesLine};
-use super::format::{ConfigFile, RuntimeState, StepRecord, Summary};
 use super::history::{self, STEP_RECORD, is_hash_of, lacks_a_step};
 use super::line_log::whole_lines;
 use super::path::{CONFIG_FILE, HISTORY_FILE, HISTORY_LOG, STATE_FILE, SUMMARY_FILE};
@@ -18,6 +17,9 @@ use super::read::{is_held, is_run, read_bytes, read_versioned};
 use super::timings::{TIMINGS_FILE, TIMINGS_LOG};
 use super::whole::damaged_files;
 use crate::error::PipelineError;
+use crate::records::ConfigFile;
+use crate::records::document::{RuntimeState, StepRecord};
+use crate::records::summary::Summary;
 use logs::EVENTS_FILE;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,14 +1,14 @@
 //! Where the results of evaluations are, and what their summaries say.
 
 use super::atomic;
-use super::format::{
-    EvaluationSummary, FORMAT_VERSION, PartialEvaluationSummary, StageTokens, TaskTypeScore,
-};
 use super::held::RunDir;
 use super::path::{RESULTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path};
 use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
-use crate::stage::evaluate::{CandidateEvaluation, Evaluation};
+use crate::records::evaluation::{
+    CandidateEvaluation, Evaluation, EvaluationSummary, PartialEvaluationSummary, TaskTypeScore,
+};
+use crate::records::{FORMAT_VERSION, StageTokens};
 use indexmap::IndexMap;
 use skill_core::{EpochIdx, MeanScore, Origin, RolloutResult, SkillHash, SkillId, StepIdx};
 use std::path::{Path, PathBuf};

@@ -3,9 +3,7 @@
 use super::atomic;
 use super::by_hand::SKILL_FILE_STEMS;
 use super::dir_handle::DirHandle;
-use super::epoch_format::EpochRecords;
 use super::files::{FILES_FILE, FileHashes, RunPart};
-use super::format::{ConfigFile, RuntimeState, StepRecord, Summary};
 use super::history::{self, HistoryLog};
 use super::live;
 use super::path::{
@@ -17,7 +15,11 @@ use super::read::{parse_versioned, read_config, read_epoch_end, read_versioned};
 use super::recorded::part_of;
 use super::unflushed::Unflushed;
 use crate::error::PipelineError;
-use crate::memory::MemoryEntry;
+use crate::records::ConfigFile;
+use crate::records::document::{RuntimeState, StepRecord};
+use crate::records::epoch::EpochRecords;
+use crate::records::memory::MemoryEntry;
+use crate::records::summary::Summary;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use skill_core::package::SkillPackage;

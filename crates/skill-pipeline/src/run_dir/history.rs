@@ -6,11 +6,11 @@
 
 use super::atomic;
 use super::files::FileHashes;
-use super::format::StepRecord;
 use super::line_log::LineLog;
 use super::path::{HISTORY_FILE, HISTORY_LOG, step_path};
 use super::read::{not_readable, parse, read_bytes, read_json};
 use crate::error::PipelineError;
+use crate::records::document::StepRecord;
 use serde::Deserialize;
 use serde::Deserializer as _;
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};

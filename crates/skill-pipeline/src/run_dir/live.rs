@@ -6,9 +6,9 @@
 use super::atomic::TEMPORARY_PREFIX;
 use super::bank_progress::BankProgress;
 use super::event_log::unix_millis;
-use super::format::FORMAT_VERSION;
 use crate::error::LockHolder;
 use crate::event::{Event, EventSink};
+use crate::records::FORMAT_VERSION;
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
 use skill_llm::{BudgetCaps, Spent};
@@ -325,7 +325,8 @@ impl Writer {
             done: 0,
             done_at_once: 0,
             total: 0,
-            bank: super::is_bank_run(run_dir)
+            bank: crate::kind::RunKind::Bank
+                .is_at(run_dir)
                 .then(|| Box::new(BankProgress { rounds: total_steps, ..BankProgress::default() })),
             pulse: Pulse::default(),
         };

@@ -5,28 +5,22 @@ pub mod bank_progress;
 mod by_hand;
 pub mod check;
 mod dir_handle;
-pub mod epoch_format;
 mod evaluation;
 pub mod event_log;
 mod files;
-pub mod format;
 mod held;
 mod history;
 mod journal;
 pub(crate) mod line_log;
 pub mod live;
 pub mod notes;
-pub mod paired_format;
 mod path;
 mod read;
 mod reader;
 mod recorded;
-pub mod screening_format;
 mod sent;
 mod skills;
-mod step_record;
 mod stop;
-mod summary_format;
 pub mod timings;
 mod unflushed;
 pub mod vacant;
@@ -42,8 +36,7 @@ pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, INITIAL_POLICY_DIR, RESUL
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_RESULT, round_path};
 pub(crate) use read::parse_versioned;
 pub use read::{
-    RunStatus, is_bank_run, is_held, is_run, read_bank_summary, read_config, read_finished_step,
-    read_summary, run_status,
+    RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
 };
 pub use reader::{AnswerBrief, RunReader, RunTotals};
 pub use sent::Sent;

@@ -9,17 +9,15 @@
 //! Lines hold times, so the file is none that two equal runs have in common; what a step has read of it is.
 
 mod add;
-mod refusal;
 
 pub use add::{Held, NoteAbout, NoteRequest, add_note};
-pub use refusal::NoteRefusal;
 
 use super::atomic::failed;
-use super::format::FORMAT_VERSION;
 use super::line_log::whole_lines;
 use super::reader::RunReader;
 use crate::error::PipelineError;
-use crate::prompts::text::{clip, one_line};
+use crate::records::FORMAT_VERSION;
+use crate::text::{clip, one_line};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skill_core::constraints::{EditConstraints, Forbidden};

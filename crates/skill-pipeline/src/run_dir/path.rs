@@ -1,6 +1,6 @@
 //! Where the files of a run are.
 
-use crate::bank::record::ROUNDS_DIR;
+use crate::records::bank::ROUNDS_DIR;
 use skill_core::{EpochIdx, StepIdx};
 use std::path::{Component, Path, PathBuf};
 

@@ -1,15 +1,17 @@
 //! Files of a run as values, and what can be known of a run without its lock.
 
 use super::atomic::is_sealed_whole;
-use super::epoch_format::EpochRecords;
-use super::format::{self, ConfigFile, FORMAT_VERSION, RuntimeState, Summary};
 use super::path::{
     HISTORY_FILE, HISTORY_LOG, LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path,
     slow_update_path,
 };
-use crate::bank::record::BankSummary;
 use crate::error::PipelineError;
-use crate::rl::record::is_rl_run;
+use crate::kind::RunKind;
+use crate::records::bank::BankSummary;
+use crate::records::document::RuntimeState;
+use crate::records::epoch::EpochRecords;
+use crate::records::summary::Summary;
+use crate::records::{ConfigFile, FORMAT_VERSION, is_supported};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
@@ -31,13 +33,8 @@ pub enum RunStatus {
 
 /// Looks at a run directory without taking its lock.
 pub fn run_status(path: &Path) -> RunStatus {
-    let summaries = [
-        SUMMARY_FILE,
-        crate::bank::record::SUMMARY_FILE,
-        crate::sft::record::SUMMARY_FILE,
-        crate::rl::record::SUMMARY_FILE,
-    ];
-    if summaries.iter().any(|name| path.join(name).is_file()) {
+    let is_finished = |kind: RunKind| kind.summary_file().is_some_and(|name| path.join(name).is_file());
+    if RunKind::ALL.into_iter().any(is_finished) {
         RunStatus::Finished
     } else if path.join("config.json").is_file() {
         RunStatus::Unfinished
@@ -54,20 +51,13 @@ pub fn is_run(path: &Path) -> bool {
             && [LOCK_FILE, HISTORY_FILE, HISTORY_LOG, "events.jsonl", "steps"].into_iter().any(has))
 }
 
-/// Whether a run trains a bank, and no weights beside it.
-pub fn is_bank_run(path: &Path) -> bool {
-    path.join("config.json").is_file()
-        && crate::bank_dir::is_bank(&path.join(crate::bank::record::BANK_DIR))
-        && !is_rl_run(path)
-}
-
 /// What a run that trains a bank came to; `None` if it is not finished.
 ///
 /// # Errors
 ///
 /// A file that cannot be read or is not JSON.
 pub fn read_bank_summary(path: &Path) -> Result<Option<BankSummary>, PipelineError> {
-    read_json(&path.join(crate::bank::record::SUMMARY_FILE))
+    read_json(&path.join(crate::records::bank::SUMMARY_FILE))
 }
 
 /// Whether a process works on a run.
@@ -154,7 +144,7 @@ pub(crate) fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) ->
         let message = "has no `format_version`: it is not a file of this program".to_owned();
         return Err(PipelineError::Corrupt { path: path.to_owned(), message });
     }
-    if !format::is_supported(version) {
+    if !is_supported(version) {
         return Err(PipelineError::OtherFormat {
             path: path.to_owned(),
             found: version.to_owned(),

@@ -1,15 +1,16 @@
 //! A run directory for those who only look: without its lock, while the run is in progress too.
 
-use super::epoch_format::{EpochRecords, PairRecord};
 use super::evaluation::{EvaluationDir, evaluation_path};
-use super::format::{
-    ConfigFile, EvaluationSummary, RuntimeState, StepAction, StepRecord, Summary, TokensByStage,
-};
 use super::history::{self, history_path, lacks_a_step, read_history};
 use super::live::{self, LiveState};
 use super::path::{COMPARISON_PAIRS, RESULTS_FILE, ROLLOUTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
 use super::read::{is_held, read_config, read_epoch_end, read_json, read_summary, read_versioned};
 use crate::error::PipelineError;
+use crate::records::document::{RuntimeState, StepAction, StepRecord};
+use crate::records::epoch::{EpochRecords, PairRecord};
+use crate::records::evaluation::EvaluationSummary;
+use crate::records::summary::Summary;
+use crate::records::{ConfigFile, TokensByStage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx, Usage};

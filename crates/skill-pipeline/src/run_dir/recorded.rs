@@ -4,11 +4,11 @@
 use super::atomic;
 use super::evaluation::EvaluationDir;
 use super::files::{FileHashes, RunPart, name_below};
-use super::format::{RuntimeState, StepRecord};
 use super::held::RunDir;
 use super::path::{RESULTS_FILE, STATE_FILE, SUMMARY_FILE};
 use super::read::{read_bytes, read_versioned};
 use crate::error::PipelineError;
+use crate::records::document::{RuntimeState, StepRecord};
 use skill_core::canonical::hex_sha256;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};

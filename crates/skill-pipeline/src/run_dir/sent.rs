@@ -2,7 +2,7 @@
 
 use super::{JOURNAL_FILE, RunReader};
 use crate::error::PipelineError;
-use crate::run_dir::format::{StageTokens, TokensByStage};
+use crate::records::{StageTokens, TokensByStage};
 use skill_llm::journal::{JournalError, JournalReader, ModelSpent};
 
 /// What a run has sent, over all its processes.

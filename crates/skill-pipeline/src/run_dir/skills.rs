@@ -3,11 +3,11 @@
 //! A file that was changed by hand, cut or replaced is not what was measured, so nobody gets it for a skill of the run.
 
 use super::evaluation::EvaluationDir;
-use super::format::{RuntimeState, StepRecord};
 use super::path::{epoch_snapshot_path, slow_update_path, snapshot_path, step_path};
 use super::read::is_held;
 use super::reader::RunReader;
 use crate::error::PipelineError;
+use crate::records::document::{RuntimeState, StepRecord};
 use skill_core::appendix::inject_appendix;
 use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use std::collections::BTreeMap;

@@ -8,7 +8,8 @@
 use super::atomic;
 use super::read::is_held;
 use crate::error::PipelineError;
-use crate::phases::{Phase, is_phased_run};
+use crate::kind::RunKind;
+use crate::records::phases::Phase;
 use std::path::{Path, PathBuf};
 
 /// The name of the request in the directory of a run.
@@ -29,7 +30,7 @@ fn stop_path(run: &Path) -> PathBuf {
 /// A file that cannot be written.
 pub fn request_stop(run: &Path) -> Result<(), PipelineError> {
     atomic::write(&stop_path(run), WORDS.as_bytes())?;
-    if is_phased_run(run) {
+    if RunKind::Phases.is_at(run) {
         // The phase under way looks into its own directory.
         for phase in Phase::ALL.into_iter().map(|phase| phase.dir(run)).filter(|dir| is_held(dir)) {
             atomic::write(&stop_path(&phase), WORDS.as_bytes())?;

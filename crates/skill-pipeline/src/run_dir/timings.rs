@@ -4,11 +4,12 @@
 
 use super::atomic;
 use super::event_log::unix_millis;
-use super::format::{self, FORMAT_VERSION};
 use super::line_log::LineLog;
 use super::read::{read_bytes, read_versioned};
 use crate::error::PipelineError;
 use crate::event::Stage;
+use crate::records;
+use crate::records::FORMAT_VERSION;
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
 use skill_core::canonical::hex_sha256;
@@ -174,7 +175,7 @@ fn other_version(line: &[u8]) -> Option<String> {
         format_version: String,
     }
     let versioned: Versioned = serde_json::from_slice(line).ok()?;
-    Some(versioned.format_version).filter(|version| !format::is_supported(version))
+    Some(versioned.format_version).filter(|version| !records::is_supported(version))
 }
 
 /// The timings of a run that a process works on.

@@ -1,9 +1,9 @@
 //! Whether what finished steps have left is still there: no step needs it, and anyone who reads the run does.
 
 use super::evaluation::{EvaluationDir, evaluation_path};
-use super::format::StepRecord;
 use super::held::RunDir;
 use super::path::{RESULTS_FILE, ROLLOUTS_FILE, snapshot_path, step_path};
+use crate::records::document::StepRecord;
 use skill_core::{SkillHash, StepIdx};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};

@@ -1,7 +1,6 @@
 //! What the gate asks for besides a higher score, and what is measured so that a claim holds.
 
-use super::SettingsError;
-use crate::error::PipelineError;
+use crate::error::{PipelineError, SettingsError};
 use serde_json::{Value, json};
 use skill_core::objective::Objective;
 use skill_core::{Gate, GateMode, GateRule, TokenSaving};

@@ -1,6 +1,6 @@
 //! What people say of the task to the optimizer.
 
-use super::SettingsError;
+use crate::error::SettingsError;
 use serde_json::{Value, json};
 use skill_core::TokenSaving;
 

@@ -4,10 +4,10 @@
 //! checkpoint is done again. The random state of a run is its seed with this position, since the order of each epoch
 //! follows from both.
 
-use super::record::CHECKPOINT_FILE;
 use crate::error::PipelineError;
+use crate::records::FORMAT_VERSION;
+use crate::records::sft::CHECKPOINT_FILE;
 use crate::run_dir::atomic;
-use crate::run_dir::format::FORMAT_VERSION;
 use crate::run_dir::parse_versioned;
 use serde::{Deserialize, Serialize};
 use std::io;

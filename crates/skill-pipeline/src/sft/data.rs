@@ -1,10 +1,10 @@
 //! The examples of a run, in two parts that share no task.
 
 use super::demos::Played;
-use super::record::{ExampleLine, SftCounts};
 use super::rows::{Row, rows};
 use super::settings::SftSettings;
 use crate::error::PipelineError;
+use crate::records::sft::{ExampleLine, SftCounts};
 use crate::weights::PolicyText;
 use skill_core::canonical::RunningSha256;
 use skill_core::random::Dice;

@@ -5,8 +5,8 @@
 //! cannot differ from what the trained model sees later, and a demonstration that does not do what it claims is found.
 
 use super::reasons::Reasoner;
-use super::record::SftCounts;
 use crate::error::PipelineError;
+use crate::records::sft::SftCounts;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use skill_bank::Episode;

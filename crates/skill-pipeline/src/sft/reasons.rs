@@ -4,7 +4,7 @@
 //! refused if it knows more than that: a name that nobody had seen yet, or words of what came later. The action stays
 //! that of the demonstration, whatever the teacher replies.
 
-use crate::prompts::text::escape_closing;
+use crate::text::escape_closing;
 use serde::Serialize;
 use skill_core::canonical::hex_sha256;
 use skill_core::json::read_object;

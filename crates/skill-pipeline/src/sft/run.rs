@@ -2,13 +2,14 @@
 
 use super::checkpoint::{Best, Checkpoint};
 use super::measure::peak_memory;
-use super::record::{
-    EXAMPLES_FILE, STEPS_FILE, SUMMARY_FILE, SftStep, SftSummary, SftTimes, SftValidation, TIMES_FILE,
-    VALIDATION_FILE,
-};
 use super::trainer::{SftTrainer, batch_of, place_of, rows_of};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _};
+use crate::records::FORMAT_VERSION;
+use crate::records::sft::{
+    EXAMPLES_FILE, STEPS_FILE, SUMMARY_FILE, SftStep, SftSummary, SftTimes, SftValidation, TIMES_FILE,
+    VALIDATION_FILE,
+};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::LineLog;
 use crate::run_dir::{RunDir, atomic, is_stop_requested, way_to};
@@ -326,7 +327,7 @@ impl<'run> SftRun<'run> {
         let (state, policy_step) = self.kept.as_ref().map(Checkpoint::policy).unwrap_or_default();
         let loss_of = |step: &Option<SftStep>| step.as_ref().map_or(f64::NAN, |step| step.loss);
         let summary = SftSummary {
-            format_version: SftSummary::version(),
+            format_version: FORMAT_VERSION.to_owned(),
             steps: self.step,
             epochs: self.trainer.settings.epochs,
             train_examples: data.train.len(),

@@ -1,7 +1,6 @@
 //! The settings of fine-tuning; the defaults are those of the SkillRL paper where it has them.
 
-use crate::error::PipelineError;
-use crate::settings::SettingsError;
+use crate::error::{PipelineError, SettingsError};
 #[cfg(feature = "weights")]
 use serde_json::{Value, json};
 

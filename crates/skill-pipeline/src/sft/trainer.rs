@@ -2,21 +2,21 @@
 
 use super::checkpoint::Checkpoint;
 use super::data::SftData;
-use super::games::PolicyGames;
-use super::record::SftSummary;
 use super::run::SftRun;
 use super::settings::SftSettings;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
-use crate::identity::{MODE, MODE_SFT, RunIdentity, check_identity};
+use crate::identity::{MODE, check_identity};
+use crate::kind::RunKind;
+use crate::records::sft::SftSummary;
+use crate::records::{ConfigFile, RunIdentity};
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::ConfigFile;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, withdraw_stop};
 use crate::settings::StopSignal;
 use crate::trainer::RunConfig;
 use crate::warning::{Advice, OwnHints};
-use crate::weights::{PolicyWriter, WeightsCaps};
+use crate::weights::{PolicyGames, PolicyWriter, WeightsCaps};
 use serde_json::json;
 use skill_core::EpochIdx;
 use skill_core::plan::EpochPlan;
@@ -146,7 +146,7 @@ impl SftTrainer {
     fn claim(&self, dir: &RunDir) -> Result<(), PipelineError> {
         let mut identity: RunIdentity = self.config.identity.iter().cloned().collect();
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
-        identity.insert(MODE.to_owned(), json!(MODE_SFT));
+        identity.insert(MODE.to_owned(), json!(RunKind::Sft.as_str()));
         identity.insert("data.examples".to_owned(), json!(self.data.hash()));
         let is_begun = Checkpoint::read(dir.path())?.is_some();
         if let Some(stored) = dir.read_config()?

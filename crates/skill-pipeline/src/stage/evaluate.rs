@@ -2,40 +2,14 @@
 
 use super::StageCtx;
 use super::rollout::{Agent, Recorded, Rollout, Rollouts};
-use super::silence::silence;
 use crate::error::PipelineError;
-use crate::event::Stage;
-use skill_core::{EarlyRejection, EarlyVerdict, ItemId, ItemScore, MeanScore, PrefixFold, RolloutResult};
+use crate::records::evaluation::{CandidateEvaluation, Evaluation, ScoreInterval};
+use skill_core::{EarlyRejection, EarlyVerdict, ItemId, ItemScore, PrefixFold, RolloutResult};
 use skill_envs::{Item, SkillSource, Split};
-use skill_llm::{CallPlace, MeterReading};
+use skill_llm::MeterReading;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// A skill's results on a split.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    /// The means over the split.
-    pub score: MeanScore,
-    /// One result per item and draw, in the order of the split, the draws of an item side by side.
-    pub results: Vec<RolloutResult>,
-}
-
-impl Evaluation {
-    /// The evaluation that these results are, in the order of the split.
-    pub fn of(results: Vec<RolloutResult>) -> Self {
-        Self { score: MeanScore::of_results(&results), results }
-    }
-
-    /// An error if the target said nothing to any item: that measures a model or a server, and no skill.
-    ///
-    /// # Errors
-    ///
-    /// [`PipelineError::Silent`].
-    pub fn check_spoken(&self, stage: Stage) -> Result<(), PipelineError> {
-        silence(&self.results, &CallPlace::new(stage.as_str())).map_or(Ok(()), Err)
-    }
-}
 
 /// One draw of one item.
 pub type Drawn = (ItemId, usize);
@@ -122,29 +96,6 @@ pub struct CandidatePlan<'run> {
     pub rejection: Option<EarlyRejection>,
     /// Results of this very skill that were measured before.
     pub known: &'run BTreeMap<Drawn, RolloutResult>,
-}
-
-/// What is known of a candidate when its evaluation ends.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CandidateEvaluation {
-    /// The results that count: those of the shortest prefix of the plan's order that decides, in the order of the
-    /// split.
-    pub results: Vec<RolloutResult>,
-    /// How many of these were known before.
-    pub n_known: usize,
-    /// What a rejected candidate's score could at most have been, and at least, if items of the split were left out.
-    pub left_out: Option<ScoreInterval>,
-    /// Rollouts that were finished beyond the prefix: they were paid for and count for nothing.
-    pub n_beyond: usize,
-}
-
-/// Where a gate score lies if the items that were not measured gave nothing, and if they gave everything.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScoreInterval {
-    /// The least.
-    pub low: f64,
-    /// The most.
-    pub high: f64,
 }
 
 /// Runs the agent with a candidate on the items of the split until it is decided.

@@ -2,10 +2,10 @@
 
 use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
-use crate::memory::FailurePattern;
 use crate::prompts::PromptLibrary;
 use crate::prompts::files::naming_files;
 use crate::prompts::schema::{APPENDIX_NOTES, analyst_schema};
+use crate::records::memory::FailurePattern;
 use crate::settings::AppendixSource;
 use crate::stage::appendix::notes_in;
 use serde_json::Value;

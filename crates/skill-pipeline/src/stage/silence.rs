@@ -3,6 +3,7 @@
 use super::StageCtx;
 use super::rollout::Rollouts;
 use crate::error::PipelineError;
+use crate::event::Stage;
 use crate::warning::Warning;
 use serde_json::json;
 use skill_core::canonical::canonical_hash;
@@ -11,12 +12,21 @@ use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skill_llm::{CallPlace, LlmError};
 
 /// The error that it is if the target said nothing on any item.
-pub(super) fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError> {
+fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError> {
     if results.is_empty() || !results.iter().all(RolloutResult::is_silent) {
         return None;
     }
     let n_cut = results.iter().filter(|result| result.is_cut()).count();
     Some(PipelineError::Silent { place: place.to_string(), n: results.len(), n_cut })
+}
+
+/// An error if the target said nothing to any item: that measures a model or a server, and no skill.
+///
+/// # Errors
+///
+/// [`PipelineError::Silent`].
+pub fn check_spoken(results: &[RolloutResult], stage: Stage) -> Result<(), PipelineError> {
+    silence(results, &CallPlace::new(stage.as_str())).map_or(Ok(()), Err)
 }
 
 /// What the target has spoken with before: a skill and an item.

@@ -10,10 +10,10 @@ use super::state::{EpochOutcome, SkillChange};
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::run_dir::epoch_format::{
+use crate::records::epoch::{
     EpochRecords, MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord,
 };
-use crate::run_dir::format::{FORMAT_VERSION, StageTokens, TokensByStage};
+use crate::records::{FORMAT_VERSION, StageTokens, TokensByStage};
 use crate::run_dir::{EvaluationDir, META_SKILL_RESULT, SLOW_RESULT, atomic};
 use crate::settings::SlowUpdate;
 use crate::stage::epoch_end::{Written, write_guidance, write_meta_skill};

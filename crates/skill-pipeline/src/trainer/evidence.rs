@@ -1,12 +1,14 @@
 //! What the gate makes of a candidate, and what the record says about it.
 
 use super::run::Run;
-use super::{ScoredSkill, TrainState, round_6};
-use crate::run_dir::format::SavingRecord;
-use crate::run_dir::paired_format::PairedRecord;
+use super::{ScoredSkill, TrainState};
+use crate::records::document::SavingRecord;
+use crate::records::evaluation::CandidateEvaluation;
+use crate::records::paired::PairedRecord;
 use crate::settings::{Acceptance, EarlyStop};
-use crate::stage::evaluate::{CandidateEvaluation, CandidatePlan, Drawn, draw_of};
+use crate::stage::evaluate::{CandidatePlan, Drawn, draw_of};
 use crate::warning::Warning;
+use skill_core::exact::round_6;
 use skill_core::gate::GateAction;
 use skill_core::objective::{Measures, Objective, ObjectiveVerdict};
 use skill_core::saving::CountedTokens;

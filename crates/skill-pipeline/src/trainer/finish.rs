@@ -1,14 +1,17 @@
 //! The end of a run: the test split, read once, and the summary.
 
 use super::run::Run;
-use super::step::round_6;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::run_dir::format::{FORMAT_VERSION, StageTokens, StepAction, Summary, TokensByStage};
+use crate::records::document::StepAction;
+use crate::records::evaluation::Evaluation;
+use crate::records::summary::Summary;
+use crate::records::{FORMAT_VERSION, StageTokens, TokensByStage};
 use crate::run_dir::{EvaluationDir, atomic};
-use crate::stage::evaluate::{Evaluation, evaluate};
+use crate::stage::evaluate::evaluate;
 use crate::warning::Warning;
+use skill_core::exact::round_6;
 use skill_core::{MeanScore, SkillDoc, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;

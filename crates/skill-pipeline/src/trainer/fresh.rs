@@ -3,13 +3,14 @@
 //! The best of many noisy scores flatters: it was chosen because it was high. A score from new draws does not, and the
 //! initial skill is re-measured too, since the skills that beat it did so where it was unlucky.
 
+use super::ScoredSkill;
 use super::finish::Place;
 use super::run::Run;
-use super::{ScoredSkill, round_6};
 use crate::error::PipelineError;
+use crate::records::TokensByStage;
+use crate::records::paired::{FreshRecord, LEVEL, PairedRecord};
 use crate::run_dir::EvaluationDir;
-use crate::run_dir::format::TokensByStage;
-use crate::run_dir::paired_format::{FreshRecord, LEVEL, PairedRecord};
+use skill_core::exact::round_6;
 use skill_core::stats::score_interval;
 use skill_core::{GateRule, ItemScore};
 use skill_envs::Split;

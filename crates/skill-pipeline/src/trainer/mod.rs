@@ -15,12 +15,11 @@ mod warnings;
 
 pub use run::environment_prompts;
 pub use state::{ScoredSkill, TrainState};
-pub(crate) use step::round_6;
 
 use crate::error::PipelineError;
 use crate::event::{EventSink, NoEvents};
 use crate::prompts::PromptLibrary;
-use crate::run_dir::format::Summary;
+use crate::records::summary::Summary;
 use crate::settings::{StopSignal, TrainSettings};
 use crate::stage::rollout::TargetsScore;
 use crate::warning::{Advice, OwnHints};

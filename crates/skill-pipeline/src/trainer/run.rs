@@ -2,18 +2,21 @@
 
 use super::warnings::Warned;
 use super::{OWN_TARGET, TrainState, Trainer, spans, trouble};
-use crate::error::PipelineError;
+use crate::error::{PipelineError, SettingsError};
 use crate::event::{Event, EventSink as _, Stage};
-use crate::identity::{RunIdentity, check_identity, check_is_document, check_items, run_identity};
+use crate::identity::{check_identity, check_is_document, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
+use crate::records::document::RuntimeState;
+use crate::records::summary::Summary;
+use crate::records::{ConfigFile, RunIdentity, StageTokens};
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::format::{ConfigFile, RuntimeState, StageTokens, Summary};
 use crate::run_dir::timings::{FileMark, TIMINGS_FILE, TimingsLog};
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
-use crate::settings::{Protocol, SettingsError, StopSignal, TrainSettings};
+use crate::settings::{Protocol, StopSignal, TrainSettings};
 use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::{Panel, Rollouts};
+use crate::stage::silence::check_spoken;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use crate::warning::{Advice, Warning};
 use serde_json::json;
@@ -418,7 +421,7 @@ impl Run<'_> {
             .await
             .map_err(|error| self.or_stopped(error, StepIdx(0)))?;
         let tokens = self.end(&watch);
-        evaluation.check_spoken(Stage::Baseline)?;
+        check_spoken(&evaluation.results, Stage::Baseline)?;
         self.warn_of_replies(None, &evaluation.results);
         // What the state is based on is on the disk before the state is.
         self.journal.flush().await?;

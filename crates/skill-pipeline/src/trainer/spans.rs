@@ -1,8 +1,8 @@
 //! Spans around a run, its steps, and the rounds and trials of a bank, for anyone who traces them.
 
 use super::run::StepPlan;
-use crate::bank::record::{RoundRecord, TrialRecord};
-use crate::run_dir::format::StepRecord;
+use crate::records::bank::{RoundRecord, TrialRecord};
+use crate::records::document::StepRecord;
 use skill_llm::telemetry;
 use std::path::Path;
 use tracing::Span;

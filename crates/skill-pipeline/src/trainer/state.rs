@@ -1,13 +1,14 @@
 //! What the trainer knows between steps.
 
 use crate::error::PipelineError;
-use crate::memory::{MAX_MEMORY_STEPS, MemoryEntry, StepMemory};
-use crate::run_dir::epoch_format::{EpochRecords, MetaSkillAction, MetaSkillRecord, SlowUpdateAction};
-use crate::run_dir::format::{
-    EpochEndCounts, EpochEndState, FORMAT_VERSION, RuntimeState, StageTokens, StepRecord,
-};
+use crate::memory::StepMemory;
+use crate::records::document::{EpochEndCounts, EpochEndState, RuntimeState, StepRecord};
+use crate::records::epoch::{EpochRecords, MetaSkillAction, MetaSkillRecord, SlowUpdateAction};
+use crate::records::evaluation::Evaluation;
+use crate::records::memory::MemoryEntry;
+use crate::records::{FORMAT_VERSION, StageTokens};
 use crate::run_dir::{EvaluationDir, RunDir};
-use crate::stage::evaluate::Evaluation;
+use crate::settings::MAX_MEMORY_STEPS;
 use skill_core::RolloutResult;
 use skill_core::objective::Measures;
 use skill_core::{EpochIdx, FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, SkillId, StepIdx};

@@ -9,11 +9,12 @@ use super::state::StepOutcome;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::Stage;
-use crate::memory::{MemoryEntry, StepTrace};
+use crate::memory::StepTrace;
 use crate::prompts::PromptLibrary;
+use crate::records::StageTokens;
+use crate::records::document::{StepAction, StepRecord};
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
-use crate::run_dir::format::{StageTokens, StepAction, StepRecord};
 use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
 use crate::settings::Acceptance;
 use crate::stage::evaluate::{Drawn, draw_of, evaluate_candidate};
@@ -75,7 +76,7 @@ impl Run<'_> {
         let with_notes = self.flush_appendix(current, &mut work).await?;
         let StepWork { mut record, trace, .. } = work;
         record.current_skill_hash = Some(with_notes.as_ref().unwrap_or(current).hash());
-        let digest = MemoryEntry::of(&record, trace);
+        let digest = trace.entry(&record);
         Ok(StepOutcome { record, candidate, flips, digest, with_notes })
     }
 
@@ -245,9 +246,4 @@ fn note_tokens(record: &mut StepRecord, stage: Stage, tokens: StageTokens) {
     if tokens.calls > 0 {
         *record.tokens.entry(stage.as_str().to_owned()).or_default() += tokens;
     }
-}
-
-/// Rounds to 6 digits, as the reference prints means.
-pub(crate) fn round_6(value: f64) -> f64 {
-    (value * 1e6).round_ties_even() / 1e6
 }

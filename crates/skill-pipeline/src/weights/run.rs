@@ -1,7 +1,7 @@
 //! Passes over rows, faults of the model, and the folder of the trained policy.
 
-use super::POLICY_DIR;
 use crate::error::PipelineError;
+use crate::records::sft::POLICY_DIR;
 use crate::run_dir::atomic;
 use async_trait::async_trait;
 use skill_llm::error::with_causes;

@@ -6,7 +6,7 @@ use skill_core::{
     PairPolicy, RolloutResult, SkillDoc, comparison_pairs as pairs_of, inject_slow_update,
     replace_slow_update, slow_update_guidance,
 };
-use skill_pipeline::run_dir::epoch_format::PairRecord;
+use skill_pipeline::records::epoch::PairRecord;
 
 fn skill(value: &Value) -> SkillDoc {
     SkillDoc::new(value.as_str().unwrap())

@@ -6,9 +6,8 @@ use skill_bank::{
 };
 use skill_core::SkillPartId;
 use skill_pipeline::PipelineError;
-use skill_pipeline::bank_dir::{
-    BANK_FILE, BankDir, LOG_FILE, MEASUREMENTS_FILE, SOURCE_FILE, read_bank, read_source,
-};
+use skill_pipeline::bank_dir::{BANK_FILE, BankDir, MEASUREMENTS_FILE, SOURCE_FILE, read_bank, read_source};
+use skill_pipeline::records::bank::LOG_FILE;
 use std::fs;
 
 const PAPER: &str =

@@ -12,8 +12,8 @@ use skill_core::{
 };
 use skill_llm::Message;
 use skill_pipeline::Protocol;
-use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, TrajectoryLimits};
 use skill_pipeline::prompts::{BatchScore, PromptLibrary, trajectory::render_trajectories};
+use skill_pipeline::settings::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, TrajectoryLimits};
 
 const SKILL: &str =
     "# Reading timetables\n\n- Find the row of the ship first.\n- Give dates as YYYY-MM-DD.\n";

@@ -2,11 +2,11 @@
 
 use skill_core::{Edit, EpochIdx, Patch, RolloutResult, SkillDoc, SourceType, StepIdx, apply_patch};
 use skill_llm::{Message, Role};
-use skill_pipeline::credit::{EditCredit, StepCredit};
-use skill_pipeline::memory::{
-    EditIssue, EditNote, FailurePattern, MAX_MEMORY_STEPS, MAX_PATTERNS, MAX_TEXT_CHARS, MemoryEntry,
-    RememberedEdit, StepMemory,
+use skill_pipeline::memory::{MAX_PATTERNS, MAX_TEXT_CHARS, StepMemory, edit_note, remembered_edit};
+use skill_pipeline::records::memory::{
+    EditCredit, EditIssue, EditNote, FailurePattern, MemoryEntry, RememberedEdit, StepCredit,
 };
+use skill_pipeline::settings::MAX_MEMORY_STEPS;
 use skill_pipeline::{PromptLibrary, StepAction, StepRecord};
 
 fn entry(step: u32, action: StepAction) -> MemoryEntry {
@@ -117,11 +117,11 @@ fn an_entry_is_bounded_and_a_row_of_the_report_becomes_a_note() {
         Edit::append("- fine"),
     ];
     let (_, rows) = apply_patch(&SkillDoc::new("# Skill\n"), &edits);
-    let notes: Vec<Option<EditNote>> = rows.iter().map(EditNote::of).collect();
+    let notes: Vec<Option<EditNote>> = rows.iter().map(edit_note).collect();
     let issues: Vec<Option<EditIssue>> =
         notes.iter().map(|note| note.as_ref().map(|note| note.issue)).collect();
     assert_eq!(issues, [Some(EditIssue::AnchorMissed), Some(EditIssue::AnchorMissedAppended), None]);
-    let kept = RememberedEdit::from(&edits[0]);
+    let kept = remembered_edit(&edits[0]);
     assert!(kept.content.chars().count() <= MAX_TEXT_CHARS && kept.target.chars().count() <= MAX_TEXT_CHARS);
 
     let mut trace = skill_pipeline::memory::StepTrace::default();
@@ -201,7 +201,7 @@ fn what_several_analysts_say_of_a_type_adds_up_in_planned_searches() {
         }
         trace.observe(&[], seen());
         let record = StepRecord::begun(StepIdx(1), EpochIdx(1));
-        let patterns = MemoryEntry::of(&record, trace).failure_patterns;
+        let patterns = trace.entry(&record).failure_patterns;
         patterns.into_iter().map(|one| (one.failure_type, one.count, one.description)).collect::<Vec<_>>()
     };
     let row = |name: &str, count, description: &str| (name.to_owned(), count, description.to_owned());

@@ -4,8 +4,8 @@
 use serde_json::json;
 use skill_core::SkillDoc;
 use skill_pipeline::PipelineError;
+use skill_pipeline::records::document::RuntimeState;
 use skill_pipeline::run_dir::RunDir;
-use skill_pipeline::run_dir::format::RuntimeState;
 use std::fs;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use crate::codec::ByteCodec;
 use async_trait::async_trait;
-use skill_pipeline::sft::{PolicyFile, PolicyWriter};
+use skill_pipeline::weights::{PolicyFile, PolicyWriter};
 use skill_train::TrainError;
 use skill_train::checkpoint::{StateFile, StateStore};
 use skill_train::optim::{AdamW, Moments, squared_norm};

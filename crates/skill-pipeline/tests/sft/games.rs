@@ -5,8 +5,8 @@ use crate::setup::{bigram, data, settings, text, trainer};
 use crate::world::{Doors, whole_history};
 use skill_core::SkillDoc;
 use skill_envs::source::document;
-use skill_pipeline::sft::EnvGames;
-use skill_pipeline::sft::record::SftValidation;
+use skill_pipeline::records::sft::SftValidation;
+use skill_pipeline::weights::EnvGames;
 use std::sync::Arc;
 
 #[tokio::test]

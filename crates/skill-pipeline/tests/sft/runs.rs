@@ -3,7 +3,7 @@
 use crate::setup::{bigram, data, settings, text, trainer};
 use crate::world::{Doors, whole_history};
 use serde_json::Value;
-use skill_pipeline::sft::record::{SftStep, SftValidation};
+use skill_pipeline::records::sft::{SftStep, SftValidation};
 use skill_pipeline::{Event, PipelineError, StopSignal};
 use std::path::Path;
 use std::sync::{Arc, Mutex};

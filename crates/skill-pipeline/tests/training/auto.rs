@@ -3,7 +3,7 @@
 use crate::run_files::files;
 use crate::world::{Job, settings, stubborn_optimizer, target};
 use skill_core::search_plan::SearchBudget;
-use skill_pipeline::run_dir::format::SearchEnd;
+use skill_pipeline::records::summary::SearchEnd;
 use skill_pipeline::{Evidence, PipelineError, Protocol, RunReader, SearchLimits, Summary, TrainSettings};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -7,7 +7,7 @@ use skill_core::SkillDoc;
 use skill_envs::Split;
 use skill_envs::source::document;
 use skill_llm::{Journal, JournalOptions};
-use skill_pipeline::identity::SettingChange;
+use skill_pipeline::error::SettingChange;
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::evaluate::evaluate;
 use skill_pipeline::stage::rollout::Rollouts;

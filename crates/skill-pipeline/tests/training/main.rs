@@ -31,7 +31,7 @@ mod world;
 use run_files::files;
 use serde_json::Value;
 use skill_envs::Split;
-use skill_pipeline::identity::SettingChange;
+use skill_pipeline::error::SettingChange;
 use skill_pipeline::{EarlyStop, PipelineError, SettingsError, StepAction, Summary, TrainSettings};
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -8,8 +8,9 @@ use serde_json::Value;
 use skill_core::{EditStatus, ItemId, StepIdx};
 use skill_envs::Split;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role};
+use skill_pipeline::error::NoteRefusal;
 use skill_pipeline::run_dir::notes::{
-    Held, MAX_NOTE_CHARS, NOTES_FILE, NoteAbout, NoteKind, NoteRefusal, NoteRequest, RunNote, add_note,
+    Held, MAX_NOTE_CHARS, NOTES_FILE, NoteAbout, NoteKind, NoteRequest, RunNote, add_note,
     copy_notes_for_replay, read_notes,
 };
 use skill_pipeline::{PipelineError, RunReader, Summary};

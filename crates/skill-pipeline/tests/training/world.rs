@@ -6,7 +6,7 @@ use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, RolloutRunner, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
-use skill_pipeline::identity::SettingChange;
+use skill_pipeline::error::SettingChange;
 use skill_pipeline::{
     EpochEnd, Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer,
 };

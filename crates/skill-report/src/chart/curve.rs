@@ -3,7 +3,7 @@
 use super::{BOTTOM, HEIGHT, LEAST_DISTANCE, LEFT, MAX_LABELS, RIGHT, TOP, WIDTH};
 use crate::data::rl::{RlReport, RlRow, RlTaskType};
 use serde::Serialize;
-use skill_pipeline::sft::record::{SftGames, SftStep, SftValidation};
+use skill_pipeline::records::sft::{SftGames, SftStep, SftValidation};
 use std::fmt::Write as _;
 
 /// Room for the numbers of the axis.

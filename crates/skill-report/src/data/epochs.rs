@@ -3,9 +3,10 @@
 use super::steps::{DiffLine, difference, evidence, n_characters};
 use serde::Serialize;
 use skill_core::{Origin, SkillDoc, SkillId, StepIdx};
-use skill_pipeline::run_dir::epoch_format::EpochRecords;
-use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
-use skill_pipeline::run_dir::paired_format::PairedRecord;
+use skill_pipeline::records::document::{RuntimeState, StepRecord};
+use skill_pipeline::records::epoch::EpochRecords;
+use skill_pipeline::records::paired::PairedRecord;
+use skill_pipeline::records::summary::Summary;
 use skill_pipeline::run_dir::{EvaluationDir, RunSkills};
 use skill_pipeline::{PipelineError, RunReader, SlowUpdateAction, SlowUpdateRecord};
 

@@ -1,7 +1,7 @@
 //! What people have noted on a run.
 
 use serde::Serialize;
-use skill_pipeline::run_dir::format::StepRecord;
+use skill_pipeline::records::document::StepRecord;
 use skill_pipeline::run_dir::notes::{RunNote, read_notes};
 use skill_pipeline::{PipelineError, RunReader};
 

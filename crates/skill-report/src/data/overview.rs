@@ -9,10 +9,11 @@ use super::sft::{SftBrief, fine_tunes};
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
-use skill_pipeline::bank::record::SUMMARY_FILE as BANK_SUMMARY_FILE;
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::bank::SUMMARY_FILE as BANK_SUMMARY_FILE;
+use skill_pipeline::records::sft::SUMMARY_FILE as SFT_SUMMARY_FILE;
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_bank_run, is_held, is_run, is_stop_requested};
-use skill_pipeline::sft::record::SUMMARY_FILE as SFT_SUMMARY_FILE;
+use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_held, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -154,7 +155,7 @@ impl RunOverview {
     ///
     /// A directory without a run.
     pub fn read(path: &Path) -> Result<Self, PipelineError> {
-        let found = RunReader::open(path).and_then(|run| match is_bank_run(path) {
+        let found = RunReader::open(path).and_then(|run| match RunKind::Bank.is_at(path) {
             true => Ok(status(&run)?.with_bank(BankBrief::read(&run)?)),
             false if has_phases(path) => Ok(status(&run)?.with_phases(PhasesBrief::read(&run)?)),
             false if fine_tunes(path) => Ok(status(&run)?.with_sft(SftBrief::read(&run)?)),

@@ -2,9 +2,10 @@
 
 use super::epochs::Maker;
 use skill_core::RolloutResult;
+use skill_pipeline::records::document::{RuntimeState, StepRecord};
+use skill_pipeline::records::epoch::EpochRecords;
+use skill_pipeline::records::summary::Summary;
 use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::run_dir::epoch_format::EpochRecords;
-use skill_pipeline::run_dir::format::{RuntimeState, StepRecord, Summary};
 use skill_pipeline::{PipelineError, RunReader};
 
 /// A run whose first skill is measured.

@@ -14,12 +14,10 @@ use skill_core::search_plan::LEAST_DECISIONS;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
-use skill_pipeline::phases::is_phased_run;
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::prompts::PromptLibrary;
-use skill_pipeline::rl::record::is_rl_run;
 use skill_pipeline::run_dir::vacant::check_vacant;
-use skill_pipeline::run_dir::{RunStatus, is_bank_run, run_status};
-use skill_pipeline::sft::record::is_sft_run;
+use skill_pipeline::run_dir::{RunStatus, run_status};
 use skill_pipeline::{PipelineError, Protocol, TrainSettings};
 use std::path::Path;
 
@@ -32,12 +30,12 @@ const POWER: f64 = 0.8;
 pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
     let dir = assemble::run_dir(loaded);
     let shown = dir.display();
-    let trains_weights = [("sft", is_sft_run(&dir)), ("rl", is_rl_run(&dir))];
+    let trains_weights = [("sft", RunKind::Sft.is_at(&dir)), ("rl", RunKind::Rl.is_at(&dir))];
     if let Some((command, _)) = trains_weights.into_iter().find(|(_, is_one)| *is_one) {
         let message = format!("{shown} holds a run of `skillrl {command}`, which resumes where it stopped");
         return Finding::ok(Check::Run, message);
     }
-    if is_phased_run(&dir) {
+    if RunKind::Phases.is_at(&dir) {
         let message = format!(
             "{shown} holds a run of several phases, which resumes where it stopped; more `rl.iterations` extend it"
         );
@@ -48,7 +46,7 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
             return Finding::ok(Check::Run, format!("{shown} holds a run that resumes where it stopped"));
         }
         RunStatus::Finished => {
-            let next = match is_bank_run(&dir) {
+            let next = match RunKind::Bank.is_at(&dir) {
                 // Another number of rounds is another run.
                 true => "that trained a bank; another `run.dir` starts a new one",
                 false => "; more epochs extend it",

@@ -16,7 +16,7 @@ use skill_pipeline::prompts::schema::{
     analyst_schema, appendix_schema, merge_schema, meta_skill_schema, ranking_schema, rewrite_schema,
     slow_update_schema,
 };
-use skill_pipeline::prompts::trajectory::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
+use skill_pipeline::settings::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most items of a split that are looked at; of a larger one, every n-th.

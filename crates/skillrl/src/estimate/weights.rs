@@ -7,7 +7,7 @@ use crate::config::collect::CollectAgent;
 use serde::Serialize;
 use skill_envs::{Env, Split};
 use skill_pipeline::Stage;
-use skill_pipeline::phases::Phase;
+use skill_pipeline::records::phases::Phase;
 
 /// Episodes that a call of the teacher reads, about.
 const EPISODES_PER_CALL: u64 = 20;

@@ -10,10 +10,11 @@ use super::source::{read, read_json, read_text};
 use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome, gate_of};
 use serde_json::{Map, Value, json};
 use skill_core::{MeanScore, SkillHash, SkillId};
+use skill_pipeline::records::document::{RuntimeState, StepRecord};
+use skill_pipeline::records::evaluation::EvaluationSummary;
+use skill_pipeline::records::summary::Summary;
+use skill_pipeline::records::{ConfigFile, StageTokens};
 use skill_pipeline::run_dir::atomic;
-use skill_pipeline::run_dir::format::{
-    ConfigFile, EvaluationSummary, RuntimeState, StageTokens, StepRecord, Summary,
-};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,8 @@ use super::run_step::StepFacts;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 use skill_core::{Gate, GateMetric, MeanScore, RolloutResult, Trajectory, TrajectoryMessage};
-use skill_pipeline::run_dir::format::{StageTokens, StepRecord, TokensByStage};
+use skill_pipeline::records::document::StepRecord;
+use skill_pipeline::records::{StageTokens, TokensByStage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys of a step that say what ours say, by their name or another, or what follows from others.

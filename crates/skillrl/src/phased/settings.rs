@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
 use skill_envs::{Env, Split};
 use skill_llm::ChatModel;
-use skill_pipeline::identity::RunIdentity;
-use skill_pipeline::phases::{Phase, Phases};
+use skill_pipeline::phases::Phases;
+use skill_pipeline::records::RunIdentity;
+use skill_pipeline::records::phases::Phase;
 use skill_train::chat_model::ModelFiles;
 use std::sync::Arc;
 

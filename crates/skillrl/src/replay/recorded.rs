@@ -6,7 +6,7 @@ use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, FILE_NAME, LoadedConfig};
 use crate::error::Error;
 use skill_pipeline::PipelineError;
-use skill_pipeline::run_dir::format::ConfigFile;
+use skill_pipeline::records::ConfigFile;
 use skill_pipeline::run_dir::read_config;
 use std::path::{Component, Path, PathBuf};
 

@@ -9,8 +9,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 use skillrl::bank::{Bank, State, Utility, Verdict};
-use skillrl::pipeline::bank::record::{BANK_DIR, RoundRecord, TrialRecord};
 use skillrl::pipeline::bank_dir::read_bank;
+use skillrl::pipeline::records::bank::{BANK_DIR, RoundRecord, TrialRecord};
 use skillrl::reports::{RunOverview, bank_records};
 use std::path::Path;
 

@@ -12,8 +12,9 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 use screen::View;
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::run_dir::format::StepRecord;
-use skillrl::pipeline::run_dir::{is_bank_run, is_run};
+use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::records::document::StepRecord;
+use skillrl::pipeline::run_dir::is_run;
 use skillrl::reports::{RlReport, RunOverview, SftReport, fine_tunes, has_phases, reinforces};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -123,7 +124,7 @@ impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
         let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
-        let bank = is_bank_run(path).then(BankWatched::default);
+        let bank = RunKind::Bank.is_at(path).then(BankWatched::default);
         let (history, warnings) = (Vec::new(), Vec::new());
         Ok(Self { run, overview, history, warnings, bank, sft: None, rl: None, state_changed: None })
     }

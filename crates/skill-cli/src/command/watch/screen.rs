@@ -9,7 +9,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, LineGauge, Paragraph, Sparkline};
-use skillrl::pipeline::run_dir::format::StepRecord;
+use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::live::LiveState;
 use skillrl::reports::{RunOverview, RunPhase};
 

@@ -7,7 +7,7 @@
 use super::Evolving;
 use super::state::OpenMeasurement;
 use crate::error::PipelineError;
-use crate::rl::record::{CHECKPOINT_FILE, RlMeasured};
+use crate::records::rl::{CHECKPOINT_FILE, RlMeasured};
 use crate::rl::rollout::{Group, Halved, Played, Purpose};
 use skill_bank::trial::{
     Candidacy, GROUPS_PER_INTERVAL, Half, HideRule, MIN_STANDING_GROUPS, Standing, StandingRollout,

@@ -1,6 +1,6 @@
 //! Where an evolution is, as the checkpoint of its run has it.
 
-use crate::rl::record::RlBankIteration;
+use crate::records::rl::RlBankIteration;
 use serde::{Deserialize, Serialize};
 use skill_bank::trial::{Candidacy, Standing, TaskRates, TrialNumbers, TrialOutcome, TrialResult};
 use skill_bank::{Occasion, SkillRef};

@@ -2,8 +2,8 @@
 
 use super::{Checking, Fault, Remedy};
 use crate::error::PipelineError;
+use crate::records::document::RuntimeState;
 use crate::run_dir::JOURNAL_FILE;
-use crate::run_dir::format::RuntimeState;
 use crate::run_dir::timings::Timings;
 use skill_llm::error::with_causes;
 use skill_llm::journal::{JournalError, JournalReader, requests_written};

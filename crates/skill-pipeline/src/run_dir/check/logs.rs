@@ -2,7 +2,7 @@
 
 use super::{Checking, Fault, Remedy};
 use crate::error::PipelineError;
-use crate::run_dir::format::RuntimeState;
+use crate::records::document::RuntimeState;
 use crate::run_dir::line_log::whole_lines;
 use crate::run_dir::read::read_bytes;
 use crate::run_dir::timings::{FileMark, TIMINGS_FILE, TIMINGS_LOG, Timings, TimingsLine};

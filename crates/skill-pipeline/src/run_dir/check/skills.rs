@@ -1,8 +1,9 @@
 //! `current_skill.md` and `best_skill.md`, against the hashes in the state and the summary.
 
 use super::{Checking, Fault, Remedy};
+use crate::records::document::RuntimeState;
+use crate::records::summary::Summary;
 use crate::run_dir::RunReader;
-use crate::run_dir::format::{RuntimeState, Summary};
 use crate::run_dir::read::read_bytes;
 use skill_core::SkillHash;
 

@@ -1,15 +1,14 @@
 //! A note is checked against what the run has, and added to the file.
 
-use super::{
-    MAX_CONSTRAINTS, MAX_NOTE_CHARS, NOTES_FILE, NoteKind, NoteRefusal, RunNote, StepNotes, read_notes,
-};
-use crate::error::PipelineError;
+use super::{MAX_CONSTRAINTS, MAX_NOTE_CHARS, NOTES_FILE, NoteKind, RunNote, StepNotes, read_notes};
+use crate::error::{NoteRefusal, PipelineError};
 use crate::event::Stage;
-use crate::prompts::text::{clip, one_line};
+use crate::kind::RunKind;
+use crate::records::document::StepAction;
 use crate::run_dir::atomic::failed;
-use crate::run_dir::format::StepAction;
 use crate::run_dir::reader::RunReader;
-use crate::run_dir::{EvaluationDir, JOURNAL_FILE, is_bank_run};
+use crate::run_dir::{EvaluationDir, JOURNAL_FILE};
+use crate::text::{clip, one_line};
 use skill_core::constraints::{Forbidden, is_in};
 use skill_core::{Edit, EditOp, ItemId, StepIdx};
 use skill_envs::Split;
@@ -87,7 +86,7 @@ pub enum Held {
 /// be read or written. Then nothing is written.
 pub fn add_note(run: &RunReader, asked: &NoteRequest) -> Result<RunNote, PipelineError> {
     let is_document = run.config().config.pointer("/train/mode").is_none_or(|mode| mode == "document");
-    if is_bank_run(run.path()) || !is_document {
+    if RunKind::Bank.is_at(run.path()) || !is_document {
         return Err(NoteRefusal::NoDocument.into());
     }
     // What is refused leaves no file behind.

@@ -2,8 +2,8 @@
 
 use crate::error::PipelineError;
 use crate::event::Stage;
-use crate::run_dir::epoch_format::PairRecord;
-use crate::run_dir::format::TokensByStage;
+use crate::records::TokensByStage;
+use crate::records::epoch::PairRecord;
 use crate::run_dir::{COMPARISON_PAIRS, RESULTS_FILE};
 use crate::stage::rollout::rollout;
 use crate::trainer::finish::add_tokens;

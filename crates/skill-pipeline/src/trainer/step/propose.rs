@@ -1,11 +1,11 @@
 //! The first five stages of a step: from the current skill to the candidate.
 
-use super::{StepWork, note_tokens, round_6};
+use super::{StepWork, note_tokens};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::prompts::BatchScore;
+use crate::records::document::{ApplySummary, BudgetDecision, MicroBatchRecord, RewriteResult};
 use crate::run_dir::ROLLOUTS_FILE;
-use crate::run_dir::format::{ApplySummary, BudgetDecision, MicroBatchRecord, RewriteResult};
 use crate::stage::aggregate::aggregate;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
 use crate::stage::rollout::{Batch, rollout_batches};
@@ -14,6 +14,7 @@ use crate::stage::update::{Candidate, Rewrite, rewrite, take_whole, update};
 use crate::trainer::ScoredSkill;
 use crate::trainer::run::{Run, StepPlan};
 use skill_core::constraints::EditConstraints;
+use skill_core::exact::round_6;
 use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
 use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};

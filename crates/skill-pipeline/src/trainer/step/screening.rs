@@ -3,7 +3,7 @@
 use super::{StepWork, note_tokens};
 use crate::error::PipelineError;
 use crate::event::Stage;
-use crate::run_dir::screening_format::{ScreenedRecord, ScreeningRecord};
+use crate::records::screening::{ScreenedRecord, ScreeningRecord};
 use crate::stage::screen::{Screened, parts, screen, winner};
 use crate::stage::update::update;
 use crate::trainer::ScoredSkill;

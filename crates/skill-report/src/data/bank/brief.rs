@@ -6,8 +6,8 @@ use super::{SkillCounts, bank_of, records, tokens};
 use serde::Serialize;
 use skill_bank::{Bank, BankEvent, Occasion, Verdict};
 use skill_core::MeanScore;
-use skill_pipeline::bank::record::RoundRecord;
-use skill_pipeline::run_dir::format::StageTokens;
+use skill_pipeline::records::StageTokens;
+use skill_pipeline::records::bank::RoundRecord;
 use skill_pipeline::run_dir::{EvaluationDir, read_bank_summary};
 use skill_pipeline::{PipelineError, RunReader};
 

@@ -3,7 +3,7 @@
 use super::measured::Evaluations;
 use serde::Serialize;
 use skill_core::{ItemId, RolloutResult};
-use skill_pipeline::bank::record::RoundRecord;
+use skill_pipeline::records::bank::RoundRecord;
 use std::collections::BTreeMap;
 
 /// Items in rows.

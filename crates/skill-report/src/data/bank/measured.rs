@@ -7,7 +7,7 @@ use skill_bank::Utility;
 use skill_bank::trial::TrialNumbers;
 use skill_core::stats::score_interval;
 use skill_core::{Gate, MeanScore, RolloutResult};
-use skill_pipeline::bank::record::{BankSummary, RoundRecord};
+use skill_pipeline::records::bank::{BankSummary, RoundRecord};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::{PipelineError, RunReader};
 

@@ -23,11 +23,12 @@ use measured::Evaluations;
 use serde::Serialize;
 use skill_bank::{Bank, BankEvent, Basis, State};
 use skill_pipeline::bank::read_record;
-use skill_pipeline::bank::record::{BANK_DIR, BankSummary, RECORD_FILE, ROUNDS_DIR, RoundRecord};
 use skill_pipeline::bank_dir::read_bank;
-use skill_pipeline::run_dir::format::TokensByStage;
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::TokensByStage;
+use skill_pipeline::records::bank::{BANK_DIR, BankSummary, RECORD_FILE, ROUNDS_DIR, RoundRecord};
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{EvaluationDir, Sent, is_bank_run, is_stop_requested, read_bank_summary};
+use skill_pipeline::run_dir::{EvaluationDir, Sent, is_stop_requested, read_bank_summary};
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 
@@ -269,7 +270,7 @@ impl SkillCounts {
 
 /// True if the run in this directory trains a bank.
 pub fn trains_bank(run: &Path) -> bool {
-    is_bank_run(run)
+    RunKind::Bank.is_at(run)
 }
 
 /// The records of the finished rounds, in order.

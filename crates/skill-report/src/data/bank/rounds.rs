@@ -6,8 +6,8 @@ use serde::Serialize;
 use skill_bank::SkillRef;
 use skill_bank::evolve::TypeRate;
 use skill_core::MeanScore;
-use skill_pipeline::bank::record::RoundRecord;
-use skill_pipeline::run_dir::format::{StageTokens, TokensByStage};
+use skill_pipeline::records::bank::RoundRecord;
+use skill_pipeline::records::{StageTokens, TokensByStage};
 
 /// What a finished round came to; round 0 is the distillation.
 #[derive(Debug, Clone, PartialEq, Serialize)]

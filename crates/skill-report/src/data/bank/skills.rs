@@ -9,7 +9,7 @@ use skill_bank::{
     Bank, BankEvent, Content, Evidence, Occasion, Skill, SkillRef, Source, State, Tier, Utility, Version,
 };
 use skill_core::{RolloutResult, SkillPartId};
-use skill_pipeline::bank::record::RoundRecord;
+use skill_pipeline::records::bank::RoundRecord;
 use std::collections::BTreeSet;
 
 /// A skill with all of its versions.

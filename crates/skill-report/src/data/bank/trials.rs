@@ -7,7 +7,7 @@ use serde::Serialize;
 use skill_bank::trial::{Ground, PreflightRow};
 use skill_bank::{Bank, BankEvent, Occasion, SkillRef, Verdict};
 use skill_core::ItemId;
-use skill_pipeline::bank::record::{RoundRecord, TrialRecord};
+use skill_pipeline::records::bank::{RoundRecord, TrialRecord};
 
 /// A trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]

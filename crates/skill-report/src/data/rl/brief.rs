@@ -5,9 +5,9 @@ use crate::data::ending::last_event;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
-use skill_pipeline::rl::{RlFinding, signs_of};
+use skill_pipeline::records::sft::SftGames;
+use skill_pipeline::records::signs::{RlFinding, signs_of};
 use skill_pipeline::run_dir::is_held;
-use skill_pipeline::sft::record::SftGames;
 use skill_pipeline::{PipelineError, RunReader};
 
 /// A run of reinforcement learning in short. What has no other name is of the last finished iteration.
@@ -107,7 +107,8 @@ impl RlBrief {
         // An iteration without a step has none.
         let mut entropies = iterations.iter().filter(|found| found.steps > 0).map(|found| found.entropy);
         let first_entropy = entropies.next();
-        let games = |place: Option<&skill_pipeline::rl::record::RlValidation>| place.map(|found| found.games);
+        let games =
+            |place: Option<&skill_pipeline::records::rl::RlValidation>| place.map(|found| found.games);
         Self {
             is_finished: finished.is_some(),
             iteration,

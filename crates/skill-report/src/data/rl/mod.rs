@@ -12,12 +12,13 @@ use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
 use crate::ReportError;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use skill_pipeline::rl::record::{
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::rl::{
     ITERATIONS_FILE, RlBankIteration, RlBankSummary, RlIteration, RlMeasured, RlSummary, RlTimes,
-    RlValidation, SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE, is_rl_run,
+    RlValidation, SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
 };
-use skill_pipeline::rl::{RlFinding, signs_of};
-use skill_pipeline::sft::record::POLICY_DIR;
+use skill_pipeline::records::sft::POLICY_DIR;
+use skill_pipeline::records::signs::{RlFinding, signs_of};
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -25,7 +26,7 @@ use std::path::Path;
 
 /// True if the run in this directory trains a policy by reinforcement learning.
 pub fn reinforces(run: &Path) -> bool {
-    is_rl_run(run)
+    RunKind::Rl.is_at(run)
 }
 
 /// Everything that a page shows of a run of reinforcement learning.

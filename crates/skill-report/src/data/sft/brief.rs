@@ -3,7 +3,7 @@
 use super::{SftFiles, last_event};
 use serde::Serialize;
 use serde_json::Value;
-use skill_pipeline::sft::record::{SftGames, SftSummary};
+use skill_pipeline::records::sft::{SftGames, SftSummary};
 use skill_pipeline::{PipelineError, RunReader};
 
 /// A run that fine-tunes in short. Losses are in nats per token.

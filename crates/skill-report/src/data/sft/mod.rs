@@ -12,16 +12,18 @@ use super::overview::{RunPhase, Standing};
 use super::weights_files::{lines, whole};
 use crate::ReportError;
 use serde::Serialize;
-use skill_pipeline::sft::record::{
-    POLICY_DIR, STEPS_FILE, SUMMARY_FILE, SftCounts, SftStep, SftSummary, SftTimes, SftValidation,
-    TIMES_FILE, VALIDATION_FILE, is_sft_run,
+use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::sft::POLICY_DIR;
+use skill_pipeline::records::sft::{
+    STEPS_FILE, SUMMARY_FILE, SftCounts, SftStep, SftSummary, SftTimes, SftValidation, TIMES_FILE,
+    VALIDATION_FILE,
 };
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 
 /// True if the run in this directory fine-tunes a model.
 pub fn fine_tunes(run: &Path) -> bool {
-    is_sft_run(run)
+    RunKind::Sft.is_at(run)
 }
 
 /// Everything that a page shows of a run that fine-tunes.

@@ -2,7 +2,7 @@
 
 use skill_core::GateMode;
 
-/// A setting that cannot work; the settings are named as the fields of [`TrainSettings`](super::TrainSettings) are.
+/// A setting that cannot work; the settings are named as the fields of [`TrainSettings`](crate::settings::TrainSettings) are.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {

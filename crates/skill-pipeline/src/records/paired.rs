@@ -1,7 +1,7 @@
 //! What the files of a run say about two skills on the same items.
 
-use crate::trainer::round_6;
 use serde::{Deserialize, Serialize};
+use skill_core::exact::round_6;
 use skill_core::stats::{Paired, difference_interval, ln_e_value_of, mcnemar_p, sign_flip_p};
 use skill_core::{GateMode, GateRule};
 

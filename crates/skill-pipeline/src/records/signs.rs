@@ -3,7 +3,7 @@
 //! Detection reads numbers alone: no file, no clock. [`RlSigns`] takes the iterations one by one, so that a run warns
 //! when a sign first appears; [`signs_of`] reads the iterations of a run that is looked at.
 
-use super::record::RlIteration;
+use super::rl::RlIteration;
 use serde::Serialize;
 use skill_core::named_enum;
 use std::collections::{BTreeMap, VecDeque};

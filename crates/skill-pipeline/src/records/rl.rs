@@ -13,12 +13,11 @@
 //!
 //! Times are in `events.jsonl` and `rl_times.json` alone, so that two runs can be compared byte for byte.
 
-use crate::sft::record::SftGames;
+use super::sft::SftGames;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_bank::Occasion;
 use skill_bank::trial::TrialNumbers;
-use std::path::Path;
 
 /// The file of finished iterations.
 pub const ITERATIONS_FILE: &str = "iterations.jsonl";
@@ -30,14 +29,6 @@ pub const CHECKPOINT_FILE: &str = "rl_checkpoint.json";
 pub const TIMES_FILE: &str = "rl_times.json";
 /// The file that tells what the run has reached.
 pub const SUMMARY_FILE: &str = "rl_summary.json";
-
-/// True if a directory holds a run of GRPO.
-pub fn is_rl_run(path: &Path) -> bool {
-    path.join("config.json").is_file()
-        && [ITERATIONS_FILE, CHECKPOINT_FILE, SUMMARY_FILE, TIMES_FILE]
-            .into_iter()
-            .any(|name| path.join(name).is_file())
-}
 
 /// A finished iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,6 @@
 
 use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
-use std::path::Path;
 
 /// The file that tells what the run has reached.
 pub const SUMMARY_FILE: &str = "sft_summary.json";
@@ -29,15 +28,10 @@ pub const EXAMPLES_FILE: &str = "examples.jsonl";
 pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 /// The directory of the states.
 pub const CHECKPOINTS_DIR: &str = "checkpoints";
-pub use crate::weights::POLICY_DIR;
+/// The directory of the trained model.
+pub const POLICY_DIR: &str = "policy";
 /// The file of what the run has taken.
 pub const TIMES_FILE: &str = "sft_times.json";
-
-/// True if a directory holds a run that fine-tunes.
-pub fn is_sft_run(path: &Path) -> bool {
-    path.join("config.json").is_file()
-        && [EXAMPLES_FILE, CHECKPOINT_FILE, SUMMARY_FILE].into_iter().any(|name| path.join(name).is_file())
-}
 
 /// An example: where it comes from and how large it is. Its text is in no file of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,7 +197,7 @@ impl SftCounts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SftSummary {
-    /// See [`crate::run_dir::format::FORMAT_VERSION`].
+    /// The version of the format.
     pub format_version: String,
     /// Optimizer steps.
     pub steps: u64,
@@ -227,13 +221,6 @@ pub struct SftSummary {
     pub policy_state: String,
     /// The mean loss of the first step and of the last one.
     pub loss: [f64; 2],
-}
-
-impl SftSummary {
-    #[cfg(feature = "weights")]
-    pub(super) fn version() -> String {
-        crate::run_dir::format::FORMAT_VERSION.to_owned()
-    }
 }
 
 /// What a run has taken so far, over all its processes.

@@ -1,6 +1,6 @@
 //! What the files of a bank's run hold.
 
-use crate::run_dir::format::{FORMAT_VERSION, StageTokens};
+use super::{FORMAT_VERSION, StageTokens};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_bank::SkillRef;
@@ -15,6 +15,8 @@ pub const SUMMARY_FILE: &str = "bank_summary.json";
 pub const RECORD_FILE: &str = "record.json";
 /// The directory of the rounds.
 pub const ROUNDS_DIR: &str = "rounds";
+/// The log of a bank, in its directory.
+pub const LOG_FILE: &str = "log.jsonl";
 /// The directory of the bank.
 pub const BANK_DIR: &str = "bank";
 
@@ -59,7 +61,7 @@ pub struct RoundRecord {
 }
 
 impl RoundRecord {
-    pub(super) fn new(round: u32) -> Self {
+    pub(crate) fn new(round: u32) -> Self {
         Self {
             format_version: FORMAT_VERSION.to_owned(),
             round,

@@ -1,7 +1,8 @@
 //! `summary.json`: what a run came to.
 
-use super::format::{EpochEndCounts, TokensByStage, is_zero};
-use super::paired_format::{FreshRecord, PairedRecord};
+use super::document::{EpochEndCounts, RuntimeState};
+use super::paired::{FreshRecord, PairedRecord};
+use super::{FORMAT_VERSION, TokensByStage, is_zero};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skill_core::{EpochIdx, GateMetric, SkillHash, SkillId, StepIdx};
@@ -118,6 +119,45 @@ skill_core::named_enum! {
 }
 
 impl Summary {
+    /// The summary of a run whose state is this one; the numbers of steps are 0, and nothing is known of the test split.
+    pub fn of_state(state: &RuntimeState, baseline_selection_score: f64) -> Self {
+        Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            version: String::new(),
+            env: String::new(),
+            config: Value::Null,
+            simulated_models: Vec::new(),
+            total_steps: 0,
+            total_accepts: 0,
+            total_rejects: 0,
+            total_indecisive: 0,
+            total_skips: 0,
+            epoch_ends: None,
+            best_step: state.best_step,
+            best_slow_epoch: state.best_slow_epoch,
+            best_skill: state.best_skill,
+            is_best_measured_last: false,
+            best_skill_hash: state.best_skill_hash.clone(),
+            baseline_selection_score,
+            best_selection_score: state.best_score,
+            best_of: 1,
+            fresh_selection: None,
+            current_selection_score: state.current_score,
+            gate_metric: None,
+            baseline_test_score: None,
+            test_score: None,
+            baseline_test_hard: None,
+            baseline_test_soft: None,
+            test_hard: None,
+            test_soft: None,
+            test_delta_hard: None,
+            test_paired: None,
+            token_summary: TokensByStage::new(),
+            search: None,
+            extras: Map::new(),
+        }
+    }
+
     /// The initial and the best skill on the test split, by [`Summary::test_metric`]; `None` if it was not read.
     pub fn test(&self) -> Option<[f64; 2]> {
         Some(match self.test_metric() {

@@ -1,7 +1,7 @@
 //! Games of the environment along the way: what the loss is worth.
 
-use super::record::SftGames;
 use crate::error::PipelineError;
+use crate::records::sft::SftGames;
 use crate::weights::{Episode, PolicyText, Wave, WaveCalls, side_by_side};
 use async_trait::async_trait;
 use skill_envs::{Env, Item, SkillSource, Split};

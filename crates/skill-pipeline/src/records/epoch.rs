@@ -2,8 +2,8 @@
 //!
 //! File names, and the names of fields where they have one there, are the reference's.
 
-use super::format::TokensByStage;
-use super::paired_format::PairedRecord;
+use super::TokensByStage;
+use super::paired::PairedRecord;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_core::{ComparisonPair, EpochIdx, ItemId, PairCategory, Role, RolloutResult, SkillHash, StepIdx};
@@ -135,7 +135,7 @@ impl SlowUpdateAction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SlowUpdateRecord {
-    /// See [`super::format::FORMAT_VERSION`].
+    /// The version of the format.
     pub format_version: String,
     /// The epoch whose end it was.
     pub epoch: EpochIdx,
@@ -212,7 +212,7 @@ pub enum MetaSkillAction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MetaSkillRecord {
-    /// See [`super::format::FORMAT_VERSION`].
+    /// The version of the format.
     pub format_version: String,
     /// The epoch whose end it was; the next one's prompts show it.
     pub epoch: EpochIdx,

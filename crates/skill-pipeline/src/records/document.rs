@@ -1,41 +1,13 @@
-//! What the files of a run directory hold.
-//!
-//! Field names and file names are those of skillrl 1.0 where it has them, because people's scripts read them.
-//! Objects carry `format_version`; another major version is refused. Nothing measured in seconds is in any of
-//! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
-//! byte for byte.
+//! What the files of a run hold that trains a document: its state, its steps, and the ends of its epochs in numbers.
 
-use super::paired_format::PairedRecord;
-use super::screening_format::ScreeningRecord;
-pub use super::summary_format::{SearchEnd, SearchRecord, Summary};
-use indexmap::IndexMap;
+use super::paired::PairedRecord;
+use super::screening::ScreeningRecord;
+use super::{FORMAT_VERSION, TokensByStage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use skill_core::{BudgetControl, EpochIdx, FlipCounts, ItemId, MeanScore, SkillHash, SkillId, StepIdx};
-use skill_llm::MeterReading;
-use std::collections::BTreeMap;
+use skill_core::{
+    BudgetControl, EditRow, EpochIdx, FlipCounts, Gate, ItemId, MeanScore, SkillHash, SkillId, StepIdx,
+};
 use strum::IntoStaticStr;
-
-/// The version of the formats in this module, `major.minor`.
-///
-/// Version 2 has `history.jsonl`, `timings.jsonl` and `files.jsonl`, and names skills by their origin.
-/// Files of another major version are refused.
-pub const FORMAT_VERSION: &str = "2.0";
-
-/// `config.json`: what decides the results of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ConfigFile {
-    /// See [`FORMAT_VERSION`].
-    pub format_version: String,
-    /// The resolved configuration, without what only changes speed or cost.
-    pub config: Value,
-    /// Every setting that must stay the same while the run is resumed, by name.
-    pub identity: BTreeMap<String, Value>,
-    /// The models that are simulated, by their names in the configuration; absent where none is, and in earlier runs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub simulated_models: Vec<String>,
-}
 
 /// `runtime_state.json`: where the run is; written last in each step, so that it commits the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,9 +58,31 @@ pub struct RuntimeState {
     pub files_lines: Option<u64>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-pub(crate) fn is_zero(number: &usize) -> bool {
-    *number == 0
+impl RuntimeState {
+    /// The state after the baseline: the initial skill is the current and the best one.
+    pub fn after_baseline(initial_skill: SkillHash, baseline: MeanScore, gate_score: f64) -> Self {
+        let initial = SkillId::of_step(StepIdx(0));
+        Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            last_completed_step: StepIdx(0),
+            current_score: gate_score,
+            current_skill_hash: initial_skill.clone(),
+            current_step: StepIdx(0),
+            best_score: gate_score,
+            best_skill_hash: initial_skill,
+            best_step: StepIdx(0),
+            baseline,
+            epoch_end: None,
+            current_slow_epoch: None,
+            best_slow_epoch: None,
+            flips: FlipCounts::default(),
+            current_skill: initial,
+            best_skill: initial,
+            current_reference: None,
+            best_reference: None,
+            files_lines: None,
+        }
+    }
 }
 
 fn is_empty(flips: &FlipCounts) -> bool {
@@ -172,57 +166,13 @@ pub struct ApplySummary {
     pub skipped: usize,
 }
 
-/// Calls and tokens of one stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct StageTokens {
-    /// Calls that were answered.
-    pub calls: u64,
-    /// Tokens of prompts, cached ones included.
-    pub prompt_tokens: u64,
-    /// Tokens of prompts that the provider took from its cache.
-    pub cached_tokens: u64,
-    /// Tokens of replies.
-    pub completion_tokens: u64,
-}
-
-impl From<MeterReading> for StageTokens {
-    fn from(used: MeterReading) -> Self {
-        Self {
-            calls: used.calls,
-            prompt_tokens: used.usage.input,
-            cached_tokens: used.usage.cached,
-            completion_tokens: used.usage.output,
-        }
+impl ApplySummary {
+    /// How the edits of a report fared.
+    pub fn of(report: &[EditRow]) -> Self {
+        let applied = report.iter().filter(|row| row.status.is_applied()).count();
+        Self { total: report.len(), applied, skipped: report.len() - applied }
     }
 }
-
-impl StageTokens {
-    /// What all stages used.
-    pub fn of_all(stages: &TokensByStage) -> Self {
-        stages.values().fold(Self::default(), |mut all, used| {
-            all += *used;
-            all
-        })
-    }
-
-    /// Tokens of prompts and of replies.
-    pub fn tokens(&self) -> u64 {
-        self.prompt_tokens.saturating_add(self.completion_tokens)
-    }
-}
-
-impl std::ops::AddAssign for StageTokens {
-    fn add_assign(&mut self, other: Self) {
-        self.calls = self.calls.saturating_add(other.calls);
-        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
-        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
-        self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
-    }
-}
-
-/// Calls and tokens by stage, in the order in which the stages ran.
-pub type TokensByStage = IndexMap<String, StageTokens>;
 
 /// `lr_decision.json`: how the optimizer chose the edit budget of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -404,6 +354,65 @@ pub struct StepRecord {
     pub notes: Vec<String>,
 }
 
+impl StepRecord {
+    /// Whether nothing came of the step for want of edits.
+    pub fn has_no_edit(&self) -> bool {
+        matches!(self.action, StepAction::SkipNoPatches | StepAction::SkipNoRewrite)
+            && self.n_appendix_notes_added.is_none()
+    }
+
+    /// The record of a step of which nothing is known yet but where it is: no items, scores of 0, and no patches.
+    pub fn begun(step: StepIdx, epoch: EpochIdx) -> Self {
+        Self {
+            step,
+            epoch,
+            step_in_epoch: 0,
+            batch_seed: 0,
+            batch_item_ids: Vec::new(),
+            rollout_hard: 0.0,
+            rollout_soft: 0.0,
+            rollout_n: 0,
+            accumulation_batches: Vec::new(),
+            n_failure_patches: 0,
+            n_success_patches: 0,
+            n_notes_read: None,
+            n_edits_merged: None,
+            n_edits_ranked: None,
+            screening: None,
+            edit_budget: None,
+            lr_control_mode: BudgetControl::default(),
+            lr_decision: None,
+            rewrite_change_summary: None,
+            apply_report: None,
+            candidate_hash: None,
+            current_skill_hash: None,
+            candidate_skill_len: None,
+            selection_n_seen: None,
+            selection_n: None,
+            selection_interval: None,
+            selection_hard: None,
+            selection_soft: None,
+            selection_from_step: None,
+            gate_metric: Gate::default().metric.as_str().to_owned(),
+            gate_mode: None,
+            paired: None,
+            candidate_gate_score: None,
+            saving: None,
+            action: StepAction::SkipNoPatches,
+            n_execution_lapse_notes: None,
+            n_appendix_notes_added: None,
+            n_appendix_notes_total: None,
+            n_appendix_notes_consolidated: None,
+            score_before: 0.0,
+            current_score: 0.0,
+            best_score: 0.0,
+            best_step: StepIdx(0),
+            tokens: TokensByStage::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// Tokens of a candidate and of the current skill on the same draws of the selection split.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -420,61 +429,6 @@ pub struct SavingRecord {
     pub is_decisive: bool,
 }
 
-/// `summary.json` beside the results of an evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EvaluationSummary {
-    /// See [`FORMAT_VERSION`].
-    pub format_version: String,
-    /// The skill that was measured.
-    pub skill_hash: SkillHash,
-    /// Mean `hard`.
-    pub hard: f64,
-    /// Mean `soft`.
-    pub soft: f64,
-    /// Items.
-    pub n: usize,
-    /// Items whose answer holds no number where one is expected: they score 0.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub n_without_number: usize,
-    /// The same by task type, where items have one.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub by_task_type: IndexMap<String, TaskTypeScore>,
-    /// Calls and tokens.
-    pub tokens: StageTokens,
-}
-
-/// `summary.json` beside the results of a candidate that was rejected before every item was measured: there are no
-/// means over a part of a split.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PartialEvaluationSummary {
-    /// See [`FORMAT_VERSION`].
-    pub format_version: String,
-    /// The skill that was measured.
-    pub skill_hash: SkillHash,
-    /// Items that were measured until the candidate was decided.
-    pub n_seen: usize,
-    /// Items of the split.
-    pub n: usize,
-    /// The score under the gate's metric if the other items gave nothing, and if they gave everything.
-    pub interval: [f64; 2],
-    /// Calls and tokens.
-    pub tokens: StageTokens,
-}
-
-/// The scores of one task type.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TaskTypeScore {
-    /// Mean `hard`.
-    pub hard: f64,
-    /// Mean `soft`.
-    pub soft: f64,
-    /// Items.
-    pub n: usize,
-}
-
 /// What the ends of a run's epochs came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -487,10 +441,4 @@ pub struct EpochEndCounts {
     pub slow_skips: usize,
     /// Times that the optimizer wrote notes to itself.
     pub meta_skills: usize,
-}
-
-/// Whether a file of this version can be read: whether it has the same major version.
-pub fn is_supported(version: &str) -> bool {
-    let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
-    major(version) == major(FORMAT_VERSION)
 }

@@ -1,0 +1,61 @@
+//! The kinds of runs, and how the directory of each is known: by the names of its files alone.
+
+use crate::records::phases::PHASES_FILE;
+use crate::records::{bank, rl, sft};
+use std::path::Path;
+
+skill_core::named_enum! {
+    /// What a run trains; its name is the mode in the identity of the run.
+    pub enum RunKind {
+        /// A skill document.
+        Document = "document",
+        /// A bank of skills, and no weights beside it.
+        Bank = "bank",
+        /// A model, by fine-tuning.
+        Sft = "sft",
+        /// A policy, by GRPO; with or without a bank in the loop.
+        Rl = "rl",
+        /// The weights of a model in several phases, each of which is a run in a directory of its own.
+        Phases = "weights",
+    }
+}
+
+impl RunKind {
+    /// The kind of the run in a directory; `None` without a `config.json`.
+    pub fn of(dir: &Path) -> Option<Self> {
+        let has = |name: &str| dir.join(name).is_file();
+        if !has("config.json") {
+            return None;
+        }
+        Some(if has(PHASES_FILE) {
+            Self::Phases
+        } else if [rl::ITERATIONS_FILE, rl::CHECKPOINT_FILE, rl::SUMMARY_FILE, rl::TIMES_FILE]
+            .into_iter()
+            .any(has)
+        {
+            Self::Rl
+        } else if [sft::EXAMPLES_FILE, sft::CHECKPOINT_FILE, sft::SUMMARY_FILE].into_iter().any(has) {
+            Self::Sft
+        } else if dir.join(bank::BANK_DIR).join(bank::LOG_FILE).is_file() {
+            Self::Bank
+        } else {
+            Self::Document
+        })
+    }
+
+    /// True if the directory holds a run of this kind.
+    pub fn is_at(self, dir: &Path) -> bool {
+        Self::of(dir) == Some(self)
+    }
+
+    /// The file that a finished run of this kind has; a run of phases has none.
+    pub fn summary_file(self) -> Option<&'static str> {
+        match self {
+            Self::Document => Some("summary.json"),
+            Self::Bank => Some(bank::SUMMARY_FILE),
+            Self::Sft => Some(sft::SUMMARY_FILE),
+            Self::Rl => Some(rl::SUMMARY_FILE),
+            Self::Phases => None,
+        }
+    }
+}
