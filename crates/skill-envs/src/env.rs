@@ -146,8 +146,8 @@ impl RolloutCtx {
         goal: &str,
     ) -> Result<(SkillDoc, Self), EnvError> {
         let shown = source.show(&TaskView::new(item, goal), &self.call.child("skill")).await?;
-        let document = Some(shown.skill.agent_view());
-        let call = CallCtx { document, ..self.call.clone() };
+        // A program that plays the agent can get the skill as a file instead of a part of the messages.
+        let call = self.call.clone().with(shown.skill.agent_view());
         Ok((shown.skill, Self { call, judge: self.judge.clone(), target: self.target.clone() }))
     }
 }

@@ -1,8 +1,7 @@
 //! Attempts: what was really sent for a call, and what it came to.
 
-use crate::chat::{ChatReply, ChatRequest};
 use crate::error::{ErrorClass, LlmError};
-use crate::layer::{Bounds, Prompt, Used, is_billed, may_be_billed};
+use serde::{Deserialize, Serialize};
 use skill_core::Usage;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,17 +38,19 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// The outcome of one call of an inner model.
-    pub fn of(outcome: &Result<ChatReply, LlmError>, request: &ChatRequest) -> Self {
-        match outcome {
-            Ok(reply) => Self::Reply(reply.usage),
-            Err(error) => Self::Failed {
-                class: error.class(),
-                message: error.to_string(),
-                may_be_billed: may_be_billed(error, request),
-            },
-        }
+    /// No reply, and what may be billed.
+    pub(crate) fn failed(error: &LlmError, may_be_billed: Usage) -> Self {
+        Self::Failed { class: error.class(), message: error.to_string(), may_be_billed }
     }
+}
+
+/// Upper bounds on the tokens of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Reserved for it before it is sent.
+    pub reserved: Usage,
+    /// Counted for it if it is sent and nobody learns what it used.
+    pub unanswered: Usage,
 }
 
 /// Records requests before they are sent, so that a process that is killed loses no count.
@@ -104,16 +105,16 @@ impl AttemptLog {
         self.lock().bounds = Some(bounds);
     }
 
-    /// Records the request of the attempt under way, which is sent next.
+    /// Records the request of the attempt under way, which is sent next, with the estimated tokens of its prompt.
     ///
     /// # Errors
     ///
     /// A record that cannot be written; nothing may be sent then.
-    pub(crate) fn begin_request(&self, request: &impl Prompt) -> Result<(), LlmError> {
+    pub(crate) fn begin_request(&self, input_tokens: u64) -> Result<(), LlmError> {
         let Some(record) = &self.record else { return Ok(()) };
         let bounds = self.lock().bounds;
-        let reserved =
-            bounds.map_or_else(|| may_be_billed(&LlmError::Cancelled, request), |bounds| bounds.reserved);
+        let estimate = Usage { input: input_tokens, ..Usage::default() };
+        let reserved = bounds.map_or(estimate, |bounds| bounds.reserved);
         let number = record.begin(reserved)?;
         self.lock().recorded = Some(number);
         Ok(())
@@ -135,35 +136,11 @@ impl AttemptLog {
         }
     }
 
-    /// What a provider may bill for the attempt under way if it ends like this: what the budget takes it to be, else an
-    /// estimate of the prompt.
-    pub(crate) fn may_be_billed(&self, error: &LlmError, request: &impl Prompt) -> Usage {
+    /// What a provider may bill for the attempt under way if it ends like this: what the budget takes it to be, else
+    /// this estimate.
+    pub(crate) fn may_be_billed(&self, error: &LlmError, estimate: impl FnOnce() -> Usage) -> Usage {
         let bounds = self.lock().bounds;
-        match bounds {
-            Some(bounds) if is_billed(error) => bounds.unanswered,
-            Some(_) | None => may_be_billed(error, request),
-        }
-    }
-
-    /// What the attempt under way came to.
-    pub(crate) fn outcome(
-        &self,
-        outcome: &Result<impl Used, LlmError>,
-        request: &impl Prompt,
-    ) -> AttemptOutcome {
-        match outcome {
-            Ok(reply) => AttemptOutcome::Reply(reply.usage()),
-            Err(error) => self.failure(error, request),
-        }
-    }
-
-    /// The attempt under way, which failed.
-    pub(crate) fn failure(&self, error: &LlmError, request: &impl Prompt) -> AttemptOutcome {
-        AttemptOutcome::Failed {
-            class: error.class(),
-            message: error.to_string(),
-            may_be_billed: self.may_be_billed(error, request),
-        }
+        bounds.filter(|_| error.is_billed()).map_or_else(estimate, |bounds| bounds.unanswered)
     }
 
     /// Notes a wait: for the pace, for the budget, or between attempts. Waits add up until somebody takes them.

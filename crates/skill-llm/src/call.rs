@@ -1,10 +1,9 @@
 //! What surrounds a call: its place in the run, its unit of work, its deadline and its cancellation.
 
 use crate::attempt::AttemptLog;
-use crate::elsewhere::CallSender;
 use crate::scope::CallScope;
 use serde::{Deserialize, Serialize};
-use skill_core::package::AgentText;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,28 +59,20 @@ pub struct CallCtx {
     pub scope: Arc<CallScope>,
     /// Where layers report what they tried.
     pub attempts: Arc<AttemptLog>,
-    /// The skill as the messages of the unit of work contain it; a program that plays a model can get it as a file
-    /// instead, and rejects messages that do not contain it.
-    pub document: Option<AgentText>,
-    /// What the world of the unit of work shows now; see [`Sight`].
-    pub sight: Option<Arc<Sight>>,
-    /// Sends the requests of this call from another process, in the place of an [`crate::Elsewhere`]; `None` sends them
-    /// from here.
-    pub sender: Option<CallSender>,
+    /// Values that callers pass to the models and layers that read their types.
+    pub extensions: Extensions,
 }
 
-/// What the world behind a call shows at this moment, whatever the prompt says of it.
+/// Values that go with a call, at most one of each type.
 ///
-/// It is for players of this process that take the place of a model, such as experts: it is no part of a request, is
-/// recorded nowhere and reaches no provider.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sight {
-    /// The task, where the world tells it apart from its observations.
-    pub task: String,
-    /// The observation, whole.
-    pub observation: String,
-    /// The actions that are possible now, where the world lists them.
-    pub actions: Option<Vec<String>>,
+/// They are not part of the request, are recorded nowhere and reach no provider.
+#[derive(Clone, Default)]
+pub struct Extensions(Vec<Arc<dyn Any + Send + Sync>>);
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Extensions({})", self.0.len())
+    }
 }
 
 impl CallCtx {
@@ -102,8 +93,43 @@ impl CallCtx {
         Self { attempts: Arc::default(), ..self.clone() }
     }
 
+    /// The same context with this value, which replaces one of its type.
+    #[must_use]
+    pub fn with<T: Any + Send + Sync>(self, value: T) -> Self {
+        let mut call = self.without::<T>();
+        call.extensions.0.push(Arc::new(value));
+        call
+    }
+
+    /// The same context without a value of this type.
+    #[must_use]
+    pub fn without<T: Any>(mut self) -> Self {
+        self.extensions.0.retain(|value| !value.is::<T>());
+        self
+    }
+
+    /// The value of this type, if the call has one.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.extensions.0.iter().find_map(|value| value.downcast_ref())
+    }
+
     /// The time that is left until the deadline; `None` if there is none.
     pub fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_one_value_of_each_type_and_passes_it_on() {
+        let call = CallCtx::default().with("first").with(7_u32).with("second");
+        let inner = call.child("inner");
+        assert_eq!((inner.get(), inner.get::<u32>()), (Some(&"second"), Some(&7)));
+        let without = inner.without::<u32>();
+        assert_eq!((without.get(), without.get::<u32>()), (Some(&"second"), None));
+        assert_eq!(call.get::<u32>(), Some(&7));
     }
 }

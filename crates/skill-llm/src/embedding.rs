@@ -135,28 +135,6 @@ impl EmbeddingReply {
     }
 }
 
-/// The source of the length that vectors are expected to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LengthSource {
-    /// The configured `dimensions`.
-    Configured,
-    /// An earlier reply of the model to this process.
-    EarlierReply,
-    /// Vectors of the model in the journal.
-    Journal,
-}
-
-impl std::fmt::Display for LengthSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Configured => "`dimensions` is",
-            Self::EarlierReply => "its earlier vectors have",
-            Self::Journal => "its vectors in the journal have",
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

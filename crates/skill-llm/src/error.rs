@@ -1,6 +1,5 @@
 //! Why there is no reply.
 
-use crate::embedding::LengthSource;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use strum::{IntoStaticStr, VariantNames};
@@ -358,6 +357,33 @@ impl std::fmt::Display for GiveUpReason {
     }
 }
 
+/// The source of the length that vectors are expected to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LengthSource {
+    /// The configured `dimensions`.
+    Configured,
+    /// An earlier reply of the model to this process.
+    EarlierReply,
+    /// Vectors of the model in the journal.
+    Journal,
+}
+
+impl std::fmt::Display for LengthSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Configured => "`dimensions` is",
+            Self::EarlierReply => "its earlier vectors have",
+            Self::Journal => "its vectors in the journal have",
+        })
+    }
+}
+
+/// A configuration that cannot work.
+pub(crate) fn wrong(message: impl Into<String>) -> LlmError {
+    LlmError::Configuration { message: message.into() }
+}
+
 impl LlmError {
     /// The class that decides what to do about the error.
     pub fn class(&self) -> ErrorClass {
@@ -407,6 +433,35 @@ impl LlmError {
             | ErrorClass::ContextTooLong
             | ErrorClass::Refused
             | ErrorClass::Cancelled
+            | ErrorClass::Configuration => false,
+        }
+    }
+
+    /// Whether a provider may bill a request that was sent and ended like this: where no answer came, or one that cannot
+    /// be read, at least the prompt.
+    ///
+    /// A status of the provider's own, such as one for too many requests, is not billed.
+    pub(crate) fn is_billed(&self) -> bool {
+        // A whole reply, which is of no use.
+        if matches!(self, Self::VectorLength { .. }) {
+            return true;
+        }
+        match self.class() {
+            ErrorClass::Cancelled
+            | ErrorClass::Timeout
+            | ErrorClass::Truncated
+            | ErrorClass::InvalidReply => true,
+            ErrorClass::RateLimited
+            | ErrorClass::QuotaExhausted
+            | ErrorClass::Authentication
+            | ErrorClass::BadRequest
+            | ErrorClass::ContextTooLong
+            | ErrorClass::Refused
+            | ErrorClass::ServerError
+            | ErrorClass::Connection
+            | ErrorClass::Budget
+            | ErrorClass::Journal
+            | ErrorClass::NotRecorded
             | ErrorClass::Configuration => false,
         }
     }

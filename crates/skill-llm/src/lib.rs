@@ -20,9 +20,9 @@
 //! | [`http`] | what all dialects over HTTP share: addresses, keys, errors |
 //! | [`reasoning`] | how much a model thinks, and under which names servers take that |
 //! | [`scripted`] | replies from a file of rules, or from a function |
-//! | `journal` | every reply once, in a SQLite file; feature `journal`, on by default |
+//! | `journal` | every reply once, in a SQLite file, and the layer that answers from it; feature `journal`, on by default |
 //! | [`layer`] | retries, the pace, the budget and spans around any model |
-//! | [`meter`] | a layer that adds up calls and tokens |
+//! | [`meter`] | sums of calls and tokens |
 //! | [`transport`] | one HTTP exchange, replaceable in tests |
 //! | [`secret`] | keys that cannot be printed, and are taken out of everything that comes in |
 //! | [`prompt`] | prompt templates |
@@ -56,7 +56,6 @@ pub mod attempt;
 pub mod call;
 pub mod chat;
 pub mod dialect;
-pub mod elsewhere;
 pub mod embedding;
 pub mod error;
 pub mod http;
@@ -85,26 +84,25 @@ pub mod transport;
 #[cfg(feature = "process")]
 pub use agent::{AgentConfig, AgentKind, AgentModel};
 pub use anthropic::{AnthropicChat, AnthropicConfig, PromptCache, SchemaMode};
-pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
-pub use call::{CallCtx, CallPlace, Sight};
+pub use attempt::{Attempt, AttemptLog, AttemptOutcome, Bounds};
+pub use call::{CallCtx, CallPlace, Extensions};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
     ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
 };
-pub use elsewhere::{CallSender, Elsewhere};
-pub use embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest, LengthSource};
-pub use error::{ErrorClass, GiveUpReason, LlmError};
+pub use embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+pub use error::{ErrorClass, GiveUpReason, LengthSource, LlmError};
 pub use http::{KeyHeader, KeySource, Server};
 #[cfg(feature = "journal")]
-pub use journal::{Journal, JournalError, JournalOptions, JournalReader};
+pub use journal::{
+    Journal, JournalError, JournalOptions, JournalReader, Journaled, NotInRecording, Recording,
+};
 pub use layer::{
-    AttemptSize, AttemptUse, Batched, Bounds, Budget, BudgetCaps, BudgetKeeper, Budgeted, ModelSeen,
+    AttemptSize, AttemptUse, Batched, Budget, BudgetCaps, BudgetKeeper, Budgeted, Metered, ModelSeen,
     PaceConfig, PaceEnd, PaceGrant, PaceKeeper, PaceSnapshot, Paced, PacedRequest, Pacer, Prices, PromptSize,
     Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
-#[cfg(feature = "journal")]
-pub use layer::{Journaled, NotInRecording, Recording};
-pub use meter::{Meter, MeterReading, Metered};
+pub use meter::{Meter, MeterReading};
 pub use openai::{
     MaxTokensField, OpenAiChat, OpenAiConfig, OpenAiEmbeddings, OpenAiEmbeddingsConfig, ResponseFormat,
 };

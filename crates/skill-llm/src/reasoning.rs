@@ -1,7 +1,6 @@
 //! How much a model thinks before it answers, and under which names servers take that.
 
-use crate::error::LlmError;
-use crate::http::wrong;
+use crate::error::{LlmError, wrong};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

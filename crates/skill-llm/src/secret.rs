@@ -7,7 +7,7 @@ mod known;
 
 pub use known::{SESSION_TOKEN_PREFIX, Secrets};
 
-use crate::error::LlmError;
+use crate::error::{LlmError, wrong};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::ffi::OsString;
 use std::fmt;
@@ -31,10 +31,10 @@ impl ApiKey {
     pub fn new(key: &str) -> Result<Self, LlmError> {
         let key = key.trim();
         if key.is_empty() {
-            return Err(configuration("the key is empty"));
+            return Err(wrong("the key is empty"));
         }
         if key.chars().any(char::is_control) {
-            return Err(configuration("the key holds control characters"));
+            return Err(wrong("the key holds control characters"));
         }
         Ok(Self(SecretString::from(key)))
     }
@@ -60,13 +60,13 @@ impl ApiKey {
             || LlmError::MissingKey { provider: provider.to_owned(), variable: variable.to_owned() };
         let value = value.ok_or_else(missing)?;
         let Some(value) = value.to_str() else {
-            return Err(configuration(&format!("the environment variable {variable} is not valid UTF-8")));
+            return Err(wrong(format!("the environment variable {variable} is not valid UTF-8")));
         };
         if value.trim().is_empty() {
             return Err(missing());
         }
         Self::new(value).map_err(|_| {
-            configuration(&format!(
+            wrong(format!(
                 "the environment variable {variable} with the key for {provider} holds control characters"
             ))
         })
@@ -137,10 +137,6 @@ impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ApiKey(..)")
     }
-}
-
-fn configuration(message: &str) -> LlmError {
-    LlmError::Configuration { message: message.to_owned() }
 }
 
 #[cfg(test)]

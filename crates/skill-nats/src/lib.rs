@@ -39,6 +39,7 @@ mod broker;
 #[cfg(feature = "client")]
 pub mod client;
 mod driver;
+mod elsewhere;
 #[cfg(feature = "testbed")]
 pub mod fake;
 mod frames;
@@ -47,11 +48,11 @@ mod setup;
 mod times;
 mod wire_error;
 mod worker;
-mod workers;
 
 pub use address::{BrokerAddress, Credentials};
 pub use broker::{Broker, BrokerError, BrokerFacts, Delivery, Inbox, QueueConfig};
-pub use driver::{Connect, DriverConfig, NatsRunner};
+pub use driver::{Connect, DriverConfig, NatsRunner, ReadWorkers, WorkerNow, WorkersNow};
+pub use elsewhere::Elsewhere;
 pub use frames::MAX_MESSAGE_BYTES;
 pub use protocol::{Announcement, Doing, ModelFacts, PROTOCOL, WorkerFacts};
 pub use setup::Contents;
@@ -59,4 +60,3 @@ pub use times::Times;
 pub use worker::{
     FetchContent, Worker, WorkerAgent, WorkerConfig, WorkerEvent, WorkerEvents, WorkerStop, Workshop,
 };
-pub use workers::{ReadWorkers, WorkerNow, WorkersNow};

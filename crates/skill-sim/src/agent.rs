@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_core::{Role, Usage};
-use skill_envs::agent::{ACTION_FIELD, ACTION_TOOL, OMITTED, parse_action};
+use skill_envs::agent::{ACTION_FIELD, ACTION_TOOL, OMITTED, Sight, parse_action};
 use skill_llm::{
-    CallCtx, CallScope, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Sight, ToolCall,
+    CallCtx, CallScope, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -192,7 +192,7 @@ impl<P: Player> SimulatedAgent<P> {
     }
 
     fn reply(&self, request: &ChatRequest, call: &CallCtx) -> ChatReply {
-        let (scope, sight) = (&call.scope, call.sight.as_deref());
+        let (scope, sight) = (&call.scope, call.get::<Sight>());
         let mut situation = Situation::read(request, &self.player.instructions());
         if let Some(memory) = &self.memory {
             memory.recall(scope, &mut situation);

@@ -21,9 +21,9 @@ use crate::secrets;
 use served::Access;
 use skill_llm::listing::ModelList;
 use skill_llm::{
-    ApiKey, Budget, BudgetCaps, Budgeted, ChatModel, Elsewhere, EmbeddingModel, LlmError, ModelId,
-    PaceConfig, Paced, Pacer, Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced,
-    Transport, Trouble, scripted,
+    ApiKey, Budget, BudgetCaps, Budgeted, ChatModel, EmbeddingModel, LlmError, ModelId, PaceConfig, Paced,
+    Pacer, Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble,
+    scripted,
 };
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
@@ -51,6 +51,13 @@ pub struct Engine<'config> {
     secrets: Secrets,
     locals: local::Locals,
     thoughts: thoughts::Thoughts,
+}
+
+/// The model with requests that a worker sends, where the call is one of a worker.
+fn sent_by_workers(model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+    #[cfg(feature = "nats")]
+    let model = Arc::new(skill_nats::Elsewhere::new(model));
+    model
 }
 
 #[derive(Clone)]
@@ -195,8 +202,7 @@ impl<'config> Engine<'config> {
     /// Nothing is in the way of such a model, so it gets neither patience nor pace: whatever it returns as an error ends
     /// the call.
     pub fn own(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
-        let model = Arc::new(Elsewhere::new(model));
-        let budgeted = Budgeted::new(model, self.budget(), Prices::default());
+        let budgeted = Budgeted::new(sent_by_workers(model), self.budget(), Prices::default());
         self.thoughts.watch(Arc::new(Traced::new(Arc::new(budgeted))))
     }
 
@@ -332,7 +338,7 @@ impl<'config> Engine<'config> {
         let has_key = self.has_keys && !self.is_asked_elsewhere_alone(role);
         let dialect = self.dialect(role, config, has_key)?;
         let provider = self.provider_of(dialect.as_ref());
-        let paced = Arc::new(Paced::new(Arc::new(Elsewhere::new(dialect)), provider.pacer));
+        let paced = Arc::new(Paced::new(sent_by_workers(dialect), provider.pacer));
         let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&self.budget), prices(config)));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
         let retried = Arc::new(Retried::new(budgeted, policy, provider.retries));

@@ -44,6 +44,19 @@ pub const ROLLOUT_PROMPT_NAME: &str = "rollout_world";
 /// Its `system` block is rendered once, its `user` block for each turn.
 pub const ROLLOUT_PROMPT: &str = include_str!("../../prompts/rollout_world.md");
 
+/// What a world shows at this moment, whatever the prompt says of it; an extension of each call of the agent.
+///
+/// It is for players of this process that take the place of a model, such as experts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sight {
+    /// The task, where the world tells it apart from its observations.
+    pub task: String,
+    /// The observation, whole.
+    pub observation: String,
+    /// The actions that are possible now, where the world lists them.
+    pub actions: Option<Vec<String>>,
+}
+
 /// A world, played by an agent.
 pub struct WorldEnv {
     world: Arc<dyn World>,

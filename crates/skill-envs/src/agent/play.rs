@@ -1,10 +1,10 @@
 //! One episode, from the reset to its end.
 
-use super::ROLLOUT_PROMPT_NAME;
 use super::action::{NoAction, parse_action};
 use super::repetition::Rounds;
 use super::settings::{ActionFormat, AgentSettings};
 use super::transcript::{Shown, Transcript, TurnOutcome, tool};
+use super::{ROLLOUT_PROMPT_NAME, Sight};
 use crate::env::RolloutCtx;
 use crate::episode::{Episode, Observation};
 use crate::error::EnvError;
@@ -14,9 +14,8 @@ use serde::Serialize;
 use skill_core::{Ending, RolloutResult, Usage};
 use skill_llm::{
     ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, Message, PromptError,
-    PromptTemplate, Sampling, Sight,
+    PromptTemplate, Sampling,
 };
-use std::sync::Arc;
 
 /// What the template sees.
 #[derive(Serialize)]
@@ -199,8 +198,7 @@ impl Agent<'_> {
             tools,
             ..ChatRequest::new(transcript.request(history, settings.max_prompt_tokens))
         };
-        let mut call = ctx.call.child(format_args!("turn {}", tally.n_turns + 1));
-        call.sight = Some(Arc::new(sight));
+        let call = ctx.call.child(format_args!("turn {}", tally.n_turns + 1)).with(sight);
         let reply = self.target.chat(&request, &call).await?;
         tally.n_turns += 1;
         tally.usage += reply.usage;

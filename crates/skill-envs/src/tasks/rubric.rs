@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_core::json::extract_answer;
+use skill_core::package::AgentText;
 use skill_llm::{CallCtx, ChatModel, ChatRequest, PromptError, PromptTemplate, ResponseSchema};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +90,7 @@ impl Rubric {
     ) -> Result<Judgement, EnvError> {
         let request = self.request(shown)?;
         // The judge is not shown the skill.
-        let call = CallCtx { document: None, ..call.child("judge") };
+        let call = call.child("judge").without::<AgentText>();
         let mut last = String::new();
         for attempt in 1..=JUDGE_ATTEMPTS {
             let reply = judge.chat(&request, &call).await?;

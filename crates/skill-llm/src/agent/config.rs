@@ -1,8 +1,7 @@
 //! Which program, and what it may do.
 
 use crate::chat::ModelId;
-use crate::error::LlmError;
-use crate::http::wrong;
+use crate::error::{LlmError, wrong};
 use crate::reasoning::Effort;
 use crate::secret::Secrets;
 use serde::{Deserialize, Serialize};
@@ -55,7 +54,7 @@ skill_core::named_enum! {
 }
 
 skill_core::named_enum! {
-    /// How a program gets the document of a call, see [`crate::CallCtx::document`].
+    /// How a program gets the skill of a call, an [`AgentText`] among its extensions.
     #[derive(Default)]
     pub enum SkillAs {
         /// As a part of the prompt.

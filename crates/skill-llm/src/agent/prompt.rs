@@ -3,11 +3,11 @@
 use super::config::{AgentConfig, AgentKind, SkillAs};
 use crate::call::CallCtx;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
-use crate::error::LlmError;
-use crate::http::wrong;
+use crate::error::{LlmError, wrong};
 use crate::process::{TemporaryDir, temporary_dir};
 use base64::Engine as _;
 use skill_core::Role;
+use skill_core::package::AgentText;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -45,8 +45,8 @@ impl Workspace {
         let failed = |error: std::io::Error| wrong(format!("cannot make a working directory: {error}"));
         let directory = temporary_dir("agent-").map_err(failed)?;
         let document = call
-            .document
-            .as_deref()
+            .get::<AgentText>()
+            .map(AgentText::as_str)
             .filter(|document| config.skill_as == SkillAs::Package && !document.trim().is_empty());
         let written = Written { directory: directory.path(), document, n_images: 0, has_pointer: false };
         let (prompt, has_pointer) = written.prompt(request).map_err(failed)?;

@@ -6,8 +6,8 @@ use crate::chat::{
     ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
     ToolSpec,
 };
-use crate::error::LlmError;
-use crate::http::{Body, Field, merged, wrong};
+use crate::error::{LlmError, wrong};
+use crate::http::{Body, Field, merged};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use skill_core::Role;

@@ -1,8 +1,8 @@
 //! How to reach a model that speaks the dialect.
 
 use crate::chat::{ModelId, Sampling};
-use crate::error::LlmError;
-use crate::http::{KeyHeader, KeySource, Server, check_model, wrong};
+use crate::error::{LlmError, wrong};
+use crate::http::{KeyHeader, KeySource, Server, check_model};
 use crate::reasoning::{Effort, Reasoning};
 use crate::secret::ApiKey;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,6 @@
 //! Addresses of servers: taken apart once, and shown without what may be a secret.
 
-use super::wrong;
-use crate::error::LlmError;
+use crate::error::{LlmError, wrong};
 use reqwest::Url;
 
 /// The name under which an address carries the version of an interface, as Azure wants it.

@@ -2,9 +2,8 @@
 //!
 //! Prompts are long, and thousands of calls may be in flight, so no tree of values with copies of them is made first.
 
-use super::wrong;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Sampling};
-use crate::error::LlmError;
+use crate::error::{LlmError, wrong};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 

@@ -21,8 +21,7 @@ pub use token::TokenCommand;
 use crate::call::CallCtx;
 use crate::chat::{ChatReply, FinishReason, ModelId};
 use crate::embedding::EmbeddingReply;
-use crate::error::LlmError;
-use crate::layer::Used;
+use crate::error::{LlmError, wrong};
 use crate::secret::{ApiKey, Secrets};
 use crate::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
@@ -31,6 +30,7 @@ use crate::transport::{
 use credential::Shown;
 use errors::Reader;
 use serde_json::{Map, Value};
+use skill_core::Usage;
 use skill_core::secret::begins_like_key;
 use std::fmt;
 use std::sync::Arc;
@@ -176,7 +176,10 @@ impl From<String> for Fault {
 }
 
 /// A reply as a server sends it.
-pub(crate) trait Incoming: Used + Send {
+pub(crate) trait Incoming: Send {
+    /// Its tokens.
+    fn usage(&self) -> Usage;
+
     /// Takes secrets out of everything that it says.
     fn scrub(&mut self, secrets: &Secrets);
 
@@ -185,6 +188,10 @@ pub(crate) trait Incoming: Used + Send {
 }
 
 impl Incoming for ChatReply {
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
     fn scrub(&mut self, secrets: &Secrets) {
         secrets.scrub_reply(self);
     }
@@ -195,6 +202,10 @@ impl Incoming for ChatReply {
 }
 
 impl Incoming for EmbeddingReply {
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
     /// Numbers hold no secret.
     fn scrub(&mut self, _: &Secrets) {}
 
@@ -424,8 +435,4 @@ pub(crate) fn check_model(
         return Err(wrong(format!("`{key}` cannot be in `extra_body`: it has a setting of its own")));
     }
     Ok(())
-}
-
-pub(crate) fn wrong(message: impl Into<String>) -> LlmError {
-    LlmError::Configuration { message: message.into() }
 }

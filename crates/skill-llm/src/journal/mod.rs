@@ -17,6 +17,7 @@
 mod embedding;
 mod error;
 mod flight;
+mod journaled;
 mod key;
 mod live;
 mod prune;
@@ -30,6 +31,7 @@ mod stats;
 mod writer;
 
 pub use error::JournalError;
+pub use journaled::{Journaled, NotInRecording, Recording};
 pub use key::{CallKey, ResultKey, next_occurrence};
 pub use live::{ResultRow, SpentSince};
 pub use prune::{Pruned, prune};
@@ -38,13 +40,10 @@ pub use record::{ModelSpent, StoredResult};
 pub use schema::SCHEMA_VERSION;
 pub use stats::StageCalls;
 
-pub(crate) use embedding::{EmbeddingRecord, StoredVector, VectorsOutcome, token_shares};
-pub(crate) use flight::{CallRecord, Flight, Joined, Lookup, SharedOutcome};
-pub(crate) use key::{KeyHash, ModelPart, RequestDigest, TextKey};
-pub(crate) use sent::CallSends;
-
 use crate::chat::ChatReply;
 use crate::layer::ModelSeen;
+use embedding::StoredVector;
+use key::{KeyHash, ModelPart, TextKey};
 use record::{ResultEntry, WaitingBytes, unix_ms};
 use rusqlite::{Connection, params};
 use sent::SentFile;

@@ -52,7 +52,8 @@ impl EmbeddingModel for Batched {
         }
         let batches: Vec<EmbeddingRequest> =
             request.texts.chunks(most).map(|texts| EmbeddingRequest { texts: texts.to_vec() }).collect();
-        let replies = all(batches.iter().map(|batch| self.inner.embed(batch, call)).collect()).await?;
+        let replies =
+            all_batches(batches.iter().map(|batch| self.inner.embed(batch, call)).collect()).await?;
         let mut whole = EmbeddingReply::new(Vec::with_capacity(request.texts.len()), Usage::default());
         for (reply, batch) in replies.into_iter().zip(&batches) {
             let (n_vectors, n_texts) = (reply.vectors.len(), batch.texts.len());
@@ -72,7 +73,7 @@ impl EmbeddingModel for Batched {
 /// The outcomes of all batches in order, or the first failure.
 ///
 /// After a failure no further batch begins, and those under way are waited for: they are paid for.
-pub(super) async fn all<T>(batches: Vec<Answer<'_, T>>) -> Result<Vec<T>, LlmError> {
+pub(crate) async fn all_batches<T>(batches: Vec<Answer<'_, T>>) -> Result<Vec<T>, LlmError> {
     let mut outcomes: Vec<Option<T>> = Vec::new();
     outcomes.resize_with(batches.len(), || None);
     let mut waiting = batches.into_iter().enumerate();

@@ -8,9 +8,9 @@
 
 use super::estimate::{ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _};
-use super::limits::{AttemptSize, AttemptUse, Bounds, BudgetKeeper};
+use super::limits::{AttemptSize, AttemptUse, BudgetKeeper};
 use crate::anthropic::DEFAULT_MAX_TOKENS;
-use crate::attempt::AttemptLog;
+use crate::attempt::{AttemptLog, Bounds};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
@@ -504,7 +504,7 @@ impl<M: ?Sized> Budgeted<M> {
                     log.retract_request();
                     return AttemptUse::Unsent;
                 }
-                let usage = log.may_be_billed(error, request);
+                let usage = log.may_be_billed(error, || request.may_be_billed(error));
                 log.settle_request(usage);
                 AttemptUse::Billed(usage)
             }

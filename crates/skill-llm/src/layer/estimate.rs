@@ -1,9 +1,7 @@
 //! What a request will use, before it is sent.
 
-use super::layered::Prompt;
-use super::limits::Bounds;
+use crate::attempt::Bounds;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
-use crate::error::{ErrorClass, LlmError};
 use serde::{Deserialize, Serialize};
 use skill_core::Usage;
 use std::sync::Arc;
@@ -61,40 +59,6 @@ fn state_bytes(message: &Message) -> usize {
 pub(super) fn text_tokens(texts: &[Arc<str>]) -> u64 {
     let bytes: usize = texts.iter().map(|text| text.len()).sum();
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
-}
-
-/// Whether a provider may bill a request that was sent and ended like this: where no answer came, or one that cannot be
-/// read, at least the prompt.
-///
-/// A status of the provider's own, such as one for too many requests, is not billed.
-pub(crate) fn is_billed(error: &LlmError) -> bool {
-    // A whole reply, which is of no use.
-    if matches!(error, LlmError::VectorLength { .. }) {
-        return true;
-    }
-    match error.class() {
-        ErrorClass::Cancelled | ErrorClass::Timeout | ErrorClass::Truncated | ErrorClass::InvalidReply => {
-            true
-        }
-        ErrorClass::RateLimited
-        | ErrorClass::QuotaExhausted
-        | ErrorClass::Authentication
-        | ErrorClass::BadRequest
-        | ErrorClass::ContextTooLong
-        | ErrorClass::Refused
-        | ErrorClass::ServerError
-        | ErrorClass::Connection
-        | ErrorClass::Budget
-        | ErrorClass::Journal
-        | ErrorClass::NotRecorded
-        | ErrorClass::Configuration => false,
-    }
-}
-
-/// What a provider may bill for a request that ended like this, where no budget knows more: an estimate of its prompt.
-pub(crate) fn may_be_billed(error: &LlmError, request: &impl Prompt) -> Usage {
-    let input = if is_billed(error) { request.input_tokens() } else { 0 };
-    Usage { input, ..Usage::default() }
 }
 
 /// The size of a prompt, as far as it bounds its tokens.

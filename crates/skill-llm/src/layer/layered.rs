@@ -46,6 +46,12 @@ pub(crate) trait Prompt: Send + Sync {
 
     /// True if its replies take their own time, apart from those of other requests to the same model.
     fn has_schema(&self) -> bool;
+
+    /// What a provider may bill for it if it ended like this, where no budget knows more: an estimate of its prompt.
+    fn may_be_billed(&self, error: &LlmError) -> Usage {
+        let input = if error.is_billed() { self.input_tokens() } else { 0 };
+        Usage { input, ..Usage::default() }
+    }
 }
 
 /// A reply, as far as it shows what the call has cost.

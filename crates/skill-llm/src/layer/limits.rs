@@ -5,6 +5,7 @@
 
 use super::Prices;
 use super::estimate::PromptSize;
+use crate::attempt::Bounds;
 use crate::chat::ModelId;
 use crate::error::LlmError;
 use async_trait::async_trait;
@@ -35,15 +36,6 @@ impl AttemptSize {
     ) -> Self {
         Self { model, prompt, max_reply_tokens, prices }
     }
-}
-
-/// Upper bounds on the tokens of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// Reserved for it before it is sent.
-    pub reserved: Usage,
-    /// Counted for it if it is sent and nobody learns what it used.
-    pub unanswered: Usage,
 }
 
 /// What became of an attempt that had something reserved.

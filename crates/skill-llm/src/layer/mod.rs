@@ -5,7 +5,8 @@
 //!
 //! | layer | what it adds | shared by |
 //! |---|---|---|
-//! | `Journaled` | answers from the journal, and records; feature `journal` | a journal by all models of a run |
+//! | [`Metered`] | sums of calls and tokens | a [`crate::Meter`] by whoever reads them together |
+//! | `crate::Journaled` | answers from the journal, and records; feature `journal` | a journal by all models of a run |
 //! | [`Traced`] | a span for each call | nobody |
 //! | [`Retried`] | further attempts, and the record of each | a [`RetryBudget`] by all models of a provider |
 //! | [`Budgeted`] | caps of the run, reserved before each attempt | a [`Budget`] by all models of a run |
@@ -48,24 +49,22 @@ mod budget;
 #[cfg(test)]
 mod embedding_tests;
 mod estimate;
-#[cfg(feature = "journal")]
-mod journaled;
 mod layered;
 mod limits;
+mod meter;
 mod pace;
 mod retry;
 mod trace;
 
 pub use batch::Batched;
+#[cfg(feature = "journal")]
+pub(crate) use batch::all_batches;
 pub use budget::{Budget, BudgetCaps, Budgeted, Prices, Spent};
 pub use estimate::{DEFAULT_OUTPUT_TOKENS, ModelSeen, PromptSize, SeenReply};
-pub(crate) use estimate::{is_billed, may_be_billed};
 #[cfg(feature = "journal")]
-pub use journaled::{Journaled, NotInRecording, Recording};
-pub(crate) use layered::{Layered, Prompt, Used};
-pub use limits::{
-    AttemptSize, AttemptUse, Bounds, BudgetKeeper, PaceEnd, PaceGrant, PaceKeeper, PacedRequest,
-};
+pub(crate) use layered::{Answer, Prompt, Used};
+pub use limits::{AttemptSize, AttemptUse, BudgetKeeper, PaceEnd, PaceGrant, PaceKeeper, PacedRequest};
+pub use meter::Metered;
 pub use pace::{
     DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
     PaceConfig, PaceSnapshot, Paced, Pacer,

@@ -419,7 +419,9 @@ impl<M: ?Sized> Paced<M> {
         let mut permit = Permit { pacer, request: paced, granted, sent, end };
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));
         // Before it is sent, so that it is counted even if this process is killed while it is out.
-        call.attempts.begin_request(request).inspect_err(|_| call.attempts.note_unsent())?;
+        call.attempts
+            .begin_request(permit.request.input_tokens)
+            .inspect_err(|_| call.attempts.note_unsent())?;
         // From here on it may be billed: anyone who drops this call while it is out finds that in the log.
         call.attempts.note_out(true);
         let outcome = self.inner.ask(request, call).await;

@@ -13,8 +13,8 @@ mod trouble;
 
 pub use trouble::Trouble;
 
-use super::layered::{Layered, Prompt};
-use crate::attempt::{Attempt, AttemptLog};
+use super::layered::{Layered, Prompt, Used as _};
+use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
@@ -429,7 +429,10 @@ impl Trial<'_> {
             started: started.checked_add(waited_inside).unwrap_or(started),
             waited: waited_before.saturating_add(waited_inside),
             took: elapsed.saturating_sub(waited_inside),
-            outcome: log.outcome(&outcome, request),
+            outcome: match &outcome {
+                Ok(reply) => AttemptOutcome::Reply(reply.usage()),
+                Err(error) => failed(&log, error, request),
+            },
         });
         outcome
     }
@@ -544,9 +547,14 @@ impl<R: Prompt> Drop for UnansweredAttempt<'_, R> {
             started: self.started.checked_add(inside).unwrap_or(self.started),
             waited: self.waited_before.saturating_add(inside),
             took: self.sent.elapsed().saturating_sub(inside),
-            outcome: self.log.failure(&LlmError::Cancelled, self.request),
+            outcome: failed(self.log, &LlmError::Cancelled, self.request),
         });
     }
+}
+
+/// An attempt that failed, with what may be billed for it.
+fn failed(log: &AttemptLog, error: &LlmError, request: &impl Prompt) -> AttemptOutcome {
+    AttemptOutcome::failed(error, log.may_be_billed(error, || request.may_be_billed(error)))
 }
 
 /// Whether a failure shows that there is a server: it has answered, or taken a connection.

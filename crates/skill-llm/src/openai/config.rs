@@ -1,8 +1,8 @@
 //! How to reach a model that speaks the dialect.
 
 use crate::chat::{ModelId, Sampling};
-use crate::error::LlmError;
-use crate::http::{self, Server, check_model, is_https_at, wrong};
+use crate::error::{LlmError, wrong};
+use crate::http::{self, Server, check_model, is_https_at};
 use crate::reasoning::{self, EffortField, Reasoning, ThinkingField};
 use crate::secret::ApiKey;
 use serde::{Deserialize, Serialize};

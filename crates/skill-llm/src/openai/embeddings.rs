@@ -4,17 +4,18 @@
 //! One call is one request of at most [`OpenAiEmbeddingsConfig::max_texts`] texts; splitting and repeating are the
 //! business of layers above.
 
+use crate::call::CallCtx;
 use crate::chat::ModelId;
-use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest, LengthSource};
-use crate::error::LlmError;
-use crate::http::{self, Body, Connection, Fault, Field, Server, check_model, own_transport, wrong};
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::error::{LengthSource, LlmError, wrong};
+use crate::http::{self, Body, Connection, Fault, Field, Server, check_model, own_transport};
 use crate::secret::ApiKey;
 use crate::transport::Transport;
-use crate::{CallCtx, Usage};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use skill_core::Usage;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

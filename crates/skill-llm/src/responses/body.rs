@@ -6,8 +6,8 @@ use crate::chat::{
     ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
     ToolSpec,
 };
-use crate::error::LlmError;
-use crate::http::{Body, Field, merged, wrong};
+use crate::error::{LlmError, wrong};
+use crate::http::{Body, Field, merged};
 use crate::openai::ResponseFormat;
 use crate::reasoning::Effort;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};

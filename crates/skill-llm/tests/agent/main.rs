@@ -326,7 +326,7 @@ fn the_skill_is_a_package_where_that_is_wanted() {
 }
 
 fn with_skill(skill: &SkillDoc) -> CallCtx {
-    CallCtx { document: Some(skill.agent_view()), ..CallCtx::default() }
+    CallCtx::default().with(skill.agent_view())
 }
 
 /// Asks a program that gets its skill as a package; the files that it found, and its `SKILL.md`.

@@ -5,6 +5,7 @@ use super::Shared;
 use super::sender::WorkerSender;
 use super::state::{Holder, QuestionId, UnderWay};
 use crate::broker::Inbox;
+use crate::elsewhere::CallSender;
 use crate::frames::Assembler;
 use crate::protocol::{Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays};
 use crate::wire_error::WireError;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use skill_core::canonical::hex_sha256;
 use skill_envs::{EnvError, FaultKind, JobLink, RolloutFault, RolloutOutcome, TaskView};
-use skill_llm::{CallCtx, CallPlace, CallScope, CallSender, ChatModel, ChatReply, LlmError, MeterReading};
+use skill_llm::{CallCtx, CallPlace, CallScope, ChatModel, ChatReply, LlmError, MeterReading};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -313,8 +314,7 @@ impl Shared {
         let ctx = CallCtx {
             deadline,
             scope: Arc::new(CallScope::starting_at(question.occurrence)),
-            sender: Some(CallSender::new(Arc::clone(&sender) as Arc<dyn ChatModel>)),
-            ..of.ctx(question.place)
+            ..of.ctx(question.place).with(CallSender(Arc::clone(&sender) as Arc<dyn ChatModel>))
         };
         let reply = model.chat(&question.request, &ctx).await?;
         if let Some(record) = &models.record {

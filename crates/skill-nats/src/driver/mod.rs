@@ -8,8 +8,10 @@ mod answers;
 mod sender;
 mod state;
 mod upkeep;
+mod workers;
 
-pub(crate) use state::{State as WorkerState, item_hash};
+pub(crate) use state::item_hash;
+pub use workers::{ReadWorkers, WorkerNow, WorkersNow};
 
 use crate::broker::{Broker, BrokerError, QueueConfig};
 use crate::frames::split;
@@ -102,9 +104,9 @@ impl NatsRunner {
     }
 
     /// The workers and what they do, for those who look on.
-    pub fn watch(&self) -> crate::workers::ReadWorkers {
+    pub fn watch(&self) -> ReadWorkers {
         let state = Arc::clone(&self.state);
-        Arc::new(move || crate::workers::snapshot(&lock(&state), tokio::time::Instant::now()))
+        Arc::new(move || workers::snapshot(&lock(&state), tokio::time::Instant::now()))
     }
 
     async fn shared(&self) -> Result<&Arc<Shared>, BrokerError> {

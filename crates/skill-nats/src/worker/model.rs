@@ -1,6 +1,7 @@
 //! The models of a rollout on a worker: each call is asked of the driver, and sent from here if the driver says so.
 
 use super::link::{RunLink, Said};
+use crate::elsewhere::CallSender;
 use crate::protocol::{Answer, CallQuestion, Question, Role, WorkerSays};
 use crate::wire_error::WireError;
 use async_trait::async_trait;
@@ -142,7 +143,7 @@ impl DriverModel {
         deadline_ms: Option<u64>,
     ) -> Sending<'a> {
         let deadline = deadline_ms.map(|left| Instant::now() + Duration::from_millis(left));
-        let call = CallCtx { deadline, attempts: Arc::default(), sender: None, ..call.clone() };
+        let call = CallCtx { deadline, attempts: Arc::default(), ..call.clone().without::<CallSender>() };
         Box::pin(async move { self.sending.chat(request, &call).await })
     }
 

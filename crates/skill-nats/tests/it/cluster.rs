@@ -10,13 +10,14 @@ use skill_envs::{
     RolloutRunner, Shown, SkillSource, Split,
 };
 use skill_llm::{
-    Budget, BudgetCaps, Budgeted, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Elsewhere, Journal,
+    Budget, BudgetCaps, Budgeted, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Journal,
     JournalOptions, Journaled, LlmError, Message, Metered, ModelId, Prices, Retried, RetryBudget,
     RetryPolicy, ScriptedModel, Usage,
 };
 use skill_nats::fake::{FakeClient, FakeConnect, FakeServer};
 use skill_nats::{
-    DriverConfig, FetchContent, NatsRunner, Times, Worker, WorkerAgent, WorkerConfig, WorkerStop, Workshop,
+    DriverConfig, Elsewhere, FetchContent, NatsRunner, Times, Worker, WorkerAgent, WorkerConfig, WorkerStop,
+    Workshop,
 };
 use std::collections::BTreeMap;
 use std::path::Path;

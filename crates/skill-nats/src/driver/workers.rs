@@ -1,6 +1,6 @@
 //! The workers of a run as those see them who look on.
 
-use crate::driver::WorkerState;
+use super::state::State;
 use crate::protocol::Doing;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct WorkersNow {
 /// Looks at the workers of a run.
 pub type ReadWorkers = Arc<dyn Fn() -> WorkersNow + Send + Sync>;
 
-pub(crate) fn snapshot(state: &WorkerState, now: tokio::time::Instant) -> WorkersNow {
+pub(super) fn snapshot(state: &State, now: tokio::time::Instant) -> WorkersNow {
     let workers: Vec<WorkerNow> = state
         .workers
         .values()

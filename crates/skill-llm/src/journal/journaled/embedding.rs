@@ -3,13 +3,13 @@
 use super::{Journaled, NotInRecording, Opened, UnansweredCall, attempts_of, follow};
 use crate::call::CallCtx;
 use crate::chat::ModelId;
-use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest, LengthSource};
-use crate::error::LlmError;
-use crate::journal::{
-    EmbeddingRecord, Flight, Joined, Journal, ModelPart, StoredVector, TextKey, VectorsOutcome, token_shares,
-};
-use crate::layer::batch;
-use crate::layer::layered::Answer;
+use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::error::{LengthSource, LlmError};
+use crate::journal::Journal;
+use crate::journal::embedding::{EmbeddingRecord, StoredVector, VectorsOutcome, token_shares};
+use crate::journal::flight::{Flight, Joined};
+use crate::journal::key::{ModelPart, TextKey};
+use crate::layer::{Answer, all_batches};
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::Usage;
@@ -54,7 +54,7 @@ impl Journaled<dyn EmbeddingModel> {
             let sent: Answer<'_, _> = Box::pin(self.send(batch, call));
             batches.push(sent);
         }
-        for vectors in batch::all(batches).await? {
+        for vectors in all_batches(batches).await? {
             found.extend(vectors);
         }
         Ok(found)

@@ -2,16 +2,16 @@
 
 mod embedding;
 
-use super::layered::{Prompt, Used};
+use super::embedding::EmbeddingRecord;
+use super::flight::{CallRecord, Flight, Joined, Lookup, SharedOutcome};
+use super::key::{CallKey, ModelPart, RequestDigest};
+use super::sent::CallSends;
+use super::{Journal, JournalReader};
 use crate::attempt::{Attempt, AttemptLog, AttemptOutcome, SendRecord};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::error::{ErrorClass, LlmError};
-use crate::journal::{
-    CallKey, CallRecord, CallSends, EmbeddingRecord, Flight, Joined, Journal, JournalReader, Lookup,
-    ModelPart, RequestDigest, SharedOutcome,
-};
-use crate::layer::may_be_billed;
+use crate::layer::{Prompt, Used};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -233,11 +233,7 @@ fn only_attempt<T: Used>(
             | ErrorClass::Budget
             | ErrorClass::Journal
             | ErrorClass::NotRecorded => return None,
-            class => AttemptOutcome::Failed {
-                class,
-                message: error.to_string(),
-                may_be_billed: may_be_billed(error, request),
-            },
+            _ => AttemptOutcome::failed(error, request.may_be_billed(error)),
         },
     };
     Some(Attempt { started, waited: Duration::ZERO, took, outcome })

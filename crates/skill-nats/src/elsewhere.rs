@@ -1,40 +1,23 @@
 //! Requests that another process sends.
 //!
 //! All layers of a model stay where its run is: its journal, retries, caps and pace. [`Elsewhere`] is the innermost
-//! part of such a model, and hands each request to the worker that has the call ([`CallCtx::sender`]).
+//! part of such a model, and hands each request to the worker that has the call.
 
-use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::error::LlmError;
 use async_trait::async_trait;
 use serde_json::Value;
-use std::fmt;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::sync::Arc;
 
-/// Sends the requests of one call.
-#[derive(Clone)]
-pub struct CallSender(Arc<dyn ChatModel>);
+/// An extension of a call: sends its requests; the id and parameters of this model are not read.
+pub(crate) struct CallSender(pub(crate) Arc<dyn ChatModel>);
 
-impl CallSender {
-    /// Requests are sent by this model; its id and parameters are not asked for.
-    pub fn new(sender: Arc<dyn ChatModel>) -> Self {
-        Self(sender)
-    }
-}
-
-impl fmt::Debug for CallSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CallSender")
-    }
-}
-
-/// A model whose requests are sent by the sender of the call, where it has one.
+/// A model whose requests are sent by the worker that has the call, where one has it.
 pub struct Elsewhere {
     inner: Arc<dyn ChatModel>,
 }
 
 impl Elsewhere {
-    /// `inner` identifies the model, and sends the requests of calls without a sender.
+    /// `inner` identifies the model, and sends the requests of calls that no worker has.
     pub fn new(inner: Arc<dyn ChatModel>) -> Self {
         Self { inner }
     }
@@ -51,7 +34,7 @@ impl ChatModel for Elsewhere {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        match &call.sender {
+        match call.get() {
             Some(CallSender(sender)) => sender.chat(request, call).await,
             None => self.inner.chat(request, call).await,
         }
@@ -61,19 +44,17 @@ impl ChatModel for Elsewhere {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::Message;
-    use crate::scripted::ScriptedModel;
-    use crate::{Budget, BudgetCaps, Budgeted, Prices};
+    use skill_llm::{Budget, BudgetCaps, Budgeted, Message, Prices, ScriptedModel};
 
     #[tokio::test]
     async fn a_call_with_a_sender_is_sent_by_it_under_the_layers_and_the_name_of_the_model() {
         let here = Arc::new(ScriptedModel::answering("small", |_| "here".to_owned()));
-        let there = CallSender::new(Arc::new(ScriptedModel::answering("other", |_| "there".to_owned())));
+        let there = CallSender(Arc::new(ScriptedModel::answering("other", |_| "there".to_owned())));
         let budget = Budget::new(BudgetCaps { calls: Some(2), ..BudgetCaps::default() });
         let model = Budgeted::new(Arc::new(Elsewhere::new(here)), Arc::clone(&budget), Prices::default());
         assert_eq!(model.id().model, "small");
         let request = ChatRequest::new(vec![Message::user("where?")]);
-        let sent = CallCtx { sender: Some(there), ..CallCtx::default() };
+        let sent = CallCtx::default().with(there);
         assert_eq!(model.chat(&request, &sent).await.unwrap().text, "there");
         assert_eq!(model.chat(&request, &CallCtx::default()).await.unwrap().text, "here");
         let third = model.chat(&request, &sent).await;
