@@ -6,8 +6,7 @@ use clap::{Args, ValueEnum};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
-use skillrl::assemble::ModelRole;
-use skillrl::config::Config;
+use skillrl::config::{Config, ModelRole};
 use skillrl::engine::Engine;
 use skillrl::llm::{
     CallCtx, CallPlace, ChatModel, ChatRequest, Journal, JournalOptions, Journaled, Message, Metered,

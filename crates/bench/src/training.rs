@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skillrl::assemble::{ModelRole, environment, settings};
-use skillrl::config::Config;
+use skillrl::config::{Config, ModelRole};
 use skillrl::engine::Engine;
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skillrl::pipeline::Trainer;
+use skillrl::{trainer, world};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -85,8 +85,8 @@ pub(crate) async fn run(args: &TrainArgs) -> Result<TrainReport, Failure> {
         Ok(Arc::new(Counted { inner: engine.model(role)?, waves: Arc::clone(&waves) }))
     };
     let (target, optimizer) = (model(ModelRole::Target)?, model(ModelRole::Optimizer)?);
-    let trainer = Trainer::new(environment(&loaded)?, target, optimizer)
-        .with_settings(settings(&loaded.config)?)
+    let trainer = Trainer::new(world::environment(&loaded, None)?, target, optimizer)
+        .with_settings(trainer::settings(&loaded.config)?)
         .with_budget(engine.budget(), engine.prices());
     let cpu_before = cpu_seconds();
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! Where what the library crates tell goes: to standard error for people, and to a collector of traces if one is named.
 
-use skillrl::environment;
+use skillrl::env_vars;
 use skillrl::llm::telemetry;
 use std::fmt;
 use std::io::Write as _;
@@ -83,13 +83,13 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
 fn filter(default: &str) -> EnvFilter {
     let Some(asked) = asked_filter() else { return EnvFilter::new(default) };
     EnvFilter::try_new(&asked).unwrap_or_else(|problem| {
-        say(&format!("warning: {} is not a valid log filter and has no effect: {problem}", environment::LOG));
+        say(&format!("warning: {} is not a valid log filter and has no effect: {problem}", env_vars::LOG));
         EnvFilter::new(default)
     })
 }
 
 fn asked_filter() -> Option<String> {
-    std::env::var(environment::LOG).ok().filter(|asked| !asked.trim().is_empty())
+    std::env::var(env_vars::LOG).ok().filter(|asked| !asked.trim().is_empty())
 }
 
 /// Lines such as `warning: a game is left out`, for people who did not ask for a log: without times and modules.

@@ -1,32 +1,22 @@
 //! The bank over HTTP: what it is, what episodes were worth, and new candidates from what failed.
 
-use crate::App;
-use crate::routes::{fields, refused};
-use crate::skills::{Skills, lock};
+use crate::app::App;
+use crate::rejection::{fields, refused};
+use crate::skills::{Skills, TeacherOptions, lock};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Json, Response};
 use serde_json::{Value, json};
-use skill_bank::distill::{DistillError, Teacher, TeacherPrompts};
+use skill_bank::distill::{DistillError, Teacher};
 use skill_bank::evolve::{Evolution, evolve as ask};
 use skill_bank::{BankSummary, Episode};
 use skill_core::ItemId;
 use skill_envs::TaskView;
 use skill_llm::error::with_causes;
-use skill_llm::{CallCtx, CallPlace, ChatModel};
+use skill_llm::{CallCtx, CallPlace};
 use skill_pipeline::bank::outside::{EvolutionDraft, OutsideBank, OutsideError, Proposed, TrialDraft};
 use std::sync::{Arc, Mutex};
-
-/// Who proposes candidates.
-pub struct TeacherOptions {
-    /// The model.
-    pub model: Arc<dyn ChatModel>,
-    /// What it is asked with.
-    pub prompts: TeacherPrompts,
-    /// The most tokens of a reply.
-    pub max_reply_tokens: u32,
-}
 
 /// Why a request about the bank is refused.
 enum Refused {

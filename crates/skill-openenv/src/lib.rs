@@ -23,9 +23,11 @@
 //! # }
 //! ```
 
+mod app;
 mod bank;
 mod error;
 mod limits;
+mod rejection;
 mod routes;
 mod schema;
 mod session;
@@ -34,34 +36,28 @@ mod socket;
 mod tasks;
 mod wire;
 
-pub use bank::TeacherOptions;
 pub use error::OpenEnvError;
 pub use limits::Limits;
-pub use skill_http_server::access::{AccessError, Token};
-pub use skills::{ServedBank, SkillOptions};
-pub use wire::ErrorCode;
+pub use skill_http_server::access::Token;
+pub use skills::{ServedBank, SkillOptions, TeacherOptions};
 
+use app::{App, EpisodeIds};
 use hyper_util::service::TowerToHyperService;
-use ring::rand::{SecureRandom as _, SystemRandom};
-use skill_bank::episode::EpisodeStep;
-use skill_core::random::Dice;
-use skill_envs::{Episode, Item, Observation, Split, World};
+use skill_envs::{Split, World};
 use skill_http_server::access::{Access, Clients};
 use skill_http_server::{Connection, HttpServer, SeatLimits, WhenFull};
-use skill_pipeline::bank::outside::{EpisodeEnd, EpisodeStart, OutsideError};
-use skills::{Picked, Skills, lock};
+use skills::Skills;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tasks::Tasks;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wire::Fault;
 
 /// The port, where nobody says.
-pub const DEFAULT_PORT: u16 = 8001;
+const DEFAULT_PORT: u16 = 8001;
 /// Connections besides sessions: requests, and sessions that are refused.
 const OTHER_CONNECTIONS: usize = 256;
 /// Connections that are left to this machine.
@@ -110,108 +106,6 @@ pub struct EnvServer {
     listener: TcpListener,
     address: SocketAddr,
     app: Arc<App>,
-}
-
-/// What all sessions share.
-pub(crate) struct App {
-    tasks: Tasks,
-    description: String,
-    skills: Skills,
-    teacher: Option<TeacherOptions>,
-    access: Access,
-    limits: Limits,
-    max_steps: Option<u32>,
-    n_sessions: AtomicUsize,
-    /// The sessions, until their clients have been told of the end.
-    talking: TaskTracker,
-    ids: EpisodeIds,
-}
-
-/// Ids that no other process gives.
-struct EpisodeIds {
-    process: String,
-    next: AtomicU64,
-}
-
-impl EpisodeIds {
-    fn new() -> Self {
-        let mut bytes = [0; 8];
-        if SystemRandom::new().fill(&mut bytes).is_err() {
-            // Without random numbers the clock tells processes apart.
-            let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-            let dice = Dice::new(u64::from(since.subsec_nanos()), &[&since.as_secs().to_string()]);
-            bytes = dice.unit("process").to_bits().to_be_bytes();
-        }
-        let process = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { process, next: AtomicU64::new(1) }
-    }
-
-    fn next(&self) -> String {
-        format!("{}-{}", self.process, self.next.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-impl App {
-    fn name(&self) -> &str {
-        self.tasks.world().name()
-    }
-
-    /// The id that a client has chosen, or a new one.
-    fn episode_id(&self, chosen: Option<String>) -> Result<String, Fault> {
-        match (chosen, self.skills.bank()) {
-            (None, _) => Ok(self.ids.next()),
-            (Some(id), None) => Ok(id),
-            (Some(id), Some(bank)) => match lock(bank).check_new(&id) {
-                Ok(()) => Ok(id),
-                Err(error) => Err(taken(&error, &id)),
-            },
-        }
-    }
-
-    /// What is to be done: as the episode says it, as the data do, or as it is seen first.
-    fn goal(&self, item: &Item, episode: &dyn Episode, seen: &Observation) -> String {
-        let told = episode.task().map(str::trim).filter(|task| !task.is_empty());
-        match told {
-            Some(task) => task.to_owned(),
-            None => self.tasks.world().goal(item).unwrap_or_else(|| seen.text.trim().to_owned()),
-        }
-    }
-
-    /// Remembers an episode that begins; its steps are collected where a teacher may read them.
-    fn begin(
-        &self,
-        id: &str,
-        item: &Item,
-        split: Split,
-        goal: &str,
-        picked: &Picked,
-    ) -> Result<Option<Vec<EpisodeStep>>, Fault> {
-        let Some(bank) = self.skills.bank() else { return Ok(None) };
-        let start = EpisodeStart {
-            id: id.to_owned(),
-            item: item.id.clone(),
-            split,
-            task_type: item.task_type.clone(),
-            goal: goal.to_owned(),
-            skill_version: picked.version.clone(),
-            parts: picked.parts.clone(),
-            trial: picked.trial.clone(),
-        };
-        let mut bank = lock(bank);
-        bank.begin(start).map_err(|error| taken(&error, id))?;
-        Ok((self.teacher.is_some() && bank.wants_steps(&item.id, split)).then(Vec::new))
-    }
-
-    /// Takes note of how an episode ended.
-    fn end(&self, (id, end): (String, EpisodeEnd)) {
-        if let Some(bank) = self.skills.bank() {
-            lock(bank).end(&id, end);
-        }
-    }
-}
-
-fn taken(error: &OutsideError, id: &str) -> Fault {
-    Fault::field("value_error", "episode_id", error.to_string(), serde_json::json!(id))
 }
 
 /// Lets this process have as many files open as it may: each session is one, and systems begin with 1,024.

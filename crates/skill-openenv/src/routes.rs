@@ -1,11 +1,12 @@
 //! Which path means what.
 
-use crate::App;
+use crate::app::App;
+use crate::rejection::{Rejection, fields, refused, refused_for};
 use crate::session::Session;
 use crate::skills::SkillsAsked;
 use crate::socket::talk;
 use crate::tasks::{given, split};
-use crate::wire::{ErrorCode, Fault, command, no_mcp};
+use crate::wire::{Fault, command, no_mcp};
 use crate::{bank, schema};
 use axum::body::Bytes;
 use axum::extract::ws::WebSocketUpgrade;
@@ -13,7 +14,7 @@ use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse as _, Json, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde_json::{Map, Value, json};
@@ -79,51 +80,6 @@ async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer
-}
-
-/// A request that is refused, as FastAPI shows it.
-pub(crate) struct Rejection {
-    status: StatusCode,
-    detail: Value,
-}
-
-impl IntoResponse for Rejection {
-    fn into_response(self) -> Response {
-        (self.status, Json(json!({ "detail": self.detail }))).into_response()
-    }
-}
-
-pub(crate) fn refused(status: StatusCode, detail: Value) -> Rejection {
-    Rejection { status, detail }
-}
-
-/// A fault as FastAPI shows it: the fields that are wrong, else a sentence.
-fn refused_for(fault: Fault) -> Rejection {
-    let status = match fault.code {
-        ErrorCode::InvalidJson | ErrorCode::UnknownType | ErrorCode::ValidationError => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
-        ErrorCode::CapacityReached => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorCode::ExecutionError | ErrorCode::FactoryError | ErrorCode::SessionError => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
-    };
-    let detail = if fault.errors.is_empty() { json!(fault.message) } else { json!(fault.errors) };
-    refused(status, detail)
-}
-
-/// The fields of a body; no body is an empty object.
-pub(crate) fn fields(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
-    if body.is_empty() {
-        return Ok(Map::new());
-    }
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(refused(StatusCode::UNPROCESSABLE_ENTITY, json!("the body is not a JSON object"))),
-        Err(error) => {
-            Err(refused(StatusCode::UNPROCESSABLE_ENTITY, json!(format!("the body is not JSON: {error}"))))
-        }
-    }
 }
 
 /// Begins a session.

@@ -1,6 +1,6 @@
 //! One session: an environment of its own, one episode at a time.
 
-use crate::App;
+use crate::app::App;
 use crate::skills::{Picked, SkillsAsked};
 use crate::tasks::Asked;
 use crate::wire::{ErrorCode, Fault, Incoming, Observed, Outgoing, Seen, State, command, no_mcp};

@@ -4,12 +4,13 @@ use crate::tasks::given;
 use crate::wire::{ErrorCode, Fault};
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
+use skill_bank::distill::TeacherPrompts;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings, Threshold};
 use skill_bank::{BankError, BankSource, BankView, SkillRef};
 use skill_core::{SkillDoc, SkillPartId};
 use skill_envs::{SkillSource, Split, TaskView};
 use skill_llm::error::with_causes;
-use skill_llm::{CallCtx, CallPlace, EmbeddingModel};
+use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel};
 use skill_pipeline::bank::outside::{OutsideBank, OutsideError, TrialPlace, Wanted};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +36,16 @@ pub struct ServedBank {
     pub retrieval: Retrieval,
     /// The model of retrieval, in embedding mode.
     pub embedding: Option<Arc<dyn EmbeddingModel>>,
+}
+
+/// Who proposes candidates.
+pub struct TeacherOptions {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// What it is asked with.
+    pub prompts: TeacherPrompts,
+    /// The most tokens of a reply.
+    pub max_reply_tokens: u32,
 }
 
 /// The skills of a server.

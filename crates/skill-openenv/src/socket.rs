@@ -1,6 +1,6 @@
 //! A session over a WebSocket: messages one after the other, deadlines, and the end.
 
-use crate::App;
+use crate::app::App;
 use crate::limits::Pace;
 use crate::session::{Answer, Session};
 use crate::wire::{ErrorCode, Fault, Outgoing};

@@ -6,12 +6,12 @@ use crate::environment::PyEnv;
 use crate::errors::{config_error, model_error, run_error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use skillrl::assemble::{self, ModelRole, RunModels};
-use skillrl::config::{Config, LoadedConfig};
+use skillrl::config::{Config, LoadedConfig, ModelRole};
 use skillrl::cost::has_prices;
-use skillrl::engine::Engine;
+use skillrl::engine::{Engine, RunModels};
 use skillrl::llm::{ApiKey, ChatModel};
 use skillrl::pipeline::{EventSink, StopSignal, Trainer};
+use skillrl::trainer;
 use skillrl::{Error, program};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn of_file(
 ) -> Result<(Trainer, PathBuf, bool), Error> {
     let loaded = Config::load(path, set)?;
     loaded.check_paths()?;
-    let (trainer, dir) = assemble::trainer(&loaded, events, stop)?;
+    let (trainer, dir) = trainer::document(&loaded, events, stop)?;
     Ok((trainer, dir, is_priced(&loaded.config)))
 }
 

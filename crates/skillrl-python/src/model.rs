@@ -6,7 +6,7 @@ use crate::job::settings;
 use crate::train::TICK;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use skillrl::assemble::ModelRole;
+use skillrl::config::ModelRole;
 use skillrl::engine::Engine;
 use skillrl::llm::{ApiKey, CallCtx, CallPlace, ChatModel};
 use std::sync::Arc;

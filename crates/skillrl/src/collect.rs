@@ -1,10 +1,10 @@
 //! From a configuration to episodes, as data for a teacher and for fine-tuning.
 
-use crate::assemble::{self, ModelRole};
-use crate::config::LoadedConfig;
-use crate::engine::{Engine, simulated_models};
+use crate::call_cache::CallCache;
+use crate::config::{LoadedConfig, ModelRole, simulated_models};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::kept::KeptCalls;
+use crate::{trainer, world};
 use skill_bank::Episode;
 use skill_bank::episode::{AgentKind, EpisodeAgent};
 use skill_core::SkillDoc;
@@ -63,7 +63,7 @@ impl Collecting {
         engine: &mut Engine<'_>,
         request: CollectRequest,
     ) -> Result<Self, Error> {
-        let env = assemble::environment_with(loaded, engine.judge()?)?;
+        let env = world::environment(loaded, engine.judge()?)?;
         let target = match request.expert {
             true => engine.expert()?,
             false => engine.model(ModelRole::Target)?,
@@ -77,7 +77,7 @@ impl Collecting {
         if env.items(request.split).is_empty() {
             return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: request.split }.into());
         }
-        Ok(Self { env, target, agent, workers: assemble::settings(&loaded.config)?.workers, request })
+        Ok(Self { env, target, agent, workers: trainer::settings(&loaded.config)?.workers, request })
     }
 
     /// Who plays.
@@ -92,19 +92,17 @@ impl Collecting {
     /// An episode that could not be played; the replies until then are kept.
     pub async fn collect(
         self,
-        kept: Option<&KeptCalls>,
+        kept: Option<&CallCache>,
         events: &dyn EventSink,
         stop: &StopSignal,
     ) -> Result<Collected, Error> {
         let Self { env, target, agent, workers, request } = self;
         let items: Vec<&Item> = env.items(request.split).iter().collect();
         let attempts = attempts(&items, request.n_episodes.unwrap_or(items.len()));
-        let chat = |model: Arc<dyn ChatModel>| match kept {
-            Some(kept) => kept.chat(model),
-            None => model,
+        let rollouts = match kept {
+            Some(kept) => kept.rollouts(&env, target),
+            None => Rollouts::local(Arc::clone(&env), target, env.judge().cloned()),
         };
-        let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
-        let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
         let ctx = StageCtx {
             workers,
             halt: stop.soon.clone(),

@@ -1,8 +1,7 @@
 //! What a run cost, by the prices of the configuration.
 
-use crate::assemble::ModelRole;
-use crate::config::{Config, ModelConfig};
-use crate::engine::judge_role;
+use crate::config::{Config, ModelConfig, ModelRole};
+#[cfg(feature = "report")]
 use indexmap::IndexMap;
 use skill_core::Usage;
 use skill_llm::Prices;
@@ -17,7 +16,7 @@ use std::path::Path;
 /// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given.
 /// Where a judge with prices of its own grades answers, nothing is said: its tokens are counted with the agent's, and
 /// [`run_cost`] tells them apart.
-pub fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
+pub(crate) fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
     if shares_stages_at_other_prices(config) {
         return None;
     }
@@ -38,7 +37,8 @@ pub fn run_cost(config: &Config, tokens: &TokensByStage, run: &Path) -> Option<f
 }
 
 /// The money that each stage cost, by its name; stages without a price, and those that sent nothing, are left out.
-pub fn costs_by_stage(config: &Config, tokens: &TokensByStage, run: &Path) -> IndexMap<String, f64> {
+#[cfg(feature = "report")]
+pub(crate) fn costs_by_stage(config: &Config, tokens: &TokensByStage, run: &Path) -> IndexMap<String, f64> {
     let mut costs = IndexMap::new();
     if is_told_by_journal(config, run) {
         for row in journal_rows(run).unwrap_or_default() {
@@ -111,7 +111,7 @@ fn usage(used: StageTokens) -> Usage {
 }
 
 /// The money that these tokens cost at one stage; `None` if its model has no price.
-pub fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
+pub(crate) fn usage_cost(config: &Config, stage: &str, usage: Usage) -> Option<f64> {
     let model = match role_at(stage) {
         ModelRole::Target | ModelRole::Judge if shares_stages_at_other_prices(config) => return None,
         ModelRole::Target | ModelRole::Judge => &config.models.target,
@@ -132,7 +132,7 @@ fn shares_stages_at_other_prices(config: &Config) -> bool {
 
 /// The judge, where it does not cost what the target costs.
 fn judge_at_other_prices(config: &Config) -> Option<&ModelConfig> {
-    let judge = match judge_role(config) {
+    let judge = match ModelRole::of_judge(config) {
         Some(ModelRole::Judge) => config.models.judge.as_ref(),
         Some(ModelRole::Optimizer) => Some(&config.models.optimizer),
         Some(ModelRole::Target | ModelRole::Teacher) | None => None,

@@ -1,10 +1,10 @@
 //! From episodes to a bank of skills, by the teacher of a configuration.
 
-use crate::assemble::{self, ModelRole};
-use crate::config::LoadedConfig;
+use crate::call_cache::CallCache;
+use crate::config::{LoadedConfig, ModelRole};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::kept::KeptCalls;
+use crate::{prompts, skills, trainer, world};
 use skill_bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill};
 use skill_bank::episode::{Episode, TrainEpisode, TrainItems, assign_types};
 use skill_bank::lint::Forbidden;
@@ -50,7 +50,7 @@ impl<'config> Distilling<'config> {
         assign(&mut episodes, loaded)?;
         // No skill may hold goals and ids of any set that is known here.
         let mut forbidden = Forbidden::of_episodes(&episodes);
-        let warning = match assemble::environment(loaded) {
+        let warning = match world::environment(loaded, None) {
             Ok(env) => {
                 forbid_items(&mut forbidden, env.as_ref());
                 None
@@ -81,14 +81,14 @@ impl<'config> Distilling<'config> {
         &self,
         engine: &mut Engine<'_>,
         admit: Admit,
-        kept: &KeptCalls,
+        kept: &CallCache,
         stop: &StopSignal,
     ) -> Result<Distilled, Error> {
         let loaded = self.loaded;
-        let prompts = assemble::teacher_prompts(loaded)?;
+        let prompts = prompts::of_teacher(&loaded.config.prompts)?;
         let teacher: Arc<dyn ChatModel> = kept.chat(engine.model(ModelRole::Teacher)?);
         let embedding: Option<Arc<dyn EmbeddingModel>> =
-            assemble::retrieval_model(loaded, engine)?.map(|model| kept.embedding(model));
+            engine.retrieval_model()?.map(|model| kept.embedding(model));
         let call = CallCtx {
             cancel: stop.now.clone(),
             halt: stop.soon.clone(),
@@ -99,7 +99,7 @@ impl<'config> Distilling<'config> {
             embedding: embedding.as_deref(),
             prompts: &prompts,
             max_reply_tokens: loaded.config.limits.max_reply_tokens,
-            workers: assemble::settings(&loaded.config)?.workers,
+            workers: trainer::settings(&loaded.config)?.workers,
         };
         let settings = DistillSettings::default();
         let distilled = distill(&self.episodes, &self.plan, &settings, &asked, &self.forbidden, &call)
@@ -115,7 +115,7 @@ impl<'config> Distilling<'config> {
 
 /// Gives each episode a type where its environment or its goal tells one.
 fn assign(episodes: &mut [Episode], loaded: &LoadedConfig) -> Result<(), Error> {
-    let retrieval = assemble::retrieval(loaded, None)?;
+    let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), None)?;
     let known: Vec<String> = episodes.iter().map(|episode| episode.task_type.clone()).collect();
     let detector =
         retrieval.types().detector(known.iter().map(String::as_str).filter(|name| !name.is_empty()));

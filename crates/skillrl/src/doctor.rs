@@ -13,9 +13,9 @@ mod training;
 
 pub use labels::{choice_finding, label_findings};
 
-use crate::assemble::{self, ModelRole};
-use crate::config::{ConfigError, LoadedConfig};
+use crate::config::{ConfigError, LoadedConfig, ModelRole};
 use crate::error::Error;
+use crate::{prompts, trainer};
 use serde::Serialize;
 use skill_llm::error::with_causes;
 use std::time::Duration;
@@ -237,7 +237,7 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
 
 /// The keys of a file of another system.
 fn of_mapping(mapping: &crate::config::Mapping) -> Finding {
-    let lost: Vec<&str> = mapping.unmapped.iter().map(|(key, _)| key.as_str()).collect();
+    let lost: Vec<&str> = mapping.without_counterpart().map(|lost| lost.key.as_str()).collect();
     let lost = if lost.is_empty() { "none".to_owned() } else { lost.join(", ") };
     let n_mapped = mapping.mapped.len();
     Finding::ok(Check::Configuration, format!("{n_mapped} keys were mapped; without a counterpart: {lost}"))
@@ -259,7 +259,7 @@ async fn task(
     asked: &Examination,
     findings: &mut Vec<Finding>,
 ) -> Option<skill_llm::ChatRequest> {
-    let settings = assemble::settings(&loaded.config)
+    let settings = trainer::settings(&loaded.config)
         .and_then(|settings| settings.validate().map(|()| settings).map_err(Error::Pipeline));
     if let Err(error) = &settings {
         findings.push(Finding::of_error(Check::Configuration, error));
@@ -279,7 +279,7 @@ async fn task(
     findings.extend(data::splits(env, &inputs));
     findings.extend(labels::findings(env, &inputs));
     findings.push(plan::selection(env, asked, settings.as_ref().ok()));
-    let prompts = match assemble::prompts(loaded, env) {
+    let prompts = match prompts::library(&loaded.config.prompts, env) {
         Ok(prompts) => {
             findings.push(match prompts.validate() {
                 Ok(()) => Finding::ok(Check::Prompts, "every prompt can be written"),

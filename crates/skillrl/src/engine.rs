@@ -7,24 +7,24 @@ mod simulated;
 mod thoughts;
 
 pub(crate) use local::findings as local_findings;
-pub(crate) use served::{embedding_key_variable, key_variable};
 
-use crate::assemble::ModelRole;
 use crate::config::keys::declare::Fill as _;
 use crate::config::{
-    Config, EmbeddingConfig, EmbeddingKind, LoadedConfig, ModelConfig, RetryConfig, Runner, TasksJudge,
-    TrainMode,
+    Config, EmbeddingConfig, EmbeddingKind, LoadedConfig, ModelConfig, ModelRole, RetryConfig, Runner,
+    ServedConfig, TrainMode,
 };
 use crate::cost::prices;
 use crate::error::Error;
 use crate::secrets;
 use served::Access;
+use skill_bank::retrieve::RetrievalMode;
 use skill_llm::listing::ModelList;
 use skill_llm::{
     ApiKey, Budget, BudgetCaps, Budgeted, ChatModel, EmbeddingModel, LlmError, ModelId, PaceConfig, Paced,
     Pacer, Prices, ReqwestTransport, Retried, RetryBudget, RetryPolicy, Secrets, Traced, Transport, Trouble,
     scripted,
 };
+use skill_pipeline::NamedModels;
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
 use skill_pipeline::trainer::ReadTrouble;
 use std::collections::BTreeMap;
@@ -197,6 +197,26 @@ impl<'config> Engine<'config> {
         }
     }
 
+    /// The models of a run that trains, the optimizer in this role.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::model`].
+    pub(crate) fn run_models(&mut self, optimizer: ModelRole) -> Result<RunModels, Error> {
+        let target = self.model(ModelRole::Target)?;
+        Ok(RunModels { target, optimizer: self.model(optimizer)?, judge: self.judge()? })
+    }
+
+    /// The targets that do the selection and the test split, where these are not the target alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::target`].
+    pub(crate) fn evaluation_targets(&mut self) -> Result<NamedModels, Error> {
+        let names = self.loaded.config.train.targets();
+        names.iter().map(|name| Ok((name.clone(), self.target(name)?))).collect()
+    }
+
     /// A model of this process or of the caller, with the caps of the run and a span for each call.
     ///
     /// Nothing is in the way of such a model, so it gets neither patience nor pace: whatever it returns as an error ends
@@ -224,10 +244,9 @@ impl<'config> Engine<'config> {
         let loaded = self.loaded;
         let failed = |source: LlmError| Error::Model { role: role.as_str(), source };
         Ok(match config {
-            ModelConfig::Local(asked) => self.locals.model(role, asked, loaded)?,
+            ModelConfig::Local(asked) => self.locals.model(role, asked, loaded.config.run.seed)?,
             ModelConfig::Scripted(asked) => {
-                let path = loaded.resolve(&asked.file);
-                Arc::new(scripted::ScriptedModel::from_file(&path).map_err(failed)?)
+                Arc::new(scripted::ScriptedModel::from_file(&asked.file.to_path()).map_err(failed)?)
             }
             ModelConfig::Simulated(asked) => simulated::model(role, &loaded.config.env, asked)?,
             ModelConfig::Served { .. } | ModelConfig::Agent(_) => {
@@ -241,9 +260,9 @@ impl<'config> Engine<'config> {
     pub(crate) fn is_asked_elsewhere_alone(&self, role: ModelRole) -> bool {
         let config = &self.loaded.config;
         let is_elsewhere = self.has_workers
-            && (role == ModelRole::Target || judge_role(config) == Some(role))
+            && (role == ModelRole::Target || ModelRole::of_judge(config) == Some(role))
             && role != ModelRole::Optimizer;
-        let variable = role.config(config).and_then(ModelConfig::served).and_then(key_variable);
+        let variable = role.config(config).and_then(ModelConfig::served).and_then(ServedConfig::key_variable);
         is_elsewhere && variable.is_some_and(|variable| std::env::var_os(variable).is_none())
     }
 
@@ -259,7 +278,7 @@ impl<'config> Engine<'config> {
         match role.config(&loaded.config) {
             Some(config @ (ModelConfig::Served { .. } | ModelConfig::Agent(_))) => {
                 let dialect = self.dialect(role, config, self.has_keys).map_err(failed)?;
-                let provider = self.provider_of(dialect.as_ref());
+                let provider = self.provider_of(&dialect.id().provider);
                 Ok(Arc::new(Paced::new(dialect, provider.pacer)))
             }
             _ => self.plain(role),
@@ -310,7 +329,9 @@ impl<'config> Engine<'config> {
         has_key: bool,
     ) -> Result<Arc<dyn ChatModel>, LlmError> {
         match config {
-            ModelConfig::Agent(asked) => Ok(Arc::new(agent::model(asked, self.loaded, &self.secrets)?)),
+            ModelConfig::Agent(asked) => {
+                Ok(Arc::new(agent::model(asked, &self.loaded.run_dir(), &self.secrets)?))
+            }
             ModelConfig::Served { dialect, config } => {
                 let transport = self.transport()?;
                 served::model(*dialect, config, transport, Access { has_key, ..self.access(role) })
@@ -322,14 +343,13 @@ impl<'config> Engine<'config> {
         }
     }
 
-    /// What all models of the provider of this one share.
-    fn provider_of(&mut self, model: &dyn ChatModel) -> Provider {
-        let name = model.id().provider.clone();
-        if let Some(provider) = self.providers.get(&name) {
+    /// What all models of a provider share.
+    fn provider_of(&mut self, name: &str) -> Provider {
+        if let Some(provider) = self.providers.get(name) {
             return provider.clone();
         }
-        let provider = self.provider(&name);
-        self.providers.insert(name, provider.clone());
+        let provider = self.provider(name);
+        self.providers.insert(name.to_owned(), provider.clone());
         provider
     }
 
@@ -337,7 +357,7 @@ impl<'config> Engine<'config> {
     fn paid(&mut self, role: ModelRole, config: &ModelConfig) -> Result<Arc<dyn ChatModel>, LlmError> {
         let has_key = self.has_keys && !self.is_asked_elsewhere_alone(role);
         let dialect = self.dialect(role, config, has_key)?;
-        let provider = self.provider_of(dialect.as_ref());
+        let provider = self.provider_of(&dialect.id().provider);
         let paced = Arc::new(Paced::new(sent_by_workers(dialect), provider.pacer));
         let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&self.budget), prices(config)));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
@@ -374,32 +394,39 @@ impl<'config> Engine<'config> {
     pub fn embedding(&mut self) -> Result<Option<Arc<dyn EmbeddingModel>>, Error> {
         let Some(asked) = &self.loaded.config.models.embedding else { return Ok(None) };
         if asked.kind == EmbeddingKind::Local {
-            let plain = local::embedding(asked, self.loaded)?;
+            let plain = local::embedding(asked)?;
             let budgeted = Arc::new(Budgeted::embedding(plain, self.budget(), Prices::default()));
             return Ok(Some(Arc::new(Traced::embedding(budgeted))));
         }
         let failed = |source: LlmError| Error::Model { role: "embedding", source };
         let transport = self.transport().map_err(failed)?;
         let plain = served::embedding(asked, transport, self.access_of_configuration()).map_err(failed)?;
-        let name = plain.id().provider.clone();
-        if !self.providers.contains_key(&name) {
-            let provider = self.provider(&name);
-            self.providers.insert(name.clone(), provider);
-        }
-        let Some(provider) = self.providers.get(&name) else { return Ok(None) };
+        let provider = self.provider_of(&plain.id().provider);
         let prices = embedding_prices(asked);
-        let paced = Arc::new(Paced::embedding(plain, Arc::clone(&provider.pacer)));
+        let paced = Arc::new(Paced::embedding(plain, provider.pacer));
         let budgeted = Arc::new(Budgeted::embedding(paced, Arc::clone(&self.budget), prices));
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
-        let retried = Arc::new(Retried::embedding(budgeted, policy, Arc::clone(&provider.retries)));
+        let retried = Arc::new(Retried::embedding(budgeted, policy, provider.retries));
         Ok(Some(Arc::new(Traced::embedding(retried))))
+    }
+
+    /// The model that embeds goals and skills, if retrieval needs one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Engine::embedding`].
+    pub fn retrieval_model(&mut self) -> Result<Option<Arc<dyn EmbeddingModel>>, Error> {
+        match self.loaded.config.retrieval.as_ref().map(|retrieval| retrieval.mode) {
+            Some(RetrievalMode::Embedding) => self.embedding(),
+            Some(RetrievalMode::Template) | None => Ok(None),
+        }
     }
 
     /// What all models of a provider share; the configuration has one rate for each.
     fn provider(&self, name: &str) -> Provider {
         let config = &self.loaded.config;
         let mut rates = (None, None);
-        for model in models(config) {
+        for model in config.models.all() {
             if model_id(model).is_some_and(|id| id.provider == name) {
                 let (requests, tokens) = model.rates();
                 rates.0 = rates.0.or(requests);
@@ -425,7 +452,7 @@ impl<'config> Engine<'config> {
             let provider = skill_llm::Server::new(&asked.base_url).provider().ok()?;
             Some((ModelId::new(provider, &asked.model), embedding_prices(asked)))
         });
-        models(config).filter_map(of).chain(embedding).collect()
+        config.models.all().filter_map(of).chain(embedding).collect()
     }
 
     /// The model that grades answers, if the environment has one.
@@ -434,8 +461,19 @@ impl<'config> Engine<'config> {
     ///
     /// As [`Engine::model`].
     pub fn judge(&mut self) -> Result<Option<Arc<dyn ChatModel>>, Error> {
-        judge_role(&self.loaded.config).map(|role| self.model(role)).transpose()
+        ModelRole::of_judge(&self.loaded.config).map(|role| self.model(role)).transpose()
     }
+}
+
+/// The models of a run.
+#[derive(Clone)]
+pub struct RunModels {
+    /// The agent.
+    pub target: Arc<dyn ChatModel>,
+    /// What proposes edits.
+    pub optimizer: Arc<dyn ChatModel>,
+    /// What grades answers, where the environment has it done.
+    pub judge: Option<Arc<dyn ChatModel>>,
 }
 
 /// The calls of all providers that are retried, and the one of them that has failed most often.
@@ -443,28 +481,6 @@ fn trouble_of(providers: &[Provider]) -> Option<(usize, Trouble)> {
     let troubles = providers.iter().filter_map(|provider| provider.retries.trouble());
     troubles.reduce(|(count, worst), (other_count, other)| {
         (count + other_count, if other.turn > worst.turn { other } else { worst })
-    })
-}
-
-/// All models that are configured.
-pub(crate) fn models(config: &Config) -> impl Iterator<Item = &ModelConfig> {
-    let asked = [&config.models.target, &config.models.optimizer];
-    let optional = [&config.models.judge, &config.models.teacher];
-    asked.into_iter().chain(config.models.targets.values()).chain(optional.into_iter().flatten())
-}
-
-/// Those of these models that are simulated, by their names in the configuration.
-pub fn simulated_models(config: &Config, roles: &[ModelRole]) -> Vec<&'static str> {
-    let is_simulated = |role: &&ModelRole| matches!(role.config(config), Some(ModelConfig::Simulated(_)));
-    roles.iter().filter(is_simulated).map(|role| role.as_str()).collect()
-}
-
-/// Which model grades answers; `None` if none does.
-pub fn judge_role(config: &Config) -> Option<ModelRole> {
-    config.env.judge().map(|judge| match judge {
-        TasksJudge::Judge => ModelRole::Judge,
-        TasksJudge::Optimizer => ModelRole::Optimizer,
-        TasksJudge::Target => ModelRole::Target,
     })
 }
 

@@ -1,16 +1,22 @@
 //! Everything that can go wrong, in one type, with the kind of failure that decides an exit code.
 
-use crate::config::ConfigError;
 #[cfg(feature = "yaml")]
-use crate::export::ExportError;
-use crate::hint;
+mod export;
 #[cfg(feature = "import")]
-use crate::import::ImportError;
+mod import;
+mod replay;
+
+#[cfg(feature = "yaml")]
+pub use export::ExportError;
+#[cfg(feature = "import")]
+pub use import::ImportError;
+pub use replay::ReplayError;
+
+use crate::config::ConfigError;
+use crate::hint;
 use crate::not_a_skill::NotASkill;
-use crate::replay::ReplayError;
-use skill_envs::FaultKind;
 use skill_envs::folder::FolderError;
-use skill_envs::{EnvError, RolloutFault};
+use skill_envs::{EnvError, FaultKind, RolloutFault};
 use skill_llm::{ErrorClass, LlmError, PromptError};
 use skill_pipeline::PipelineError;
 use skill_pipeline::prompts::PromptLibraryError;
@@ -149,8 +155,16 @@ pub enum Error {
     Broker(#[source] skill_nats::BrokerError),
     /// A file that workers need cannot be sent to them.
     #[cfg(feature = "nats")]
-    #[error(transparent)]
-    Setup(crate::nats::SetupError),
+    #[error("`{key}`: cannot send {} to workers", path.display())]
+    NotSent {
+        /// The setting that names it.
+        key: String,
+        /// The file or directory.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: std::io::Error,
+    },
     /// The configuration needs what this build leaves out.
     #[error("{what} needs the cargo feature `{feature}` of skillrl, which this build leaves out")]
     LeftOut {
@@ -211,7 +225,7 @@ impl Error {
             #[cfg(feature = "nats")]
             Self::Broker(_) => Failure::Usage,
             #[cfg(feature = "nats")]
-            Self::Setup(_) => Failure::Data,
+            Self::NotSent { .. } => Failure::Data,
             Self::Env(error) | Self::Attempt(error) => of_env(error),
             Self::Model { source, .. } | Self::NamedTarget { source, .. } => of_model(source),
             Self::UnknownTarget { .. } => Failure::Usage,
@@ -266,7 +280,7 @@ impl Error {
             #[cfg(feature = "nats")]
             Self::Broker(error) => error.hint().to_owned(),
             #[cfg(feature = "nats")]
-            Self::Setup(_) => "check the file, and that it can be read".to_owned(),
+            Self::NotSent { .. } => "check the file, and that it can be read".to_owned(),
             Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),

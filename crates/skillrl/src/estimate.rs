@@ -15,7 +15,7 @@ mod weights;
 pub use bank::{BankEstimate, BankStage, bank_estimate};
 pub use caps::{ApproximateCap, approximate_caps};
 pub use prepared::Prepared;
-pub use probe::{PROBED_ITEMS, Probe, SplitProbe, probe};
+pub use probe::{Probe, SplitProbe, probe};
 pub use weights::{WeightsEstimate, weights_estimate};
 
 use crate::config::Config;
@@ -28,7 +28,7 @@ use skill_envs::{Env, Split};
 use skill_pipeline::{Stage, TrainSettings};
 
 /// A run of more steps is not estimated.
-pub const MAX_STEPS: u64 = 1_000_000;
+pub(crate) const MAX_STEPS: u64 = 1_000_000;
 
 /// From the least that it may be to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -175,7 +175,7 @@ impl Sent {
 }
 
 /// What a run with these settings will take, up to [`MAX_STEPS`] steps; prices are those of `config`.
-pub fn estimate(
+pub(crate) fn estimate(
     probe: &Probe,
     settings: &TrainSettings,
     config: &Config,

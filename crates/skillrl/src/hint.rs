@@ -33,7 +33,7 @@ impl Advice for CommandHints {
 }
 
 /// What to do about a warning of a run, as one phrase; `None` where there is nothing to add.
-pub fn of_warning(warning: &Warning) -> Option<&'static str> {
+fn of_warning(warning: &Warning) -> Option<&'static str> {
     match warning {
         Warning::CutReplies { .. } => Some(
             "raise the limit (`env.max_tokens`, `models.target.max_tokens`) if the task needs longer ones",
@@ -144,7 +144,7 @@ fn is_bank_of_old_default(change: &SettingChange) -> bool {
 }
 
 /// What to do about settings of a run that cannot work.
-pub fn of_settings(error: &SettingsError) -> &'static str {
+fn of_settings(error: &SettingsError) -> &'static str {
     match error {
         SettingsError::StandardErrors { .. } => "change `gate.standard_errors`",
         SettingsError::Alpha { .. } => "change `gate.alpha`",
@@ -160,7 +160,7 @@ pub fn of_settings(error: &SettingsError) -> &'static str {
 }
 
 /// What to do about an error of an environment.
-pub fn of_env(error: &EnvError) -> &'static str {
+pub(crate) fn of_env(error: &EnvError) -> &'static str {
     match error {
         EnvError::Model(error) => of_model(error),
         EnvError::ReadData { .. } => "check `env.data` in the configuration; paths are relative to its file",
@@ -180,7 +180,7 @@ pub fn of_env(error: &EnvError) -> &'static str {
 }
 
 /// What to do about an error of a model.
-pub fn of_model(error: &LlmError) -> &'static str {
+pub(crate) fn of_model(error: &LlmError) -> &'static str {
     match error {
         LlmError::RateLimited { .. } => "lower the number of workers, or start the same command again later",
         LlmError::QuotaExhausted { .. } => "add credit at the provider, then start the same command again",
@@ -236,7 +236,7 @@ pub fn of_model(error: &LlmError) -> &'static str {
 }
 
 /// What to do about a journal that cannot be used.
-pub fn of_journal(error: &JournalError) -> &'static str {
+pub(crate) fn of_journal(error: &JournalError) -> &'static str {
     match error {
         JournalError::Sqlite { is_full: true, .. } | JournalError::Sent { is_full: true, .. } => {
             "make room, then start the same command again to resume"

@@ -5,9 +5,7 @@
 //! source stays as it is.
 
 mod config_file;
-mod error;
 mod gepa;
-mod krill;
 mod list;
 mod run;
 mod run_record;
@@ -17,12 +15,13 @@ mod skillopt_env;
 mod skillopt_model;
 mod source;
 
-pub use error::ImportError;
+pub use crate::config::mapping::{Mapped, Unmapped};
 
-use crate::config::{ConfigError, FILE_NAME, Mapping};
-use crate::error::Error;
+use crate::config::mapping::krill;
+use crate::config::{FILE_NAME, Mapping};
+use crate::error::{Error, ImportError};
 use serde::Serialize;
-use skill_core::python_json;
+use serde_json::{Map, Value};
 use source::Source;
 use std::path::{Path, PathBuf};
 
@@ -72,33 +71,6 @@ impl ImportKind {
     }
 }
 
-/// Something that became something here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Mapped {
-    /// Its name there.
-    pub key: String,
-    /// Its name here.
-    pub to: String,
-}
-
-/// Something without a counterpart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unmapped {
-    /// Its name there.
-    pub key: String,
-    /// Its value; empty for files, and never a secret.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub value: String,
-    /// Why, and what to do about it.
-    pub reason: String,
-}
-
-impl Unmapped {
-    pub(crate) fn new(key: impl Into<String>, value: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { key: key.into(), value: value.into(), reason: reason.into() }
-    }
-}
-
 /// What an import came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Imported {
@@ -117,32 +89,15 @@ pub struct Imported {
 /// A file to write, by its path below the directory that is written.
 type NewFile = (String, Vec<u8>);
 
-/// What a mapping gives: files below the destination, and its lists.
+/// What an import gives: files below the destination, and its lists.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Outcome {
-    pub(crate) files: Vec<NewFile>,
-    pub(crate) mapped: Vec<Mapped>,
-    pub(crate) unmapped: Vec<Unmapped>,
-    pub(crate) idle: Vec<Unmapped>,
-}
-
-impl Outcome {
-    pub(crate) fn map(&mut self, key: impl Into<String>, to: impl Into<String>) {
-        self.mapped.push(Mapped { key: key.into(), to: to.into() });
-    }
-
-    pub(crate) fn lose(
-        &mut self,
-        key: impl Into<String>,
-        value: impl Into<String>,
-        reason: impl Into<String>,
-    ) {
-        self.unmapped.push(Unmapped::new(key, value, reason));
-    }
+struct Outcome {
+    files: Vec<NewFile>,
+    mapping: Mapping,
 }
 
 /// The gate of an imported run, from its `config.json`; `None` for runs of this program.
-pub(crate) fn gate_of(config: &serde_json::Value) -> Option<skill_core::Gate> {
+pub(crate) fn gate_of(config: &Value) -> Option<skill_core::Gate> {
     config.get(IMPORTED_FROM)?;
     Some(run_record::gate(config.get(IMPORTED_SETTINGS)?))
 }
@@ -179,7 +134,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
         ),
         Source::KrillConfig { path, members } => (
             ImportKind::KrillConfig,
-            krill::import(&path, &members, place.named("toml").unwrap_or(FILE_NAME))?,
+            import_krill(&path, &members, place.named("toml").unwrap_or(FILE_NAME))?,
         ),
         Source::Run { dir, is_skillopt } => {
             let kind = if is_skillopt { ImportKind::SkilloptRun } else { ImportKind::SkillrlRun };
@@ -189,7 +144,7 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
             (ImportKind::GepaCandidate, gepa::import(&value, options.candidate, place.named("md"))?)
         }
     };
-    let Outcome { mut files, mapped, unmapped, idle } = outcome;
+    let Outcome { mut files, mapping: Mapping { mapped, unmapped, idle } } = outcome;
     let mut imported = Imported { kind, written: Vec::new(), mapped, unmapped, idle };
     let from = options.from.file_name().unwrap_or(options.from.as_os_str()).to_string_lossy();
     files.push((place.list.clone(), list::markdown(&from, &imported).into_bytes()));
@@ -197,32 +152,11 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
     Ok(imported)
 }
 
-/// A configuration of krill or of SkillRL in Rust as the text of one of ours, and what became of its keys.
-///
-/// # Errors
-///
-/// A text that is not JSON, or not such a configuration, and values of another kind than their keys have.
-pub(crate) fn krill_configuration(path: &Path, text: &str) -> Result<(String, Mapping), ConfigError> {
-    const ADVICE: &str = "name a skillrl.toml, or a JSON configuration of krill or of SkillRL in Rust, whose sections are `model`, `skill_retrieval`, `evolution`, `sft` and `rl`";
-    let refused = |message: String| ConfigError::Json { path: path.to_owned(), message, advice: ADVICE };
-    let members = match python_json::read(text) {
-        Ok(serde_json::Value::Object(members)) if krill::is_one(&members) => members,
-        Ok(_) => {
-            let message = "is JSON, and not a configuration of krill or of SkillRL in Rust";
-            return Err(refused(message.to_owned()));
-        }
-        Err(error) => return Err(refused(format!("is not JSON: {error}"))),
-    };
-    let (text, outcome) = krill::configuration(path, &members).map_err(|error| match error {
-        ImportError::Bad { message, .. } => refused(message),
-        error => refused(error.to_string()),
-    })?;
-    let reasons = |entries: Vec<Unmapped>| entries.into_iter().map(|entry| (entry.key, entry.reason));
-    let mapping = Mapping {
-        mapped: outcome.mapped.into_iter().map(|mapped| (mapped.key, mapped.to)).collect(),
-        unmapped: reasons(outcome.unmapped).chain(reasons(outcome.idle)).collect(),
-    };
-    Ok((text, mapping))
+/// `path` is where the file is, and `name` what ours will be called.
+fn import_krill(path: &Path, members: &Map<String, Value>, name: &str) -> Result<Outcome, ImportError> {
+    let mut draft = krill::mapped(members);
+    draft.mapping.lose("--env", "", "is an option of that program: write [env], such as kind = \"alfworld\"");
+    skillopt::finish(path, name, draft)
 }
 
 /// Where everything is written.

@@ -8,7 +8,7 @@
 //!
 //! Anybody who trains from a program. It re-exports the layered crates ([`core`], [`llm`], [`envs`],
 //! [`pipeline`]) and the models of the demos (`sim`), reads the configuration file ([`config`]) and turns one into
-//! models, environment and trainer ([`assemble`]). Each of the layers can be taken alone.
+//! models ([`engine`]), environment ([`world`]) and trainer ([`trainer`]). Each of the layers can be taken alone.
 //!
 //! # Cargo features
 //!
@@ -58,7 +58,7 @@
 //! An environment with more than one call or a world of several turns implements [`Env`](envs::Env) or
 //! [`World`](envs::World): `examples/own_world.rs` has one.
 
-pub mod assemble;
+pub mod call_cache;
 pub mod collect;
 pub mod config;
 pub mod cost;
@@ -68,7 +68,7 @@ pub mod distill;
 pub mod doctor;
 pub mod engine;
 pub mod env;
-pub mod environment;
+pub mod env_vars;
 pub mod error;
 pub mod estimate;
 #[cfg(feature = "yaml")]
@@ -78,7 +78,6 @@ pub mod hint;
 pub mod hub;
 #[cfg(feature = "import")]
 pub mod import;
-pub mod kept;
 #[cfg(feature = "yaml")]
 pub mod lint;
 #[cfg(feature = "nats")]
@@ -89,6 +88,7 @@ pub mod phased;
 #[cfg(feature = "weights")]
 pub mod policy;
 pub mod program;
+pub mod prompts;
 pub mod prune;
 pub mod replay;
 #[cfg(feature = "report")]
@@ -98,16 +98,20 @@ pub mod rl;
 mod secrets;
 #[cfg(feature = "weights")]
 pub mod sft;
+pub mod skills;
 pub mod spend;
 #[cfg(feature = "weights")]
 pub mod task_prompts;
 #[cfg(feature = "weights")]
-pub mod training_server;
+mod train_backend;
+pub mod trainer;
 #[cfg(feature = "report")]
 pub mod transfer;
+pub mod world;
 
 pub use error::{Error, Failure};
 pub use program::model;
+pub use prompts::built_in_prompts;
 pub use skill_bank as bank;
 pub use skill_core as core;
 pub use skill_envs as envs;
@@ -122,38 +126,6 @@ pub use skill_sim as sim;
 pub use skill_tinker as tinker;
 #[cfg(feature = "weights")]
 pub use skill_train as train;
-
-use skill_bank::distill::TeacherPrompt;
-use skill_pipeline::sft::reasons::{REASON_PROMPT, REASON_PROMPT_NAME};
-
-/// The name of the linter's prompt.
-const CONTRADICTIONS_PROMPT_NAME: &str = "lint_contradictions";
-/// The text of the linter's prompt; `prompts.dir` may replace it in a build without the linter too.
-const CONTRADICTIONS_PROMPT: &str = include_str!("../prompts/lint_contradictions.md");
-
-/// All prompts that are built in, by name: the optimizer's, then those of the environments and of the linter.
-pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    skill_pipeline::prompts::embedded_sources().into_iter().chain(other_prompts())
-}
-
-/// The prompts that are not the trainer's, by name.
-fn other_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let linter = (CONTRADICTIONS_PROMPT_NAME, CONTRADICTIONS_PROMPT);
-    let reason = (REASON_PROMPT_NAME, REASON_PROMPT);
-    environment_prompts().chain([linter]).chain(teacher_prompts()).chain([reason])
-}
-
-/// The prompts of a bank's teacher, by name.
-fn teacher_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TeacherPrompt::ALL.into_iter().map(|prompt| (prompt.as_str(), prompt.embedded_source()))
-}
-
-/// The prompts of the environments, by name.
-fn environment_prompts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let qa = (skill_envs::qa::ROLLOUT_PROMPT_NAME, skill_envs::qa::ROLLOUT_PROMPT);
-    let world = (skill_envs::agent::ROLLOUT_PROMPT_NAME, skill_envs::agent::ROLLOUT_PROMPT);
-    std::iter::once(qa).chain(skill_envs::tasks::built_in_prompts()).chain([world])
-}
 
 /// What a program that trains needs, in one `use`: the seam [`Env`](envs::Env) with what its methods take and return,
 /// the seam [`ChatModel`](llm::ChatModel) with a model for tests, the [`Trainer`](pipeline::Trainer) with its settings,

@@ -2,14 +2,11 @@
 
 mod contradictions;
 
-pub use contradictions::{
-    Contradictions, PROMPT as CONTRADICTIONS_PROMPT, PROMPT_NAME as CONTRADICTIONS_PROMPT_NAME,
-    ask_for_contradictions,
-};
+pub use contradictions::{Contradictions, ask_for_contradictions};
 
-use crate::assemble::replaced_prompt;
-use crate::config::{Config, LoadedConfig};
+use crate::config::{Config, PromptsConfig};
 use crate::error::Error;
+use crate::prompts::{CONTRADICTIONS_PROMPT_NAME, replaced};
 use serde_json::Value;
 use skill_core::lint::TrainingText;
 use skill_envs::{Env, Item, Split};
@@ -19,8 +16,8 @@ use skill_envs::{Env, Item, Split};
 /// # Errors
 ///
 /// A file that cannot be read.
-pub fn contradictions_prompt(loaded: &LoadedConfig) -> Result<Option<String>, Error> {
-    replaced_prompt(loaded, CONTRADICTIONS_PROMPT_NAME)
+pub fn contradictions_prompt(prompts: &PromptsConfig) -> Result<Option<String>, Error> {
+    replaced(prompts, CONTRADICTIONS_PROMPT_NAME)
 }
 
 /// Fields of an item that hold what is right, besides the one that the configuration names.

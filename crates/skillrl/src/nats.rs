@@ -8,21 +8,17 @@ mod programs;
 mod setup;
 mod worker;
 
-pub use programs::ProgramFacts;
-pub use setup::{Setup, SetupError};
-pub use skill_nats::{
-    Announcement, Broker, BrokerAddress, BrokerError, BrokerFacts, Connect, Credentials, NatsRunner,
-    PROTOCOL, ReadWorkers, Times, Worker, WorkerConfig, WorkerEvent, WorkerEvents, WorkerNow, WorkerStop,
-    WorkersNow, Workshop,
-};
+pub use skill_nats::{Times, Worker, WorkerConfig, WorkerEvent, WorkerEvents, WorkerStop};
 pub use worker::{ConfigWorkshop, WorkerOptions};
 
-use crate::assemble::run_dir;
-use crate::config::{LoadedConfig, NatsConfig};
+use crate::config::{ConfigPath, LoadedConfig, NatsConfig};
 use crate::error::Error;
+use setup::Setup;
 use skill_core::canonical::hex_sha256;
 use skill_llm::ApiKey;
-use skill_nats::DriverConfig;
+use skill_nats::{
+    BrokerAddress, BrokerError, Connect, Credentials, DriverConfig, NatsRunner, WorkerNow, WorkersNow,
+};
 use skill_pipeline::run_dir::live::WorkerPulse;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, absolute};
@@ -35,16 +31,16 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 const NAME_DIGITS: usize = 16;
 
 /// `[run.nats]`, with its defaults where it is not given.
-pub fn asked(loaded: &LoadedConfig) -> NatsConfig {
+pub(crate) fn asked(loaded: &LoadedConfig) -> NatsConfig {
     loaded.config.run.nats.clone().unwrap_or_default()
 }
 
-/// The broker of `[run.nats]`, with the credentials that it names; `base` is the directory of its paths.
+/// The broker of `[run.nats]`, with the credentials that it names.
 ///
 /// # Errors
 ///
 /// A variable that is not set, an address that cannot be one or may not be used, see [`BrokerAddress::check`].
-pub fn address(asked: &NatsConfig, base: &Path) -> Result<BrokerAddress, Error> {
+pub(crate) fn address(asked: &NatsConfig) -> Result<BrokerAddress, Error> {
     let refuse = |message: &str| Error::Broker(BrokerError::Configuration { message: message.to_owned() });
     let secret =
         |variable: &str| ApiKey::from_env(variable, "the broker").map_err(|error| refuse(&error.to_string()));
@@ -65,13 +61,13 @@ pub fn address(asked: &NatsConfig, base: &Path) -> Result<BrokerAddress, Error> 
     };
     let client_certificate = match (&asked.client_cert, &asked.client_key) {
         (None, None) => None,
-        (Some(certificate), Some(key)) => Some((certificate.resolve(base), key.resolve(base))),
+        (Some(certificate), Some(key)) => Some((certificate.to_path(), key.to_path())),
         _ => return Err(refuse("`run.nats.client_cert` and `run.nats.client_key` go together")),
     };
     let address = BrokerAddress {
         url: asked.url.clone(),
         credentials,
-        ca_file: asked.ca_file.as_ref().map(|path| path.resolve(base)),
+        ca_file: asked.ca_file.as_ref().map(ConfigPath::to_path),
         client_certificate,
     };
     address.check().map_err(Error::Broker)?;
@@ -83,8 +79,8 @@ pub fn address(asked: &NatsConfig, base: &Path) -> Result<BrokerAddress, Error> 
 /// # Errors
 ///
 /// As [`address`], and a build without the client.
-pub fn connect(asked: &NatsConfig, base: &Path, who: &str) -> Result<Arc<dyn Connect>, Error> {
-    client(address(asked, base)?, who)
+pub fn connect(asked: &NatsConfig, who: &str) -> Result<Arc<dyn Connect>, Error> {
+    client(address(asked)?, who)
 }
 
 #[cfg(feature = "nats-client")]
@@ -105,7 +101,7 @@ fn client(_: BrokerAddress, _: &str) -> Result<Arc<dyn Connect>, Error> {
 /// A broker that may not be used, and files that workers need and that cannot be read.
 pub fn runner(loaded: &LoadedConfig, connect: Arc<dyn Connect>, times: Times) -> Result<NatsRunner, Error> {
     let setup = Setup::of(loaded)?;
-    let dir = run_dir(loaded);
+    let dir = loaded.run_dir();
     let (description, contents) = setup.packed();
     let config = DriverConfig {
         name: asked(loaded).name,
@@ -142,7 +138,7 @@ pub fn host_name() -> String {
 }
 
 /// The workers of a run as its `live.json` has them.
-pub fn pulse_of(now: &WorkersNow) -> Vec<WorkerPulse> {
+pub(crate) fn pulse_of(now: &WorkersNow) -> Vec<WorkerPulse> {
     let of = |worker: &WorkerNow| WorkerPulse {
         name: worker.name.clone(),
         slots: worker.slots,

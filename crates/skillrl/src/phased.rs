@@ -7,17 +7,17 @@
 mod settings;
 mod test;
 
-use crate::assemble::{self, ModelRole};
+use crate::call_cache::CallCache;
 use crate::collect::{CollectRequest, Collecting};
 use crate::config::collect::{CollectAgent, CollectConfig, DemonstrationSource};
-use crate::config::{LoadedConfig, Runner};
+use crate::config::{LoadedConfig, ModelRole, Runner, simulated_models};
 use crate::distill::Distilling;
-use crate::engine::{Engine, simulated_models};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::kept::KeptCalls;
-use crate::policy::trainable;
+use crate::policy::{trainable, with_policy};
 use crate::rl::{self, RlRequest};
-use crate::sft::{self, SftRequest, with_policy};
+use crate::sft::{self, SftRequest};
+use crate::{skills, trainer, world};
 use settings::PhaseSettings;
 use skill_bank::distill::Admit;
 use skill_bank::episode::{Episode, episode_line};
@@ -44,11 +44,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The collected episodes, in the directory of their phase.
-pub const TRAJECTORIES_FILE: &str = "trajectories.jsonl";
+const TRAJECTORIES_FILE: &str = "trajectories.jsonl";
 /// The bank that trials begin with, in the directory of its phase.
-pub const BANK_DIR: &str = "bank";
+const BANK_DIR: &str = "bank";
 /// The same bank with all skills active, as demonstrations show them.
-pub const SHOWN_DIR: &str = "shown";
+const SHOWN_DIR: &str = "shown";
 
 /// A run of all phases.
 pub struct PhasedTrainer {
@@ -96,9 +96,13 @@ impl PhasedTrainer {
         if self.loaded.config.run.runner == Runner::Nats {
             return Err(Error::NoWorkers { what: "`train.mode = \"weights\"`" });
         }
-        let env = assemble::environment(&self.loaded)?;
+        let env = world::environment(&self.loaded, None)?;
         // What the last phases need is known before the first one is paid for.
-        n_items_of_sets(env.as_ref(), &assemble::bank_settings(&self.loaded), self.loaded.config.run.seed)?;
+        n_items_of_sets(
+            env.as_ref(),
+            &trainer::bank_settings(&self.loaded.config),
+            self.loaded.config.run.seed,
+        )?;
         check_vacant(&self.out)?;
         let dir = RunDir::open(&self.out)?;
         let asked = phased_identity();
@@ -255,10 +259,10 @@ impl PhasedTrainer {
             split: Split::Train,
             n_episodes: asked.episodes.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
             expert,
-            skill: assemble::initial_skill(&self.loaded)?.unwrap_or_default(),
+            skill: skills::initial_skill(&self.loaded.config.skill)?.unwrap_or_default(),
         };
         let collecting = Collecting::new(&self.loaded, &mut engine, request)?;
-        let kept = (!expert).then(|| KeptCalls::beside(&out)).transpose()?;
+        let kept = (!expert).then(|| CallCache::beside(&out)).transpose()?;
         if let Some(kept) = &kept {
             kept.count_spent(&engine);
         }
@@ -279,7 +283,7 @@ impl PhasedTrainer {
         let episodes = self.episodes()?;
         let distilling = Distilling::new(&self.loaded, episodes, &out)?;
         let mut engine = Engine::new(&self.loaded);
-        let kept = KeptCalls::beside(&out)?;
+        let kept = CallCache::beside(&out)?;
         kept.count_spent(&engine);
         let asked = self.loaded.config.bank.clone().unwrap_or_default();
         let admit = match asked.admit {
@@ -392,11 +396,6 @@ impl PhasedTrainer {
 
 fn n_phases(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// True if a configuration asks for this run.
-pub fn is_asked(loaded: &LoadedConfig) -> bool {
-    loaded.config.train.mode.as_str() == RunKind::Phases.as_str()
 }
 
 /// Refuses a phase whose files are not those that it was finished with.

@@ -7,7 +7,7 @@
 //! ```
 //! use skillrl::engine::Engine;
 //! use skillrl::{env, program};
-//! use skillrl::assemble::RunModels;
+//! use skillrl::engine::RunModels;
 //! use skillrl::prelude::*;
 //! use std::sync::Arc;
 //!
@@ -29,10 +29,10 @@
 //! # }
 //! ```
 
-use crate::assemble::{self, ModelRole, RunModels};
-use crate::config::{Config, ConfigError, LoadedConfig, Runner};
-use crate::engine::Engine;
+use crate::config::{Config, ConfigError, LoadedConfig, ModelRole, Runner};
+use crate::engine::{Engine, RunModels};
 use crate::error::Error;
+use crate::{prompts, skills, trainer};
 use serde_json::{Value, json};
 use skill_core::{Gate, GateMetric};
 use skill_envs::Env;
@@ -122,20 +122,20 @@ pub fn trainer(
     if config.run.runner == Runner::Nats {
         return Err(Error::NoWorkers { what: "a program's own environment" });
     }
-    let prompts = assemble::prompts(loaded, env.as_ref())?;
+    let prompts = prompts::library(&loaded.config.prompts, env.as_ref())?;
     let resolved = resolved(config, env.as_ref(), &models);
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, engine.pulse()));
     // The trainer itself names environment, data, models and settings in the identity of the run.
     let run = RunConfig { resolved, ..RunConfig::default() };
     let mut trainer = Trainer::new(env, models.target, models.optimizer)
-        .with_settings(assemble::settings(config)?)
+        .with_settings(trainer::settings(config)?)
         .with_prompts(prompts)
         .with_events(events)
         .with_stop(stop)
         .with_config(run)
         .with_budget(engine.budget(), engine.prices())
         .with_trouble(engine.lasting_trouble());
-    if let Some(skill) = assemble::initial_skill(loaded)? {
+    if let Some(skill) = skills::initial_skill(&loaded.config.skill)? {
         trainer = trainer.with_initial_skill(skill);
     }
     Ok(trainer)

@@ -1,21 +1,19 @@
 //! Pruning a skill as configured: in which order its rules are tried, and where the result is kept.
 
-use crate::assemble::{self, ModelRole};
-use crate::config::LoadedConfig;
+use crate::call_cache::CallCache;
+use crate::config::{LoadedConfig, ModelRole};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::trainer;
 use serde_json::Value;
 use skill_core::rules::SkillRule;
 use skill_core::{NonInferiority, SkillDoc, SkillPackage};
 use skill_envs::Env;
 use skill_envs::folder::write_folder;
-use skill_llm::{ChatModel, JournalOptions, Journaled, Metered};
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
-use skill_pipeline::run_dir::{RunDir, atomic};
-use skill_pipeline::stage::rollout::Rollouts;
+use skill_pipeline::run_dir::atomic;
 use skill_pipeline::stage::{Draws, StageCtx};
-use skill_pipeline::trainer::count_spent;
 use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,22 +89,19 @@ pub async fn prune(
     events: &dyn EventSink,
     stop: &StopSignal,
 ) -> Result<(PathBuf, PruneRecord), Error> {
-    let settings = assemble::settings(&loaded.config)?;
+    let settings = trainer::settings(&loaded.config)?;
     let target = engine.model(ModelRole::Target)?;
     let rule = NonInferiority { gate: settings.gate, margin: options.margin };
     check_place(options, settings.gate.metric.as_str())?;
-    let dir = RunDir::open(&assemble::run_dir(loaded))?;
-    let journal = dir.open_journal(JournalOptions::default(), false)?;
-    count_spent(&engine.budget(), &engine.prices(), &journal);
-    let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
-    let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
+    let calls = CallCache::in_dir(&loaded.run_dir())?;
+    calls.count_spent(engine);
     let per_item = settings.evidence.selection_repeats;
     let ctx = StageCtx {
         draws: Draws { first: per_item, per_item },
         workers: settings.workers,
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
-        journal: Some(journal.clone()),
+        journal: Some(calls.journal.clone()),
         ..StageCtx::new(Stage::Evaluate, events)
     };
     let prune_settings = PruneSettings { rule, early_stop: settings.early_stop, seed: settings.seed };
@@ -115,12 +110,12 @@ pub async fn prune(
         written = write_skill(&options.out, skill)?;
         atomic::write_json(&options.out.join(RECORD_FILE), record)
     };
-    let rollouts = Rollouts::local(Arc::clone(env), Arc::new(kept(target)), judge);
+    let rollouts = calls.rollouts(env, target);
     let pruned =
         skill_pipeline::prune::prune(&rollouts, &options.skill, &options.order, &prune_settings, &ctx, told)
             .await;
     // What was paid for is kept, however it ended.
-    journal.flush().await.map_err(PipelineError::from)?;
+    calls.journal.flush().await.map_err(PipelineError::from)?;
     let (_, record) = pruned?;
     Ok((written, record))
 }

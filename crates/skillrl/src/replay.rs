@@ -3,18 +3,18 @@
 //! The configuration of a run is put together again from its directory; see [`Replay::prepare`]. A strict replay has
 //! models that cannot send anything, so it needs no keys.
 
-mod error;
 mod files;
 mod recorded;
 mod starts;
 
-pub use error::ReplayError;
-pub use recorded::{recorded_amended, recorded_config, recorded_loaded};
+#[cfg(feature = "report")]
+pub(crate) use recorded::recorded_amended;
+pub use recorded::{recorded_config, recorded_loaded};
 
-use crate::assemble::{self, ModelRole, RunModels};
-use crate::config::{LoadedConfig, TrainMode};
-use crate::engine::{Engine, judge_role};
-use crate::error::{Error, Failure};
+use crate::config::{LoadedConfig, ModelRole, TrainMode};
+use crate::engine::{Engine, RunModels};
+use crate::error::{Error, Failure, ReplayError};
+use crate::trainer;
 use async_trait::async_trait;
 use files::{files_of, read};
 use recorded::recorded_configuration;
@@ -129,7 +129,7 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// As [`assemble::trainer`], where keys are asked for only if something may be sent, and as [`Trainer::train`]: a
+    /// As [`trainer::document`], where keys are asked for only if something may be sent, and as [`Trainer::train`]: a
     /// call that is not recorded is [`ReplayError::Diverged`].
     pub async fn train(
         &self,
@@ -171,7 +171,7 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// As [`assemble::bank_trainer`] and [`train`](Self::train).
+    /// As [`trainer::bank`] and [`train`](Self::train).
     pub async fn train_bank(
         &self,
         otherwise: NotInRecording,
@@ -180,14 +180,14 @@ impl Replay {
     ) -> Result<BankSummary, Error> {
         let recording = Recording { journal: Arc::clone(&self.recording), otherwise };
         let trainer = match otherwise {
-            NotInRecording::Send => assemble::bank_trainer(&self.loaded, events, stop)?.0,
+            NotInRecording::Send => trainer::bank(&self.loaded, events, stop)?.0,
             NotInRecording::Fail => {
                 let mut loaded = self.loaded.clone();
                 loaded.config.run.workers = 1;
                 let mut engine = Engine::without_keys(&loaded);
-                let embedding = assemble::retrieval_model(&loaded, &mut engine)?;
-                let base = assemble::trainer_of(&loaded, mute(&loaded, ModelRole::Teacher)?, events, stop)?;
-                assemble::bank_trainer_of(&loaded, base, embedding)?
+                let embedding = engine.retrieval_model()?;
+                let base = trainer::document_with(&loaded, mute(&loaded, ModelRole::Teacher)?, events, stop)?;
+                trainer::bank_over(&loaded.config, base, embedding)?
             }
         };
         let trained = trainer.with_recording(recording).train(&self.into).await;
@@ -203,12 +203,12 @@ impl Replay {
     ) -> Result<Trainer, Error> {
         let recording = Recording { journal: Arc::clone(&self.recording), otherwise };
         let trainer = match otherwise {
-            NotInRecording::Send => assemble::trainer(loaded, events, stop)?.0,
+            NotInRecording::Send => trainer::document(loaded, events, stop)?.0,
             NotInRecording::Fail => {
                 let mut loaded = loaded.clone();
                 loaded.config.run.workers = 1;
                 let models = mute(&loaded, ModelRole::Optimizer)?;
-                assemble::trainer_of(&loaded, models, events, stop)?.with_targets(
+                trainer::document_with(&loaded, models, events, stop)?.with_targets(
                     loaded.config.train.targets_score.unwrap_or_default(),
                     mute_targets(&loaded)?,
                 )
@@ -312,17 +312,17 @@ fn beside(run: &Path) -> Option<PathBuf> {
 
 /// The models of a configuration, none of which can send anything; the optimizer is that of this role.
 fn mute(loaded: &LoadedConfig, optimizer: ModelRole) -> Result<RunModels, Error> {
-    let mute = |role| Ok::<_, Error>(Mute::of(assemble::model_without_key(loaded, role)?.as_ref()));
+    let RunModels { target, optimizer, judge } = Engine::without_keys(loaded).run_models(optimizer)?;
     Ok(RunModels {
-        target: mute(ModelRole::Target)?,
-        optimizer: mute(optimizer)?,
-        judge: judge_role(&loaded.config).map(mute).transpose()?,
+        target: Mute::of(target.as_ref()),
+        optimizer: Mute::of(optimizer.as_ref()),
+        judge: judge.map(|judge| Mute::of(judge.as_ref())),
     })
 }
 
 /// The same of the targets of evaluations.
 fn mute_targets(loaded: &LoadedConfig) -> Result<NamedModels, Error> {
-    let targets = assemble::evaluation_targets(&mut Engine::without_keys(loaded))?;
+    let targets = Engine::without_keys(loaded).evaluation_targets()?;
     Ok(targets.into_iter().map(|(name, model)| (name, Mute::of(model.as_ref()))).collect())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::LoadedConfig;
 use crate::spend::{Spending, configuration};
-use crate::{Error, assemble, cost};
+use crate::{Error, cost, trainer};
 use skill_core::Gate;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
@@ -14,7 +14,7 @@ use skill_report::{
 use std::path::{Path, PathBuf};
 
 /// The report's file in the directory of its run.
-pub const REPORT_FILE: &str = "report.html";
+const REPORT_FILE: &str = "report.html";
 
 /// Gathers the report of a run, also of one in progress.
 ///
@@ -86,7 +86,7 @@ pub fn overview(run: &Path) -> Result<RunOverview, PipelineError> {
 /// The gate by which a run decided: that of its configuration, of the run that it was imported from, or the usual one.
 fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
     match loaded {
-        Some(loaded) => Ok(assemble::settings(&loaded.config)?.gate),
+        Some(loaded) => Ok(trainer::settings(&loaded.config)?.gate),
         None => {
             let config = &run.config().config;
             let imported = crate::import::gate_of(config);
@@ -168,7 +168,7 @@ pub fn phases(run: &Path) -> Result<PhasesReport, Error> {
 /// # Errors
 ///
 /// As for [`read`] and [`bank`].
-pub fn any(run: &Path) -> Result<AnyReport, Error> {
+fn any(run: &Path) -> Result<AnyReport, Error> {
     Ok(match trains_bank(run) {
         true => AnyReport::Bank(Box::new(bank(run)?)),
         false => AnyReport::Document(Box::new(read(run)?)),

@@ -1,15 +1,15 @@
 //! From a configuration to GRPO on its target, where that runs on this machine.
 
-use crate::assemble::{self, ModelRole};
+use crate::call_cache::CallCache;
 use crate::config::keys::declare::{Carry as _, Fill as _};
-use crate::config::{Config, LoadedConfig, TrainMode};
+use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::CommandHints;
-use crate::kept::KeptCalls;
-use crate::sft::{LocalPolicy, Method, local_target, method_value, model_error, model_to_train, text_of};
-use crate::training_server;
-use serde_json::json;
+use crate::policy::{LocalTarget, Method, model_error};
+use crate::train_backend::{self, Opened, Trained};
+use crate::trainer::{bank_settings, run_config};
+use crate::{prompts, skills, world};
 use skill_bank::Bank;
 use skill_core::SkillDoc;
 use skill_envs::source::document;
@@ -17,15 +17,11 @@ use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::records::sft::CHECKPOINTS_DIR;
 use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
-use skill_pipeline::weights::{EnvGames, PolicyWriter, WeightsCaps, WeightsSpent};
-use skill_pipeline::{EventSink, RunConfig, StopSignal};
+use skill_pipeline::weights::{EnvGames, WeightsCaps, WeightsSpent};
+use skill_pipeline::{EventSink, StopSignal};
 use skill_train::TrainError;
-use skill_train::chat_model::ModelFiles;
 use skill_train::checkpoint::StateStore;
-use skill_train::local::LocalBackend;
-use skill_train::model::Keep;
-use skill_train::seam::TrainBackend;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A request to train a policy by GRPO.
@@ -44,7 +40,7 @@ pub struct RlRequest {
     pub out: PathBuf,
     /// What counts for the caps of training already.
     pub before: WeightsSpent,
-    /// Files whose kept calls count for the caps of models already, see [`KeptCalls`].
+    /// Files whose kept calls count for the caps of models already, see [`CallCache`].
     pub earlier_calls: Vec<PathBuf>,
 }
 
@@ -56,10 +52,7 @@ impl RlRequest {
         asked.fill(&mut request.settings);
         request.settings.seed = config.run.seed;
         request.n_games = asked.games.carry();
-        request.method = match asked.lora_rank.carry() {
-            0 => Method::Full,
-            rank => Method::Lora { rank, alpha: asked.alpha() },
-        };
+        request.method = Method::of(asked.lora_rank, asked.lora_alpha);
         request
     }
 
@@ -78,7 +71,7 @@ impl RlRequest {
 }
 
 /// Loads the policy and makes the trainer; nothing is written. The policy is the target of the configuration, see
-/// [`with_policy`](crate::sft::with_policy), and the reference of its divergence is what it is before the first
+/// [`with_policy`](crate::policy::with_policy), and the reference of its divergence is what it is before the first
 /// iteration.
 ///
 /// # Errors
@@ -91,10 +84,9 @@ pub fn prepare(
     stop: StopSignal,
 ) -> Result<RlTrainer, Error> {
     request.settings.validate().map_err(Error::Pipeline)?;
-    let asked = local_target(loaded)?;
-    let path = loaded.resolve(&asked.path);
-    let adapter = asked.adapter.as_ref().map(|path| loaded.resolve(path));
-    let files = ModelFiles::open(&path, adapter.as_deref()).map_err(|error| model_error(&error))?;
+    let config = &loaded.config;
+    let target = LocalTarget::open(&config.models.target)?;
+    let files = &target.files;
     let mut settings = request.settings.clone();
     let room = files.config().max_positions.saturating_sub(settings.max_reply_tokens);
     if room < 2 {
@@ -108,50 +100,27 @@ pub fn prepare(
         }));
     }
     settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
-    let env = assemble::environment(loaded)?;
-    let skill = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill());
+    let env = world::environment(loaded, None)?;
+    let skill = skills::initial_skill(&config.skill)?.or_else(|| env.initial_skill());
     // Without a bank everybody is shown the initial skill; with one it comes before the skills of the bank.
     let source = document(&skill.clone().unwrap_or_default());
     let bank = bank_in_the_loop(loaded, request, skill)?;
-    let text = text_of(&files);
-    let has_reference = settings.kl_coeff > 0.0;
+    let text = target.text();
     let store = StateStore::new(request.out.join(CHECKPOINTS_DIR));
-    let asked = training_server::Asked {
-        target: &path,
-        adapter: adapter.as_deref(),
+    if config.tinker.is_some() {
+        check_remote(&settings)?;
+    }
+    let trained = Trained {
+        section: "rl",
+        target: &target,
         method: request.method,
         seed: settings.seed,
-        has_reference,
+        has_reference: settings.kl_coeff > 0.0,
         store: store.clone(),
     };
-    let mut identity = vec![
-        ("models.policy".to_owned(), json!(files.revision())),
-        ("rl.method".to_owned(), method_value(request.method)),
-    ];
-    let (backend, writer): (Arc<dyn TrainBackend>, Arc<dyn PolicyWriter>) =
-        match training_server::backend(loaded, asked)? {
-            Some(remote) => {
-                check_remote(&settings)?;
-                identity.extend(remote.identity);
-                (Arc::new(remote.backend), Arc::new(remote.writer))
-            }
-            None => {
-                let model = model_to_train(&path, &files, request.method, settings.seed, false)?;
-                // The two share their weights until the first step.
-                let reference = has_reference.then(|| model.clone());
-                let local = LocalBackend::new(model, reference, Keep::Activations, store.clone());
-                let writer = LocalPolicy::new(local.clone(), &path);
-                (Arc::new(local), Arc::new(writer))
-            }
-        };
-    let config = RunConfig {
-        source_text: Some(loaded.source_text.clone()),
-        resolved: loaded.config.decisive_json(),
-        identity,
-        dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
-        simulated_models: Vec::new(),
-    };
-    let budget = &loaded.config.budget;
+    let Opened { backend, writer, identity } =
+        train_backend::open(loaded, trained, || target.to_train(request.method, settings.seed, false))?;
+    let budget = &config.budget;
     let events: Arc<dyn EventSink> = Arc::new(LiveEvents::new(events, Arc::new(Pulse::default)));
     let games = (request.n_games > 0)
         .then(|| EnvGames::new(Arc::clone(&env), Arc::clone(&source), text.clone(), request.n_games))
@@ -162,7 +131,7 @@ pub fn prepare(
         .with_events(events)
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)
-        .with_config(config);
+        .with_config(run_config(loaded, identity, &[]));
     if let Some(games) = games {
         trainer = trainer.with_games(Arc::new(games));
     }
@@ -194,10 +163,11 @@ fn bank_in_the_loop(
     request: &RlRequest,
     frame: Option<SkillDoc>,
 ) -> Result<Option<RlBank>, Error> {
-    let trains_banks = loaded.config.train.mode != TrainMode::Document;
+    let config = &loaded.config;
+    let trains_banks = config.train.mode != TrainMode::Document;
     let (initial, source) = match &request.bank {
         Some(path) => (read_bank(path)?.bank, None),
-        None => match assemble::initial_bank(loaded)? {
+        None => match skills::initial_bank(config.bank.as_ref())? {
             Some(found) => found,
             None if trains_banks => (Bank::new(), None),
             None => return Ok(None),
@@ -205,19 +175,19 @@ fn bank_in_the_loop(
     };
     let mut engine = Engine::new(loaded);
     for calls in &request.earlier_calls {
-        if let Some(kept) = KeptCalls::existing(calls)? {
+        if let Some(kept) = CallCache::existing(calls)? {
             kept.count_spent(&engine);
         }
     }
-    let embedding = assemble::retrieval_model(loaded, &mut engine)?;
-    let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
-    let mut bank = RlBank::new(initial, retrieval, assemble::teacher_prompts(loaded)?)
+    let embedding = engine.retrieval_model()?;
+    let retrieval = skills::retrieval(config.retrieval.as_ref(), embedding.as_deref())?;
+    let mut bank = RlBank::new(initial, retrieval, prompts::of_teacher(&config.prompts)?)
         .with_source(source)
-        .with_settings(assemble::bank_settings(loaded))
+        .with_settings(bank_settings(config))
         .with_embedding(embedding)
         .with_frame(frame);
-    if trains_banks || loaded.config.models.teacher.is_some() {
-        let max_reply_tokens = loaded.config.limits.max_reply_tokens;
+    if trains_banks || config.models.teacher.is_some() {
+        let max_reply_tokens = config.limits.max_reply_tokens;
         bank = bank.with_teacher(engine.model(ModelRole::Teacher)?, max_reply_tokens);
     }
     Ok(Some(bank.with_budget(engine.budget(), engine.prices())))

@@ -1,7 +1,6 @@
 //! Which secrets a run has: what its servers and programs may send back, and nothing else may see.
 
 use crate::config::{LoadedConfig, ModelConfig};
-use crate::engine::{embedding_key_variable, key_variable, models};
 use skill_llm::process::Passed;
 use skill_llm::{ApiKey, Secrets};
 
@@ -12,10 +11,10 @@ use skill_llm::{ApiKey, Secrets};
 /// not set is missed by anyone who needs it, and not here.
 pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
     let secrets = loaded.secrets.clone();
-    for model in models(&loaded.config) {
+    for model in loaded.config.models.all() {
         match model {
             ModelConfig::Served { config, .. } => {
-                let variable = key_variable(config);
+                let variable = config.key_variable();
                 if let Some(Ok(key)) = variable.map(|name| ApiKey::from_env(name, &config.base_url)) {
                     secrets.add(&key);
                 }
@@ -27,8 +26,7 @@ pub(crate) fn known(loaded: &LoadedConfig) -> Secrets {
         }
     }
     if let Some(asked) = &loaded.config.models.embedding
-        && let Some(Ok(key)) =
-            embedding_key_variable(asked).map(|name| ApiKey::from_env(name, &asked.base_url))
+        && let Some(Ok(key)) = asked.key_variable().map(|name| ApiKey::from_env(name, &asked.base_url))
     {
         secrets.add(&key);
     }

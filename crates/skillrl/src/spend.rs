@@ -3,7 +3,7 @@
 use crate::config::recorded::recorded_overrides;
 use crate::config::{BudgetConfig, Config, LoadedConfig};
 use crate::engine::Engine;
-use crate::{assemble, cost};
+use crate::{cost, trainer};
 use skill_core::Gate;
 use skill_llm::journal::ModelSpent;
 use skill_llm::{ModelId, Prices};
@@ -40,7 +40,7 @@ impl Spending {
 
     /// The gate.
     pub fn gate(&self) -> Gate {
-        assemble::settings(&self.loaded.config).map_or_else(|_| Gate::default(), |settings| settings.gate)
+        trainer::settings(&self.loaded.config).map_or_else(|_| Gate::default(), |settings| settings.gate)
     }
 
     /// What a run has paid for what it sent; `None` if no model has a price, or nothing was sent.

@@ -1,9 +1,8 @@
 //! The tasks of an environment as prompts for the trainers of others, with the skills that each task is shown.
 
-use crate::assemble;
 use crate::config::LoadedConfig;
 use crate::error::Error;
-use crate::sft::skills;
+use crate::{skills, world};
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_envs::{RolloutCtx, Split};
@@ -24,8 +23,8 @@ pub async fn task_prompts(
     bank: Option<&Path>,
     split: Split,
 ) -> Result<Vec<TaskPrompt>, Error> {
-    let env = assemble::environment(loaded)?;
-    let source = skills(loaded, bank, env.as_ref())?;
+    let env = world::environment(loaded, None)?;
+    let source = skills::source(loaded, bank, env.as_ref())?;
     if env.items(split).is_empty() {
         return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
     }

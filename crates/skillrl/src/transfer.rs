@@ -4,26 +4,26 @@
 //! directory, so the same command resumes an interrupted measurement without paying for any call twice. A target that
 //! does not answer is named in the matrix and does not affect the others.
 
-use crate::assemble;
+use crate::call_cache::CallCache;
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint;
 use crate::replay::{TRANSFER_DIR, recorded_amended};
+use crate::{skills, trainer, world};
 use serde::Serialize;
 use skill_core::{GateMetric, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Split};
+use skill_llm::ChatModel;
 use skill_llm::error::with_causes;
-use skill_llm::{ChatModel, Journal, JournalOptions, Journaled, Metered};
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::evaluation::Evaluation;
-use skill_pipeline::run_dir::{EvaluationDir, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, summarise};
+use skill_pipeline::run_dir::{EvaluationDir, RESULTS_FILE, SUMMARY_FILE, atomic, summarise};
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::evaluate::evaluate_scores;
 use skill_pipeline::stage::rollout::Rollouts;
 use skill_pipeline::stage::silence::check_spoken;
-use skill_pipeline::trainer::count_spent;
 use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
 use skill_report::Comparison;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use skill_pipeline::OWN_TARGET;
 
 /// The file of the matrix.
-pub const MATRIX_FILE: &str = "transfer.json";
+const MATRIX_FILE: &str = "transfer.json";
 
 /// What is to be measured.
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ impl Transfer {
             let known = configured.clone().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(Error::UnknownTarget { name: unknown.clone(), known });
         }
-        let best = assemble::best_skill(&options.run)?;
+        let best = skills::best_skill(&options.run)?;
         let start = run.skill_after(StepIdx(0))?.with_carried(best.carried().clone());
         let own = match options.split {
             Split::Test => results_of(&run, [EvaluationDir::TestBaseline, EvaluationDir::TestBest])?,
@@ -153,8 +153,8 @@ impl Transfer {
         stop: &StopSignal,
     ) -> Result<(TransferMatrix, Vec<Error>), Error> {
         let mut engine = Engine::new(&self.loaded);
-        let settings = assemble::settings(&self.loaded.config)?;
-        let env = assemble::environment_with(&self.loaded, engine.judge()?)?;
+        let settings = trainer::settings(&self.loaded.config)?;
+        let env = world::environment(&self.loaded, engine.judge()?)?;
         if env.items(self.split).is_empty() {
             return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: self.split }.into());
         }
@@ -162,16 +162,15 @@ impl Transfer {
         for name in &self.targets {
             models.push(engine.target(name)?);
         }
-        let dir = RunDir::open(&self.out)?;
-        let journal = dir.open_journal(JournalOptions::default(), false)?;
-        count_spent(&engine.budget(), &engine.prices(), &journal);
+        let calls = CallCache::in_dir(&self.out)?;
+        calls.count_spent(&engine);
         let (mut rows, mut failed) = (Vec::new(), Vec::new());
         for (name, model) in self.targets.iter().zip(models) {
             let id = model.id().to_string();
             let measured = match &self.own {
                 Some(own) if name == OWN_TARGET => Ok((own.clone(), StageTokens::default())),
                 Some(_) | None => {
-                    let at = At { env: &env, journal: &journal, workers: settings.workers, events, stop };
+                    let at = At { env: &env, calls: &calls, workers: settings.workers, events, stop };
                     self.under(name, model, &at).await
                 }
             };
@@ -185,7 +184,7 @@ impl Transfer {
                     problem: None,
                 },
                 Err(error) if error.is_stop() || matches!(error, PipelineError::Capped { .. }) => {
-                    journal.flush().await.map_err(PipelineError::from)?;
+                    calls.journal.flush().await.map_err(PipelineError::from)?;
                     return Err(error.into());
                 }
                 Err(source) => {
@@ -202,7 +201,7 @@ impl Transfer {
                 }
             });
         }
-        journal.flush().await.map_err(PipelineError::from)?;
+        calls.journal.flush().await.map_err(PipelineError::from)?;
         let matrix = matrix(self.split, settings.gate.metric, rows);
         atomic::write_json(&self.out.join(MATRIX_FILE), &matrix)?;
         Ok((matrix, failed))
@@ -215,10 +214,7 @@ impl Transfer {
         model: Arc<dyn ChatModel>,
         at: &At<'_>,
     ) -> Result<([Vec<RolloutResult>; 2], StageTokens), PipelineError> {
-        let kept =
-            |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, at.journal.clone())));
-        let judge = at.env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
-        let rollouts = Rollouts::local(Arc::clone(at.env), Arc::new(kept(model)), judge);
+        let rollouts = at.calls.rollouts(at.env, model);
         let [start, best] = &self.skills;
         let first = self.one(name, SKILLS[0], start, &rollouts, at).await?;
         let second = match start == best {
@@ -243,7 +239,7 @@ impl Transfer {
             workers: at.workers,
             halt: at.stop.soon.clone(),
             cancel: at.stop.now.clone(),
-            journal: Some(at.journal.clone()),
+            journal: Some(at.calls.journal.clone()),
             used: Arc::clone(&used),
             ..StageCtx::new(Stage::Evaluate, at.events)
         };
@@ -263,7 +259,7 @@ impl Transfer {
 /// What all measurements share.
 struct At<'run> {
     env: &'run Arc<dyn Env>,
-    journal: &'run Journal,
+    calls: &'run CallCache,
     workers: usize,
     events: &'run dyn EventSink,
     stop: &'run StopSignal,

@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use skill_llm::journal::JournalReader;
-use skillrl::assemble::{self, ModelRole, RunModels};
-use skillrl::config::{Config, LoadedConfig};
-use skillrl::engine::Engine;
+use skillrl::config::{Config, LoadedConfig, ModelRole};
+use skillrl::engine::{Engine, RunModels};
 use skillrl::pipeline::{NoEvents, PipelineError, StopSignal, Trainer};
+use skillrl::trainer;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ async fn trainer(loaded: &LoadedConfig) -> Trainer {
     };
     // The environment has a runtime of its own, so it is set up where blocking is allowed.
     let loaded = loaded.clone();
-    let made = move || assemble::trainer_of(&loaded, models, Arc::new(NoEvents), StopSignal::default());
+    let made = move || trainer::document_with(&loaded, models, Arc::new(NoEvents), StopSignal::default());
     tokio::task::spawn_blocking(made).await.unwrap().unwrap()
 }
 
@@ -47,7 +47,7 @@ async fn trainer(loaded: &LoadedConfig) -> Trainer {
 async fn an_agent_behind_the_endpoint_is_trained_from_a_configuration_file() {
     let dir = tempfile::tempdir().unwrap();
     let loaded = written(dir.path(), "");
-    let run_dir = assemble::run_dir(&loaded);
+    let run_dir = loaded.run_dir();
     let summary = trainer(&loaded).await.train(&run_dir).await.unwrap();
     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
     assert_eq!(std::fs::read_to_string(run_dir.join("best_skill.md")).unwrap(), "Walk.\n\nGo right.\n");
@@ -63,11 +63,11 @@ async fn an_agent_behind_the_endpoint_is_trained_from_a_configuration_file() {
 async fn the_calls_of_an_agent_behind_the_endpoint_are_capped() {
     let whole = tempfile::tempdir().unwrap();
     let loaded = written(whole.path(), "");
-    let undisturbed = trainer(&loaded).await.train(&assemble::run_dir(&loaded)).await.unwrap();
+    let undisturbed = trainer(&loaded).await.train(&loaded.run_dir()).await.unwrap();
 
     let dir = tempfile::tempdir().unwrap();
     let capped = written(dir.path(), "[budget]\ncalls = 3\n");
-    let run_dir = assemble::run_dir(&capped);
+    let run_dir = capped.run_dir();
     let error = trainer(&capped).await.train(&run_dir).await.unwrap_err();
     assert!(matches!(error, PipelineError::Capped { .. }), "{error:?}");
     let replies = || JournalReader::open(&run_dir.join("journal.sqlite")).unwrap().totals().unwrap().replies;

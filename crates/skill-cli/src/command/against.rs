@@ -46,7 +46,7 @@ impl Earlier {
 
     /// Compares item by item, by the metric of the configuration's gate.
     pub(super) fn compare(&self, loaded: &LoadedConfig, now: &[RolloutResult]) -> anyhow::Result<Comparison> {
-        let gate = skillrl::assemble::settings(&loaded.config)?.gate;
+        let gate = skillrl::trainer::settings(&loaded.config)?.gate;
         Comparison::of(gate, &self.results, now).ok_or_else(|| self.no_item().into())
     }
 }

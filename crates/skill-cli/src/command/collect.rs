@@ -8,15 +8,15 @@ use crate::args::{CollectArgs, Start};
 use crate::progress::{Progress, Show};
 use crate::table::counted;
 use serde_json::json;
-use skillrl::assemble::{self, ModelRole};
 use skillrl::bank::episode::{episode_line, krill_trajectories};
+use skillrl::call_cache::CallCache;
 use skillrl::collect::{CollectRequest, Collecting};
-use skillrl::config::{LoadedConfig, OptimizerUse};
+use skillrl::config::{LoadedConfig, ModelRole, OptimizerUse, simulated_models};
 use skillrl::core::SkillDoc;
 use skillrl::core::canonical::canonical_hash;
-use skillrl::engine::{Engine, simulated_models};
-use skillrl::kept::KeptCalls;
+use skillrl::engine::Engine;
 use skillrl::pipeline::StopSignal;
+use skillrl::world;
 use std::collections::BTreeMap;
 
 /// Episodes where no configuration file says how many.
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         ..args.config.start()
     };
     let Started { loaded, is_without_run_dir } = load_started(&start, args.quiet)?;
-    let split = assemble::split(&args.split)?;
+    let split = world::split(&args.split)?;
     let (_, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     if args.out.is_dir() {
         let message = format!("{} is a directory, and episodes are one file", args.out.display());
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         false => simulated_models(&loaded.config, &[ModelRole::Target]),
     };
     // An expert has no calls to keep.
-    let kept = (!args.expert).then(|| KeptCalls::beside(&args.out)).transpose()?;
+    let kept = (!args.expert).then(|| CallCache::beside(&args.out)).transpose()?;
     if let Some(kept) = &kept {
         let is_done = kept.is_made_from(&inputs);
         if args.out.exists() && !is_done && !args.force {

@@ -33,10 +33,10 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let first_skill = std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE))?;
     super::print(&introduction(world, &first_skill))?;
 
-    let run_dir = skillrl::assemble::run_dir(&loaded);
+    let run_dir = loaded.run_dir();
     let stop = StopSignal::default();
     let narrator = Arc::new(Narrator { run_dir: run_dir.clone(), total_steps: AtomicU32::new(0) });
-    let (trainer, _) = skillrl::assemble::trainer(&loaded, narrator, stop.clone())?;
+    let (trainer, _) = skillrl::trainer::document(&loaded, narrator, stop.clone())?;
     let summary = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?
         .map_err(skillrl::Error::Pipeline)?;
 

@@ -30,7 +30,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
     let stop = StopSignal::default();
     let story = Arc::new(Story::default());
     let narrator: Arc<dyn EventSink> = Arc::clone(&story) as Arc<dyn EventSink>;
-    let (trainer, run_dir) = skillrl::assemble::bank_trainer(&loaded, narrator, stop.clone())?;
+    let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
     let summary = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?
         .map_err(skillrl::Error::Pipeline)?;
     let rounds = std::mem::take(&mut *story.rounds.lock().unwrap_or_else(PoisonError::into_inner));

@@ -6,16 +6,15 @@ use super::start::{is_json, load_start, simulated_line};
 use crate::args::{DistillArgs, Start, TRAJECTORIES};
 use crate::table::counted;
 use serde_json::json;
-use skillrl::assemble::ModelRole;
 use skillrl::bank::distill::Admit;
 use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, episode_line};
 use skillrl::bank::format::{BankFormat, write};
 use skillrl::bank::{Bank, BankError, Tier, read_episodes};
-use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig};
+use skillrl::call_cache::CallCache;
+use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::canonical::{canonical_hash, hex_sha256};
 use skillrl::distill::{Distilled, Distilling};
-use skillrl::engine::{Engine, simulated_models};
-use skillrl::kept::KeptCalls;
+use skillrl::engine::Engine;
 use skillrl::llm::error::with_causes;
 use skillrl::llm::text_file;
 use skillrl::pipeline::bank::run_episodes;
@@ -34,7 +33,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let loaded = load_start(&start, args.quiet)?;
     let is_file = is_json(&args.out);
     let inputs = inputs(&loaded, args, &episodes);
-    if let Some(kept) = KeptCalls::existing(&args.out)?
+    if let Some(kept) = CallCache::existing(&args.out)?
         && args.out.exists()
         && !args.force
         && kept.is_made_from(&inputs)
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             with_causes(error)
         ));
     }
-    let kept = KeptCalls::beside(&args.out)?;
+    let kept = CallCache::beside(&args.out)?;
     kept.count_spent(&engine);
     let n_before = engine.budget().spent().calls;
     let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();

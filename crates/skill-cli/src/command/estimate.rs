@@ -2,8 +2,7 @@
 
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{LoadedConfig, ModelConfig, TrainMode};
+use skillrl::config::{LoadedConfig, ModelConfig, ModelRole, TrainMode};
 use skillrl::core::usage::dollars;
 use skillrl::estimate::{
     BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps, bank_estimate,
@@ -12,6 +11,7 @@ use skillrl::estimate::{
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::fine_tunes;
+use skillrl::world;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     let prepared = Prepared::new(&loaded)?;
     let estimate = of(&prepared)?;
     if loaded.config.train.mode == TrainMode::Bank {
-        let env = assemble::environment(&loaded)?;
+        let env = world::environment(&loaded, None)?;
         let of_bank = bank_estimate(&loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
         if args.json {
             super::print(&format!("{}\n", serde_json::to_string(&of_bank)?))?;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
             super::print_wrapped(&describe_bank(&of_bank, terminal_width()))?;
         }
     } else if loaded.config.train.mode == TrainMode::Weights {
-        let env = assemble::environment(&loaded)?;
+        let env = world::environment(&loaded, None)?;
         let of_weights = weights_estimate(&loaded, env.as_ref(), &estimate);
         if args.json {
             super::print(&format!("{}\n", serde_json::to_string(&of_weights)?))?;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
     for note in fine_tuning(&loaded) {
         super::say(&format!("fine-tuning: {note}"));
     }
-    let dir = assemble::run_dir(&loaded);
+    let dir = loaded.run_dir();
     if run_status(&dir) != RunStatus::Absent {
         let dir = dir.display();
         super::say(&format!(
@@ -70,7 +70,7 @@ fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
     if loaded.config.sft.is_none() {
         return Vec::new();
     }
-    let dir = assemble::run_dir(loaded);
+    let dir = loaded.run_dir();
     let brief =
         if fine_tunes(&dir) { skillrl::report::overview(&dir).ok().and_then(|run| run.sft) } else { None };
     let time = match brief.and_then(|brief| Some((brief.step_seconds?, brief.total_steps?, brief.step))) {

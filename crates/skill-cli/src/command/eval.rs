@@ -6,10 +6,9 @@ use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use serde_json::json;
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::LoadedConfig;
+use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::{RolloutResult, SkillDoc};
-use skillrl::engine::{Engine, simulated_models};
+use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
 use skillrl::llm::{ChatModel, Journaled, Metered};
@@ -23,6 +22,7 @@ use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::silence::{answers_without_number, empty_replies};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use skillrl::{skills, trainer, world};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,11 +33,11 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
     let start = args.config.start();
     let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
-    let split = assemble::split(&args.split)?;
+    let split = world::split(&args.split)?;
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = Engine::new(&loaded);
-    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let env = world::environment(&loaded, engine.judge()?)?;
     let target = engine.model(ModelRole::Target)?;
     if env.items(split).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let used = Arc::default();
     let ctx = StageCtx {
-        workers: assemble::settings(&loaded.config)?.workers,
+        workers: trainer::settings(&loaded.config)?.workers,
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
         journal: journal.clone(),
@@ -125,16 +125,16 @@ pub(super) fn choose_skill(
     asked: Option<&Path>,
 ) -> anyhow::Result<(String, SkillDoc)> {
     if let Some(path) = asked {
-        return Ok((path.display().to_string(), assemble::read_skill(path)?));
+        return Ok((path.display().to_string(), skills::read_skill(path)?));
     }
-    let best = assemble::run_dir(loaded).join("best_skill.md");
+    let best = loaded.run_dir().join("best_skill.md");
     if best.is_file() {
-        return Ok((best.display().to_string(), assemble::best_skill(&assemble::run_dir(loaded))?));
+        return Ok((best.display().to_string(), skills::best_skill(&loaded.run_dir())?));
     }
-    if let Some(skill) = assemble::initial_skill(loaded)? {
+    if let Some(skill) = skills::initial_skill(&loaded.config.skill)? {
         return Ok(("the initial skill".to_owned(), skill));
     }
-    let skill = assemble::environment(loaded)?.initial_skill().unwrap_or_default();
+    let skill = world::environment(loaded, None)?.initial_skill().unwrap_or_default();
     Ok(("the environment's initial skill".to_owned(), skill))
 }
 
@@ -171,7 +171,7 @@ fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Optio
 
 /// Warns of a measurement on the test split of a run that is not finished.
 pub(super) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
-    let run_dir = assemble::run_dir(loaded);
+    let run_dir = loaded.run_dir();
     if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
         super::say(&format!(
             "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",

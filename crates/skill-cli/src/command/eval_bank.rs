@@ -9,14 +9,14 @@ use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use crate::table::counted;
 use serde_json::{Value, json};
-use skillrl::assemble::{self, ModelRole};
 use skillrl::bank::{BankSource, SkillRef, State};
+use skillrl::call_cache::CallCache;
+use skillrl::config::{ModelRole, simulated_models};
 use skillrl::core::ItemId;
 use skillrl::core::canonical::canonical_hash;
-use skillrl::engine::{Engine, simulated_models};
+use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, SkillSource, Split};
-use skillrl::kept::KeptCalls;
 use skillrl::llm::ChatModel;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::error::describe_changes;
@@ -30,6 +30,7 @@ use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use skillrl::reports::Comparison;
+use skillrl::{skills, trainer, world};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -43,7 +44,7 @@ const MAX_NAMED: usize = 12;
 pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let start = args.config.start();
     let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
-    let split = assemble::split(&args.split)?;
+    let split = world::split(&args.split)?;
     if args.against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";
         return Err(UsageError::new(message).with_hint("leave out `--against` or `--bank`").into());
@@ -60,22 +61,22 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         return Err(UsageError::new(message).with_hint(hint).into());
     }
     let frame = match &args.skill {
-        Some(path) => assemble::read_skill(path)?,
-        None => match assemble::initial_skill(&loaded)? {
+        Some(path) => skills::read_skill(path)?,
+        None => match skills::initial_skill(&loaded.config.skill)? {
             Some(skill) => skill,
-            None => assemble::environment(&loaded)?.initial_skill().unwrap_or_default(),
+            None => world::environment(&loaded, None)?.initial_skill().unwrap_or_default(),
         },
     };
     let mut engine = Engine::new(&loaded);
-    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let env = world::environment(&loaded, engine.judge()?)?;
     let target = engine.model(ModelRole::Target)?;
-    let embedding = assemble::retrieval_model(&loaded, &mut engine)?;
+    let embedding = engine.retrieval_model()?;
     if env.items(split).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
         return Err(skillrl::Error::Pipeline(error).into());
     }
     warn_of_test_split(&loaded, split);
-    let retrieval = assemble::retrieval(&loaded, embedding.as_deref())?;
+    let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), embedding.as_deref())?;
     let mut settings = deciding(&loaded, env.as_ref(), split, target.id());
     settings.insert("skill.initial".to_owned(), json!(frame.hash()));
     settings.insert("bank.version".to_owned(), json!(view.version()));
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     if let Some(out) = args.out.as_deref().filter(|_| !args.force) {
         check_same_measurement(&out.join(RESULT_FILE), &settings)?;
     }
-    let kept = args.out.as_deref().map(|out| KeptCalls::beside(&out.join(RESULT_FILE))).transpose()?;
+    let kept = args.out.as_deref().map(|out| CallCache::beside(&out.join(RESULT_FILE))).transpose()?;
     if let Some(kept) = &kept {
         kept.count_spent(&engine);
     }
@@ -102,16 +103,12 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
     let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
     let has_frame = !frame.is_blank();
-    let with = Arc::new(assemble::bank_source(
-        view.clone(),
-        &retrieval,
-        embedding,
-        has_frame.then(|| frame.clone()),
-    )?);
+    let with =
+        Arc::new(skills::bank_source(view.clone(), &retrieval, embedding, has_frame.then(|| frame.clone()))?);
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let ctx = StageCtx {
-        workers: assemble::settings(&loaded.config)?.workers,
+        workers: trainer::settings(&loaded.config)?.workers,
         halt: stop.soon.clone(),
         cancel: stop.now.clone(),
         journal: kept.as_ref().map(|kept| kept.journal.clone()),
@@ -129,7 +126,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let shown = shown_to_all(env.as_ref(), &with, &with_bank);
     check_spoken(&without.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
     warn_of_silence(&with_bank.results);
-    let gate = assemble::settings(&loaded.config)?.gate;
+    let gate = trainer::settings(&loaded.config)?.gate;
     let compared = Comparison::of(gate, &without.results, &with_bank.results);
     let has_changed = read_bank(bank_path).map_or(true, |now| now.bank.view().version() != view.version());
     if has_changed {

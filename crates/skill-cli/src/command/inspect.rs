@@ -29,7 +29,7 @@ const EXPECTED: &str =
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let path = &args.path;
     if path.is_dir() && path.join(MAIN_FILE).is_file() && !is_run(path) {
-        let skill = skillrl::assemble::read_skill(path)?;
+        let skill = skillrl::skills::read_skill(path)?;
         return say(args, &SkillFacts::of_folder(path, &skill));
     }
     if is_bank(path) && !is_run(path) {

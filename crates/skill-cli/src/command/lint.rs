@@ -2,8 +2,7 @@
 
 use crate::args::package::LintArgs;
 use serde_json::json;
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{Config, LoadedConfig};
+use skillrl::config::{Config, LoadedConfig, ModelRole};
 use skillrl::core::SkillPackage;
 use skillrl::core::lint::{Finding, Form, Severity, TrainingText, byte_order_mark, lint};
 use skillrl::engine::Engine;
@@ -13,6 +12,7 @@ use skillrl::lint::{Contradictions, ask_for_contradictions, contradictions_promp
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::replay::recorded_loaded;
+use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -72,7 +72,7 @@ fn training(args: &LintArgs, is_run: bool) -> anyhow::Result<Option<Vec<Training
         },
         None => return Ok(None),
     };
-    let env = assemble::environment_with(&loaded, Engine::without_keys(&loaded).judge()?)?;
+    let env = world::environment(&loaded, Engine::without_keys(&loaded).judge()?)?;
     Ok(Some(training_texts(env.as_ref(), &loaded.config)))
 }
 
@@ -90,7 +90,7 @@ fn contradictions(
 ) -> anyhow::Result<Vec<Finding>> {
     let loaded = load(config, overrides)?;
     let max_tokens = loaded.config.limits.max_reply_tokens;
-    let prompt = contradictions_prompt(&loaded)?;
+    let prompt = contradictions_prompt(&loaded.config.prompts)?;
     let asked =
         Contradictions::new(package, prompt.as_deref(), max_tokens).map_err(skillrl::Error::Prompt)?;
     let mut engine = Engine::new(&loaded);

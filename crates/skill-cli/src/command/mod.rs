@@ -130,7 +130,7 @@ pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
 #[cfg(feature = "weights")]
 pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
     Ok(match policy {
-        Some(policy) => skillrl::sft::with_policy(&loaded, policy)?,
+        Some(policy) => skillrl::policy::with_policy(&loaded, policy)?,
         None => loaded,
     })
 }
@@ -151,7 +151,7 @@ pub(crate) fn train(
     new_journal: bool,
 ) -> anyhow::Result<(Summary, Option<Spent>, PathBuf)> {
     let stop = StopSignal::default();
-    let (trainer, dir) = skillrl::assemble::trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
+    let (trainer, dir) = skillrl::trainer::document(loaded, Arc::new(Progress::new(show)), stop.clone())?;
     let trainer = if new_journal { trainer.with_lost_journal() } else { trainer };
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after_run(&dir, &outcome);
@@ -161,8 +161,7 @@ pub(crate) fn train(
 /// Trains a bank as configured; returns what the run came to, and its directory.
 pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(BankSummary, PathBuf)> {
     let stop = StopSignal::default();
-    let (trainer, dir) =
-        skillrl::assemble::bank_trainer(loaded, Arc::new(Progress::new(show)), stop.clone())?;
+    let (trainer, dir) = skillrl::trainer::bank(loaded, Arc::new(Progress::new(show)), stop.clone())?;
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after_bank_run(&dir, &outcome);
     Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))

@@ -4,24 +4,22 @@ use super::eval::warn_of_silence;
 use crate::args::NoiseArgs;
 use crate::progress::{Progress, Show};
 use crate::table::grouped;
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::LoadedConfig;
+use skillrl::call_cache::CallCache;
+use skillrl::config::{LoadedConfig, ModelRole};
 use skillrl::core::usage::dollars;
 use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, foreseen, n_steps, probe};
-use skillrl::llm::{ChatModel, JournalOptions, Journaled, Metered};
+use skillrl::llm::ChatModel;
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
-use skillrl::pipeline::run_dir::RunDir;
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::stage::evaluate::evaluate;
-use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::{Draws, StageCtx};
-use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
+use skillrl::{prompts, skills, trainer, world};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -34,16 +32,16 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
     let loaded = super::start::load_start(&args.config.start(), args.quiet)?;
-    let settings = assemble::settings(&loaded.config)?;
+    let settings = trainer::settings(&loaded.config)?;
     settings.validate().map_err(skillrl::Error::Pipeline)?;
     let mut engine = if args.estimate { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
-    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let env = world::environment(&loaded, engine.judge()?)?;
     if env.items(Split::Val).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
         return Err(skillrl::Error::Pipeline(error).into());
     }
-    let skill = match (&args.skill, assemble::initial_skill(&loaded)?) {
-        (Some(path), _) => assemble::read_skill(path)?,
+    let skill = match (&args.skill, skills::initial_skill(&loaded.config.skill)?) {
+        (Some(path), _) => skills::read_skill(path)?,
         (None, Some(skill)) => skill,
         (None, None) => env.initial_skill().unwrap_or_default(),
     };
@@ -84,7 +82,7 @@ fn cost(
     skill: &SkillDoc,
     settings: &TrainSettings,
 ) -> anyhow::Result<StageEstimate> {
-    let prompts = assemble::prompts(loaded, env)?;
+    let prompts = prompts::library(&loaded.config.prompts, env)?;
     let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
     let probed = super::block_on(StopSignal::default(), "stopping", probing)?
@@ -103,13 +101,11 @@ fn measure(
     settings: &TrainSettings,
     show: Show,
 ) -> anyhow::Result<[Vec<RolloutResult>; 2]> {
-    let path = assemble::run_dir(loaded);
-    let dir = check_vacant(&path).and_then(|()| RunDir::open(&path)).map_err(skillrl::Error::Pipeline)?;
-    let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
-    count_spent(&engine.budget(), &engine.prices(), &journal);
-    let kept = |model: Arc<dyn ChatModel>| Metered::new(Arc::new(Journaled::new(model, journal.clone())));
-    let judge = env.judge().map(|judge| Arc::new(kept(Arc::clone(judge))) as Arc<dyn ChatModel>);
-    let rollouts = Rollouts::local(Arc::clone(env), Arc::new(kept(target)), judge);
+    let path = loaded.run_dir();
+    check_vacant(&path).map_err(skillrl::Error::Pipeline)?;
+    let calls = CallCache::in_dir(&path)?;
+    calls.count_spent(engine);
+    let rollouts = calls.rollouts(env, target);
     let source = document(skill);
     let (stop, progress) = (StopSignal::default(), Progress::new(show));
     let per_item = settings.evidence.selection_repeats;
@@ -122,7 +118,7 @@ fn measure(
                 workers: settings.workers,
                 halt: halt.clone(),
                 cancel: cancel.clone(),
-                journal: Some(journal.clone()),
+                journal: Some(calls.journal.clone()),
                 ..StageCtx::new(stage, &progress)
             };
             let evaluation = evaluate(&rollouts, Split::Val, &source, &ctx).await?;
@@ -130,7 +126,7 @@ fn measure(
             warn_of_silence(&evaluation.results);
             *results = evaluation.results;
         }
-        journal.flush().await?;
+        calls.journal.flush().await?;
         Ok::<_, PipelineError>(passes)
     };
     Ok(super::block_on(stop, "stopping", passes)?.map_err(skillrl::Error::Pipeline)?)

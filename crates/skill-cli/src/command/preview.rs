@@ -2,8 +2,7 @@
 
 use super::UsageError;
 use crate::table::grouped;
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, Origin, TrainMode, nearest_name};
+use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, Origin, TrainMode, nearest_name};
 use skillrl::core::usage::dollars;
 use skillrl::cost::has_prices;
 use skillrl::estimate::{Estimate, Prepared, Span};
@@ -19,7 +18,7 @@ const ASK_ABOVE: f64 = 5.0;
 /// Nothing is said of runs that go on, of models that cost nothing, and of environments that would have to be started.
 pub(super) fn before(loaded: &LoadedConfig, agrees: bool, quiet: bool) -> anyhow::Result<()> {
     let config = &loaded.config;
-    let is_resumed = run_status(&assemble::run_dir(loaded)) != RunStatus::Absent;
+    let is_resumed = run_status(&loaded.run_dir()) != RunStatus::Absent;
     let roles = ModelRole::of_training(config);
     let is_paid = roles.iter().any(|role| served_name(loaded, *role).is_some());
     let starts_program = config.env.env_kind() == EnvKind::Exec;

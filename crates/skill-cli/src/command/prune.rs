@@ -3,7 +3,6 @@
 use crate::args::{PruneArgs, Start, as_word};
 use crate::progress::{Progress, Show};
 use crate::table::{grouped, harmless};
-use skillrl::assemble;
 use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::core::rules::{SkillRule, skill_rules};
@@ -15,6 +14,7 @@ use skillrl::pipeline::provenance::Origin;
 use skillrl::pipeline::prune::{PruneRecord, RuleDecision, RuleRecord, RuleToTry};
 use skillrl::pipeline::{PipelineError, StopSignal, TrainSettings};
 use skillrl::prune::{PRUNED_DIR, PruneOptions, RECORD_FILE, order, prune};
+use skillrl::{prompts, trainer, world};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -28,11 +28,11 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     }
     let start = args.config.start();
     let loaded = super::start::load_start(&start, args.quiet)?;
-    let settings = assemble::settings(&loaded.config)?;
+    let settings = trainer::settings(&loaded.config)?;
     settings.validate().map_err(skillrl::Error::Pipeline)?;
     let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
-    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let env = world::environment(&loaded, engine.judge()?)?;
     if env.items(Split::Val).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
         return Err(skillrl::Error::Pipeline(error).into());
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
         let error = super::UsageError::new(format!("{name} has no rules outside of its protected parts"));
         return Err(error.with_hint("name another skill with --skill").into());
     }
-    let run_dir = assemble::run_dir(&loaded);
+    let run_dir = loaded.run_dir();
     let order = order(&run_dir, &skill, &rules);
     if args.dry_run {
         let cost = cost(&loaded, env.as_ref(), &skill, &settings, rules.len())?;
@@ -75,7 +75,7 @@ fn cost(
     settings: &TrainSettings,
     n_rules: usize,
 ) -> anyhow::Result<StageEstimate> {
-    let prompts = assemble::prompts(loaded, env)?;
+    let prompts = prompts::library(&loaded.config.prompts, env)?;
     let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
     let probed = super::block_on(StopSignal::default(), "stopping", probing)?

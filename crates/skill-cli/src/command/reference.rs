@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
     let schema = schema_text()?;
     let (cli, configuration) = (commands(), reference::markdown());
-    let environment = skillrl::environment::markdown();
+    let environment = skillrl::env_vars::markdown();
     let files = [
         ("cli.md", cli.as_str()),
         ("configuration.md", configuration.as_str()),

@@ -25,8 +25,8 @@ mod built_in {
     use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::trainable;
+    use skillrl::policy::with_policy;
     use skillrl::rl::{RlRequest, prepare};
-    use skillrl::sft::with_policy;
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;

@@ -29,7 +29,8 @@ mod built_in {
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::trainable;
-    use skillrl::sft::{SftRequest, prepare, teacher, with_policy};
+    use skillrl::policy::with_policy;
+    use skillrl::sft::{SftRequest, prepare, teacher};
     use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;

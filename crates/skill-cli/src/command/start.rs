@@ -5,12 +5,10 @@ use super::UsageError;
 use crate::args::SKILL_BANK;
 use crate::args::Start;
 use crate::table::grouped;
-use skillrl::assemble::ModelRole;
 use skillrl::config::{
-    Amendments, Config, ConfigError, EnvConfig, EnvKind, FILE_NAME, LoadedConfig, ModelConfig, ProblemKind,
-    TrainMode, world_text,
+    Amendments, Config, ConfigError, EnvConfig, EnvKind, FILE_NAME, LoadedConfig, ModelConfig, ModelRole,
+    ProblemKind, TrainMode, simulated_models, world_text,
 };
-use skillrl::engine::simulated_models;
 use skillrl::envs::alfworld::Rooms;
 use std::path::Path;
 #[cfg(feature = "weights")]
@@ -37,7 +35,7 @@ impl Started {
         match named {
             Some(named) => named.to_owned(),
             None if self.is_without_run_dir => Path::new(DATA_DIR).join(phase),
-            None => skillrl::assemble::run_dir(&self.loaded),
+            None => self.loaded.run_dir(),
         }
     }
 
@@ -233,10 +231,12 @@ pub(super) fn say_mapping(loaded: &LoadedConfig) {
     let Some(mapping) = &loaded.mapping else { return };
     let mut lines =
         vec![format!("{}: a configuration of krill or of SkillRL in Rust; taken:", loaded.origin)];
-    lines.extend(mapping.mapped.iter().map(|(key, to)| format!("  {key} -> {to}")));
-    if !mapping.unmapped.is_empty() {
+    lines.extend(mapping.mapped.iter().map(|taken| format!("  {} -> {}", taken.key, taken.to)));
+    let lost: Vec<_> =
+        mapping.without_counterpart().map(|lost| format!("  {}: {}", lost.key, lost.reason)).collect();
+    if !lost.is_empty() {
         lines.push("without a counterpart:".to_owned());
-        lines.extend(mapping.unmapped.iter().map(|(key, reason)| format!("  {key}: {reason}")));
+        lines.extend(lost);
     }
     super::say(&lines.join("\n"));
 }

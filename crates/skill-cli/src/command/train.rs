@@ -7,8 +7,7 @@ use crate::args::{Start, TrainArgs};
 use crate::progress::Show;
 use crate::run_text::bank_record::bank_lines;
 use crate::run_text::step::{summary_lines, verdict_line};
-use skillrl::assemble::ModelRole;
-use skillrl::config::TrainMode;
+use skillrl::config::{ModelRole, TrainMode};
 use std::path::Path;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
@@ -111,13 +110,12 @@ mod phased {
         use crate::command::{block_on, print_wrapped};
         use crate::progress::Progress;
         use crate::run_text::phases;
-        use skillrl::assemble::run_dir;
         use skillrl::phased::PhasedTrainer;
         use skillrl::pipeline::StopSignal;
         use skillrl::pipeline::records::phases::Phase;
         use std::sync::Arc;
 
-        let (out, stop) = (run_dir(loaded), StopSignal::default());
+        let (out, stop) = (loaded.run_dir(), StopSignal::default());
         let trainer = PhasedTrainer::new(loaded.clone(), &out, Arc::new(Progress::new(show)), stop.clone())
             .with_reuse(args.reuse.clone());
         let stopping = "stopping after the step under way; press Ctrl-C again to stop at once";

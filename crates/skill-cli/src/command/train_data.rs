@@ -118,8 +118,7 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
             .with_hint("write hf://OWNER/NAME, hf://OWNER/NAME/CONFIG or hf://OWNER/NAME:SPLIT")
             .into());
     };
-    let asked =
-        std::env::var(skillrl::environment::HUB_ENDPOINT).ok().filter(|asked| !asked.trim().is_empty());
+    let asked = std::env::var(skillrl::env_vars::HUB_ENDPOINT).ok().filter(|asked| !asked.trim().is_empty());
     let endpoint = asked.unwrap_or_else(|| HUB_ENDPOINT.to_owned());
     let transport = skillrl::llm::ReqwestTransport::new()?;
     let hub = Hub::new(&endpoint, &transport);

@@ -4,9 +4,9 @@ use crate::args::TransferArgs;
 use crate::progress::{Progress, Show};
 use crate::run_text::step::metric_words;
 use crate::table::{Column, grouped, table, terminal_width};
-use skillrl::assemble;
 use skillrl::pipeline::StopSignal;
 use skillrl::transfer::{OWN_TARGET, Transfer, TransferMatrix, TransferOptions, TransferRow};
+use skillrl::world;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &TransferArgs) -> anyhow::Result<()> {
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &TransferArgs) -> anyhow::Result<()> {
         config: args.config.clone(),
         overrides: args.set.clone(),
         targets: args.targets.clone(),
-        split: assemble::split(&args.split)?,
+        split: world::split(&args.split)?,
         out: args.out.clone(),
     };
     let transfer = Transfer::prepare(&options)?;

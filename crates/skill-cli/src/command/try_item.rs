@@ -5,11 +5,10 @@ use crate::args::TryArgs;
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
 use serde::Serialize;
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::LoadedConfig;
+use skillrl::config::{LoadedConfig, ModelRole};
 use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::cost::{has_prices, prices};
-use skillrl::engine::{Engine, judge_role};
+use skillrl::engine::Engine;
 use skillrl::envs::{Env, Item, RolloutCtx, Split};
 use skillrl::llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ContentPart, Journal, JournalOptions, Journaled,
@@ -18,6 +17,7 @@ use skillrl::llm::{
 use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
 use skillrl::pipeline::trainer::count_spent;
 use skillrl::pipeline::{PipelineError, StopSignal};
+use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     }
     let loaded = super::start::load_start(&args.config.start(), args.json)?;
     let mut engine = Engine::new(&loaded);
-    let env = assemble::environment_with(&loaded, engine.judge()?)?;
+    let env = world::environment(&loaded, engine.judge()?)?;
     let (split, item) = super::env::find_item(env.as_ref(), Some(&args.item))?;
     let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
     let kept = if args.fresh { None } else { open_journal(&loaded)? };
@@ -85,16 +85,13 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
         Watched::around(role, model, journal.clone(), Arc::clone(&calls), cost)
     };
     let target = watched(ModelRole::Target, engine.model(ModelRole::Target)?);
-    let judge_role = judge_role(&loaded.config).unwrap_or(ModelRole::Judge);
+    let judge_role = ModelRole::of_judge(&loaded.config).unwrap_or(ModelRole::Judge);
     let judge =
         env.judge().map(|judge| Arc::new(watched(judge_role, Arc::clone(judge))) as Arc<dyn ChatModel>);
 
     let stop = StopSignal::default();
-    let call = CallCtx {
-        cancel: stop.soon.clone(),
-        document: Some(skill.agent_view()),
-        ..CallCtx::new(CallPlace::new(PLACE).child(&item.id))
-    };
+    let place = CallPlace::new(PLACE).child(&item.id);
+    let call = CallCtx { cancel: stop.soon.clone(), ..CallCtx::new(place) }.with(skill.agent_view());
     let outcome =
         play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge, ..RolloutCtx::default() }, stop)?;
     if let Some(journal) = &journal {
@@ -148,7 +145,7 @@ fn play(
 
 /// The journal of the run, with the run's lock; `None` where there is no run, or its journal is not to be written.
 fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal)>> {
-    let dir = assemble::run_dir(loaded);
+    let dir = loaded.run_dir();
     if run_status(&dir) == RunStatus::Absent {
         return Ok(None);
     }

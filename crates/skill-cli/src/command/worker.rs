@@ -13,7 +13,7 @@ mod with_broker {
     use crate::args::WorkerArgs;
     use crate::command::{UsageError, heeding_signals, print_wrapped, runtime, say};
     use anyhow::Context as _;
-    use skillrl::config::{AskedPath, NatsConfig, PathBase};
+    use skillrl::config::{ConfigPath, NatsConfig};
     use skillrl::nats::{
         ConfigWorkshop, Times, VERSION, Worker, WorkerConfig, WorkerEvent, WorkerEvents, WorkerOptions,
         WorkerStop, connect, host_name, session_name,
@@ -32,7 +32,7 @@ mod with_broker {
     pub(crate) fn run(args: &WorkerArgs) -> anyhow::Result<()> {
         let asked = broker(args);
         let title = format!("{}/{}", host_name(), std::process::id());
-        let connect = connect(&asked, Path::new(""), &format!("skillrl worker {title}"))?;
+        let connect = connect(&asked, &format!("skillrl worker {title}"))?;
         let workshop = Arc::new(ConfigWorkshop::new(WorkerOptions {
             cache: cache(args)?,
             base: args.base.clone(),
@@ -79,9 +79,8 @@ mod with_broker {
     }
 
     fn broker(args: &WorkerArgs) -> NatsConfig {
-        let path = |path: &Option<PathBuf>| {
-            path.as_ref().map(|path| AskedPath::new(path.display().to_string(), PathBase::CurrentDirectory))
-        };
+        let path =
+            |path: &Option<PathBuf>| path.as_ref().map(|path| ConfigPath::from(path.display().to_string()));
         NatsConfig {
             url: args.nats.clone(),
             name: args.name.clone(),

@@ -446,7 +446,7 @@ const SOURCE_TEXT_READERS: [(&str, &str); 13] = [
     ("skill-report/src/data/epochs.rs", "shows a person what changed"),
     ("skill-report/src/data/steps.rs", "shows a person what changed"),
     ("skill-sim/src/rewriting.rs", "the simulated optimizer applies edits"),
-    ("skillrl/src/assemble.rs", "tells a skill from other files"),
+    ("skillrl/src/skills.rs", "tells a skill from other files"),
     ("skillrl/src/prune.rs", "writes the pruned skill"),
 ];
 

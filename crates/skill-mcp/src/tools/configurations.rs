@@ -6,7 +6,6 @@ use crate::places;
 use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use skillrl::assemble;
 use skillrl::config::Config;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,7 +112,7 @@ fn listed(shared: &Shared, name: &str) -> Option<Listed> {
         Ok(loaded) => Listed {
             config: name.to_owned(),
             environment: Some(loaded.config.env.kind().to_owned()),
-            run: places::name_of_run(shared.runs.root(), &assemble::run_dir(&loaded)),
+            run: places::name_of_run(shared.runs.root(), &loaded.run_dir()),
             caps: Some(loaded.config.budget.into()),
             problem: None,
         },

@@ -7,7 +7,6 @@ use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::run_dir::{RunStatus, run_status};
-use skillrl::assemble;
 use skillrl::estimate::{Estimate, Prepared, Span, StageEstimate};
 use std::sync::Arc;
 
@@ -105,7 +104,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     })
     .await?;
     let Estimate { steps, items, stages, total, assumptions: _ } = prepared.estimate().await?;
-    let dir = assemble::run_dir(&loaded);
+    let dir = loaded.run_dir();
     let run = places::name_of_run(shared.runs.root(), &dir);
     let has_begun = run.is_some() && run_status(&dir) != RunStatus::Absent;
     let has_money = total.cost.is_some();

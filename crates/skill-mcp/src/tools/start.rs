@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::run_dir::{RunStatus, is_held, run_status};
 use skill_watch::Found;
-use skillrl::assemble;
 use std::sync::Arc;
 
 pub(super) const DESCRIPTION: &str = "\
@@ -75,7 +74,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         // The caps may need what the configuration does not have, such as prices.
         let all: Vec<String> = set.iter().cloned().chain(caps.overrides()).collect();
         let loaded = skillrl::config::Config::load(&path, &all)?;
-        Ok((path, assemble::run_dir(&loaded), caps))
+        Ok((path, loaded.run_dir(), caps))
     })
     .await?;
     let root = shared.runs.root();

@@ -6,7 +6,8 @@ use super::keys::declare::{choice, decisive, integer, number, process, settings}
 use super::keys::{
     DIRECTORY, FILE, FILE_OR_DIRECTORY, KeyDefault, KeySpec, Kinds, MAX_COUNT, MAX_TOKENS, PRICE, value_of,
 };
-use super::path::AskedPath;
+use super::models::key_variable;
+use super::path::ConfigPath;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 use skill_bank::retrieve::{RetrievalMode, RetrievalSettings};
@@ -17,7 +18,7 @@ settings! {
     /// `[bank]`.
     BankConfig for BankSettings {
         /// The bank to start from: a directory, or a file of any format. Without it there is none.
-        initial: Option<AskedPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"bank\"" });
+        initial: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"bank\"" });
         /// What a proposed skill must do to become active. measured: help in a trial. unmeasured: nothing, as in the
         /// SkillRL paper; every report says so.
         admit: Admission = decisive(choice::<Admission>(), Value("\"measured\"")) => admission;
@@ -52,7 +53,7 @@ settings! {
         /// Characters of one skill that are shown at most.
         max_skill_chars: u32 = decisive(integer(1, MAX_COUNT), Value("500")) => max_skill_chars;
         /// A file with words by which types of tasks are told, for environments that do not know them.
-        task_types: Option<AskedPath> = decisive(FILE, Absent { example: "\"task_types.json\"" });
+        task_types: Option<ConfigPath> = decisive(FILE, Absent { example: "\"task_types.json\"" });
     }
 }
 
@@ -94,7 +95,7 @@ settings! {
         /// Money per million tokens, for reports and for budget.money.
         price_input: Option<f64> = process(PRICE, Absent { example: "0.02" }).of_kinds(SERVED);
         /// A folder with a BERT encoder as sentence-transformers publishes it, such as all-MiniLM-L6-v2.
-        path: Option<AskedPath> =
+        path: Option<ConfigPath> =
             decisive(DIRECTORY, Required { example: "\"all-MiniLM-L6-v2\"" }).of_kinds(LOCAL);
     }
 }
@@ -133,6 +134,16 @@ settings! {
         max_trial_rollouts: u32 = decisive(integer(2, MAX_COUNT), Value("640")) => max_trial_rollouts;
         /// The share of training rollouts in which one shown skill is hidden at random: a standing check of all skills.
         hide_share: f64 = decisive(number(0.0, 0.5), Value("0.125")) => hide_share;
+    }
+}
+
+impl EmbeddingConfig {
+    /// The variable that holds the key, if one does.
+    pub(crate) fn key_variable(&self) -> Option<&str> {
+        match self.kind {
+            EmbeddingKind::Local => None,
+            EmbeddingKind::OpenAi => key_variable(self.api_key_env.as_deref(), &self.base_url),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::keys::KeyDefault::{Absent, Required, Value};
 use super::keys::ValueType::{self, Body, Flag, Headers, Ratio, Rules, Text, Texts};
 use super::keys::declare::{choice, decisive, integer, kinds, number, process};
 use super::keys::{DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, Kinds, MAX_COUNT, MAX_SEED, MAX_TOKENS};
-use super::path::AskedPath;
+use super::path::ConfigPath;
 use super::tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -141,7 +141,7 @@ impl EnvConfig {
         }
     }
 
-    pub(super) fn visit_paths(&mut self, section: &str, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
+    pub(super) fn visit_paths(&mut self, section: &str, visit: &mut dyn FnMut(&str, &mut ConfigPath)) {
         match self {
             Self::Qa(env) => env.visit_paths(section, visit),
             Self::Tasks(env) => env.visit_paths(section, visit),
@@ -216,7 +216,7 @@ kinds! {
 
     [qa tasks] of DATA {
         /// A directory with train, val and test, or what is split by the keys below: one file, or a directory of files.
-        data: AskedPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"data\"" });
+        data: ConfigPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"data\"" });
     }
     [qa tasks webshop exec] of RATIO {
         /// The shares of train, val and test, such as [2, 1, 7]. auto: 1:1:1 below 400 items and 2:1:2 from 400
@@ -245,14 +245,14 @@ kinds! {
         split_field: Option<String> = decisive(Text, Absent { example: "\"split\"" });
         /// A directory with lists of ids named train, val and test (.txt, .json, .jsonl or .csv), instead of a split by
         /// ratio. Items in no list are left out.
-        split_ids: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"splits\"" });
+        split_ids: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"splits\"" });
         /// A template with a system and a user block over the fields of an item and the skill. Without it the usual
         /// fields are shown (question, context, instruction, input and their like).
-        prompt: Option<AskedPath> = decisive(FILE, Absent { example: "\"prompt.md\"" });
+        prompt: Option<ConfigPath> = decisive(FILE, Absent { example: "\"prompt.md\"" });
         /// The user block alone; the system block is the skill.
         user_prompt: Option<String> = decisive(Text, Absent { example: "\"Translate into French: {{ text }}\"" });
         /// A JSON list of tools (name, description, parameters) that the agent may call, for rules about calls.
-        tools: Option<AskedPath> = decisive(FILE, Absent { example: "\"tools.json\"" });
+        tools: Option<ConfigPath> = decisive(FILE, Absent { example: "\"tools.json\"" });
         /// The field with the id. Without it the usual names are tried, then items are numbered.
         id_field: Option<String> = decisive(Text, Absent { example: "\"id\"" }) => fields.id;
         /// The field with what is right: a text, a list of texts, or for json_fields an object. Without it: answers,
@@ -265,10 +265,10 @@ kinds! {
         /// The field with an image file, or a list of them, that the agent sees after the text.
         image_field: Option<String> = decisive(Text, Absent { example: "\"image\"" }) => fields.images;
         /// The directory that image files are relative to. Without it that of the data.
-        image_dir: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"images\"" });
+        image_dir: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"images\"" });
         /// A directory of documents. With it the agent may list, read and search the files of its item before it
         /// answers.
-        files_dir: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"reports\"" });
+        files_dir: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"reports\"" });
         /// The field with the names of an item's files, relative to files_dir. Without it every item has all files.
         files_field: Option<String> = decisive(Text, Absent { example: "\"source_files\"" });
         /// The field that names the pages which answer an item; their text becomes the field context. A form feed
@@ -326,7 +326,7 @@ kinds! {
         rubric: Option<String> =
             decisive(Text, Absent { example: "\"The summary names the decision, who made it, and what it costs.\"" });
         /// For rubric: a file that says it, instead of rubric.
-        rubric_file: Option<AskedPath> = decisive(FILE, Absent { example: "\"rubric.md\"" });
+        rubric_file: Option<ConfigPath> = decisive(FILE, Absent { example: "\"rubric.md\"" });
         /// For rubric: the model that grades, [models.judge] or one of the other two.
         judge: TasksJudge = decisive(choice::<TasksJudge>(), Value("\"judge\""));
         /// For rubric: the share of the judge's points from which a task counts as solved.
@@ -340,13 +340,13 @@ kinds! {
     }
     [alfworld] of ALFWORLD {
         /// The directory of the data set, with train, valid_seen and valid_unseen. Without it games are generated.
-        games: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"json_2.1.1\"" });
+        games: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"json_2.1.1\"" });
         /// The games of train: a directory, or a list of them (.txt, .json), instead of the data set's own.
-        games_train: Option<AskedPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"train.txt\"" });
+        games_train: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"train.txt\"" });
         /// The games of val, likewise.
-        games_val: Option<AskedPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"val.txt\"" });
+        games_val: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"val.txt\"" });
         /// The games of test, likewise.
-        games_test: Option<AskedPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"test.txt\"" });
+        games_test: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"test.txt\"" });
         /// The kinds of task that are played. Without it all six.
         #[serde(default)]
         task_types: Vec<String> = decisive(Texts, Absent { example: "[\"pick_and_place_simple\"]" });
@@ -371,21 +371,21 @@ kinds! {
     }
     [webshop] of WEBSHOP {
         /// The product file. Without it products are made up.
-        products: Option<AskedPath> = decisive(FILE, Absent { example: "\"items_shuffle_1000.json\"" });
+        products: Option<ConfigPath> = decisive(FILE, Absent { example: "\"items_shuffle_1000.json\"" });
         /// The file of attributes, and of instructions made by rule.
-        attributes: Option<AskedPath> = decisive(FILE, Absent { example: "\"items_ins_v2_1000.json\"" });
+        attributes: Option<ConfigPath> = decisive(FILE, Absent { example: "\"items_ins_v2_1000.json\"" });
         /// The file of people's instructions.
-        instructions: Option<AskedPath> = decisive(FILE, Absent { example: "\"items_human_ins.json\"" });
+        instructions: Option<ConfigPath> = decisive(FILE, Absent { example: "\"items_human_ins.json\"" });
         /// How many products of the file count, from its start; without a file, how many are made up.
         max_products: Option<usize> = decisive(COUNT, Absent { example: "1000" });
         /// Which instructions become goals: those of people, or those made by rule.
         goal_kind: GoalKind = decisive(choice::<GoalKind>(), Value("\"human\""));
         /// A file with the goals themselves, in order; no others are made.
-        goals: Option<AskedPath> = decisive(FILE, Absent { example: "\"goals.json\"" });
+        goals: Option<ConfigPath> = decisive(FILE, Absent { example: "\"goals.json\"" });
         /// A file with the price by which each product is judged; none is drawn then.
-        prices: Option<AskedPath> = decisive(FILE, Absent { example: "\"prices.json\"" });
+        prices: Option<ConfigPath> = decisive(FILE, Absent { example: "\"prices.json\"" });
         /// A file with the nouns of product names; other names are taken apart by rule.
-        nouns: Option<AskedPath> = decisive(FILE, Absent { example: "\"nouns.json\"" });
+        nouns: Option<ConfigPath> = decisive(FILE, Absent { example: "\"nouns.json\"" });
         /// What becomes of instructions whose product is not in the product file.
         missing_products: MissingProducts = decisive(choice::<MissingProducts>(), Value("\"skip\""));
         /// Decides what the original draws again in each process: prices within a range, bounds on prices.
@@ -406,7 +406,7 @@ kinds! {
         /// The program and its arguments; docs/env-protocol.md says how it speaks.
         program: Vec<String> = decisive(Texts, Required { example: "[\"python3\", \"env.py\"]" });
         /// Where the program runs. Without it the directory of this file.
-        program_dir: Option<AskedPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"env\"" });
+        program_dir: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"env\"" });
         /// Environment variables that the program gets, with their values; no place for secrets.
         #[serde(default)]
         set_env: IndexMap<String, String> = decisive(Headers, Absent { example: "{ DATA_DIR = \"games\" }" });
@@ -422,7 +422,7 @@ kinds! {
         #[serde(default)]
         settings: Map<String, Json> = decisive(Body, Absent { example: "{ difficulty = \"hard\" }" });
         /// A directory with train, val and test, or a file that is split. Without it the program lists its items.
-        items: Option<AskedPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"items.jsonl\"" });
+        items: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"items.jsonl\"" });
         /// How many processes of the program run side by side at most.
         processes: u32 = process(integer(1, 10_000), Value("4"));
         /// Whether every rollout or episode has a process of its own.
@@ -448,7 +448,7 @@ kinds! {
         servers: Vec<String> = decisive(Texts, Absent { example: "[\"http://localhost:3000\"]" });
         /// A directory with the ids of the servers' tasks as lists train, val and test (.txt, .json, .jsonl, .csv).
         /// Without it the server chooses each task, and max_train, max_val and max_test say how many.
-        server_tasks: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"tasks\"" });
+        server_tasks: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"tasks\"" });
         /// Seconds that a server may take for one step.
         server_timeout_s: u64 = process(integer(1, 86_400), Value("60"));
     }

@@ -1,16 +1,73 @@
 //! Configurations of other systems that are read as they are: JSON of krill or of SkillRL in Rust.
 
+#[cfg(feature = "import")]
+pub(crate) mod draft;
+#[cfg(feature = "import")]
+pub(crate) mod krill;
+
 use super::ConfigError;
+use serde::Serialize;
 use std::path::Path;
+
+/// Something that became something here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mapped {
+    /// Its name there.
+    pub key: String,
+    /// Its name here.
+    pub to: String,
+}
+
+/// Something without a counterpart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unmapped {
+    /// Its name there.
+    pub key: String,
+    /// Its value; empty for files, and never a secret.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// Why, and what to do about it.
+    pub reason: String,
+}
+
+impl Unmapped {
+    pub(crate) fn new(key: impl Into<String>, value: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { key: key.into(), value: value.into(), reason: reason.into() }
+    }
+}
 
 /// How the keys of a file of another system were read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Mapping {
-    /// The keys that were taken: the name there, and the name here.
-    pub mapped: Vec<(String, String)>,
-    /// The keys without a counterpart, each with the reason. Keys of models are among them, and their values nowhere.
-    pub unmapped: Vec<(String, String)>,
+    /// What became what.
+    pub mapped: Vec<Mapped>,
+    /// What has no counterpart and changes something.
+    pub unmapped: Vec<Unmapped>,
+    /// What has no counterpart, and no effect there either.
+    pub idle: Vec<Unmapped>,
+}
+
+impl Mapping {
+    /// What has no counterpart, with an effect there or not.
+    pub fn without_counterpart(&self) -> impl Iterator<Item = &Unmapped> {
+        self.unmapped.iter().chain(&self.idle)
+    }
+
+    #[cfg(feature = "import")]
+    pub(crate) fn map(&mut self, key: impl Into<String>, to: impl Into<String>) {
+        self.mapped.push(Mapped { key: key.into(), to: to.into() });
+    }
+
+    #[cfg(feature = "import")]
+    pub(crate) fn lose(
+        &mut self,
+        key: impl Into<String>,
+        value: impl Into<String>,
+        reason: impl Into<String>,
+    ) {
+        self.unmapped.push(Unmapped::new(key, value, reason));
+    }
 }
 
 /// The name of a file in JSON ends so.
@@ -26,8 +83,7 @@ pub(super) fn as_toml(path: &Path, text: String) -> Result<(String, Option<Mappi
 
 #[cfg(feature = "import")]
 fn mapped(path: &Path, text: &str) -> Result<(String, Option<Mapping>), ConfigError> {
-    let (text, mapping) = crate::import::krill_configuration(path, text)?;
-    Ok((text, Some(mapping)))
+    krill::configuration(path, text).map(|(text, mapping)| (text, Some(mapping)))
 }
 
 #[cfg(not(feature = "import"))]

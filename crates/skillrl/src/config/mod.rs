@@ -9,7 +9,7 @@
 //! the configuration only names. It opens two files: the configuration, and `config.json` of a run that exists already,
 //! which keeps its split.
 //!
-//! A file in JSON is read as one of krill or of SkillRL in Rust, by the mapping of `skillrl::import`.
+//! A file in JSON is read as one of krill or of SkillRL in Rust, see [`mapping`].
 
 mod amend;
 pub mod bank;
@@ -25,6 +25,7 @@ pub mod path;
 pub mod recorded;
 pub mod reference;
 pub mod rl;
+mod role;
 mod secret;
 pub mod sft;
 mod show;
@@ -44,11 +45,12 @@ pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksCon
 pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use mapping::Mapping;
 pub use models::{
-    AgentConfig, AgentOutput, AskedPrices, LocalConfig, LocalSchema, ModelConfig, ResponseFormat,
+    AgentConfig, AgentOutput, ConfigPrices, LocalConfig, LocalSchema, ModelConfig, ResponseFormat,
     ScriptedConfig, SeedField, ServedConfig, SimulatedConfig,
 };
-pub use path::{AskedPath, PathBase};
+pub use path::ConfigPath;
 pub use rl::RlConfig;
+pub use role::{ModelRole, simulated_models};
 pub use sft::{SftConfig, SftReasoning};
 pub use suggest::{Suggestion, nearest as nearest_name};
 pub use tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
@@ -59,8 +61,6 @@ pub use types::{
 };
 
 #[cfg(feature = "import")]
-pub(crate) use value::to_toml;
-
 use draft::Draft;
 use keys::{KeySpec, PathUse, ValueType};
 use skill_llm::{Secrets, text_file};
@@ -146,8 +146,8 @@ impl Config {
         })?;
         let (text, mapping) = mapping::as_toml(path, text)?;
         let origin = path.display().to_string();
-        let mut loaded = Self::parse_as(&text, &origin, overrides, amendments, mapping.is_some())?;
-        loaded.path = Some(path.to_owned());
+        let mut loaded =
+            Self::parse_as(&text, (&origin, Some(path)), overrides, amendments, mapping.is_some())?;
         loaded.mapping = mapping;
         recorded::keep_split_of_run(&mut loaded);
         Ok(loaded)
@@ -178,13 +178,23 @@ impl Config {
         overrides: &[String],
         amendments: Amendments,
     ) -> Result<LoadedConfig, ConfigError> {
-        Self::parse_as(text, origin, overrides, amendments, false)
+        Self::parse_as(text, (origin, None), overrides, amendments, false)
+    }
+
+    /// As [`Config::parse`], of a text whose paths are relative to the directory of this file.
+    pub(crate) fn parse_of_file(
+        text: &str,
+        origin: &str,
+        path: &Path,
+        overrides: &[String],
+    ) -> Result<LoadedConfig, ConfigError> {
+        Self::parse_as(text, (origin, Some(path)), overrides, Amendments::default(), false)
     }
 
     /// `is_mapped`: the text is made from a file of another system, so nobody wrote its keys of models as keys here.
     fn parse_as(
         text: &str,
-        origin: &str,
+        (origin, path): (&str, Option<&Path>),
         overrides: &[String],
         amendments: Amendments,
         is_mapped: bool,
@@ -199,10 +209,11 @@ impl Config {
         }
         let targets = draft.take_targets();
         draft.check_amended(amendments);
-        let (mut config, origins) = Self::built(draft, origin)?;
+        let dir = path.and_then(Path::parent).unwrap_or(Path::new(""));
+        let (mut config, origins) = Self::built(draft, origin, dir)?;
         let mut problems = Vec::new();
         for (name, draft) in targets {
-            match Self::built(draft, origin) {
+            match Self::built(draft, origin, dir) {
                 Ok((with, _)) => drop(config.models.targets.insert(name, with.models.target)),
                 Err(ConfigError::Invalid { problems: own }) => {
                     problems.extend(own.into_iter().map(|problem| draft::problem_of(&name, problem)));
@@ -213,7 +224,7 @@ impl Config {
         let loaded = LoadedConfig {
             config,
             source_text,
-            path: None,
+            path: path.map(Path::to_owned),
             origin: origin.to_owned(),
             origins,
             mapping: None,
@@ -224,7 +235,11 @@ impl Config {
     }
 
     /// The configuration of a draft to which nothing is added any more, and where its values came from.
-    fn built(mut draft: Draft, origin: &str) -> Result<(Self, BTreeMap<String, Origin>), ConfigError> {
+    fn built(
+        mut draft: Draft,
+        origin: &str,
+        dir: &Path,
+    ) -> Result<(Self, BTreeMap<String, Origin>), ConfigError> {
         draft.check_kinds();
         draft.check_missing();
         draft.fill_policy();
@@ -243,14 +258,15 @@ impl Config {
         })?;
         let origins: BTreeMap<_, _> = entries.into_iter().map(|(key, entry)| (key, entry.origin)).collect();
         config.for_each_path(&mut |key, path| {
-            let is_set = origins.get(key) == Some(&Origin::Set);
-            path.set_base(if is_set { PathBase::CurrentDirectory } else { PathBase::ConfigFile });
+            if origins.get(key) != Some(&Origin::Set) {
+                path.set_dir(dir);
+            }
         });
         Ok((config, origins))
     }
 
     /// Visits the paths that are set, each with its key.
-    pub(crate) fn for_each_path(&mut self, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
+    pub(crate) fn for_each_path(&mut self, visit: &mut dyn FnMut(&str, &mut ConfigPath)) {
         let Self {
             run,
             models,
@@ -339,9 +355,15 @@ impl LoadedConfig {
         Some(Problem { place: self.place_of("train.targets"), kind: ProblemKind::Conflict { message } })
     }
 
-    /// The path to open for a path of the configuration.
-    pub fn resolve(&self, path: &AskedPath) -> PathBuf {
-        path.resolve(&self.base_dir())
+    /// The directory that programs run in: that of the file.
+    pub(crate) fn program_dir(&self) -> PathBuf {
+        let dir = self.base_dir();
+        if dir.as_os_str().is_empty() { ".".into() } else { dir }
+    }
+
+    /// The run directory.
+    pub fn run_dir(&self) -> PathBuf {
+        self.config.run.dir.to_path()
     }
 
     /// Looks whether the files and directories that the run reads are there.
@@ -353,7 +375,7 @@ impl LoadedConfig {
     pub fn check_paths(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
         self.config.clone().for_each_path(&mut |key, path| {
-            let resolved = self.resolve(path);
+            let resolved = path.to_path();
             let is_address = path.as_str().contains("://");
             let missing = || match is_address {
                 true => {

@@ -6,12 +6,12 @@ use super::keys::declare::{choice, decisive, integer, joined, kinds, number, pro
 use super::keys::{
     DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, Kinds, MAX_COUNT, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE,
 };
-use super::path::AskedPath;
+use super::path::ConfigPath;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use skill_core::{NamedEnum, named_enum};
 use skill_llm::agent::{AgentKind, Sandbox, SkillAs};
-use skill_llm::openai::MaxTokensField;
+use skill_llm::openai::{MaxTokensField, is_openai_address};
 use skill_llm::provider::PROVIDER_NAMES;
 use skill_llm::{Dialect, Effort, EffortField, KeyHeader, PromptCache, ThinkingField};
 use std::collections::BTreeMap;
@@ -86,14 +86,14 @@ impl ModelConfig {
     }
 
     /// What the model's tokens cost, as far as its section says; `None` for models that cost nothing.
-    pub fn prices(&self) -> Option<AskedPrices> {
+    pub fn prices(&self) -> Option<ConfigPrices> {
         match self {
-            Self::Served { config, .. } => Some(AskedPrices {
+            Self::Served { config, .. } => Some(ConfigPrices {
                 input: config.price_input,
                 cached: config.price_cached,
                 output: config.price_output,
             }),
-            Self::Agent(agent) => Some(AskedPrices {
+            Self::Agent(agent) => Some(ConfigPrices {
                 input: agent.price_input,
                 cached: agent.price_cached,
                 output: agent.price_output,
@@ -111,7 +111,7 @@ impl ModelConfig {
         }
     }
 
-    pub(super) fn visit_paths(&mut self, section: &str, visit: &mut dyn FnMut(&str, &mut AskedPath)) {
+    pub(super) fn visit_paths(&mut self, section: &str, visit: &mut dyn FnMut(&str, &mut ConfigPath)) {
         match self {
             Self::Served { config, .. } => config.visit_paths(section, visit),
             Self::Agent(config) => config.visit_paths(section, visit),
@@ -163,7 +163,7 @@ impl TryFrom<Json> for ModelConfig {
 
 /// What the tokens of a model cost, per million, as far as its section says.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct AskedPrices {
+pub struct ConfigPrices {
     /// Tokens of prompts.
     pub input: Option<f64>,
     /// Tokens of prompts that the provider took from its cache.
@@ -375,9 +375,9 @@ kinds! {
     [local] of LOCAL {
         /// A GGUF file, or a folder with config.json, safetensors, tokenizer.json and a chat template, of the Llama,
         /// Qwen2 or Qwen3 family.
-        path: AskedPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"model.gguf\"" });
+        path: ConfigPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"model.gguf\"" });
         /// A folder with a LoRA adapter for these weights, as peft writes it.
-        adapter: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"adapter\"" });
+        adapter: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"adapter\"" });
         /// Tokens of a prompt and its reply together at most. Longer than the model was made for is never possible.
         context: u32 = decisive(integer(1, MAX_TOKENS), Value("8192"));
         /// The number of most probable tokens of which one is sampled; without it all.
@@ -392,7 +392,7 @@ kinds! {
     }
     [scripted] of SCRIPTED {
         /// The file with the replies.
-        file: AskedPath = decisive(FILE, Required { example: "\"rules.json\"" });
+        file: ConfigPath = decisive(FILE, Required { example: "\"rules.json\"" });
     }
     [simulated] of SIMULATED {
         /// Decides what the simulated model gets right.
@@ -408,6 +408,19 @@ impl ServedConfig {
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s)
     }
+
+    /// The variable that holds the key, if one does.
+    pub(crate) fn key_variable(&self) -> Option<&str> {
+        match self.api_key_command {
+            Some(_) => None,
+            None => key_variable(self.api_key_env.as_deref(), &self.base_url),
+        }
+    }
+}
+
+/// The variable that is named, else that of OpenAI's server, which never answers without a key.
+pub(super) fn key_variable<'a>(named: Option<&'a str>, base_url: &str) -> Option<&'a str> {
+    named.or(is_openai_address(base_url).then_some("OPENAI_API_KEY"))
 }
 
 named_enum! {

@@ -1,65 +1,45 @@
-//! Paths as they were asked for.
+//! Paths as the configuration has them.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// What a relative path is relative to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PathBase {
-    /// The directory of the configuration file.
-    #[default]
-    ConfigFile,
-    /// The current directory: the path was given by `--set`.
-    CurrentDirectory,
-}
-
-/// A path to the letter, with what it is relative to.
+/// A path to the letter, with the directory that it is relative to: that of the configuration file, or the current one
+/// for a path that was given by `--set`.
 ///
 /// The run directory's files hold only the letters, so that they say the same on every machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-pub struct AskedPath {
+pub struct ConfigPath {
     text: String,
-    base: PathBase,
+    /// Empty for the current directory.
+    dir: PathBuf,
 }
 
-impl AskedPath {
-    /// A path with its base.
-    pub fn new(text: impl Into<String>, base: PathBase) -> Self {
-        Self { text: text.into(), base }
-    }
-
+impl ConfigPath {
     /// The path as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it is relative to.
-    pub fn base(&self) -> PathBase {
-        self.base
+    /// The path to open.
+    pub fn to_path(&self) -> PathBuf {
+        self.dir.join(&self.text)
     }
 
-    /// The path to open, given the directory of the configuration file.
-    pub fn resolve(&self, config_dir: &Path) -> PathBuf {
-        match self.base {
-            PathBase::ConfigFile => config_dir.join(&self.text),
-            PathBase::CurrentDirectory => PathBuf::from(&self.text),
-        }
-    }
-
-    pub(super) fn set_base(&mut self, base: PathBase) {
-        self.base = base;
+    pub(crate) fn set_dir(&mut self, dir: &Path) {
+        dir.clone_into(&mut self.dir);
     }
 }
 
-impl From<String> for AskedPath {
+/// A path that is relative to the current directory.
+impl From<String> for ConfigPath {
     fn from(text: String) -> Self {
-        Self::new(text, PathBase::ConfigFile)
+        Self { text, dir: PathBuf::new() }
     }
 }
 
-impl From<AskedPath> for String {
-    fn from(path: AskedPath) -> Self {
+impl From<ConfigPath> for String {
+    fn from(path: ConfigPath) -> Self {
         path.text
     }
 }

@@ -3,7 +3,7 @@
 
 use super::keys::{self, PathUse, ValueType};
 use super::show::lookup;
-use super::{Config, LoadedConfig, Origin, PathBase, value};
+use super::{Config, LoadedConfig, Origin, value};
 use serde_json::Value;
 use skill_core::{SplitRatio, SplitRule};
 use skill_pipeline::run_dir::read_config;
@@ -58,7 +58,7 @@ fn recorded_split(resolved: &Value) -> Option<RecordedSplit> {
 ///
 /// The defaults are others today, and a run cannot go on with another split.
 pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
-    let dir = loaded.resolve(&loaded.config.run.dir);
+    let dir = loaded.run_dir();
     // A run that cannot be read is for those to report who read it.
     let Ok(Some(recorded)) = read_config(&dir) else { return };
     let Some(split) = recorded_split(&recorded.config) else { return };
@@ -86,7 +86,8 @@ impl LoadedConfig {
     pub fn files_beside_config(&self) -> Vec<(String, PathBuf)> {
         let mut files = Vec::new();
         self.config.clone().for_each_path(&mut |key, path| {
-            let is_beside = path.base() == PathBase::ConfigFile && PathBuf::from(path.as_str()).is_relative();
+            let is_set = self.origins.get(key) == Some(&Origin::Set);
+            let is_beside = !is_set && PathBuf::from(path.as_str()).is_relative();
             let is_made = keys::find(key).is_some_and(|(_, key)| key.value == ValueType::Path(PathUse::Made));
             if is_beside && !is_made {
                 files.push((key.to_owned(), PathBuf::from(path.as_str())));

@@ -79,13 +79,6 @@ settings! {
     }
 }
 
-impl RlConfig {
-    /// The scale of the adapter times its rank.
-    pub fn alpha(&self) -> f64 {
-        self.lora_alpha.unwrap_or(2.0 * f64::from(self.lora_rank))
-    }
-}
-
 impl Default for RlConfig {
     fn default() -> Self {
         super::bank::of_defaults(Self::KEYS)
@@ -102,6 +95,5 @@ mod tests {
         let mut settings = RlSettings::default();
         RlConfig::default().fill(&mut settings);
         assert_eq!(settings, RlSettings::default());
-        assert_eq!((RlConfig::default().lora_rank, RlConfig::default().alpha()), (16, 32.0));
     }
 }

@@ -57,13 +57,6 @@ settings! {
     }
 }
 
-impl SftConfig {
-    /// The scale of the adapter times its rank.
-    pub fn alpha(&self) -> f64 {
-        self.lora_alpha.unwrap_or(2.0 * f64::from(self.lora_rank))
-    }
-}
-
 impl Default for SftConfig {
     fn default() -> Self {
         super::bank::of_defaults(Self::KEYS)
@@ -80,6 +73,5 @@ mod tests {
         let mut settings = SftSettings::default();
         SftConfig::default().fill(&mut settings);
         assert_eq!(settings, SftSettings::default());
-        assert_eq!((SftConfig::default().lora_rank, SftConfig::default().alpha()), (16, 32.0));
     }
 }

@@ -13,7 +13,7 @@ use super::keys::{
     DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
 };
 use super::models::ModelConfig;
-use super::path::AskedPath;
+use super::path::ConfigPath;
 use super::rl::RlConfig;
 use super::sft::SftConfig;
 use super::tinker::TinkerConfig;
@@ -104,11 +104,20 @@ pub struct ModelsConfig {
     pub embedding: Option<EmbeddingConfig>,
 }
 
+impl ModelsConfig {
+    /// All models of conversations that are configured.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ModelConfig> {
+        let optional = [&self.judge, &self.teacher];
+        let needed = [&self.target, &self.optimizer].into_iter();
+        needed.chain(self.targets.values()).chain(optional.into_iter().flatten())
+    }
+}
+
 settings! {
     /// `[run]`.
     RunConfig with nats: NatsConfig for TrainSettings {
         /// The run directory. Paths in this file are relative to the file.
-        dir: AskedPath = process(MADE, Value("\"runs/my-task\""));
+        dir: ConfigPath = process(MADE, Value("\"runs/my-task\""));
         /// Decides the order of the tasks and how they are grouped.
         seed: u64 = decisive(integer(0, MAX_SEED), Value("42")) => seed;
         /// Model calls in flight at most. Changes the time a run takes and nothing else. Fewer are in flight while a
@@ -135,11 +144,11 @@ settings! {
         /// The environment variable that holds the seed of an nkey, in place of a user.
         nkey_env: Option<String> = process(Variable, Absent { example: "\"NATS_NKEY_SEED\"" });
         /// Certificates of authorities to trust besides those of the system, in PEM.
-        ca_file: Option<AskedPath> = process(FILE, Absent { example: "\"ca.pem\"" });
+        ca_file: Option<ConfigPath> = process(FILE, Absent { example: "\"ca.pem\"" });
         /// The certificate of this client in PEM, for brokers that verify clients; needs client_key.
-        client_cert: Option<AskedPath> = process(FILE, Absent { example: "\"client.pem\"" });
+        client_cert: Option<ConfigPath> = process(FILE, Absent { example: "\"client.pem\"" });
         /// The key of that certificate, in PEM.
-        client_key: Option<AskedPath> = process(FILE, Absent { example: "\"client-key.pem\"" });
+        client_key: Option<ConfigPath> = process(FILE, Absent { example: "\"client-key.pem\"" });
     }
 }
 
@@ -165,7 +174,7 @@ settings! {
     SkillConfig {
         /// The Markdown file to start from, or a folder with a SKILL.md (docs/packages.md). Without it the tasks' own
         /// skill is taken, or an empty one.
-        initial: Option<AskedPath> = decisive(SKILL, Absent { example: "\"skill.md\"" });
+        initial: Option<ConfigPath> = decisive(SKILL, Absent { example: "\"skill.md\"" });
         /// Whether edits may change the front matter of a skill: its description, but never its name.
         edit_front_matter: bool = decisive(Flag, Value("false"));
     }
@@ -379,7 +388,7 @@ settings! {
     #[derive(Default)]
     PromptsConfig {
         /// A directory with prompts (NAME.md) that take the place of the built-in ones.
-        dir: Option<AskedPath> = decisive(DIRECTORY, Absent { example: "\"prompts\"" });
+        dir: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"prompts\"" });
     }
 }
 

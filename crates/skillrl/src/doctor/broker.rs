@@ -29,8 +29,7 @@ async fn of_nats(loaded: &LoadedConfig, network: Network) -> Vec<Finding> {
     const ENOUGH_BYTES: u64 = 16 * 1024 * 1024;
 
     let asked = nats::asked(loaded);
-    let base = loaded.base_dir();
-    let address = match nats::address(&asked, &base) {
+    let address = match nats::address(&asked) {
         Ok(address) => address,
         Err(error) => return vec![Finding::of_error(Check::Broker, &error)],
     };
@@ -40,8 +39,7 @@ async fn of_nats(loaded: &LoadedConfig, network: Network) -> Vec<Finding> {
         return vec![Finding::skipped(Check::Broker, message, "leave out --offline")];
     }
     let found = async {
-        let broker =
-            nats::connect(&asked, &base, "skillrl doctor")?.connect().await.map_err(Error::Broker)?;
+        let broker = nats::connect(&asked, "skillrl doctor")?.connect().await.map_err(Error::Broker)?;
         broker.facts().await.map_err(Error::Broker)
     };
     let facts = match found.await {

@@ -1,10 +1,10 @@
 //! The environment, its splits, and the skill to start from.
 
 use super::{Check, Finding, counted};
-use crate::assemble;
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::{skills, world};
 use async_trait::async_trait;
 use skill_core::canonical::{canonical_hash, hex_sha256};
 use skill_core::{ItemId, SkillDoc, estimate_tokens};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The environment, with a judge that is never asked.
 pub(super) fn environment(loaded: &LoadedConfig) -> Result<Arc<dyn Env>, Error> {
-    assemble::environment_with(loaded, Engine::without_keys(loaded).judge()?)
+    world::environment(loaded, Engine::without_keys(loaded).judge()?)
 }
 
 /// The splits that the run reads.
@@ -43,7 +43,7 @@ pub(super) fn items(loaded: &LoadedConfig, env: &dyn Env) -> Finding {
 
 /// The skill that a run would start from; `None` if it cannot be read.
 pub(super) fn skill(loaded: &LoadedConfig, env: &dyn Env, findings: &mut Vec<Finding>) -> Option<SkillDoc> {
-    let (name, skill) = match assemble::initial_skill(loaded) {
+    let (name, skill) = match skills::initial_skill(&loaded.config.skill) {
         Ok(Some(skill)) => ("the initial skill", skill),
         Ok(None) => ("the environment's skill", env.initial_skill().unwrap_or_default()),
         Err(error) => {

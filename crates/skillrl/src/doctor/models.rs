@@ -1,10 +1,9 @@
 //! The models: keys, servers, and one question to each.
 
 use super::{Check, Examination, Finding, Network, Status, counted};
-use crate::assemble::ModelRole;
-use crate::config::{AgentConfig, LoadedConfig, ModelConfig, ResponseFormat, ServedConfig};
+use crate::config::{AgentConfig, LoadedConfig, ModelConfig, ModelRole, ResponseFormat, ServedConfig};
 use crate::cost::{has_prices, prices};
-use crate::engine::{Engine, judge_role, local_findings};
+use crate::engine::{Engine, local_findings};
 use crate::error::Error;
 use crate::hint;
 use skill_core::SourceType;
@@ -121,7 +120,7 @@ fn left_in(reply: &ChatReply, request: &ChatRequest) -> Option<Finding> {
 
 fn roles(loaded: &LoadedConfig) -> Vec<ModelRole> {
     let mut roles = ModelRole::of_training(&loaded.config).to_vec();
-    roles.extend(judge_role(&loaded.config).filter(|role| *role == ModelRole::Judge));
+    roles.extend(ModelRole::of_judge(&loaded.config).filter(|role| *role == ModelRole::Judge));
     roles
 }
 
@@ -153,7 +152,7 @@ fn built(
         ModelConfig::Served { config, .. } => found.push(Finding::ok(Check::Key, key_text(config))),
         ModelConfig::Agent(agent) => found.push(program(agent)),
         ModelConfig::Local(local) => {
-            let said = local_findings(local, engine.loaded());
+            let said = local_findings(local);
             found.extend(said.into_iter().map(|line| Finding::ok(Check::Model, line)));
         }
         ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {

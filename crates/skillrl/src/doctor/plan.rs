@@ -1,8 +1,7 @@
 //! The run that is planned: its directory, what its selection split can show, and what it will take.
 
 use super::{Check, Examination, Finding, counted};
-use crate::assemble::{self, ModelRole};
-use crate::config::{Config, LoadedConfig, TrainMode};
+use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
@@ -28,7 +27,7 @@ const POWER: f64 = 0.8;
 
 /// Whether the run directory can be made, or what is in it.
 pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
-    let dir = assemble::run_dir(loaded);
+    let dir = loaded.run_dir();
     let shown = dir.display();
     let trains_weights = [("sft", RunKind::Sft.is_at(&dir)), ("rl", RunKind::Rl.is_at(&dir))];
     if let Some((command, _)) = trains_weights.into_iter().find(|(_, is_one)| *is_one) {

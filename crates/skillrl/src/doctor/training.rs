@@ -36,7 +36,7 @@ pub(super) fn examine(loaded: &LoadedConfig) -> Vec<Finding> {
 pub(super) async fn server(loaded: &LoadedConfig, asked: &Examination) -> Option<Finding> {
     use super::{Check, Network};
     use crate::config::ModelConfig;
-    use crate::training_server::{base_model, connection};
+    use crate::train_backend::{base_model, connection};
     use skill_llm::error::with_causes;
     let server = loaded.config.tinker.as_ref()?;
     if asked.network == Network::Offline {
@@ -63,7 +63,7 @@ pub(super) async fn server(loaded: &LoadedConfig, asked: &Examination) -> Option
         }
     };
     let wanted = match &loaded.config.models.target {
-        ModelConfig::Local(target) => base_model(loaded, &loaded.resolve(&target.path)),
+        ModelConfig::Local(target) => base_model(loaded, &target.path.to_path()),
         _ => server.base_model.clone().unwrap_or_default(),
     };
     let message = format!("the training server {} has {}", connection.server(), models.join(", "));

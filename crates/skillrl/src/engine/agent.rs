@@ -1,10 +1,10 @@
 //! From the configuration of a model to the program that plays it.
 
-use crate::assemble::run_dir;
 use crate::config::keys::declare::Fill as _;
-use crate::config::{AgentConfig, AgentOutput, LoadedConfig};
+use crate::config::{AgentConfig, AgentOutput};
 use skill_llm::agent::{self, OutputFormat};
 use skill_llm::{AgentModel, LlmError, ModelId, Secrets};
+use std::path::Path;
 use std::time::Duration;
 
 /// Where in the run directory the output of programs is kept.
@@ -16,11 +16,7 @@ pub(super) fn model_id(asked: &AgentConfig) -> ModelId {
 }
 
 /// The program that plays the model.
-pub(super) fn model(
-    asked: &AgentConfig,
-    loaded: &LoadedConfig,
-    secrets: &Secrets,
-) -> Result<AgentModel, LlmError> {
+pub(super) fn model(asked: &AgentConfig, run_dir: &Path, secrets: &Secrets) -> Result<AgentModel, LlmError> {
     let mut config = agent::AgentConfig::new(asked.agent, &asked.model);
     asked.fill(&mut config);
     config.output = match asked.output {
@@ -32,7 +28,7 @@ pub(super) fn model(
     };
     config.effort = asked.reasoning_effort;
     config.timeout = Duration::from_secs(asked.timeout_s);
-    config.trace_dir = asked.traces.then(|| run_dir(loaded).join(TRACES));
+    config.trace_dir = asked.traces.then(|| run_dir.join(TRACES));
     config.secrets = secrets.clone();
     AgentModel::new(config)
 }

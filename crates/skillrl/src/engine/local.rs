@@ -2,8 +2,7 @@
 //!
 //! Models of one configuration that name the same files share the weights.
 
-use crate::assemble::ModelRole;
-use crate::config::{EmbeddingConfig, LoadedConfig, LocalConfig};
+use crate::config::{EmbeddingConfig, LocalConfig, ModelRole};
 use crate::error::Error;
 use skill_llm::{ChatModel, EmbeddingModel};
 use std::sync::Arc;
@@ -27,18 +26,18 @@ impl Locals {
         &mut self,
         role: ModelRole,
         asked: &LocalConfig,
-        loaded: &LoadedConfig,
+        seed: u64,
     ) -> Result<Arc<dyn ChatModel>, Error> {
         use crate::config::LocalSchema;
         use skill_train::chat_model::{ChatDefaults, LocalChatModel, SchemaRule};
-        let model = self.opened(role, asked, loaded)?;
+        let model = self.opened(role, asked)?;
         let standard = ChatDefaults::default();
         let defaults = ChatDefaults {
             temperature: asked.temperature.unwrap_or(standard.temperature),
             top_p: asked.top_p.unwrap_or(standard.top_p),
             top_k: asked.top_k.map(size),
             max_tokens: asked.max_tokens,
-            seed: asked.seed.unwrap_or(loaded.config.run.seed),
+            seed: asked.seed.unwrap_or(seed),
             thinking: asked.thinking,
             schema: match asked.response_schema {
                 LocalSchema::Refuse => SchemaRule::Refuse,
@@ -52,12 +51,11 @@ impl Locals {
         &mut self,
         role: ModelRole,
         asked: &LocalConfig,
-        loaded: &LoadedConfig,
     ) -> Result<Arc<skill_train::chat_model::LocalModel>, Error> {
         use skill_llm::LlmError;
         use skill_llm::error::with_causes;
         use skill_train::chat_model::LocalModel;
-        let options = options(asked, loaded);
+        let options = options(asked);
         if let Some((_, model)) = self.opened.iter().find(|(found, _)| *found == options) {
             return Ok(Arc::clone(model));
         }
@@ -73,14 +71,14 @@ impl Locals {
 }
 
 #[cfg(feature = "weights")]
-fn options(asked: &LocalConfig, loaded: &LoadedConfig) -> skill_train::chat_model::LocalModelOptions {
+fn options(asked: &LocalConfig) -> skill_train::chat_model::LocalModelOptions {
     const MEGABYTE: u64 = 1_000_000;
     skill_train::chat_model::LocalModelOptions {
-        adapter: asked.adapter.as_ref().map(|path| loaded.resolve(path)),
+        adapter: asked.adapter.as_ref().map(crate::config::ConfigPath::to_path),
         context: size(asked.context),
         max_rows: size(asked.batch_rows),
         prefix_cache_bytes: u64::from(asked.prefix_cache_mb) * MEGABYTE,
-        ..skill_train::chat_model::LocalModelOptions::new(loaded.resolve(&asked.path))
+        ..skill_train::chat_model::LocalModelOptions::new(asked.path.to_path())
     }
 }
 
@@ -130,9 +128,9 @@ fn instructions() -> Vec<&'static str> {
 /// The lines that `doctor` shows of a local model: its files with the memory that it needs, and the instructions of
 /// the processor that are used.
 #[cfg(feature = "weights")]
-pub(crate) fn findings(asked: &LocalConfig, loaded: &LoadedConfig) -> Vec<String> {
+pub(crate) fn findings(asked: &LocalConfig) -> Vec<String> {
     use skill_train::chat_model::LocalModel;
-    let model = LocalModel::open(options(asked, loaded));
+    let model = LocalModel::open(options(asked));
     let about = model.as_ref().map(description).ok();
     let instructions = match instructions().as_slice() {
         [] => "the baseline of this architecture".to_owned(),
@@ -143,7 +141,7 @@ pub(crate) fn findings(asked: &LocalConfig, loaded: &LoadedConfig) -> Vec<String
 }
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn findings(_: &LocalConfig, _: &LoadedConfig) -> Vec<String> {
+pub(crate) fn findings(_: &LocalConfig) -> Vec<String> {
     Vec::new()
 }
 
@@ -155,7 +153,7 @@ impl Locals {
         &mut self,
         role: ModelRole,
         _: &LocalConfig,
-        _: &LoadedConfig,
+        _: u64,
     ) -> Result<Arc<dyn ChatModel>, Error> {
         let what = format!("`models.{}.kind = \"local\"`", role.as_str());
         Err(Error::LeftOut { what, feature: "weights" })
@@ -164,29 +162,25 @@ impl Locals {
 
 /// The embedding model of a folder.
 #[cfg(feature = "weights")]
-pub(super) fn embedding(
-    asked: &EmbeddingConfig,
-    loaded: &LoadedConfig,
-) -> Result<Arc<dyn EmbeddingModel>, Error> {
+pub(super) fn embedding(asked: &EmbeddingConfig) -> Result<Arc<dyn EmbeddingModel>, Error> {
     use skill_llm::LlmError;
     use skill_llm::error::with_causes;
     let failed =
         |message: String| Error::Model { role: "embedding", source: LlmError::Configuration { message } };
     let path = asked.path.as_ref().ok_or_else(|| failed("`path` is not set".to_owned()))?;
-    let model = skill_train::embedding::LocalEmbedding::open(&loaded.resolve(path));
+    let model = skill_train::embedding::LocalEmbedding::open(&path.to_path());
     Ok(Arc::new(model.map_err(|error| failed(with_causes(&error)))?))
 }
 
 /// Refuses the model: this build has no local ones.
 #[cfg(not(feature = "weights"))]
-pub(super) fn embedding(_: &EmbeddingConfig, _: &LoadedConfig) -> Result<Arc<dyn EmbeddingModel>, Error> {
+pub(super) fn embedding(_: &EmbeddingConfig) -> Result<Arc<dyn EmbeddingModel>, Error> {
     Err(Error::LeftOut { what: "`models.embedding.kind = \"local\"`".to_owned(), feature: "weights" })
 }
 
 #[cfg(all(test, not(feature = "weights")))]
 mod tests {
-    use crate::assemble::ModelRole;
-    use crate::config::Config;
+    use crate::config::{Config, ModelRole};
     use crate::engine::Engine;
     use crate::error::Error;
 

@@ -1,6 +1,6 @@
 //! From the configuration of a model to the dialect that asks its server.
 
-use crate::config::{EmbeddingConfig, EmbeddingKind, ResponseFormat, SeedField, ServedConfig};
+use crate::config::{EmbeddingConfig, ResponseFormat, SeedField, ServedConfig};
 use skill_llm::http::TokenCommand;
 use skill_llm::listing::ModelList;
 use skill_llm::{
@@ -10,9 +10,6 @@ use skill_llm::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Where everybody keeps the key of the one server that never answers without one.
-const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 /// What a model may show, and what is taken out of what it gets.
 #[derive(Clone, Copy)]
@@ -62,22 +59,13 @@ pub(super) fn embedding(
     config.server.secrets = access.secrets.clone();
     config.server.timeout = Duration::from_secs(asked.timeout_s);
     if access.has_key
-        && let Some(variable) = embedding_key_variable(asked)
+        && let Some(variable) = asked.key_variable()
     {
         config.server.key = KeySource::Key(ApiKey::from_env(variable, &asked.base_url)?);
     }
     config.dimensions = asked.dimensions.and_then(|length| usize::try_from(length).ok());
     config.max_texts = usize::try_from(asked.max_texts).unwrap_or(usize::MAX);
     Ok(Arc::new(OpenAiEmbeddings::with_transport(config, transport)?))
-}
-
-/// The variable that holds the key of an embedding model, if one does.
-pub(crate) fn embedding_key_variable(asked: &EmbeddingConfig) -> Option<&str> {
-    if asked.kind == EmbeddingKind::Local {
-        return None;
-    }
-    let is_openai = openai::is_openai_address(&asked.base_url);
-    asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE))
 }
 
 fn chat_completions(asked: &ServedConfig, access: Access<'_>) -> Result<OpenAiConfig, LlmError> {
@@ -143,17 +131,8 @@ fn key(asked: &ServedConfig) -> Result<KeySource, LlmError> {
     if let Some(command) = &asked.api_key_command {
         return Ok(KeySource::Command(Arc::new(TokenCommand::new(command.clone())?)));
     }
-    let key = key_variable(asked).map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
+    let key = asked.key_variable().map(|variable| ApiKey::from_env(variable, &asked.base_url)).transpose()?;
     Ok(key.map_or(KeySource::None, KeySource::Key))
-}
-
-/// The variable that holds the key of a model, if one does.
-pub(crate) fn key_variable(asked: &ServedConfig) -> Option<&str> {
-    if asked.api_key_command.is_some() {
-        return None;
-    }
-    let is_openai = openai::is_openai_address(&asked.base_url);
-    asked.api_key_env.as_deref().or(is_openai.then_some(OPENAI_KEY_VARIABLE))
 }
 
 fn sampling(asked: &ServedConfig) -> Sampling {

@@ -1,7 +1,6 @@
 //! Simulated models, where the build has them.
 
-use crate::assemble::ModelRole;
-use crate::config::{EnvConfig, SimulatedConfig};
+use crate::config::{EnvConfig, ModelRole, SimulatedConfig};
 use crate::error::Error;
 use skill_llm::ChatModel;
 use std::sync::Arc;
@@ -79,8 +78,7 @@ pub(super) fn model(
 
 #[cfg(all(test, not(feature = "sim")))]
 mod tests {
-    use crate::assemble::ModelRole;
-    use crate::config::Config;
+    use crate::config::{Config, ModelRole};
     use crate::engine::Engine;
 
     #[test]

@@ -1,8 +1,8 @@
 //! What the training of a bank will take, from what one rollout takes.
 
 use super::{Estimate, Span, StageEstimate};
-use crate::assemble::bank_settings;
 use crate::config::LoadedConfig;
+use crate::trainer::bank_settings;
 use serde::Serialize;
 use skill_bank::trial::GROUPS_PER_INTERVAL;
 use skill_envs::{Env, Split};
@@ -47,7 +47,7 @@ pub fn bank_estimate(
     env: &dyn Env,
     of_document: &Estimate,
 ) -> Result<BankEstimate, PipelineError> {
-    let settings = bank_settings(loaded);
+    let settings = bank_settings(&loaded.config);
     let [n_train, n_trial] = n_items_of_sets(env, &settings, loaded.config.run.seed)?;
     let [n_val, n_test] = [Split::Val, Split::Test].map(|split| env.items(split).len() as u64);
     let n_test = if loaded.config.eval.test { n_test } else { 0 };

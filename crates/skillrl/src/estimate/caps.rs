@@ -1,8 +1,6 @@
 //! Caps that cannot be exact: those on tokens and money, where a model's replies have no limit.
 
-use crate::assemble::ModelRole;
-use crate::config::{Config, ModelConfig};
-use crate::engine::judge_role;
+use crate::config::{Config, ModelConfig, ModelRole};
 use serde::Serialize;
 
 /// A model whose replies have no limit, under a cap that counts their tokens.
@@ -34,7 +32,7 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
     if config.budget.tokens.is_none() && config.budget.money.is_none() {
         return Vec::new();
     }
-    let judge = judge_role(config);
+    let judge = ModelRole::of_judge(config);
     let mut roles = ModelRole::of_training(config).to_vec();
     roles.extend(judge.filter(|role| *role == ModelRole::Judge));
     let approximate = |role: ModelRole| {

@@ -3,7 +3,7 @@
 use super::{Assumptions, Estimate, MAX_STEPS, estimate, foreseen, n_steps, probe};
 use crate::config::{Config, LoadedConfig};
 use crate::engine::Engine;
-use crate::{Error, assemble};
+use crate::{Error, prompts, skills, trainer, world};
 use skill_core::SkillDoc;
 use skill_envs::{Env, Split};
 use skill_pipeline::prompts::PromptLibrary;
@@ -24,13 +24,13 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// What a run would not begin with, and a run of more than [`MAX_STEPS`] steps.
+    /// What a run would not begin with, and a run of more than a million steps.
     pub fn new(loaded: &LoadedConfig) -> Result<Self, Error> {
-        let env = assemble::environment_with(loaded, Engine::without_keys(loaded).judge()?)?;
-        let prompts = assemble::prompts(loaded, env.as_ref())?;
-        let settings = assemble::settings(&loaded.config)?;
+        let env = world::environment(loaded, Engine::without_keys(loaded).judge()?)?;
+        let prompts = prompts::library(&loaded.config.prompts, env.as_ref())?;
+        let settings = trainer::settings(&loaded.config)?;
         settings.validate()?;
-        let skill = match assemble::initial_skill(loaded)? {
+        let skill = match skills::initial_skill(&loaded.config.skill)? {
             Some(skill) => skill,
             None => env.initial_skill().unwrap_or_default(),
         };

@@ -20,7 +20,7 @@ use skill_pipeline::settings::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most items of a split that are looked at; of a larger one, every n-th.
-pub const PROBED_ITEMS: usize = 200;
+const PROBED_ITEMS: usize = 200;
 
 /// Bytes of a short edit and of a long one, as they are in the optimizer's prompts.
 const EDIT_BYTES: [usize; 2] = [40, 300];

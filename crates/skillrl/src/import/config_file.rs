@@ -1,7 +1,8 @@
 //! SkillOpt's YAML with its `_base_`, as one list of keys.
 
-use super::error::ImportError;
 use super::source::read_text;
+use crate::config::mapping::draft::Entry;
+use crate::error::ImportError;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -21,16 +22,6 @@ const RENAMED: [(&str, &str); 7] = [
     ("optimizer.meta_learning_rate", "meta_edit_budget"),
     ("env.name", "env"),
 ];
-
-/// One key of a configuration.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    /// As it is in the file.
-    pub(super) key: String,
-    /// As the flat form has it.
-    pub(super) flat: String,
-    pub(super) value: Value,
-}
 
 /// Reads a file and what it inherits from.
 pub(super) fn load(path: &Path) -> Result<Vec<Entry>, ImportError> {

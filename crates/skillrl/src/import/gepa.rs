@@ -4,7 +4,7 @@
 //! `GEPAResult.to_dict()`, which has their scores too.
 
 use super::Outcome;
-use super::error::ImportError;
+use crate::error::ImportError;
 use serde_json::{Map, Value};
 use skill_core::SkillPackage;
 use skill_core::package::front_matter::name_of;
@@ -41,7 +41,7 @@ pub(super) fn import(
         .filter_map(|(name, text)| match text.as_str() {
             Some(text) => Some((name.as_str(), text)),
             None => {
-                outcome.unmapped.push(super::Unmapped::new(name.as_str(), "", "is not a text"));
+                outcome.mapping.unmapped.push(super::Unmapped::new(name.as_str(), "", "is not a text"));
                 None
             }
         })
@@ -63,17 +63,17 @@ pub(super) fn import(
     for (text_idx, (name, text)) in texts.iter().enumerate() {
         if text_idx == main_idx {
             (*text).clone_into(&mut package.main);
-            outcome.map(*name, MAIN_FILE);
+            outcome.mapping.map(*name, MAIN_FILE);
             continue;
         }
         let path = reference_path(name, &package);
-        outcome.map(*name, path.as_str());
+        outcome.mapping.map(*name, path.as_str());
         package.references.insert(path, (*text).to_owned());
     }
     if !package.references.is_empty() {
         let reason = "GEPA puts each component where its program wants it; here the agent reads SKILL.md first, so say \
                       there when to read the others";
-        outcome.lose("components", texts.len().to_string(), reason);
+        outcome.mapping.lose("components", texts.len().to_string(), reason);
     }
     if let Err(fault) = package.document() {
         return Err(ImportError::Candidate { message: format!("the candidate cannot be a skill: {fault}") });
@@ -101,7 +101,7 @@ fn chosen(
         Value::Object(result) => match result.get("candidates") {
             Some(Value::Array(candidates)) => {
                 for key in result.keys().filter(|key| *key != "candidates") {
-                    outcome.unmapped.push(super::Unmapped::new(key.as_str(), "", ABOUT_THE_SEARCH));
+                    outcome.mapping.unmapped.push(super::Unmapped::new(key.as_str(), "", ABOUT_THE_SEARCH));
                 }
                 (candidates, result.get("val_aggregate_scores").and_then(Value::as_array))
             }
@@ -136,7 +136,7 @@ fn chosen(
                 let reason = format!(
                     "candidate {number} was taken; {others} other{plural} can be had with --candidate"
                 );
-                outcome.lose("candidates", candidates.len().to_string(), reason);
+                outcome.mapping.lose("candidates", candidates.len().to_string(), reason);
             }
             Ok(candidate.clone())
         }

@@ -4,10 +4,10 @@
 //! cannot go on, since its calls were not recorded, and `config.json` says where it came from. Files without a
 //! counterpart are listed, and stay where they are.
 
-use super::error::ImportError;
 use super::run_record::{self, Baseline};
 use super::source::{read, read_json, read_text};
 use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome, gate_of};
+use crate::error::ImportError;
 use serde_json::{Map, Value, json};
 use skill_core::{MeanScore, SkillHash, SkillId};
 use skill_pipeline::records::document::{RuntimeState, StepRecord};
@@ -59,7 +59,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     let facts = reader.steps(&rows)?;
     let history = run_record::history(&rows, &config, baseline, &facts, &mut notes);
     for (key, reason) in notes {
-        reader.outcome.lose(key, "", reason);
+        reader.outcome.mapping.lose(key, "", reason);
     }
     let state = reader.state(&state, &history, &skills, baseline);
     reader.evaluations(&state, &skills)?;
@@ -84,7 +84,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
         // No run has this setting, so nothing goes on with this one by accident.
         &ConfigFile::new(config, [(IMPORTED_FROM.to_owned(), json!(from))].into_iter().collect()),
     );
-    reader.outcome.lose(
+    reader.outcome.mapping.lose(
         "journal",
         "",
         "calls were not recorded there, so the run can be read, but neither resumed nor replayed",
@@ -103,7 +103,7 @@ impl Reader<'_> {
         if !self.left.remove(path) {
             return Ok(None);
         }
-        self.outcome.map(path, path);
+        self.outcome.mapping.map(path, path);
         read_json(&self.dir.join(path)).map(Some)
     }
 
@@ -124,7 +124,7 @@ impl Reader<'_> {
     pub(super) fn copy(&mut self, from: &str, to: &str) -> Result<(), ImportError> {
         if self.left.remove(from) {
             self.outcome.files.push((to.to_owned(), read(&self.dir.join(from))?));
-            self.outcome.map(from, to);
+            self.outcome.mapping.map(from, to);
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Reader<'_> {
         if hard.is_none() {
             let reason =
                 "the initial skill's score on the selection split is not in the files; 0 is used instead";
-            self.outcome.lose("baseline", "", reason);
+            self.outcome.mapping.lose("baseline", "", reason);
         }
         Ok(Baseline::new(MeanScore { hard: hard.unwrap_or_default(), soft: 0.0 }, config))
     }
@@ -180,7 +180,7 @@ impl Reader<'_> {
         let summary = EvaluationSummary::new(hash, mean, results.len(), StageTokens::default());
         self.write(&format!("{to}/results.json"), &results);
         self.write(&format!("{to}/summary.json"), &summary);
-        self.outcome.map(from, to);
+        self.outcome.mapping.map(from, to);
         Ok(Some(results.len()))
     }
 
@@ -299,10 +299,10 @@ impl Reader<'_> {
     /// Files that differ in a number alone stand for each other in the list of what was taken.
     fn group_what_is_taken(&mut self) {
         let mut groups: BTreeSet<(String, String)> = BTreeSet::new();
-        for Mapped { key, to } in std::mem::take(&mut self.outcome.mapped) {
+        for Mapped { key, to } in std::mem::take(&mut self.outcome.mapping.mapped) {
             let (key, to) = (pattern_of(&key), pattern_of(&to));
             if groups.insert((key.clone(), to.clone())) {
-                self.outcome.map(key, to);
+                self.outcome.mapping.map(key, to);
             }
         }
     }
@@ -325,7 +325,7 @@ impl Reader<'_> {
                 }
                 _ => "has no counterpart, and stays where it is",
             };
-            self.outcome.lose(pattern, plural, reason);
+            self.outcome.mapping.lose(pattern, plural, reason);
         }
     }
 }

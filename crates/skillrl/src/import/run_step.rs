@@ -1,9 +1,9 @@
 //! The files of a run's steps: trajectories, what the analysts proposed, and what became of it.
 
-use super::error::ImportError;
 use super::run::{Reader, bad};
 use super::run_record;
 use super::source::{read_json, read_json_lines};
+use crate::error::ImportError;
 use serde_json::Value;
 use skill_core::{ItemId, Patch, RawPatch, Role, RolloutResult, SourceType, Trajectory, TrajectoryMessage};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Reader<'_> {
             Some(results) => {
                 self.left.remove(&format!("{dir}/rollout/summary.json"));
                 self.write(&own, &results);
-                self.outcome.map(format!("{dir}/rollout"), own);
+                self.outcome.mapping.map(format!("{dir}/rollout"), own);
                 results
             }
             None if self.left.contains(&own) => {
@@ -97,7 +97,7 @@ impl Reader<'_> {
             // What is not in our form as a whole is copied as it is.
             if let Some(read) = rows.iter().map(read).collect::<Option<Vec<RawPatch>>>() {
                 self.left.remove(&whole);
-                self.outcome.map(whole.as_str(), whole.as_str());
+                self.outcome.mapping.map(whole.as_str(), whole.as_str());
                 patches = read;
             }
         }
@@ -112,12 +112,12 @@ impl Reader<'_> {
             for path in paths {
                 let file = read_json(&self.dir.join(&path))?;
                 let Some(patch) = raw_patch(&file, kind, results) else {
-                    self.outcome.lose(&path, "", "holds no edits, such as suggestions for a rewrite");
+                    self.outcome.mapping.lose(&path, "", "holds no edits, such as suggestions for a rewrite");
                     self.left.remove(&path);
                     continue;
                 };
                 self.left.remove(&path);
-                self.outcome.map(path, whole.as_str());
+                self.outcome.mapping.map(path, whole.as_str());
                 patches.push(patch);
             }
         }
@@ -151,12 +151,16 @@ impl Reader<'_> {
             if takes {
                 if let Some(number) = torn {
                     let reason = "was being written when the run ended, and was left out";
-                    self.outcome.lose(format!("{path}, line {number}"), "", reason);
+                    self.outcome.mapping.lose(format!("{path}, line {number}"), "", reason);
                 }
                 let n_nameless = rows.len() - results.len();
                 if n_nameless > 0 {
                     let reason = "an item without an id cannot be compared, and was left out";
-                    self.outcome.lose(format!("{path}, rows without `id`"), n_nameless.to_string(), reason);
+                    self.outcome.mapping.lose(
+                        format!("{path}, rows without `id`"),
+                        n_nameless.to_string(),
+                        reason,
+                    );
                 }
                 self.left.remove(&path);
                 self.conversations(dir, &mut results)?;
@@ -177,7 +181,9 @@ impl Reader<'_> {
                 return Err(bad(self.dir, &path, "is not a list of turns"));
             };
             result.trajectory = Trajectory::of_messages(turns.iter().flat_map(turns_of));
-            self.outcome.map(format!("{dir}/predictions/*/conversation.json"), "conversation of the results");
+            self.outcome
+                .mapping
+                .map(format!("{dir}/predictions/*/conversation.json"), "conversation of the results");
         }
         Ok(())
     }

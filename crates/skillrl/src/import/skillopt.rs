@@ -1,15 +1,14 @@
 //! A configuration of SkillOpt as one of ours.
 
 use super::Outcome;
-use super::config_file::{Entry, load};
-use super::error::ImportError;
+use super::config_file::load;
 use super::skillopt_env::{self, Found};
 use super::skillopt_model;
+use crate::config::mapping::draft::{Draft, Entry, flag, text};
 use crate::config::{Config, keys};
+use crate::error::ImportError;
 use serde_json::Value;
 use skill_core::rewrite::UpdateMode;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 /// What becomes of a key.
@@ -101,93 +100,6 @@ const RULES: [(&str, Rule); 44] = [
     ("resolved_qwen_thinking_modes", Rule::Derived("SkillOpt computes it")),
 ];
 
-/// The keys that are read, and what was made of them.
-pub(super) struct Draft {
-    entries: BTreeMap<String, Entry>,
-    /// Keys here with their values in TOML.
-    set: Vec<(String, String)>,
-    pub(super) outcome: Outcome,
-    /// The first value that is nothing of what it should be.
-    fault: Option<String>,
-}
-
-impl Draft {
-    pub(super) fn new(entries: Vec<Entry>) -> Self {
-        let entries = entries.into_iter().map(|entry| (entry.flat.clone(), entry)).collect();
-        Self { entries, set: Vec::new(), outcome: Outcome::default(), fault: None }
-    }
-
-    /// Takes a key, so that nothing else speaks of it; blank ones are not set.
-    pub(super) fn take(&mut self, flat: &str) -> Option<Entry> {
-        self.entries.remove(flat).filter(|entry| !is_blank(&entry.value))
-    }
-
-    /// Takes a key that may be blank.
-    pub(super) fn take_even_blank(&mut self, flat: &str) -> Option<Entry> {
-        self.entries.remove(flat)
-    }
-
-    /// Looks at a key and leaves it for another.
-    pub(super) fn text(&self, flat: &str) -> Option<String> {
-        self.entries.get(flat).and_then(|entry| text(&entry.value))
-    }
-
-    /// Sets a key here; the first value stays.
-    pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) {
-        if !self.set.iter().any(|(set, _)| set == key) {
-            self.set.push((key.to_owned(), crate::config::to_toml(&value.into())));
-        }
-    }
-
-    /// Sets a key here from one there.
-    pub(super) fn set_from(&mut self, entry: &Entry, key: &str, value: impl Into<Value>) {
-        self.set(key, value);
-        self.outcome.map(entry.key.as_str(), key);
-    }
-
-    pub(super) fn lose(&mut self, entry: &Entry, reason: impl Into<String>) {
-        self.outcome.lose(entry.key.as_str(), shown(&entry.key, &entry.value), reason);
-    }
-
-    pub(super) fn idle(&mut self, entry: &Entry, reason: impl Into<String>) {
-        let value = shown(&entry.key, &entry.value);
-        self.outcome.idle.push(super::Unmapped::new(entry.key.as_str(), value, reason));
-    }
-
-    /// The value of a key that is left for another.
-    pub(super) fn value(&self, flat: &str) -> Option<&Value> {
-        self.entries.get(flat).map(|entry| &entry.value).filter(|value| !is_blank(value))
-    }
-
-    /// The keys that nobody has taken, as the flat form has them.
-    pub(super) fn names(&self) -> Vec<String> {
-        self.entries.keys().cloned().collect()
-    }
-
-    /// Whether a key here has a value already.
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.set.iter().any(|(set, _)| set == key)
-    }
-
-    /// Sets the keys of a section here to those that another has, where it has none of its own.
-    pub(super) fn copy_section(&mut self, from: &str, to: &str) {
-        let copies: Vec<(String, String)> = self
-            .set
-            .iter()
-            .filter_map(|(key, value)| {
-                let name = key.strip_prefix(from)?.strip_prefix('.')?;
-                Some((format!("{to}.{name}"), value.clone()))
-            })
-            .filter(|(key, _)| !self.has(key))
-            .collect();
-        self.set.extend(copies);
-    }
-
-    fn is_set(&self, flat: &str, off: Off) -> bool {
-        self.entries.get(flat).is_some_and(|entry| !is_blank(&entry.value) && !off.is(&entry.value))
-    }
-}
-
 /// Reads a configuration; `dir` is where ours will stand, and `name` what it is called.
 pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, ImportError> {
     let mut draft = Draft::new(load(path)?);
@@ -204,27 +116,14 @@ pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, Imp
 
 /// Lists the keys that nobody has taken, and writes the configuration.
 pub(super) fn finish(path: &Path, name: &str, draft: Draft) -> Result<Outcome, ImportError> {
-    let (text, mut outcome) = written(path, draft)?;
+    const ADVICE: &str = "fix the value, there or in the file of `_base_` that has it";
+    let (text, mut mapping) = draft.written(path).map_err(|fault| ImportError::bad(path, fault, ADVICE))?;
     let origin = path.file_name().unwrap_or_default().to_string_lossy();
     if let Err(error) = Config::parse(&text, &origin, &[]) {
         let message = error.to_string();
-        outcome.lose(origin.as_ref(), "", format!("what was written is not complete yet: {message}"));
+        mapping.lose(origin.as_ref(), "", format!("what was written is not complete yet: {message}"));
     }
-    outcome.files = vec![(name.to_owned(), text.into_bytes())];
-    Ok(outcome)
-}
-
-/// Lists the keys that nobody has taken, and returns the text of the configuration, complete or not.
-pub(super) fn written(path: &Path, mut draft: Draft) -> Result<(String, Outcome), ImportError> {
-    let rest: Vec<Entry> = std::mem::take(&mut draft.entries).into_values().collect();
-    for entry in rest.iter().filter(|entry| !is_blank(&entry.value)) {
-        draft.lose(entry, "no counterpart");
-    }
-    if let Some(fault) = draft.fault.take() {
-        let advice = "fix the value, there or in the file of `_base_` that has it";
-        return Err(ImportError::bad(path, fault, advice));
-    }
-    Ok((render(path, &draft), draft.outcome))
+    Ok(Outcome { files: vec![(name.to_owned(), text.into_bytes())], mapping })
 }
 
 /// Reads the settings that a run of skillrl 1.0 keeps. Models and tasks were objects in Python, and are in no file.
@@ -255,8 +154,8 @@ pub(super) fn import_skillrl(path: &Path, name: &str) -> Result<Outcome, ImportE
     draft.set("train.slow_update", "off");
     draft.set("train.meta_skill", false);
     draft.set("eval.fresh", false);
-    draft.outcome.lose("models", "", "were objects in Python: write [models.target] and [models.optimizer]");
-    draft.outcome.lose("environment", "", "was an object in Python: write [env]");
+    draft.mapping.lose("models", "", "were objects in Python: write [models.target] and [models.optimizer]");
+    draft.mapping.lose("environment", "", "was an object in Python: write [env]");
     finish(path, name, draft)
 }
 
@@ -269,9 +168,9 @@ const SKILLRL_IDLE: [(&str, &str); 2] =
 
 fn map_training(draft: &mut Draft) {
     // What belongs to something that is off is idle, so the switches are looked at before they are taken.
-    let rewrites = draft.is_set("skill_update_mode", Off::Word("patch"));
+    let rewrites = is_set(draft, "skill_update_mode", Off::Word("patch"));
     let switched = ["use_semantic_density", "human_feedback.enabled"]
-        .map(|switch| (switch, draft.is_set(switch, Off::No)));
+        .map(|switch| (switch, is_set(draft, switch, Off::No)));
     map_slow_update(draft);
     map_budget_control(draft);
     for (flat, rule) in RULES {
@@ -283,7 +182,7 @@ fn map_training(draft: &mut Draft) {
         }
         match rule {
             Rule::Same(key, off) => same(draft, &entry, key, off),
-            Rule::Part(key, switch) if draft.is_set(switch, Off::No) => same(draft, &entry, key, Off::Never),
+            Rule::Part(key, switch) if is_set(draft, switch, Off::No) => same(draft, &entry, key, Off::Never),
             Rule::Part(_, switch) => draft.idle(&entry, format!("has no effect: belongs to {switch}")),
             Rule::Derived(reason) => draft.idle(&entry, reason),
             Rule::None(off, reason) if off.is(&entry.value) => draft.idle(
@@ -307,7 +206,7 @@ fn map_training(draft: &mut Draft) {
     for flat in ["workers", "analyst_workers"] {
         let Some(entry) = draft.take(flat) else { continue };
         match entry.value.as_u64() {
-            Some(workers) if flat == "workers" || !draft.set.iter().any(|(key, _)| key == "run.workers") => {
+            Some(workers) if flat == "workers" || !draft.has("run.workers") => {
                 draft.set_from(&entry, "run.workers", workers.clamp(1, 4096));
             }
             _ => draft.idle(&entry, "one number bounds all calls in flight: run.workers"),
@@ -322,7 +221,7 @@ fn map_slow_update(draft: &mut Draft) {
         return;
     }
     let is_gated = draft.value("slow_update_gate_with_selection").and_then(flag);
-    let word = match (draft.is_set("use_slow_update", Off::No), is_gated) {
+    let word = match (is_set(draft, "use_slow_update", Off::No), is_gated) {
         (false, _) => "off",
         (true, Some(true)) => "gated",
         (true, Some(false) | None) => "force",
@@ -349,120 +248,14 @@ fn map_budget_control(draft: &mut Draft) {
     }
 }
 
-/// Sets a key here to the value of one there.
-pub(super) fn same_value(draft: &mut Draft, entry: &Entry, key: &str) {
-    same(draft, entry, key, Off::Never);
+fn is_set(draft: &Draft, flat: &str, off: Off) -> bool {
+    draft.value(flat).is_some_and(|value| !off.is(value))
 }
 
+/// Sets a key here to the value of one there; where there is no such key, `off` is the value that changes nothing.
 fn same(draft: &mut Draft, entry: &Entry, key: &str, off: Off) {
-    let Some((_, spec)) = keys::find(key) else {
-        if off.is(&entry.value) {
-            return draft.idle(entry, "changes nothing with this value, and has no counterpart");
-        }
-        return draft.lose(entry, "no counterpart");
-    };
-    if draft.has(key) {
-        // Several keys there are one here, and have been read together.
-        return draft.outcome.map(entry.key.as_str(), key);
+    if keys::find(key).is_none() && off.is(&entry.value) {
+        return draft.idle(entry, "changes nothing with this value, and has no counterpart");
     }
-    match read_as(spec.value, &entry.value) {
-        Ok(value) => draft.set_from(entry, key, value),
-        Err(Misfit::OutOfRange) => {
-            draft.lose(entry, format!("`{key}` takes {}", spec.value.expectation()));
-        }
-        Err(Misfit::Kind) => {
-            let expected = spec.value.expectation();
-            let fault = format!("has {} for `{}`, which takes {expected}", entry.value, entry.key);
-            draft.fault.get_or_insert(fault);
-        }
-    }
-}
-
-/// Why a value cannot are here.
-enum Misfit {
-    /// It is of the right kind, and beyond what we take.
-    OutOfRange,
-    /// It is nothing of the kind.
-    Kind,
-}
-
-/// A value as one of our keys takes it.
-fn read_as(value_type: keys::ValueType, value: &Value) -> Result<Value, Misfit> {
-    match value_type {
-        keys::ValueType::Flag => flag(value).map(Value::from).ok_or(Misfit::Kind),
-        keys::ValueType::Choice(words) => match value.as_str() {
-            Some(word) if words.contains(&word) => Ok(value.clone()),
-            Some(_) => Err(Misfit::OutOfRange),
-            None => Err(Misfit::Kind),
-        },
-        keys::ValueType::Integer { min, max } => match value.as_u64() {
-            Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
-            Some(_) => Err(Misfit::OutOfRange),
-            None if value.is_number() => Err(Misfit::OutOfRange),
-            None => Err(Misfit::Kind),
-        },
-        keys::ValueType::Number { min, max } => match value.as_f64() {
-            Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
-            Some(_) => Err(Misfit::OutOfRange),
-            None => Err(Misfit::Kind),
-        },
-        _ => Ok(value.clone()),
-    }
-}
-
-/// The configuration file: sections in the order of the table of keys.
-fn render(path: &Path, draft: &Draft) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut text = format!("# Made by `skillrl import` from {name}.\n");
-    for section in keys::sections() {
-        let mut lines = String::new();
-        for key in section.keys() {
-            let path = section.path_of(key);
-            for (_, value) in draft.set.iter().filter(|(set, _)| *set == path) {
-                let _ = writeln!(lines, "{} = {value}", key.name);
-            }
-        }
-        if !lines.is_empty() {
-            let _ = write!(text, "\n[{}]\n{lines}", section.path);
-        }
-    }
-    text
-}
-
-/// Whether a key is there without a value.
-fn is_blank(value: &Value) -> bool {
-    value.is_null()
-        || value.as_str().is_some_and(|text| text.trim().is_empty())
-        || value.as_object().is_some_and(serde_json::Map::is_empty)
-}
-
-/// A flag, also in the words of YAML 1.1.
-pub(super) fn flag(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(flag) => Some(*flag),
-        Value::String(word) => match word.to_lowercase().as_str() {
-            "true" | "yes" | "on" => Some(true),
-            "false" | "no" | "off" => Some(false),
-            _ => None,
-        },
-        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-/// A value as text: names that look like numbers were meant as names.
-pub(super) fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-/// A value for a list; secrets are not shown.
-fn shown(key: &str, value: &Value) -> String {
-    const MAX_CHARS: usize = 80;
-    if key.ends_with("api_key") || key.ends_with("secret") || key.ends_with("token") {
-        return "(a secret)".to_owned();
-    }
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned).chars().take(MAX_CHARS).collect()
+    draft.same(entry, key);
 }

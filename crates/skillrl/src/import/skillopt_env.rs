@@ -1,9 +1,8 @@
 //! The environment and the data of a SkillOpt configuration.
 
 use super::NewFile;
-use super::config_file::Entry;
-use super::skillopt::{Draft, text};
 use super::source::{read, read_json};
+use crate::config::mapping::draft::{Draft, Entry, flag, text};
 use serde_json::{Value, json};
 use skill_core::SplitRule;
 use std::path::{Path, PathBuf};
@@ -110,7 +109,7 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         }
         (None, _) => {
             draft.set("env.kind", "tasks");
-            draft.outcome.lose("env.name", "", "the configuration names no environment");
+            draft.mapping.lose("env.name", "", "the configuration names no environment");
             ("tasks", None)
         }
     };
@@ -154,7 +153,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
             draft.idle(&unused, "the split directory decides");
         }
         let Some(dir) = split_dir else {
-            draft.outcome.lose(
+            draft.mapping.lose(
                 "env.split_dir",
                 "",
                 "the splits are said to be in a directory, and none is named",
@@ -194,7 +193,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
                 draft.set_from(&data, "env.data", place);
             }
             None => {
-                draft.outcome.lose("env.data_path", "", "no data is named: write its place into env.data");
+                draft.mapping.lose("env.data_path", "", "no data is named: write its place into env.data");
             }
         }
         if let Some(ratio) = ratio {
@@ -239,7 +238,7 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
                 files.push((name, games.concat().into_bytes()));
             }
         }
-        draft.outcome.map(dir.key.as_str(), "env.games_*");
+        draft.mapping.map(dir.key.as_str(), "env.games_*");
     } else if let Some(dir) = &dir {
         draft.lose(dir, "the directory is not found: name lists of games in env.games_train, _val and _test");
     }
@@ -249,7 +248,7 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         }
     }
     let reason = "the games' directory comes from ALFWORLD_DATA there: name it in env.games";
-    draft.outcome.lose("ALFWORLD_DATA", "", reason);
+    draft.mapping.lose("ALFWORLD_DATA", "", reason);
     files
 }
 
@@ -286,7 +285,7 @@ fn limits(draft: &mut Draft, kind: &str, preset: Option<&str>) {
         draft.idle(&entry, "one number bounds all calls in flight: run.workers");
     }
     if let Some(entry) = draft.take("shuffle_choices") {
-        match super::skillopt::flag(&entry.value) {
+        match flag(&entry.value) {
             Some(flag) if preset == Some("livemath") => draft.set_from(&entry, "env.shuffle_choices", flag),
             _ => draft.lose(&entry, "is a setting of multiple choice"),
         }

@@ -1,7 +1,6 @@
 //! The models of a SkillOpt configuration.
 
-use super::config_file::Entry;
-use super::skillopt::{Draft, flag, text};
+use crate::config::mapping::draft::{Draft, Entry, flag, text};
 use serde_json::{Value, json};
 
 /// What SkillOpt asks a Qwen server for where the configuration does not say.
@@ -67,12 +66,12 @@ pub(super) fn map(draft: &mut Draft) {
         let asked = draft.take(&format!("{role}_backend"));
         let backend = backend(role, asked.as_ref(), label.as_ref());
         if let Some(asked) = &asked {
-            draft.outcome.map(asked.key.as_str(), format!("models.{role}"));
+            draft.mapping.map(asked.key.as_str(), format!("models.{role}"));
         }
         (role, backend)
     });
     if let Some(label) = &label {
-        draft.outcome.map(label.key.as_str(), "models");
+        draft.mapping.map(label.key.as_str(), "models");
     }
     for (role, backend) in &roles {
         map_role(draft, role, backend);
@@ -89,7 +88,7 @@ pub(super) fn map(draft: &mut Draft) {
     }
     if let Some(effort) = effort {
         if is_effort_used {
-            draft.outcome.map(effort.key.as_str(), "models.*.reasoning_effort");
+            draft.mapping.map(effort.key.as_str(), "models.*.reasoning_effort");
         } else {
             draft.idle(&effort, "these backends do not take it there either");
         }
@@ -137,27 +136,27 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
         | "openai_compatible_base_url"
         | "minimax_base_url"
         | "minimax_region" => {
-            draft.outcome.map(entry.key.as_str(), "models.*.base_url");
+            draft.mapping.map(entry.key.as_str(), "models.*.base_url");
         }
         "qwen_chat_temperature" | "openai_compatible_temperature" | "minimax_temperature" => {
-            draft.outcome.map(entry.key.as_str(), "models.*.temperature");
+            draft.mapping.map(entry.key.as_str(), "models.*.temperature");
         }
         "qwen_chat_max_tokens" | "openai_compatible_max_tokens" | "minimax_max_tokens" => {
-            draft.outcome.map(entry.key.as_str(), "models.*.max_tokens");
+            draft.mapping.map(entry.key.as_str(), "models.*.max_tokens");
         }
         "qwen_chat_timeout_seconds" | "openai_compatible_timeout_seconds" => {
-            draft.outcome.map(entry.key.as_str(), "models.*.timeout_s");
+            draft.mapping.map(entry.key.as_str(), "models.*.timeout_s");
         }
-        "qwen_chat_enable_thinking" => draft.outcome.map(entry.key.as_str(), "models.*.extra_body"),
-        "minimax_model" => draft.outcome.map(entry.key.as_str(), "models.*.model"),
+        "qwen_chat_enable_thinking" => draft.mapping.map(entry.key.as_str(), "models.*.extra_body"),
+        "minimax_model" => draft.mapping.map(entry.key.as_str(), "models.*.model"),
         "azure_openai_api_version" | "azure_api_version" => {
             draft.idle(entry, "Azure's address /openai/v1 needs no version");
         }
         "azure_openai_auth_mode" => match entry.value.as_str() {
             Some("api_key" | "openai_compatible" | "compat" | "openai") => {
-                draft.outcome.map(entry.key.as_str(), "models.*.api_key_env");
+                draft.mapping.map(entry.key.as_str(), "models.*.api_key_env");
             }
-            Some("azure_cli") => draft.outcome.map(entry.key.as_str(), "models.*.api_key_command"),
+            Some("azure_cli") => draft.mapping.map(entry.key.as_str(), "models.*.api_key_command"),
             _ => draft.lose(
                 entry,
                 "signs in with an identity there; here a key is needed: name its variable in api_key_env",
@@ -167,9 +166,9 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
             draft.idle(entry, "is part of api_key_command where a command gives the token");
         }
         "codex_exec_path" | "claude_code_exec_path" => {
-            draft.outcome.map(entry.key.as_str(), "models.*.command");
+            draft.mapping.map(entry.key.as_str(), "models.*.command");
         }
-        "codex_exec_sandbox" => draft.outcome.map(entry.key.as_str(), "models.*.sandbox"),
+        "codex_exec_sandbox" => draft.mapping.map(entry.key.as_str(), "models.*.sandbox"),
         _ => draft.lose(entry, "no counterpart"),
     }
 }
@@ -202,7 +201,7 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
         draft.set(&key("model"), name);
     }
     if let Some(model) = model {
-        draft.outcome.map(model.key.as_str(), key("model"));
+        draft.mapping.map(model.key.as_str(), key("model"));
     }
     match backend {
         CHAT => azure(draft, role, &own),
@@ -257,7 +256,7 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
         }
         other => match program {
             Some(program) => agent(draft, role, program),
-            None => draft.outcome.lose(format!("{role} backend"), other, AGENT),
+            None => draft.mapping.lose(format!("{role} backend"), other, AGENT),
         },
     }
 }
@@ -326,7 +325,7 @@ fn azure(draft: &mut Draft, role: &str, own: &dyn Fn(&Draft, &str) -> Option<Str
 fn place(draft: &mut Draft, role: &str, address: Option<String>, variable: &str) {
     match address {
         Some(address) => draft.set(&format!("models.{role}.base_url"), address),
-        None => draft.outcome.lose(
+        None => draft.mapping.lose(
             format!("{role} address"),
             "",
             format!("SkillOpt reads it from {variable}: write it into models.{role}.base_url"),

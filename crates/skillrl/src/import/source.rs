@@ -1,7 +1,7 @@
 //! What a path holds.
 
-use super::error::ImportError;
-use super::krill;
+use crate::config::mapping::krill;
+use crate::error::ImportError;
 use serde_json::{Map, Value};
 use skill_core::{encoding, python_json};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Contradictions, as the optimizer's model sees them. They are warnings: a model's opinion fails nothing.
 
+use crate::prompts::{CONTRADICTIONS_PROMPT, CONTRADICTIONS_PROMPT_NAME};
 use serde_json::{Value, json};
 use skill_core::SkillPackage;
 use skill_core::json::read_object;
@@ -10,11 +11,6 @@ use skill_llm::{
     ResponseSchema, Sampling,
 };
 use std::fmt::Write as _;
-
-/// The prompt's name.
-pub const PROMPT_NAME: &str = crate::CONTRADICTIONS_PROMPT_NAME;
-/// The prompt's text.
-pub const PROMPT: &str = crate::CONTRADICTIONS_PROMPT;
 
 /// The most pairs that a reply may name; a model that finds more has misunderstood.
 const MAX_PAIRS: usize = 50;
@@ -49,12 +45,13 @@ impl Contradictions {
                 let _ = writeln!(files, "{number}: {}", line.replace("</skill", "<\\/skill"));
             }
         }
-        let messages: Vec<Message> = PromptTemplate::parse(PROMPT_NAME, prompt.unwrap_or(PROMPT))?
-            .render(json!({"files": files.trim_end()}))?;
+        let messages: Vec<Message> =
+            PromptTemplate::parse(CONTRADICTIONS_PROMPT_NAME, prompt.unwrap_or(CONTRADICTIONS_PROMPT))?
+                .render(json!({"files": files.trim_end()}))?;
         let request = ChatRequest {
             messages,
             sampling: Sampling { max_tokens: Some(max_tokens), ..Sampling::default() },
-            response_schema: Some(ResponseSchema::new(PROMPT_NAME, schema())),
+            response_schema: Some(ResponseSchema::new(CONTRADICTIONS_PROMPT_NAME, schema())),
             ..ChatRequest::default()
         };
         Ok(Self { request, lines })

@@ -39,7 +39,7 @@ pub(super) struct TreeFile {
 
 /// Where the pieces are read from.
 #[derive(Debug, Default)]
-pub struct Pieces {
+pub(super) struct Pieces {
     places: BTreeMap<String, (PathBuf, u64)>,
     held: BTreeMap<String, Bytes>,
     bytes: u64,

@@ -1,31 +1,31 @@
 //! Programs that workers need: they are installed there by people, and held against the driver's.
 
-use crate::config::{EnvConfig, LoadedConfig, ModelConfig};
+use crate::config::{ConfigPath, EnvConfig, LoadedConfig, ModelConfig};
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::hex_sha256;
 use std::path::{Path, PathBuf};
 
 /// A program as the driver has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramFacts {
+pub(super) struct ProgramFacts {
     /// The setting that names it.
-    pub key: String,
+    pub(super) key: String,
     /// Its words.
-    pub command: Vec<String>,
+    pub(super) command: Vec<String>,
     /// The directory that it runs in, as it was written; `None` for that of the configuration.
-    pub directory: Option<String>,
+    pub(super) directory: Option<String>,
     /// For each word that names a file there or in the search path, the hash of its content.
-    pub files: Vec<Option<String>>,
+    pub(super) files: Vec<Option<String>>,
 }
 
 /// The programs of a configuration that rollouts start.
 pub(super) fn of(loaded: &LoadedConfig) -> Vec<ProgramFacts> {
     let mut programs = Vec::new();
-    let mut add = |key: &str, command: &[String], directory: Option<&crate::config::AskedPath>| {
+    let mut add = |key: &str, command: &[String], directory: Option<&ConfigPath>| {
         if command.is_empty() {
             return;
         }
-        let place = directory.map_or_else(|| base(loaded), |dir| loaded.resolve(dir));
+        let place = directory.map_or_else(|| loaded.program_dir(), ConfigPath::to_path);
         let files = hashes(command, &place);
         let directory = directory.map(|dir| dir.as_str().to_owned());
         programs.push(ProgramFacts { key: key.to_owned(), command: command.to_vec(), directory, files });
@@ -43,11 +43,6 @@ pub(super) fn of(loaded: &LoadedConfig) -> Vec<ProgramFacts> {
         }
     }
     programs
-}
-
-fn base(loaded: &LoadedConfig) -> PathBuf {
-    let base = loaded.base_dir();
-    if base.as_os_str().is_empty() { ".".into() } else { base }
 }
 
 /// The hash of each word that is a file: the first one of the search path, the others of the directory.
@@ -71,7 +66,7 @@ fn find(word: &str, directory: &Path) -> Option<PathBuf> {
 
 /// How this machine differs from the driver's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Differences {
+pub(super) struct Differences {
     /// What is missing, or would come to other results.
     pub problems: Vec<String>,
     /// Programs of another version.
@@ -80,7 +75,7 @@ pub struct Differences {
 
 impl ProgramFacts {
     /// Holds the program of this machine against the driver's; `base` takes the place of the configuration's directory.
-    pub fn compare(&self, base: &Path, found: &mut Differences) {
+    pub(super) fn compare(&self, base: &Path, found: &mut Differences) {
         let place = self.directory.as_ref().map_or_else(|| base.to_owned(), |dir| base.join(dir));
         if self.directory.is_some() && !place.is_dir() {
             found.problems.push(format!("`{}`: directory not found: {}", self.key, place.display()));

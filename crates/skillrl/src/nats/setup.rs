@@ -2,15 +2,13 @@
 
 use super::files::{Pieces, Tree};
 use super::programs::{self, ProgramFacts};
-use crate::assemble::ModelRole;
-use crate::config::{Config, LoadedConfig, ModelConfig};
-use crate::engine::{Engine, judge_role};
+use crate::config::{Config, LoadedConfig, ModelConfig, ModelRole};
+use crate::engine::Engine;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::canonical_json;
 use skill_nats::ModelFacts;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// The version of the description.
 pub(super) const FORMAT: u32 = 1;
@@ -36,27 +34,14 @@ pub(super) struct SetupDescription {
 
 /// What a worker sets up, with the content of its files.
 #[derive(Debug)]
-pub struct Setup {
+pub(super) struct Setup {
     description: SetupDescription,
     pieces: Pieces,
 }
 
-/// A file that workers need and that cannot be sent.
-#[derive(Debug, thiserror::Error)]
-#[error("`{key}`: cannot send {} to workers", path.display())]
-pub struct SetupError {
-    /// The setting that names it.
-    pub key: String,
-    /// The file or directory.
-    pub path: PathBuf,
-    /// What happened.
-    #[source]
-    pub source: std::io::Error,
-}
-
 /// The models that rollouts ask, by the names of their sections.
 pub(super) fn models_of(config: &Config) -> Vec<(&'static str, &ModelConfig)> {
-    let roles = [Some(ModelRole::Target), judge_role(config)].into_iter().flatten();
+    let roles = [Some(ModelRole::Target), ModelRole::of_judge(config)].into_iter().flatten();
     let mut models: Vec<(&'static str, &ModelConfig)> =
         roles.filter_map(|role| Some((role.as_str(), role.config(config)?))).collect();
     models.dedup_by_key(|(name, _)| *name);
@@ -69,7 +54,7 @@ impl Setup {
     /// # Errors
     ///
     /// Files that cannot be read, models that cannot be built.
-    pub fn of(loaded: &LoadedConfig) -> Result<Self, Error> {
+    pub(super) fn of(loaded: &LoadedConfig) -> Result<Self, Error> {
         let mut pieces = Pieces::default();
         let mut trees = BTreeMap::new();
         let mut failed = None;
@@ -81,16 +66,16 @@ impl Setup {
             {
                 return;
             }
-            let resolved = loaded.resolve(path);
+            let resolved = path.to_path();
             match pieces.add(&resolved) {
                 Ok(tree) => {
                     trees.insert(key.to_owned(), tree);
                 }
-                Err(source) => failed = Some(SetupError { key: key.to_owned(), path: resolved, source }),
+                Err(source) => failed = Some(Error::NotSent { key: key.to_owned(), path: resolved, source }),
             }
         });
         if let Some(error) = failed {
-            return Err(Error::Setup(error));
+            return Err(error);
         }
         let mut engine = Engine::without_keys(loaded);
         let facts = |model: &dyn skill_llm::ChatModel| ModelFacts {
@@ -107,7 +92,7 @@ impl Setup {
     }
 
     /// The hash of the description, and the content of it and of the files.
-    pub fn packed(mut self) -> (String, Pieces) {
+    pub(super) fn packed(mut self) -> (String, Pieces) {
         let description = serde_json::to_vec(&self.description).unwrap_or_default();
         let hash = self.pieces.hold(description);
         (hash, self.pieces)

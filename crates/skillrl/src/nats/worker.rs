@@ -3,10 +3,10 @@
 use super::files::bring;
 use super::programs::Differences;
 use super::setup::{FORMAT, SetupDescription};
-use crate::assemble::{ModelRole, environment_with};
 use crate::config::keys::{self, Effect};
-use crate::config::{AskedPath, Config, LoadedConfig, PathBase};
-use crate::engine::{Engine, judge_role};
+use crate::config::{Config, LoadedConfig, ModelRole};
+use crate::engine::Engine;
+use crate::world;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::Value;
@@ -108,8 +108,9 @@ fn agent(loaded: &LoadedConfig) -> Result<WorkerAgent, String> {
     let failed = |error: crate::Error| format!("{}; {}", with_causes(&error), error.hint());
     let mut engine = Engine::new(loaded);
     let target = engine.sender(ModelRole::Target).map_err(failed)?;
-    let judge = judge_role(&loaded.config).map(|role| engine.sender(role)).transpose().map_err(failed)?;
-    let env = environment_with(loaded, judge.clone()).map_err(failed)?;
+    let judge =
+        ModelRole::of_judge(&loaded.config).map(|role| engine.sender(role)).transpose().map_err(failed)?;
+    let env = world::environment(loaded, judge.clone()).map_err(failed)?;
     Ok(WorkerAgent { env, target, judge })
 }
 
@@ -127,8 +128,10 @@ impl ConfigWorkshop {
         let mut config: Config = serde_json::from_value(values)
             .map_err(|error| format!("the configuration of the driver cannot be read: {error}"))?;
         config.for_each_path(&mut |key, path| {
-            if let Some(here) = paths.get(key) {
-                *path = AskedPath::new(here.display().to_string(), PathBase::ConfigFile);
+            match paths.get(key) {
+                Some(here) => *path = here.display().to_string().into(),
+                // Programs run here.
+                None => path.set_dir(&self.options.base),
             }
         });
         Ok(config)

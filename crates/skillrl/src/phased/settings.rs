@@ -1,11 +1,11 @@
 //! What decides the result of each phase.
 
-use crate::assemble::{self, ModelRole};
 use crate::config::collect::{CollectAgent, DemonstrationSource};
-use crate::config::{LoadedConfig, ModelConfig};
+use crate::config::{LoadedConfig, ModelConfig, ModelRole};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::sft::{local_target, model_error};
+use crate::policy::LocalTarget;
+use crate::{prompts, skills};
 use serde_json::{Value, json};
 use skill_core::canonical::canonical_hash;
 use skill_envs::{Env, Split};
@@ -13,7 +13,6 @@ use skill_llm::ChatModel;
 use skill_pipeline::phases::Phases;
 use skill_pipeline::records::RunIdentity;
 use skill_pipeline::records::phases::Phase;
-use skill_train::chat_model::ModelFiles;
 use std::sync::Arc;
 
 /// The settings of the phases of a configuration.
@@ -36,10 +35,7 @@ impl<'config> PhaseSettings<'config> {
         policy: &LoadedConfig,
         env: Arc<dyn Env>,
     ) -> Result<Self, Error> {
-        let asked = local_target(policy)?;
-        let adapter = asked.adapter.as_ref().map(|path| policy.resolve(path));
-        let files = ModelFiles::open(&policy.resolve(&asked.path), adapter.as_deref())
-            .map_err(|error| model_error(&error))?;
+        let files = LocalTarget::open(&policy.config.models.target)?.files;
         let target = match &loaded.config.models.target {
             ModelConfig::Local(_) => None,
             _ => {
@@ -48,8 +44,9 @@ impl<'config> PhaseSettings<'config> {
             }
         };
         let teacher: Arc<dyn ChatModel> = Engine::new(loaded).model(ModelRole::Teacher)?;
-        let skill = assemble::initial_skill(loaded)?.or_else(|| env.initial_skill()).unwrap_or_default();
-        let prompts = assemble::teacher_prompts(loaded)?;
+        let skill =
+            skills::initial_skill(&loaded.config.skill)?.or_else(|| env.initial_skill()).unwrap_or_default();
+        let prompts = prompts::of_teacher(&loaded.config.prompts)?;
         let mut texts: Vec<(String, Value)> = vec![("skill.initial".to_owned(), json!(skill.hash()))];
         texts.extend(
             prompts.hashes().into_iter().map(|(name, hash)| (format!("prompts.{name}"), json!(hash))),

@@ -1,9 +1,9 @@
 //! The last phase: each policy plays the test split, greedily.
 
-use crate::assemble;
 use crate::config::LoadedConfig;
 use crate::error::Error;
-use crate::sft::{local_target, model_error, skills, text_of, with_policy};
+use crate::policy::{LocalTarget, model_error, with_policy};
+use crate::{skills, world};
 use skill_core::SkillDoc;
 use skill_core::canonical::canonical_hash;
 use skill_envs::Split;
@@ -14,7 +14,6 @@ use skill_pipeline::records::phases::{Phase, PhaseRecord, TEST_FILE, TestGames};
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::weights::{EnvGames, PolicyGames as _};
 use skill_pipeline::{PipelineError, StopSignal};
-use skill_train::chat_model::ModelFiles;
 use skill_train::checkpoint::StateStore;
 use skill_train::local::LocalBackend;
 use skill_train::model::Keep;
@@ -68,17 +67,15 @@ async fn played(
         Some(policy) => with_policy(loaded, policy)?,
         None => loaded.clone(),
     };
-    let asked = local_target(&loaded)?;
-    let path = loaded.resolve(&asked.path);
-    let adapter = asked.adapter.as_ref().map(|path| loaded.resolve(path));
-    let files = ModelFiles::open(&path, adapter.as_deref()).map_err(|error| model_error(&error))?;
-    let env = assemble::environment(&loaded)?;
+    let target = LocalTarget::open(&loaded.config.models.target)?;
+    let files = &target.files;
+    let env = world::environment(&loaded, None)?;
     let skill: SkillDoc =
-        assemble::initial_skill(&loaded)?.or_else(|| env.initial_skill()).unwrap_or_default();
+        skills::initial_skill(&loaded.config.skill)?.or_else(|| env.initial_skill()).unwrap_or_default();
     let (source, has_skills) = match bank {
         Some(bank) => {
             let has_skills = !read_bank(bank)?.bank.view().skills().is_empty();
-            (skills(&loaded, Some(bank), env.as_ref())?, has_skills)
+            (skills::source(&loaded, Some(bank), env.as_ref())?, has_skills)
         }
         None => (document(&skill), false),
     };
@@ -87,7 +84,7 @@ async fn played(
     let max_reply = usize::try_from(rl.max_reply_tokens).unwrap_or(usize::MAX).min(context / 4);
     let model = files.load_to_train().map_err(|error| model_error(&error))?;
     let n_games = env.items(Split::Test).len();
-    let games = EnvGames::new(env, Arc::clone(&source), text_of(&files), n_games)
+    let games = EnvGames::new(env, Arc::clone(&source), target.text(), n_games)
         .with_split(Split::Test)
         .with_limits(context.saturating_sub(max_reply), max_reply);
     let backend: Arc<dyn TrainBackend> =

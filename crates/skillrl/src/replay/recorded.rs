@@ -1,10 +1,10 @@
 //! The configuration that a run was started with, put together again from its directory.
 
 use super::starts::Starts;
-use super::{ReplayError, ReplayOptions, files};
+use super::{ReplayOptions, files};
 use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, FILE_NAME, LoadedConfig};
-use crate::error::Error;
+use crate::error::{Error, ReplayError};
 use skill_pipeline::PipelineError;
 use skill_pipeline::records::ConfigFile;
 use skill_pipeline::run_dir::read_config;
@@ -25,11 +25,7 @@ pub fn recorded_config(run: &Path) -> Option<Config> {
 ///
 /// No run, a configuration that cannot be put together, files that are not where they were.
 pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
-    let recorded = read_config(run)
-        .map_err(Error::Pipeline)?
-        .ok_or_else(|| ReplayError::NotARun { path: run.to_owned() })?;
-    let options = ReplayOptions { run: run.to_owned(), into: None, overrides: Vec::new(), config: None };
-    recorded_configuration(run, &recorded, &options, &Starts::of(run))
+    recorded_amended(run, None, &[])
 }
 
 /// As [`recorded_loaded`], from this configuration file if one is given, and with further overrides.
@@ -37,7 +33,7 @@ pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
 /// # Errors
 ///
 /// As [`recorded_loaded`].
-pub fn recorded_amended(
+pub(crate) fn recorded_amended(
     run: &Path,
     config: Option<&Path>,
     overrides: &[String],
@@ -66,7 +62,8 @@ pub(super) fn recorded_configuration(
         return Ok(Config::load(file, &overrides)?);
     }
     let text = text.ok_or_else(|| ReplayError::NoConfig { path: run.to_owned() })?;
-    let mut loaded = Config::parse(&text, &copy.display().to_string(), &overrides)?;
+    let origin = copy.display().to_string();
+    let loaded = Config::parse(&text, &origin, &overrides)?;
     let files = loaded.files_beside_config();
     let kept = starts.config_dir.as_ref().and_then(|dir| run.join(dir).canonicalize().ok());
     let guessed = config_dir(run, loaded.config.run.dir.as_str());
@@ -77,8 +74,10 @@ pub(super) fn recorded_configuration(
     if let Some((key, file)) = files.into_iter().find(|(_, file)| !is_there(file)) {
         return Err(ReplayError::UnknownPlace { run: run.to_owned(), key, file }.into());
     }
-    loaded.path = base.map(|base| base.join(FILE_NAME));
-    Ok(loaded)
+    match base {
+        Some(base) => Ok(Config::parse_of_file(&text, &origin, &base.join(FILE_NAME), &overrides)?),
+        None => Ok(loaded),
+    }
 }
 
 /// Where the configuration lay, if `run.dir` was relative to it and leads to where the run lies.

@@ -1,8 +1,9 @@
 //! The memory that fine-tuning takes, compared with what the machine has before weights are read.
 
-use super::{SftRequest, local_target, method_of, model_error};
+use super::{SftRequest, method_of};
 use crate::config::LoadedConfig;
 use crate::error::Error;
+use crate::policy::{LocalTarget, target_error};
 use skill_pipeline::sft::SftSettings;
 use skill_train::TrainError;
 use skill_train::chat_model::{ModelFiles, available_memory, shown_bytes};
@@ -29,10 +30,7 @@ impl MemoryForecast {
     ///
     /// A target that does not run here, and files of the model that cannot be read.
     pub fn of_config(loaded: &LoadedConfig) -> Result<Self, Error> {
-        let asked = local_target(loaded)?;
-        let adapter = asked.adapter.as_ref().map(|path| loaded.resolve(path));
-        let files = ModelFiles::open(&loaded.resolve(&asked.path), adapter.as_deref())
-            .map_err(|error| model_error(&error))?;
+        let files = LocalTarget::open(&loaded.config.models.target)?.files;
         let (settings, method) = method_of(&loaded.config);
         let longest = settings.max_tokens.min(files.config().max_positions);
         let n_games = loaded.config.sft.as_ref().map_or(0, |sft| sft.games as usize);
@@ -75,7 +73,7 @@ impl MemoryForecast {
                 message.push_str(
                     "; train an adapter (`sft.lora_rank`), or lower `sft.max_tokens` or `sft.batch_size`",
                 );
-                Err(super::configuration(message))
+                Err(target_error(message))
             }
             Some(_) | None => Ok(()),
         }
@@ -108,7 +106,7 @@ fn n_tokens(settings: &SftSettings, longest: usize) -> usize {
 }
 
 /// What this machine can train, in words: its cores, its memory, and the largest models.
-pub fn capacity() -> String {
+pub(crate) fn capacity() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match available_memory() {
         Some(available) => {

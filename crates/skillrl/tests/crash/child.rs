@@ -2,12 +2,12 @@
 
 use crate::served::{Pace, Served, Signals};
 use serde::{Deserialize, Serialize};
-use skillrl::assemble::{self, ModelRole};
-use skillrl::config::{Config, LoadedConfig, TrainMode};
+use skillrl::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use skillrl::llm::JournalOptions;
 use skillrl::llm::journal::CommitPoint;
 use skillrl::pipeline::bank::BankTrainer;
 use skillrl::pipeline::{Event, EventSink, PipelineError, RunConfig, StopSignal, Trainer};
+use skillrl::{prompts, skills, trainer, world};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,40 +126,40 @@ async fn train(plan: &Plan) -> Result<usize, PipelineError> {
     let loaded = Config::load(&plan.home.join(&plan.config), &plan.overrides).unwrap();
     let signals = Arc::new(Signals::default());
     let pace = (plan.commits == Commits::Paced).then(|| {
-        let journal = assemble::run_dir(&loaded).join("journal.sqlite");
+        let journal = loaded.run_dir().join("journal.sqlite");
         Arc::new(Pace::new(journal, u64::from(loaded.config.run.workers), Arc::clone(&signals)))
     });
     let served = |role| {
-        let inner = assemble::model(&loaded, role).unwrap();
+        let inner = Engine::new(&loaded).model(role).unwrap();
         Arc::new(Served::new(inner, &plan.home, plan.number, pace.clone()))
     };
     let [target, optimizer] = ModelRole::of_training(&loaded.config).map(served);
     let base = trainer(&loaded, target, optimizer).with_journal_options(journal_options(plan, signals));
-    let run_dir = assemble::run_dir(&loaded);
+    let run_dir = loaded.run_dir();
     match loaded.config.train.mode {
         TrainMode::Document => Ok(base.train(&run_dir).await?.total_steps),
         TrainMode::Weights => unreachable!("the demos train documents and banks"),
         TrainMode::Bank => {
-            let retrieval = assemble::retrieval(&loaded, None).unwrap();
-            let prompts = assemble::teacher_prompts(&loaded).unwrap();
-            let trainer =
-                BankTrainer::new(base, retrieval, prompts).with_settings(assemble::bank_settings(&loaded));
+            let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), None).unwrap();
+            let prompts = prompts::of_teacher(&loaded.config.prompts).unwrap();
+            let trainer = BankTrainer::new(base, retrieval, prompts)
+                .with_settings(trainer::bank_settings(&loaded.config));
             Ok(usize::try_from(trainer.train(&run_dir).await?.rounds).unwrap())
         }
     }
 }
 
-/// The trainer that [`assemble::trainer`] makes, with models of ours.
+/// The trainer that [`trainer::document`] makes, with models of ours.
 fn trainer(loaded: &LoadedConfig, target: Arc<Served>, optimizer: Arc<Served>) -> Trainer {
-    let env = assemble::environment(loaded).unwrap();
-    let prompts = assemble::prompts(loaded, env.as_ref()).unwrap();
+    let env = world::environment(loaded, None).unwrap();
+    let prompts = prompts::library(&loaded.config.prompts, env.as_ref()).unwrap();
     let trainer = Trainer::new(env, target, optimizer);
-    let trainer = match assemble::initial_skill(loaded).unwrap() {
+    let trainer = match skills::initial_skill(&loaded.config.skill).unwrap() {
         Some(skill) => trainer.with_initial_skill(skill),
         None => trainer,
     };
     trainer
-        .with_settings(assemble::settings(&loaded.config).unwrap())
+        .with_settings(trainer::settings(&loaded.config).unwrap())
         .with_prompts(prompts)
         .with_events(Arc::new(SayEvents))
         .with_stop(StopSignal::default())

@@ -1,10 +1,10 @@
 //! A whole run whose target is a program: the skill as a package, traces, tokens, and nothing paid twice.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use skillrl::assemble;
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::llm::ErrorClass;
 use skillrl::pipeline::{NoEvents, PipelineError, StopSignal};
+use skillrl::trainer;
 use std::path::Path;
 
 /// A program that answers as Claude Code does: right if it finds the skill in its package and not in its prompt.
@@ -78,7 +78,7 @@ fn lab() -> (tempfile::TempDir, LoadedConfig) {
 
 async fn try_train(loaded: &LoadedConfig) -> Result<(), PipelineError> {
     let (trainer, dir) =
-        assemble::trainer(loaded, std::sync::Arc::new(NoEvents), StopSignal::default()).unwrap();
+        trainer::document(loaded, std::sync::Arc::new(NoEvents), StopSignal::default()).unwrap();
     trainer.train(&dir).await.map(|_| ())
 }
 

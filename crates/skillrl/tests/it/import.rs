@@ -111,7 +111,7 @@ fn an_imported_configuration_can_be_used() {
     assert!(!format!("{imported:?}").contains("very-secret"));
     let loaded = Config::load(&dir.path().join("skillrl.toml"), &[]).unwrap();
     loaded.check_paths().unwrap();
-    let env = skillrl::assemble::environment(&loaded).unwrap();
+    let env = skillrl::world::environment(&loaded, None).unwrap();
     assert_eq!(env.items(skillrl::envs::Split::Train).len(), 2);
     // The base of everything is complete but for what it leaves open itself.
     let (_, imported, dir) = import_config("officeqa.yaml");
@@ -461,7 +461,7 @@ fn an_imported_run_does_not_go_on() {
     let before = std::fs::read(dir.path().join("run/history.json")).unwrap();
     let overrides = [format!("run.dir={}", dir.path().join("run").display())];
     let loaded = Config::load(&demo.join(skillrl::demo::CONFIG_FILE), &overrides).unwrap();
-    let (trainer, path) = skillrl::assemble::trainer(
+    let (trainer, path) = skillrl::trainer::document(
         &loaded,
         std::sync::Arc::new(skillrl::pipeline::NoEvents),
         skillrl::pipeline::StopSignal::default(),

@@ -83,7 +83,7 @@ fn every_key_of_such_a_file_alone_changes_a_setting() {
             assert_ne!(value_of(&nothing, here), expect, "{key}");
         }
         let mapping = loaded.mapping.unwrap();
-        assert!(mapping.mapped.iter().any(|(there, _)| there == key), "{key}");
+        assert!(mapping.mapped.iter().any(|taken| taken.key == key), "{key}");
         assert!(!loaded.source_text.contains("sk-"), "{}", loaded.source_text);
     }
 }
@@ -106,7 +106,8 @@ fn what_such_a_file_does_not_name_is_the_models_of_the_program_and_the_defaults(
     // A key of another name is listed, and everything else is taken.
     let loaded =
         load(r#"{"rl": {"group_sise": 4}, "seed": 1, "model": {"policy_model_id": "m"}}"#, &[]).unwrap();
-    let unmapped: Vec<String> = loaded.mapping.unwrap().unmapped.into_iter().map(|(key, _)| key).collect();
+    let mapping = loaded.mapping.unwrap();
+    let unmapped: Vec<&str> = mapping.without_counterpart().map(|lost| lost.key.as_str()).collect();
     assert_eq!(unmapped, ["rl.group_sise", "seed"]);
 }
 

@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
-use skillrl::assemble::{self, ModelRole, RunModels};
-use skillrl::config::{Config, LoadedConfig};
-use skillrl::engine::Engine;
+use skillrl::config::{Config, LoadedConfig, ModelRole};
+use skillrl::engine::{Engine, RunModels};
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skillrl::pipeline::{NoEvents, PipelineError, StopSignal, Summary};
+use skillrl::trainer;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -80,8 +80,8 @@ impl World {
             judge: engine.judge().unwrap().map(|judge| watched(judge, &up)),
         };
         let trainer =
-            assemble::trainer_of(loaded, models, Arc::new(NoEvents), StopSignal::default()).unwrap();
-        trainer.train(&assemble::run_dir(loaded)).await
+            trainer::document_with(loaded, models, Arc::new(NoEvents), StopSignal::default()).unwrap();
+        trainer.train(&loaded.run_dir()).await
     }
 
     /// What was asked, in order of the alphabet: it is the same for any number of workers.
@@ -93,7 +93,7 @@ impl World {
 }
 
 fn decisive_files(loaded: &LoadedConfig) -> Vec<(String, String)> {
-    let dir = assemble::run_dir(loaded);
+    let dir = loaded.run_dir();
     [
         "history.json",
         "summary.json",
@@ -145,7 +145,7 @@ async fn check_resume(overrides: &[&str], files: &[(&str, &str)]) -> (Vec<String
 #[tokio::test]
 async fn the_example_learns_the_queues() {
     let (_dir, loaded) = example(&[]);
-    let (trainer, run_dir) = assemble::trainer(&loaded, Arc::new(NoEvents), StopSignal::default()).unwrap();
+    let (trainer, run_dir) = trainer::document(&loaded, Arc::new(NoEvents), StopSignal::default()).unwrap();
     let summary = trainer.train(&run_dir).await.unwrap();
     assert_eq!((summary.baseline_test_hard, summary.test_hard), (Some(0.0), Some(1.0)));
     let skill = std::fs::read_to_string(run_dir.join("best_skill.md")).unwrap();

@@ -1,8 +1,7 @@
 //! Runs of a program's own environment and models.
 
 use serde_json::json;
-use skillrl::assemble::RunModels;
-use skillrl::engine::Engine;
+use skillrl::engine::{Engine, RunModels};
 use skillrl::env::{self, Score};
 use skillrl::envs::{Env as _, EnvError};
 use skillrl::prelude::*;

@@ -1,13 +1,13 @@
 //! Runs in one process and over workers come to the same files.
 
 use skill_nats::fake::{FakeConnect, FakeServer};
-use skillrl::assemble::{ModelRole, RunModels, trainer_of};
-use skillrl::config::{Config, LoadedConfig};
-use skillrl::engine::Engine;
+use skillrl::config::{Config, LoadedConfig, ModelRole};
+use skillrl::engine::{Engine, RunModels};
 use skillrl::nats::{
     ConfigWorkshop, Times, Worker, WorkerConfig, WorkerEvent, WorkerOptions, WorkerStop, runner,
 };
 use skillrl::pipeline::{NoEvents, StopSignal};
+use skillrl::trainer::document_with;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ fn models(loaded: &LoadedConfig) -> RunModels {
 }
 
 async fn train(loaded: &LoadedConfig, out: &Path, server: Option<&FakeServer>) {
-    let trainer = trainer_of(loaded, models(loaded), Arc::new(NoEvents), StopSignal::default()).unwrap();
+    let trainer = document_with(loaded, models(loaded), Arc::new(NoEvents), StopSignal::default()).unwrap();
     let trainer = match server {
         Some(server) => {
             let connect = Arc::new(FakeConnect(server.client()));
@@ -148,8 +148,9 @@ async fn a_worker_without_the_program_of_the_environment_says_so() {
     let text = loaded
         .source_text
         .replace("kind = \"qa\"", "kind = \"tasks\"\nscorer = \"command\"\ncommand = [\"sh\", \"score.py\"]");
-    let Ok(mut loaded) = Config::parse(&text, "test", &[]) else { panic!("{text}") };
-    loaded.path = Some(there.path().join("skillrl.toml"));
+    let path = there.path().join("skillrl.toml");
+    std::fs::write(&path, text).unwrap();
+    let loaded = Config::load(&path, &[]).unwrap();
     let server = FakeServer::default();
     let (_stop, problems) = start(&server, here.path(), 0, 1);
     let out = there.path().join("run");

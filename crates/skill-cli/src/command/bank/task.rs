@@ -45,9 +45,9 @@ impl Task {
 
     fn of_item(config: &Path, item: &str) -> anyhow::Result<Self> {
         let loaded = load_start(&Start::of_file(config), false)?;
-        let env = skillrl::assemble::environment(&loaded)?;
+        let env = skillrl::world::environment(&loaded, None)?;
         let (_, item) = find_item(env.as_ref(), Some(item))?;
-        let asked = skillrl::assemble::retrieval(&loaded, None)?;
+        let asked = skillrl::skills::retrieval(loaded.config.retrieval.as_ref(), None)?;
         Ok(Self {
             goal: env.goal(item).unwrap_or_default(),
             task_type: item.task_type.clone(),

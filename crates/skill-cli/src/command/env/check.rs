@@ -4,16 +4,16 @@ use crate::args::{EnvCheckArgs, Start};
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
 use serde::Serialize;
-use skillrl::assemble;
-use skillrl::config::OptimizerUse;
+use skillrl::config::{ModelRole, OptimizerUse};
 use skillrl::core::canonical::hex_sha256;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::doctor::{Finding, choice_finding, label_findings};
-use skillrl::engine::{Engine, judge_role};
+use skillrl::engine::Engine;
 use skillrl::envs::labels::{ClassCount, DoubtfulChoice, LabelCheck, doubtful_choices};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage};
 use skillrl::pipeline::StopSignal;
+use skillrl::{skills, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,14 +96,14 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
     let loaded = crate::command::start::load_start(&start, args.json)?;
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
-    let env = assemble::environment_to_check(&loaded, Engine::without_keys(&loaded).judge()?)?;
-    let skill = match assemble::initial_skill(&loaded)? {
+    let env = world::environment_to_check(&loaded, Engine::without_keys(&loaded).judge()?)?;
+    let skill = match skills::initial_skill(&loaded.config.skill)? {
         Some(skill) => skill,
         None => env.initial_skill().unwrap_or_default(),
     };
     let (split, item) = find_item(env.as_ref(), args.item.as_deref())?;
     let tries = replies(env.as_ref(), item, args.answer.as_deref());
-    let judge = judge_role(&loaded.config).map(assemble::ModelRole::as_str);
+    let judge = ModelRole::of_judge(&loaded.config).map(ModelRole::as_str);
     let work = async {
         let mut prompts = Prompts::new();
         for other in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
@@ -141,7 +141,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     }
     if !env.faults().is_empty() {
         // Any other command is refused for the same reason.
-        assemble::environment_with(&loaded, None)?;
+        world::environment(&loaded, None)?;
     }
     Ok(())
 }

@@ -13,11 +13,11 @@ pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
     use crate::command::start::load_start;
     use crate::command::{UsageError, block_on, print_wrapped};
     use crate::table::counted;
-    use skillrl::assemble;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::StopSignal;
     use skillrl::pipeline::run_dir::atomic;
     use skillrl::task_prompts::task_prompts;
+    use skillrl::world;
 
     if args.out.exists() && !args.force {
         let message = format!("{} is there already", args.out.display());
@@ -27,7 +27,7 @@ pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
     }
     let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
     let loaded = load_start(&start, false)?;
-    let split = assemble::split(&args.split)?;
+    let split = world::split(&args.split)?;
     let work = task_prompts(&loaded, args.bank.as_deref(), split);
     let tasks = block_on(StopSignal::default(), "stopping", work)??;
     let bytes = match args.format.as_str() {

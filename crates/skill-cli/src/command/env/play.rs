@@ -5,11 +5,11 @@ use crate::command::start::load_start;
 use crate::command::{UsageError, block_on, print};
 use crate::table::harmless;
 use serde::Serialize;
-use skillrl::assemble;
 use skillrl::config::{Config, EnvKind, FILE_NAME, LoadedConfig, OptimizerUse};
 use skillrl::envs::alfworld::{self, AlfworldEpisode};
 use skillrl::envs::{Episode, Item, Observation, Split, World};
 use skillrl::pipeline::StopSignal;
+use skillrl::world;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
         }
         None => {
             let loaded = configuration(&args.config, args.goal)?;
-            let world = assemble::world(&loaded)?.ok_or_else(|| {
+            let world = world::playable(&loaded, None)?.ok_or_else(|| {
                 let kind = loaded.config.env.kind();
                 UsageError::new(format!("the environment `{kind}` has no turns to be played"))
                     .with_hint("`skillrl env check --answer TEXT` tries an answer")

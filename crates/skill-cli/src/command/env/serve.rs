@@ -15,14 +15,14 @@ mod served {
     use skill_openenv::{
         EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
     };
-    use skillrl::assemble::{self, ModelRole};
-    use skillrl::config::LoadedConfig;
+    use skillrl::call_cache::CallCache;
+    use skillrl::config::{LoadedConfig, ModelRole};
     use skillrl::engine::Engine;
     use skillrl::envs::{World, WorldEnv};
-    use skillrl::kept::KeptCalls;
     use skillrl::pipeline::StopSignal;
     use skillrl::pipeline::bank::outside::{OutsideBank, RESULTS_FILE};
     use skillrl::pipeline::bank_dir::is_bank;
+    use skillrl::{prompts, skills, trainer, world};
     use std::io::Write as _;
     use std::path::Path;
     use std::sync::Arc;
@@ -35,12 +35,12 @@ mod served {
         let world = world(&loaded, &mut engine)?;
         // Held until the server ends.
         let kept = args.bank.as_deref().filter(|bank| is_bank(bank));
-        let kept = kept.map(|bank| KeptCalls::beside(&bank.join(RESULTS_FILE))).transpose()?;
+        let kept = kept.map(|bank| CallCache::beside(&bank.join(RESULTS_FILE))).transpose()?;
         let (skills, teacher) = match args.bank.as_deref() {
             Some(bank) => bank_of(&loaded, &mut engine, &world, bank, kept.as_ref())?,
             None => (None, None),
         };
-        let frame = match assemble::initial_skill(&loaded)? {
+        let frame = match skills::initial_skill(&loaded.config.skill)? {
             Some(skill) => Some(skill),
             None => world.initial_skill(),
         };
@@ -55,7 +55,7 @@ mod served {
                 idle: Duration::from_secs(args.idle_s),
                 ..Limits::default()
             },
-            max_steps: assemble::max_turns(&loaded),
+            max_steps: world::max_turns(&loaded.config.env),
             skills: SkillOptions { frame, bank: skills },
             teacher,
             ..EnvOptions::on_loopback(world)
@@ -79,7 +79,7 @@ mod served {
     }
 
     fn world(loaded: &LoadedConfig, engine: &mut Engine<'_>) -> anyhow::Result<Arc<dyn World>> {
-        Ok(assemble::world_with(loaded, engine.judge()?)?.ok_or_else(|| {
+        Ok(world::playable(loaded, engine.judge()?)?.ok_or_else(|| {
             let kind = loaded.config.env.kind();
             UsageError::new(format!(
                 "the environment `{kind}` runs its own agent, so it cannot be played from outside"
@@ -94,16 +94,16 @@ mod served {
         engine: &mut Engine<'_>,
         world: &Arc<dyn World>,
         path: &Path,
-        kept: Option<&KeptCalls>,
+        kept: Option<&CallCache>,
     ) -> anyhow::Result<(Option<ServedBank>, Option<TeacherOptions>)> {
         let env = WorldEnv::new(Arc::clone(world), Default::default(), None).map_err(skillrl::Error::Env)?;
-        let (settings, seed) = (assemble::bank_settings(loaded), loaded.config.run.seed);
+        let (settings, seed) = (trainer::bank_settings(&loaded.config), loaded.config.run.seed);
         let bank = OutsideBank::open(path, Arc::new(env), settings, seed).map_err(|error| {
             UsageError::new(skillrl::llm::error::with_causes(&error))
                 .with_hint("name a bank's directory: `skillrl bank import` makes one of other files")
         })?;
-        let embedding = assemble::retrieval_model(loaded, engine)?;
-        let retrieval = assemble::retrieval(loaded, embedding.as_deref())?;
+        let embedding = engine.retrieval_model()?;
+        let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), embedding.as_deref())?;
         let teacher = teacher(loaded, engine, kept)?;
         Ok((Some(ServedBank { bank, retrieval, embedding }), teacher))
     }
@@ -113,7 +113,7 @@ mod served {
     fn teacher(
         loaded: &LoadedConfig,
         engine: &mut Engine<'_>,
-        kept: Option<&KeptCalls>,
+        kept: Option<&CallCache>,
     ) -> anyhow::Result<Option<TeacherOptions>> {
         let model = match engine.model(ModelRole::Teacher) {
             Ok(model) => model,
@@ -132,7 +132,7 @@ mod served {
             }
             None => model,
         };
-        let prompts = assemble::teacher_prompts(loaded)?;
+        let prompts = prompts::of_teacher(&loaded.config.prompts)?;
         let max_reply_tokens = loaded.config.limits.max_reply_tokens;
         Ok(Some(TeacherOptions { model, prompts, max_reply_tokens }))
     }
@@ -152,7 +152,7 @@ mod served {
         /// Asks the teacher of a server that is started for this; returns the replies that are kept then.
         async fn ask(config: &Path, bank: &Path) -> u64 {
             let loaded = skillrl::config::Config::load(config, &[]).unwrap();
-            let kept = KeptCalls::beside(&bank.join(RESULTS_FILE)).unwrap();
+            let kept = CallCache::beside(&bank.join(RESULTS_FILE)).unwrap();
             let teacher = teacher(&loaded, &mut Engine::new(&loaded), Some(&kept)).unwrap().unwrap();
             let call = CallCtx::new(CallPlace::new("round 1"));
             let request = ChatRequest::new(vec![Message::user("What failed?")]);

@@ -6,7 +6,7 @@
 //! and with it the schema, the page and the default file, the conversion and the list of paths are made from the row.
 
 use crate::config::keys::{KeyDefault, KeySpec, ValueType};
-use crate::config::path::AskedPath;
+use crate::config::path::ConfigPath;
 use serde::Serialize;
 use serde_json::Value;
 use skill_core::NamedEnum;
@@ -122,11 +122,11 @@ pub(in crate::config) fn is_absent(value: &impl Serialize) -> bool {
 }
 
 /// The path in a field, if its type is one of a path.
-pub(in crate::config) fn path_in(field: &mut dyn Any) -> Option<&mut AskedPath> {
-    if field.is::<AskedPath>() {
+pub(in crate::config) fn path_in(field: &mut dyn Any) -> Option<&mut ConfigPath> {
+    if field.is::<ConfigPath>() {
         field.downcast_mut()
     } else {
-        field.downcast_mut::<Option<AskedPath>>()?.as_mut()
+        field.downcast_mut::<Option<ConfigPath>>()?.as_mut()
     }
 }
 
@@ -183,7 +183,7 @@ macro_rules! settings_struct {
             pub(in crate::config) fn visit_paths(
                 &mut self,
                 section: &str,
-                visit: &mut dyn FnMut(&str, &mut $crate::config::path::AskedPath),
+                visit: &mut dyn FnMut(&str, &mut $crate::config::path::ConfigPath),
             ) {
                 $(
                     if let Some(path) = $crate::config::keys::declare::path_in(&mut self.$key) {

@@ -1,5 +1,5 @@
 use super::{MINIMAL, lookup, parse};
-use crate::config::{Config, ConfigError, EnvConfig, PathBase, default_file};
+use crate::config::{Config, ConfigError, EnvConfig, default_file};
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -43,13 +43,12 @@ fn paths_are_relative_to_who_gave_them() {
     };
     let loaded = load(&[]);
     let EnvConfig::Qa(qa) = &loaded.config.env else { panic!("not of kind qa") };
-    assert_eq!(loaded.resolve(&qa.data), directory.path().join("data"));
-    assert_eq!(loaded.resolve(&loaded.config.run.dir), directory.path().join("runs/my-task"));
+    assert_eq!(qa.data.to_path(), directory.path().join("data"));
+    assert_eq!(loaded.run_dir(), directory.path().join("runs/my-task"));
     let loaded = load(&["env.data=data", "run.dir=/absolute"]);
     let EnvConfig::Qa(qa) = &loaded.config.env else { panic!("not of kind qa") };
-    assert_eq!(qa.data.base(), PathBase::CurrentDirectory);
-    assert_eq!(loaded.resolve(&qa.data), PathBuf::from("data"));
-    assert_eq!(loaded.resolve(&loaded.config.run.dir), Path::new("/absolute"));
+    assert_eq!(qa.data.to_path(), PathBuf::from("data"));
+    assert_eq!(loaded.run_dir(), Path::new("/absolute"));
     assert!(!loaded.config.to_json().to_string().contains(&directory.path().display().to_string()));
 }
 

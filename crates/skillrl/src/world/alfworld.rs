@@ -1,15 +1,15 @@
 //! From `[env]` with `kind = "alfworld"` to its games.
 
-use super::worlds::wrong;
-use crate::config::{AlfworldConfig, LoadedConfig};
+use super::wrong;
+use crate::config::{AlfworldConfig, ConfigPath};
 use crate::error::Error;
 use skill_envs::World;
 use skill_envs::alfworld::{self, AlfworldWorld, TaskType};
 use std::sync::Arc;
 
 /// The games of a data set, or generated ones.
-pub(super) fn world(loaded: &LoadedConfig, asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
-    let path = |path: &Option<_>| path.as_ref().map(|path| loaded.resolve(path));
+pub(super) fn world(asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
+    let path = |path: &Option<ConfigPath>| path.as_ref().map(ConfigPath::to_path);
     let generated = alfworld::GeneratedConfig::default();
     let config = alfworld::AlfworldConfig {
         data: path(&asked.games),

@@ -3,11 +3,11 @@
 //! Every section and every key may be missing: a model that is not named is that of the program, and other settings
 //! have their defaults here. Keys of models are never copied.
 
-use super::Outcome;
-use super::config_file::Entry;
-use super::error::ImportError;
-use super::skillopt::{Draft, finish, same_value, written};
+use super::Mapping;
+use super::draft::{Draft, Entry};
+use crate::config::ConfigError;
 use serde_json::{Map, Value};
+use skill_core::python_json;
 use std::path::Path;
 
 /// The sections of such a file.
@@ -74,7 +74,7 @@ const REPLY_LENGTH: [&str; 2] = ["models.target.max_tokens", "rl.max_reply_token
 const TOP_K: [&str; 3] = ["retrieval.total", "retrieval.top_k", "retrieval.task_top_k"];
 
 /// Whether a JSON object is such a configuration: it has nothing but sections of one, or a key of one.
-pub(super) fn is_one(members: &Map<String, Value>) -> bool {
+pub(crate) fn is_one(members: &Map<String, Value>) -> bool {
     let is_section = |name: &str, value: &Value| SECTIONS.contains(&name) && value.is_object();
     let is_key = |section: &str, member: &str| {
         let flat = format!("{section}.{member}");
@@ -88,19 +88,23 @@ pub(super) fn is_one(members: &Map<String, Value>) -> bool {
         })
 }
 
-/// `path` is where the file is, and `name` what ours will be called.
-pub(super) fn import(path: &Path, members: &Map<String, Value>, name: &str) -> Result<Outcome, ImportError> {
-    let mut draft = mapped(members);
-    draft.outcome.lose("--env", "", "is an option of that program: write [env], such as kind = \"alfworld\"");
-    finish(path, name, draft)
-}
-
 /// The text of our configuration, which names no environment, and what became of each key.
-pub(super) fn configuration(
-    path: &Path,
-    members: &Map<String, Value>,
-) -> Result<(String, Outcome), ImportError> {
-    written(path, mapped(members))
+///
+/// # Errors
+///
+/// A text that is not JSON, or not such a configuration, and values of another kind than their keys have.
+pub(super) fn configuration(path: &Path, text: &str) -> Result<(String, Mapping), ConfigError> {
+    const ADVICE: &str = "name a skillrl.toml, or a JSON configuration of krill or of SkillRL in Rust, whose sections are `model`, `skill_retrieval`, `evolution`, `sft` and `rl`";
+    let refused = |message: String| ConfigError::Json { path: path.to_owned(), message, advice: ADVICE };
+    let members = match python_json::read(text) {
+        Ok(Value::Object(members)) if is_one(&members) => members,
+        Ok(_) => {
+            let message = "is JSON, and not a configuration of krill or of SkillRL in Rust";
+            return Err(refused(message.to_owned()));
+        }
+        Err(error) => return Err(refused(format!("is not JSON: {error}"))),
+    };
+    mapped(&members).written(path).map_err(refused)
 }
 
 /// The address of a model for which the file has none.
@@ -109,7 +113,8 @@ fn unnamed_address(section: &str) -> &'static str {
     UNNAMED.iter().find(of_section).map_or(OPENAI, |(_, address)| *address)
 }
 
-fn mapped(members: &Map<String, Value>) -> Draft {
+/// The keys that are set here by those of such a configuration.
+pub(crate) fn mapped(members: &Map<String, Value>) -> Draft {
     let mut draft = Draft::new(entries(members));
     draft.set("train.mode", "bank");
     let is_named = |draft: &Draft, flat: &str| draft.value(flat).is_some();
@@ -126,7 +131,7 @@ fn mapped(members: &Map<String, Value>) -> Draft {
         }
         let key = format!("{section}.api_key_env");
         draft.set(&key, KEY_VARIABLE);
-        draft.outcome.map(entry.key.as_str(), key);
+        draft.mapping.map(entry.key.as_str(), key);
         if !is_blank {
             let reason =
                 format!("a key is never copied: put it into the environment variable {KEY_VARIABLE}");
@@ -135,7 +140,7 @@ fn mapped(members: &Map<String, Value>) -> Draft {
     }
     for (flat, key) in SAME {
         if let Some(entry) = draft.take(flat) {
-            same_value(&mut draft, &entry, key);
+            draft.same(&entry, key);
         }
     }
     if has_embedding {
@@ -144,12 +149,12 @@ fn mapped(members: &Map<String, Value>) -> Draft {
     }
     if let Some(entry) = draft.take("rl.max_response_length") {
         for key in REPLY_LENGTH {
-            same_value(&mut draft, &entry, key);
+            draft.same(&entry, key);
         }
     }
     if let Some(entry) = draft.take("skill_retrieval.top_k") {
         for key in TOP_K {
-            same_value(&mut draft, &entry, key);
+            draft.same(&entry, key);
         }
     }
     for (key, value) in UNNAMED {

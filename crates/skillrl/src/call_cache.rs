@@ -1,9 +1,12 @@
-//! The calls of work that writes one file: they are kept beside it, so that the same work goes on where it ended.
+//! The calls of work outside of training, kept so that the same work goes on where it ended: in the directory of a run,
+//! or beside the one file that is made.
 
 use crate::engine::Engine;
 use crate::error::Error;
+use skill_envs::Env;
 use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered};
 use skill_pipeline::run_dir::{RunDir, atomic};
+use skill_pipeline::stage::rollout::Rollouts;
 use skill_pipeline::trainer::count_spent;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,30 +15,39 @@ use std::sync::Arc;
 /// What the finished file was made from, beside its calls.
 const MADE_FILE: &str = "made_from";
 
-/// The calls beside a file that is being made, held by this process.
-pub struct KeptCalls {
+/// Kept calls, held by this process.
+pub struct CallCache {
     /// The replies.
     pub journal: Journal,
     dir: RunDir,
 }
 
-impl KeptCalls {
-    /// Takes the calls beside `out`, in a directory of its name with `.calls` at the end.
+impl CallCache {
+    /// Takes the calls of the run, or of the work, in this directory.
     ///
     /// # Errors
     ///
     /// A directory that cannot be made, or that another process works in.
-    pub fn beside(out: &Path) -> Result<Self, Error> {
-        let dir = RunDir::open(&calls_of(out))?;
+    pub fn in_dir(dir: &Path) -> Result<Self, Error> {
+        let dir = RunDir::open(dir)?;
         let journal = dir.open_journal(JournalOptions::default(), false)?;
         Ok(Self { journal, dir })
+    }
+
+    /// Takes the calls beside `out`, in a directory of its name with `.calls` at the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`CallCache::in_dir`].
+    pub fn beside(out: &Path) -> Result<Self, Error> {
+        Self::in_dir(&calls_of(out))
     }
 
     /// The calls beside `out`, if there are any.
     ///
     /// # Errors
     ///
-    /// As [`KeptCalls::beside`].
+    /// As [`CallCache::in_dir`].
     pub fn existing(out: &Path) -> Result<Option<Self>, Error> {
         calls_of(out).is_dir().then(|| Self::beside(out)).transpose()
     }
@@ -48,6 +60,12 @@ impl KeptCalls {
     /// The model with its replies kept.
     pub fn chat(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(Metered::new(Arc::new(Journaled::new(model, self.journal.clone()))))
+    }
+
+    /// Rollouts of this agent in this process, its replies and those of the judge kept.
+    pub fn rollouts(&self, env: &Arc<dyn Env>, target: Arc<dyn ChatModel>) -> Rollouts {
+        let judge = env.judge().map(|judge| self.chat(Arc::clone(judge)));
+        Rollouts::local(Arc::clone(env), self.chat(target), judge)
     }
 
     /// The model with its vectors kept.

@@ -1,60 +1,26 @@
 //! From `[env]` with `kind = "tasks"` to its environment.
 
-use super::{env_error, replaced_prompt};
+use super::{Around, wrong};
 use crate::config::keys::declare::Fill as _;
-use crate::config::{AskedPath, LoadedConfig, TasksConfig as Asked, TasksExtract, TasksScorer};
+use crate::config::{ConfigPath, TasksConfig as Asked, TasksExtract, TasksScorer};
 use crate::error::Error;
-use crate::secrets;
 use skill_core::{RatioSplit, python_json};
 use skill_envs::score::NumericOptions;
 use skill_envs::tasks::{
     CommandConfig, Extraction, FILES_PROMPT_NAME, FileTool, FilesConfig, JUDGE_PROMPT_NAME, NamedPrompt,
     Preset, ROLLOUT_PROMPT_NAME, RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksEnv, TasksSettings,
-    TasksWorld,
 };
-use skill_envs::{Env, EnvError, World};
 use skill_llm::{ChatModel, ToolSpec, text_file};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The environment of a person's own data.
-pub(super) fn environment(
-    loaded: &LoadedConfig,
-    asked: &Asked,
-    judge: Option<Arc<dyn ChatModel>>,
-) -> Result<Arc<dyn Env>, Error> {
-    Ok(Arc::new(load(loaded, asked, judge)?))
-}
-
-/// The same environment for those who look at its data alone: what is wrong with references is listed, not refused.
-pub(super) fn environment_to_check(
-    loaded: &LoadedConfig,
-    asked: &Asked,
-    judge: Option<Arc<dyn ChatModel>>,
-) -> Result<Arc<dyn Env>, Error> {
-    let config = TasksConfig { lists_faults: true, ..config(loaded, asked)? };
-    Ok(Arc::new(load_by(loaded, &config, judge)?))
-}
-
-/// The same environment to be played by hand, or by the trainers of others.
-pub(super) fn world(
-    loaded: &LoadedConfig,
-    asked: &Asked,
-    judge: Option<Arc<dyn ChatModel>>,
-) -> Result<Arc<dyn World>, Error> {
-    Ok(Arc::new(TasksWorld::new(Arc::new(load(loaded, asked, judge)?))))
-}
-
-fn load(loaded: &LoadedConfig, asked: &Asked, judge: Option<Arc<dyn ChatModel>>) -> Result<TasksEnv, Error> {
-    load_by(loaded, &config(loaded, asked)?, judge)
-}
-
-fn load_by(
-    loaded: &LoadedConfig,
+pub(super) fn load(
     config: &TasksConfig,
     judge: Option<Arc<dyn ChatModel>>,
+    around: &Around<'_>,
 ) -> Result<TasksEnv, Error> {
-    let env = TasksEnv::load(config).map_err(|error| env_error(loaded, error))?;
+    let env = TasksEnv::load(config).map_err(|error| around.error(error))?;
     Ok(match judge {
         Some(judge) => env.with_judge(judge),
         None => env,
@@ -62,37 +28,37 @@ fn load_by(
 }
 
 /// The settings of the environment.
-pub(super) fn config(loaded: &LoadedConfig, asked: &Asked) -> Result<TasksConfig, Error> {
+pub(super) fn config(asked: &Asked, around: &Around<'_>) -> Result<TasksConfig, Error> {
     let preset = asked.preset;
     let mut config = TasksConfig {
         splitting: match (&asked.split_field, &asked.split_ids) {
             (Some(field), _) => Splitting::Field(field.clone()),
-            (None, Some(lists)) => Splitting::Ids(loaded.resolve(lists)),
+            (None, Some(lists)) => Splitting::Ids(lists.to_path()),
             (None, None) => Splitting::PartsOrRatio(RatioSplit {
                 ratio: asked.split_ratio,
                 rule: asked.split_rule,
                 seed: asked.split_seed,
             }),
         },
-        test_is_optional: !loaded.config.eval.test,
-        image_dir: asked.image_dir.as_ref().map(|dir| loaded.resolve(dir)),
-        files: files(loaded, asked, preset)?,
+        test_is_optional: around.test_is_optional,
+        image_dir: asked.image_dir.as_ref().map(ConfigPath::to_path),
+        files: files(asked, preset, around)?,
         choice_seed: asked.shuffle_choices.then_some(asked.choice_seed),
         settings: TasksSettings {
-            prompt: prompt(loaded, asked, preset)?,
-            tools: tools(loaded, asked)?,
+            prompt: prompt(asked, preset, around)?,
+            tools: tools(asked)?,
             max_tokens: asked.max_tokens,
             extraction: extraction(asked),
-            scorer: scorer(loaded, asked)?,
+            scorer: scorer(asked, around)?,
         },
-        ..TasksConfig::new(loaded.resolve(&asked.data))
+        ..TasksConfig::new(asked.data.to_path())
     };
     asked.fill(&mut config);
     Ok(config)
 }
 
 /// What the agent may look into.
-fn files(loaded: &LoadedConfig, asked: &Asked, preset: Option<Preset>) -> Result<Option<FilesConfig>, Error> {
+fn files(asked: &Asked, preset: Option<Preset>, around: &Around<'_>) -> Result<Option<FilesConfig>, Error> {
     let Some(dir) = &asked.files_dir else { return Ok(None) };
     let of_preset = preset.and_then(Preset::files_field).map(str::to_owned);
     let tools = match asked.file_tools.as_slice() {
@@ -107,20 +73,16 @@ fn files(loaded: &LoadedConfig, asked: &Asked, preset: Option<Preset>) -> Result
         tools,
         format: asked.file_calls,
         max_turns: asked.max_tool_turns,
-        prompt: replaced_prompt(loaded, FILES_PROMPT_NAME)?,
-        ..FilesConfig::new(loaded.resolve(dir))
+        prompt: around.replaced(FILES_PROMPT_NAME)?,
+        ..FilesConfig::new(dir.to_path())
     }))
 }
 
 /// What replaces the built-in prompt: `env.prompt`, `env.user_prompt`, or a file of its name in `prompts.dir`.
-fn prompt(
-    loaded: &LoadedConfig,
-    asked: &Asked,
-    preset: Option<Preset>,
-) -> Result<Option<NamedPrompt>, Error> {
+fn prompt(asked: &Asked, preset: Option<Preset>, around: &Around<'_>) -> Result<Option<NamedPrompt>, Error> {
     if let Some(path) = &asked.prompt {
-        let name = loaded.resolve(path).display().to_string();
-        return Ok(Some(NamedPrompt { name, source: read(loaded, "prompt", path)? }));
+        let name = path.to_path().display().to_string();
+        return Ok(Some(NamedPrompt { name, source: read("prompt", path)? }));
     }
     if let Some(text) = &asked.user_prompt {
         let source = format!(
@@ -129,18 +91,17 @@ fn prompt(
         return Ok(Some(NamedPrompt { name: "env.user_prompt".to_owned(), source }));
     }
     let name = preset.map_or(ROLLOUT_PROMPT_NAME, Preset::prompt_name);
-    Ok(replaced_prompt(loaded, name)?.map(|source| NamedPrompt { name: name.to_owned(), source }))
+    Ok(around.replaced(name)?.map(|source| NamedPrompt { name: name.to_owned(), source }))
 }
 
-fn tools(loaded: &LoadedConfig, asked: &Asked) -> Result<Vec<ToolSpec>, Error> {
+fn tools(asked: &Asked) -> Result<Vec<ToolSpec>, Error> {
     let Some(path) = &asked.tools else { return Ok(Vec::new()) };
-    let text = read(loaded, "list of tools", path)?;
+    let text = read("list of tools", path)?;
     python_json::read(&text).map_err(|error| {
-        let message = format!(
+        wrong(format!(
             "`env.tools` names {}, which is not a JSON list of objects with name, description and parameters: {error}",
-            loaded.resolve(path).display()
-        );
-        Error::Env(EnvError::Configuration { message })
+            path.to_path().display()
+        ))
     })
 }
 
@@ -156,7 +117,7 @@ fn extraction(asked: &Asked) -> Extraction {
     }
 }
 
-fn scorer(loaded: &LoadedConfig, asked: &Asked) -> Result<ScorerConfig, Error> {
+fn scorer(asked: &Asked, around: &Around<'_>) -> Result<ScorerConfig, Error> {
     Ok(match asked.scorer {
         TasksScorer::EmF1 => ScorerConfig::EmF1,
         TasksScorer::Contains => ScorerConfig::Contains,
@@ -173,18 +134,18 @@ fn scorer(loaded: &LoadedConfig, asked: &Asked) -> Result<ScorerConfig, Error> {
         TasksScorer::Rules => ScorerConfig::Rules { rules: asked.rules.clone() },
         TasksScorer::Rubric => ScorerConfig::Rubric(RubricConfig {
             rubric: match &asked.rubric_file {
-                Some(path) => read(loaded, "rubric", path)?,
+                Some(path) => read("rubric", path)?,
                 None => asked.rubric.clone().unwrap_or_default(),
             },
             pass_score: asked.pass_score,
-            prompt: replaced_prompt(loaded, JUDGE_PROMPT_NAME)?,
+            prompt: around.replaced(JUDGE_PROMPT_NAME)?,
         }),
         TasksScorer::Command => ScorerConfig::Command(CommandConfig {
             command: asked.command.clone(),
-            dir: loaded.base_dir(),
+            dir: around.dir.clone(),
             pass_env: asked.pass_env.clone(),
             timeout: Duration::from_secs(asked.command_timeout_s),
-            secrets: secrets::known(loaded),
+            secrets: around.secrets.clone(),
         }),
         TasksScorer::OfficeQa => ScorerConfig::OfficeQa,
     })
@@ -199,8 +160,8 @@ fn numeric(asked: &Asked) -> NumericOptions {
     }
 }
 
-fn read(loaded: &LoadedConfig, what: &'static str, path: &AskedPath) -> Result<String, Error> {
-    let path = loaded.resolve(path);
+fn read(what: &'static str, path: &ConfigPath) -> Result<String, Error> {
+    let path = path.to_path();
     text_file::read(&path).map_err(|source| Error::Read { what, path, source })
 }
 
@@ -219,7 +180,7 @@ mod tests {
             );
             let loaded = Config::parse(&text, "x", &[]).unwrap_or_else(|error| panic!("{error}"));
             let EnvConfig::Tasks(asked) = &loaded.config.env else { panic!("not of kind tasks") };
-            assert_eq!(config(&loaded, asked).unwrap(), preset.config("d"));
+            assert_eq!(config(asked, &Around::of(&loaded)).unwrap(), preset.config("d"));
             // What the preset sets can be read back, and is said to be its.
             let shown = loaded.display_with_origins();
             assert!(shown.contains("# preset"), "{shown}");

@@ -27,7 +27,7 @@ pub(super) fn elsewhere(loaded: &LoadedConfig) -> Result<Option<Elsewhere>, Erro
 #[cfg(feature = "nats")]
 fn nats(loaded: &LoadedConfig) -> Result<Elsewhere, Error> {
     use crate::nats;
-    let connect = nats::connect(&nats::asked(loaded), &loaded.base_dir(), "skillrl driver")?;
+    let connect = nats::connect(&nats::asked(loaded), "skillrl driver")?;
     let runner = nats::runner(loaded, connect, nats::Times::default())?;
     let watch = runner.watch();
     let read = Arc::new(move || {

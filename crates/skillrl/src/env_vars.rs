@@ -12,17 +12,17 @@ pub const HUB_ENDPOINT: &str = "HF_ENDPOINT";
 
 /// A variable, and what it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
+struct Variable {
     /// Its name, or several that mean the same.
-    pub name: &'static str,
+    name: &'static str,
     /// What it does, as a sentence without a full stop.
-    pub meaning: String,
+    meaning: String,
     /// Whether it holds a secret.
-    pub is_secret: bool,
+    is_secret: bool,
 }
 
 /// What the program and the libraries below it read, where nothing in the configuration names it.
-pub fn variables() -> Vec<Variable> {
+fn variables() -> Vec<Variable> {
     let open = |name, meaning: &str| Variable { name, meaning: meaning.to_owned(), is_secret: false };
     let mut variables = vec![open(
         LOG,

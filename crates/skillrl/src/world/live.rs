@@ -1,6 +1,7 @@
 //! Worlds on servers, where the build has them.
 
-use crate::config::{AskedPath, LoadedConfig};
+use super::Around;
+use crate::config::ConfigPath;
 use crate::error::Error;
 use skill_envs::World;
 use std::sync::Arc;
@@ -23,13 +24,13 @@ const UNLISTED: [usize; 3] = [36, 18, 36];
 /// A world on servers; without addresses, on the one that usually serves it.
 #[cfg(feature = "live")]
 pub(super) fn live(
-    loaded: &LoadedConfig,
     kind: LiveKind,
     servers: &[String],
-    (tasks, timeout_s): (Option<&AskedPath>, u64),
+    (tasks, timeout_s): (Option<&ConfigPath>, u64),
     limits: [Option<usize>; 3],
+    around: &Around<'_>,
 ) -> Result<Arc<dyn World>, Error> {
-    use super::worlds::wrong;
+    use super::wrong;
     use skill_envs::live::{LiveConfig, LiveWorld};
     use skill_envs::{Split, tasks as data};
     use skill_llm::ReqwestTransport;
@@ -43,8 +44,8 @@ pub(super) fn live(
     };
     match tasks {
         Some(lists) => {
-            let lists = loaded.resolve(lists);
-            let optional: &[Split] = if loaded.config.eval.test { &[] } else { &[Split::Test] };
+            let lists = lists.to_path();
+            let optional: &[Split] = if around.test_is_optional { &[Split::Test] } else { &[] };
             let tasks = data::read_split_ids(&lists, optional).map_err(Error::Env)?;
             config.tasks = tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect());
         }
@@ -60,18 +61,18 @@ pub(super) fn live(
     }
     let transport =
         ReqwestTransport::new().map_err(|error| wrong(format!("no HTTP client can be made: {error}")))?;
-    let transport = Arc::new(ScrubbedTransport::new(Arc::new(transport), crate::secrets::known(loaded)));
+    let transport = Arc::new(ScrubbedTransport::new(Arc::new(transport), around.secrets.clone()));
     Ok(Arc::new(LiveWorld::with_transport(&config, transport).map_err(Error::Env)?))
 }
 
 /// Refuses the world: this build has none on servers.
 #[cfg(not(feature = "live"))]
 pub(super) fn live(
-    _: &LoadedConfig,
     kind: LiveKind,
     _: &[String],
-    _: (Option<&AskedPath>, u64),
+    _: (Option<&ConfigPath>, u64),
     _: [Option<usize>; 3],
+    _: &Around<'_>,
 ) -> Result<Arc<dyn World>, Error> {
     let world = match kind {
         LiveKind::Alfworld => "alfworld",
@@ -83,15 +84,15 @@ pub(super) fn live(
 
 #[cfg(all(test, not(feature = "live")))]
 mod tests {
-    use crate::assemble::environment;
     use crate::config::Config;
+    use crate::world::environment;
 
     #[test]
     fn left_out_servers_name_their_feature() {
         let text = "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n\
                     [env]\nkind = \"webshop\"\nservers = [\"http://localhost:3001\"]\nserver_tasks = \"t\"\n";
         let loaded = Config::parse(text, "skillrl.toml", &[]).unwrap();
-        let Err(error) = environment(&loaded) else { panic!("a world was made") };
+        let Err(error) = environment(&loaded, None) else { panic!("a world was made") };
         assert_eq!(
             error.to_string(),
             "`env.servers` of `env.kind = \"webshop\"` needs the cargo feature `live` of skillrl, which this build \

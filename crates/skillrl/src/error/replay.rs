@@ -1,6 +1,6 @@
 //! Why a replay cannot begin, or did not come to what was recorded.
 
-use crate::error::Failure;
+use super::Failure;
 use std::path::PathBuf;
 
 /// A replay that cannot begin, or that did not come to what was recorded.
@@ -72,7 +72,7 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
-    pub(crate) fn failure(&self) -> Failure {
+    pub(super) fn failure(&self) -> Failure {
         match self {
             Self::NotARun { .. } => Failure::RunDir,
             Self::NoConfig { .. }
@@ -83,7 +83,7 @@ impl ReplayError {
         }
     }
 
-    pub(crate) fn hint(&self) -> &'static str {
+    pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::NotARun { .. } => "name the directory of a run",
             Self::NoConfig { .. } | Self::UnknownPlace { .. } => {

@@ -1,14 +1,14 @@
 //! From `[env]` with `kind = "webshop"` to its shop.
 
-use crate::config::{GoalSplit, LoadedConfig, WebshopConfig};
+use crate::config::{ConfigPath, GoalSplit, WebshopConfig};
 use crate::error::Error;
 use skill_envs::World;
 use skill_envs::webshop::{self, WebshopWorld};
 use std::sync::Arc;
 
 /// The shop with its goals.
-pub(super) fn world(loaded: &LoadedConfig, asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
-    let path = |path: &Option<_>| path.as_ref().map(|path| loaded.resolve(path));
+pub(super) fn world(asked: &WebshopConfig) -> Result<Arc<dyn World>, Error> {
+    let path = |path: &Option<ConfigPath>| path.as_ref().map(ConfigPath::to_path);
     let by_ratio = asked.goal_split == GoalSplit::Ratio || asked.products.is_none();
     let config = webshop::WebshopConfig {
         products: path(&asked.products),

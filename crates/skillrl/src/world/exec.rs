@@ -1,9 +1,8 @@
 //! From `[env]` with `kind = "exec"` to the program that is the environment.
 
-use super::worlds;
-use crate::config::{ExecConfig as Asked, LoadedConfig};
+use super::{Around, played};
+use crate::config::{ConfigPath, ExecConfig as Asked};
 use crate::error::Error;
-use crate::secrets;
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::{RolloutResult, SkillDoc};
@@ -14,20 +13,20 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 /// The environment: a program that runs its own agent, or one that is stepped through by ours.
-pub(super) fn environment(loaded: &LoadedConfig, asked: &Asked) -> Result<Arc<dyn Env>, Error> {
-    let (program, runtime) = start(loaded, asked)?;
+pub(super) fn environment(asked: &Asked, around: &Around<'_>) -> Result<Arc<dyn Env>, Error> {
+    let (program, runtime) = start(asked, around)?;
     let env: Arc<dyn Env> = match program.mode() {
         Mode::Rollout => Arc::new(program.env().map_err(Error::Env)?),
         Mode::Step => {
-            worlds::played(loaded, Arc::new(program.world().map_err(Error::Env)?), asked, asked.max_tokens)?
+            played(Arc::new(program.world().map_err(Error::Env)?), asked, asked.max_tokens, around)?
         }
     };
     Ok(Arc::new(Supervised { inner: env, runtime: Arc::new(runtime) }))
 }
 
 /// The program as a world; `None` if it runs its own agent.
-pub(super) fn world(loaded: &LoadedConfig, asked: &Asked) -> Result<Option<Arc<dyn World>>, Error> {
-    let (program, runtime) = start(loaded, asked)?;
+pub(super) fn world(asked: &Asked, around: &Around<'_>) -> Result<Option<Arc<dyn World>>, Error> {
+    let (program, runtime) = start(asked, around)?;
     match program.mode() {
         Mode::Rollout => Ok(None),
         Mode::Step => {
@@ -38,8 +37,8 @@ pub(super) fn world(loaded: &LoadedConfig, asked: &Asked) -> Result<Option<Arc<d
 }
 
 /// Starts the program, on a runtime that outlives whatever calls this.
-fn start(loaded: &LoadedConfig, asked: &Asked) -> Result<(ExecProgram, Background), Error> {
-    let config = config(loaded, asked);
+fn start(asked: &Asked, around: &Around<'_>) -> Result<(ExecProgram, Background), Error> {
+    let config = config(asked, around);
     let failed = |source: std::io::Error| {
         let message = format!("the runtime of the program cannot be started: {source}");
         Error::Env(EnvError::Configuration { message })
@@ -58,25 +57,19 @@ fn start(loaded: &LoadedConfig, asked: &Asked) -> Result<(ExecProgram, Backgroun
     }
 }
 
-fn config(loaded: &LoadedConfig, asked: &Asked) -> ExecConfig {
+fn config(asked: &Asked, around: &Around<'_>) -> ExecConfig {
     ExecConfig {
         command: asked.program.clone(),
-        directory: Some(asked.program_dir.as_ref().map_or_else(
-            || {
-                let base = loaded.base_dir();
-                if base.as_os_str().is_empty() { ".".into() } else { base }
-            },
-            |dir| loaded.resolve(dir),
-        )),
+        directory: Some(asked.program_dir.as_ref().map_or_else(|| around.dir.clone(), ConfigPath::to_path)),
         set_env: asked.set_env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         pass_env: asked.pass_env.clone(),
         settings: asked.settings.clone(),
-        data: asked.items.as_ref().map(|items| loaded.resolve(items)),
+        data: asked.items.as_ref().map(ConfigPath::to_path),
         split_ratio: asked.split_ratio,
         split_rule: asked.split_rule,
         split_seed: asked.split_seed,
-        test_is_optional: !loaded.config.eval.test,
-        seed: loaded.config.run.seed,
+        test_is_optional: around.test_is_optional,
+        seed: around.seed,
         processes: asked.processes,
         process_per_rollout: asked.process_per_rollout,
         skill: asked.skill_delivery,
@@ -88,7 +81,7 @@ fn config(loaded: &LoadedConfig, asked: &Asked) -> ExecConfig {
             rollout_seconds: asked.rollout_timeout_s as f64,
         },
         limits: ExecLimits::default(),
-        secrets: secrets::known(loaded),
+        secrets: around.secrets.clone(),
     }
 }
 

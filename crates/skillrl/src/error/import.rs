@@ -64,7 +64,7 @@ pub enum ImportError {
 
 impl ImportError {
     /// A file that is not what it should be.
-    pub(super) fn bad(path: &Path, message: impl Into<String>, advice: &'static str) -> Self {
+    pub(crate) fn bad(path: &Path, message: impl Into<String>, advice: &'static str) -> Self {
         Self::Bad { path: path.to_owned(), message: message.into(), advice }
     }
 

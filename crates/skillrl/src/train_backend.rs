@@ -1,8 +1,8 @@
-//! From `[tinker]` to a back end of training loops.
+//! From a configuration to a back end of training loops: on this machine, or on the server of `[tinker]`.
 
 use crate::config::LoadedConfig;
 use crate::error::Error;
-use crate::sft::{Method, configuration, texts_of_base};
+use crate::policy::{LocalPolicy, LocalTarget, Method, target_error, texts_of_base};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_llm::transport::ScrubbedTransport;
@@ -11,6 +11,9 @@ use skill_pipeline::weights::{PolicyFile, PolicyWriter};
 use skill_tinker::{Connection, ConnectionSettings, SavedAdapter, TinkerBackend, TinkerSettings};
 use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
+use skill_train::local::LocalBackend;
+use skill_train::model::{Decoder, Keep};
+use skill_train::seam::TrainBackend;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +26,7 @@ const NOTE: &str = "tinker.json";
 /// # Errors
 ///
 /// An address that cannot be used, and a key that is not set.
-pub fn connection(loaded: &LoadedConfig) -> Result<Option<Connection>, Error> {
+pub(crate) fn connection(loaded: &LoadedConfig) -> Result<Option<Connection>, Error> {
     let Some(asked) = &loaded.config.tinker else { return Ok(None) };
     let failed = |source: LlmError| Error::Model { role: "training server", source };
     let mut settings = ConnectionSettings::new(&asked.base_url);
@@ -39,7 +42,7 @@ pub fn connection(loaded: &LoadedConfig) -> Result<Option<Connection>, Error> {
 }
 
 /// The base model of the configuration, as the server has it.
-pub fn base_model(loaded: &LoadedConfig, target: &Path) -> String {
+pub(crate) fn base_model(loaded: &LoadedConfig, target: &Path) -> String {
     let asked = loaded.config.tinker.as_ref().and_then(|asked| asked.base_model.clone());
     asked.unwrap_or_else(|| {
         let absolute = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
@@ -47,52 +50,66 @@ pub fn base_model(loaded: &LoadedConfig, target: &Path) -> String {
     })
 }
 
-/// What a run trains on a server.
-pub(crate) struct Asked<'run> {
-    /// The folder of the base model, with its tokenizer.
-    pub(crate) target: &'run Path,
-    /// The adapter that training begins with.
-    pub(crate) adapter: Option<&'run Path>,
+/// What a run trains.
+pub(crate) struct Trained<'run> {
+    /// The section of the run, for its identity.
+    pub(crate) section: &'static str,
+    pub(crate) target: &'run LocalTarget<'run>,
     pub(crate) method: Method,
     pub(crate) seed: u64,
     pub(crate) has_reference: bool,
     pub(crate) store: StateStore,
 }
 
-/// A back end on the server of the configuration, with what writes its policy and what decides its results.
-pub(crate) struct Remote {
-    pub(crate) backend: TinkerBackend,
-    pub(crate) writer: ServerPolicy,
+/// A back end, with what writes its policy and what decides its results.
+pub(crate) struct Opened {
+    pub(crate) backend: Arc<dyn TrainBackend>,
+    pub(crate) writer: Arc<dyn PolicyWriter>,
     pub(crate) identity: Vec<(String, Value)>,
 }
 
-/// The back end on the server of the configuration; `None` if weights are trained on this machine.
-pub(crate) fn backend(loaded: &LoadedConfig, asked: Asked<'_>) -> Result<Option<Remote>, Error> {
-    let Some(connection) = connection(loaded)? else { return Ok(None) };
-    let Method::Lora { rank, .. } = asked.method else {
-        return Err(configuration(
+/// The back end on the server of the configuration, or on this machine, where `model` reads the weights.
+pub(crate) fn open(
+    loaded: &LoadedConfig,
+    trained: Trained<'_>,
+    model: impl FnOnce() -> Result<Decoder, Error>,
+) -> Result<Opened, Error> {
+    let Trained { section, target, method, seed, has_reference, store } = trained;
+    let mut identity = vec![
+        ("models.policy".to_owned(), json!(target.files.revision())),
+        (format!("{section}.method"), method.value()),
+    ];
+    let Some(connection) = connection(loaded)? else {
+        let model = model()?;
+        // The two share their weights until the first step.
+        let reference = has_reference.then(|| model.clone());
+        let backend = LocalBackend::new(model, reference, Keep::Activations, store);
+        let writer = Arc::new(LocalPolicy::new(backend.clone(), &target.path));
+        return Ok(Opened { backend: Arc::new(backend), writer, identity });
+    };
+    let Method::Lora { rank, .. } = method else {
+        return Err(target_error(
             "a training server trains adapters; set `lora_rank` to a rank above 0".to_owned(),
         ));
     };
     let named = loaded.config.tinker.as_ref().and_then(|asked| asked.start.clone());
-    let start = match (named, asked.adapter) {
+    let start = match (named, &target.adapter) {
         (Some(start), _) => Some(start),
         (None, Some(adapter)) => Some(place_of(adapter).ok_or_else(|| {
-            configuration(format!(
+            target_error(format!(
                 "the adapter {} is not on the training server: name its saved weights there with `tinker.start`",
                 adapter.display()
             ))
         })?),
         (None, None) => None,
     };
-    let base_model = base_model(loaded, asked.target);
-    let identity =
-        vec![("tinker.base_model".to_owned(), json!(base_model)), ("tinker.start".to_owned(), json!(start))];
-    let settings =
-        TinkerSettings { base_model, rank, seed: asked.seed, start, has_reference: asked.has_reference };
-    let backend = TinkerBackend::new(connection, settings, asked.store);
-    let writer = ServerPolicy { backend: backend.clone(), base: asked.target.to_owned() };
-    Ok(Some(Remote { backend, writer, identity }))
+    let base_model = base_model(loaded, &target.path);
+    identity.push(("tinker.base_model".to_owned(), json!(base_model)));
+    identity.push(("tinker.start".to_owned(), json!(start)));
+    let settings = TinkerSettings { base_model, rank, seed, start, has_reference };
+    let backend = TinkerBackend::new(connection, settings, store);
+    let writer = Arc::new(ServerPolicy { backend: backend.clone(), base: target.path.clone() });
+    Ok(Opened { backend: Arc::new(backend), writer, identity })
 }
 
 /// Where the server keeps the weights of a policy that it has trained.
@@ -102,7 +119,7 @@ fn place_of(policy: &Path) -> Option<String> {
 }
 
 /// Writes the adapter that a server has trained, with the texts of its base and where the server keeps it.
-pub(crate) struct ServerPolicy {
+struct ServerPolicy {
     backend: TinkerBackend,
     base: PathBuf,
 }

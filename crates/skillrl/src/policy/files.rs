@@ -1,0 +1,54 @@
+//! The files of a policy that this machine has trained.
+
+use async_trait::async_trait;
+use skill_pipeline::sft::{PolicyFile, PolicyWriter};
+use skill_train::TrainError;
+use skill_train::local::LocalBackend;
+use std::path::{Path, PathBuf};
+
+/// Writes the model of a back end with the texts of its base: a peft adapter, or merged safetensors.
+pub(crate) struct LocalPolicy {
+    backend: LocalBackend,
+    base: PathBuf,
+}
+
+impl LocalPolicy {
+    pub(crate) fn new(backend: LocalBackend, base: &Path) -> Self {
+        Self { backend, base: base.to_owned() }
+    }
+}
+
+/// The file of a model's tokenizer.
+pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
+/// Files of a model's folder that stay as they are.
+const TEXT_FILES: [&str; 7] = [
+    TOKENIZER_FILE,
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "LICENSE",
+];
+
+#[async_trait]
+impl PolicyWriter for LocalPolicy {
+    async fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
+        let model = self.backend.model();
+        let mut files: Vec<PolicyFile> =
+            model.adapter_files()?.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        if files.is_empty() {
+            files.push(("model.safetensors".to_owned(), model.base_file()?));
+            let path = self.base.join("config.json");
+            let bytes = std::fs::read(&path).map_err(|source| TrainError::Io { path, source })?;
+            files.push(("config.json".to_owned(), bytes));
+        }
+        files.extend(texts_of_base(&self.base));
+        Ok(files)
+    }
+}
+
+/// The files of a model's folder that a policy takes over as they are.
+pub(crate) fn texts_of_base(base: &Path) -> impl Iterator<Item = PolicyFile> {
+    TEXT_FILES.iter().filter_map(|name| Some(((*name).to_owned(), std::fs::read(base.join(name)).ok()?)))
+}

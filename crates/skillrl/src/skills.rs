@@ -1,0 +1,163 @@
+//! From a configuration to the skills that agents are shown: a document, or a selection of a bank.
+
+#[cfg(feature = "weights")]
+mod shown;
+
+#[cfg(feature = "weights")]
+pub(crate) use shown::source;
+
+use crate::config::keys::declare::Fill as _;
+use crate::config::{BankConfig, RetrievalConfig, SkillConfig};
+use crate::error::Error;
+use crate::not_a_skill::NotASkill;
+use skill_bank::format::{BankFormat, ReadBank};
+use skill_bank::retrieve::{Retrieval, RetrievalSettings, Threshold};
+use skill_bank::task_type::TypeTable;
+use skill_bank::{Bank, BankError, BankSource, BankView};
+use skill_core::SkillDoc;
+use skill_core::carried::{CarriedFile, CarriedFiles};
+use skill_core::package::SkillPackage;
+use skill_envs::folder::{FolderError, is_executable, read_folder};
+use skill_llm::{EmbeddingModel, text_file};
+use skill_pipeline::bank_dir::{read_bank, read_source};
+use skill_pipeline::run_dir::CARRIED_DIR;
+use skill_pipeline::{PipelineError, RunReader};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The skill to start from, if the configuration names one.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn initial_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
+    skill.initial.as_ref().map(|path| read_skill(&path.to_path())).transpose()
+}
+
+/// Reads a skill from a Markdown file, or from a folder with a `SKILL.md` in it.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not UTF-8 or is a configuration or data, a folder that is not a skill package.
+pub fn read_skill(path: &Path) -> Result<SkillDoc, Error> {
+    if path.is_dir() {
+        let package = read_folder(path).map_err(Error::SkillFolder)?;
+        return package
+            .document()
+            .map_err(|source| Error::SkillFolder(FolderError::Package { path: path.to_owned(), source }));
+    }
+    let skill = read_document(path)?;
+    match NotASkill::of(path, skill.source_text()) {
+        Some(what) => Err(Error::NotASkill { path: path.to_owned(), what }),
+        None => Ok(skill),
+    }
+}
+
+fn read_document(path: &Path) -> Result<SkillDoc, Error> {
+    text_file::read(path).map(SkillDoc::new).map_err(|source| match text_file::fault_of(&source) {
+        Some(fault) => Error::NotASkill { path: path.to_owned(), what: NotASkill::NoText(fault) },
+        None => Error::Read { what: "skill", path: path.to_owned(), source },
+    })
+}
+
+/// The best skill of a run, with the files that it carries along.
+///
+/// # Errors
+///
+/// Files that cannot be read, and a skill that is not as the run left it.
+pub fn best_skill(run: &Path) -> Result<SkillDoc, Error> {
+    // Whatever a model made of it, it is the skill of the run.
+    let skill = match RunReader::open(run) {
+        Ok(reader) => reader.best_skill()?,
+        Err(PipelineError::NoRun { .. }) => read_document(&run.join("best_skill.md"))?,
+        Err(error) => return Err(error.into()),
+    };
+    let kept = run.join(CARRIED_DIR);
+    let mut carried = CarriedFiles::default();
+    for path in SkillPackage::of(&skill).carried.into_keys() {
+        let file = kept.join(&path);
+        let bytes = std::fs::read(&file).map_err(|source| Error::Read {
+            what: "skill",
+            path: file.clone(),
+            source,
+        })?;
+        carried.insert(path, CarriedFile::new(bytes, is_executable(&file)));
+    }
+    Ok(skill.with_carried(carried))
+}
+
+/// How skills are selected, as `[retrieval]` says; without the section, by its defaults.
+///
+/// `embedding` is the model that a threshold belongs to.
+///
+/// # Errors
+///
+/// A table of types that cannot be read, or a setting that cannot work.
+pub fn retrieval(
+    config: Option<&RetrievalConfig>,
+    embedding: Option<&dyn EmbeddingModel>,
+) -> Result<Retrieval, Error> {
+    let config = config.cloned().unwrap_or_default();
+    let mut settings = RetrievalSettings::default();
+    config.fill(&mut settings);
+    settings.task_top_k = usize::try_from(config.task_top_k).ok();
+    settings.token_budget = (config.token_budget > 0).then_some(config.token_budget);
+    settings.threshold = config
+        .threshold
+        .zip(embedding)
+        .map(|(value, model)| Threshold { model: model.id().to_string(), value });
+    let retrieval =
+        Retrieval::new(settings).map_err(|source| bank_error(Path::new("[retrieval]"), source))?;
+    let Some(table) = &config.task_types else { return Ok(retrieval) };
+    let path = table.to_path();
+    let text = text_file::read(&path).map_err(|source| Error::Read {
+        what: "table of task types",
+        path: path.clone(),
+        source,
+    })?;
+    let types = TypeTable::from_json(&text).map_err(|source| bank_error(&path, source))?;
+    Ok(retrieval.with_types(types))
+}
+
+/// A view of a bank as what agents are shown; `frame` is shown before the selected skills.
+///
+/// # Errors
+///
+/// A threshold of another model.
+pub fn bank_source(
+    view: BankView,
+    retrieval: &Retrieval,
+    embedding: Option<Arc<dyn EmbeddingModel>>,
+    frame: Option<SkillDoc>,
+) -> Result<BankSource, Error> {
+    let source = BankSource::new(view, retrieval, embedding)
+        .map_err(|source| bank_error(Path::new("[retrieval]"), source))?;
+    Ok(match frame {
+        Some(frame) => source.with_frame(frame),
+        None => source,
+    })
+}
+
+/// The bank to start from, with the text that it was read from where that is of another system.
+///
+/// # Errors
+///
+/// A bank, or the text that it was imported from, that cannot be read.
+#[expect(clippy::type_complexity, reason = "a bank and where it came from")]
+pub(crate) fn initial_bank(
+    config: Option<&BankConfig>,
+) -> Result<Option<(Bank, Option<(BankFormat, String)>)>, Error> {
+    let Some(path) = config.and_then(|bank| bank.initial.as_ref()) else { return Ok(None) };
+    let path = path.to_path();
+    let ReadBank { bank, format, .. } = read_bank(&path)?;
+    // A log by itself has no text of another system beside it.
+    let source = match format {
+        BankFormat::Log if !path.is_dir() => None,
+        _ => read_source(&path, &bank)?,
+    };
+    Ok(Some((bank, source)))
+}
+
+fn bank_error(path: &Path, source: BankError) -> Error {
+    Error::Pipeline(PipelineError::Bank { path: path.to_owned(), source })
+}
