@@ -135,7 +135,7 @@ impl Forbidden {
     }
 
     /// Forbids the instances that occur in a text of a world: a word and a number, such as `egg 2`.
-    pub fn add_instances_in(&mut self, text: &str) {
+    pub(crate) fn add_instances_in(&mut self, text: &str) {
         let words: Vec<String> = words(text).collect();
         let instances = words.windows(2).filter(|pair| is_instance(pair)).map(<[String]>::to_vec);
         self.instances.extend(instances);

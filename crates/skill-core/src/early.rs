@@ -99,7 +99,7 @@ pub enum EarlyVerdict {
 ///
 /// Results go in strictly in the evaluation order. The verdict is [`EarlyVerdict::Rejected`] from the shortest prefix
 /// on at which the candidate can no longer win, and what comes after it is not looked at. Once every item is in,
-/// the verdict is `Rejected` exactly if [`Gate::decide_exact`] rejects, or [`GateRule::decide`] for a rule.
+/// the verdict is `Rejected` exactly if [`Gate::decide`] rejects, or [`GateRule::decide`] for a rule.
 ///
 /// ```
 /// use skill_core::{EarlyRejection, EarlyVerdict, Gate, ItemScore};

@@ -125,7 +125,7 @@ impl Edit {
 
 /// True if a text holds control characters besides tabs and line ends: no skill has a use for them, and they are mostly
 /// what JSON makes of a backslash that was not doubled.
-pub fn has_control_characters(text: &str) -> bool {
+pub(crate) fn has_control_characters(text: &str) -> bool {
     text.chars().any(|character| character.is_control() && !matches!(character, '\t' | '\n' | '\r'))
 }
 

@@ -90,7 +90,7 @@ impl ExactSum {
 
     /// This sum and another one together.
     #[must_use]
-    pub fn plus_sum(mut self, other: &Self) -> Self {
+    pub(crate) fn plus_sum(mut self, other: &Self) -> Self {
         let mut carry = false;
         for (limb, added) in self.limbs.iter_mut().zip(&other.limbs).rev() {
             let (partial, first_carry) = limb.overflowing_add(*added);
@@ -113,7 +113,7 @@ impl ExactSum {
     }
 
     /// Whether this is less than `n_items`, the most that so many scores add up to.
-    pub fn lacks_of(&self, n_items: usize) -> bool {
+    pub(crate) fn lacks_of(&self, n_items: usize) -> bool {
         *self < Self::ZERO.plus_whole(n_items)
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// More different answers than these are taken for free texts.
 pub const MAX_LABELS: usize = 30;
 /// A longer text is an answer, not a label.
-pub const MAX_LABEL_CHARACTERS: usize = 40;
+pub(crate) const MAX_LABEL_CHARACTERS: usize = 40;
 /// Labels with at least this many characters may differ by one edit and still look like the same word.
 const MIN_CHARACTERS_ONE_EDIT: usize = 4;
 /// The same for two edits.

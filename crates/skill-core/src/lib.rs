@@ -36,7 +36,7 @@
 //! # Example
 //!
 //! ```
-//! use skill_core::{Edit, EditOp, Gate, GateAction, GateState, MeanScore, SkillDoc, StepIdx, apply_patch};
+//! use skill_core::{Edit, EditOp, Gate, GateAction, ItemScore, SkillDoc, apply_patch};
 //!
 //! let current = SkillDoc::new("# Trivia\n\n- Answer the question.\n");
 //! let (candidate, rows) = apply_patch(
@@ -50,11 +50,10 @@
 //! assert!(rows[0].status.is_applied());
 //! assert_eq!(rows[1].missed_anchor(), Some("- Think aloud."));
 //!
-//! // Both skills were measured on held-out tasks: 15 of 120 solved before, 60 of 120 after.
-//! let before = GateState::baseline(0.125);
-//! let decision = Gate::default().evaluate(MeanScore { hard: 0.5, soft: 0.6 }, before, StepIdx(1));
-//! assert_eq!(decision.action, GateAction::AcceptNewBest);
-//! assert_eq!(decision.state.best_score, 0.5);
+//! // Both skills were measured on held-out tasks: 1 of 4 solved before, 3 after.
+//! let scores = |hard: [f64; 4]| hard.map(|hard| ItemScore { hard, soft: hard });
+//! let (before, after) = (scores([1.0, 0.0, 0.0, 0.0]), scores([1.0, 1.0, 0.0, 1.0]));
+//! assert_eq!(Gate::default().decide(&after, &before, &before), GateAction::AcceptNewBest);
 //! ```
 
 pub mod appendix;
@@ -108,7 +107,7 @@ pub use early::{EarlyRejection, EarlyVerdict, FlipCounts, PrefixFold, evaluation
 pub use edit::{Edit, EditOp, Patch, RawPatch, SourceType};
 pub use editor::{EditRow, EditRules, EditStatus, FoldedAnchor, apply_edit, apply_patch};
 pub use exact::ExactSum;
-pub use gate::{Gate, GateAction, GateDecision, GateMetric, GateState, ItemScore};
+pub use gate::{Gate, GateAction, GateMetric, ItemScore};
 pub use ids::{EpochIdx, ItemId, SkillHash, SkillPartId, StepIdx};
 pub use json::{
     Extracted, PatchReply, Repair, extract, extract_answer, extract_json, read_object, read_patch, whole_json,

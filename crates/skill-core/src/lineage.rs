@@ -64,11 +64,6 @@ impl SkillId {
         Self::of(Origin::of_step(step))
     }
 
-    /// Another candidate of the same origin.
-    #[must_use]
-    pub const fn with_candidate(self, candidate: u32) -> Self {
-        Self { candidate, ..self }
-    }
 }
 
 impl Origin {
@@ -164,7 +159,7 @@ mod tests {
         check(SkillId::of(END), json!({"origin": {"kind": "epoch_end", "epoch": 2, "step": 6}}));
         check(SkillId::of(Origin::Import), json!({"origin": {"kind": "import"}}));
         check(
-            SkillId::of(Origin::Trial).with_candidate(2),
+            SkillId { candidate: 2, ..SkillId::of(Origin::Trial) },
             json!({"origin": {"kind": "trial"}, "candidate": 2}),
         );
     }
@@ -174,6 +169,6 @@ mod tests {
         let before = Origin::Step { step: StepIdx(6) };
         let after = Origin::Step { step: StepIdx(7) };
         assert!(Origin::Initial < before && before < END && END < after);
-        assert!(SkillId::of(END) < SkillId::of(END).with_candidate(1));
+        assert!(SkillId::of(END) < SkillId { candidate: 1, ..SkillId::of(END) });
     }
 }

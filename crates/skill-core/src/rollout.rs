@@ -16,7 +16,7 @@ pub const FINISH_REASON_KEY: &str = "finish_reason";
 pub const NO_NUMBER_KEY: &str = "no_number";
 
 /// The value of [`FINISH_REASON_KEY`] for a reply that was cut at its token limit.
-pub const FINISH_REASON_LENGTH: &str = "length";
+pub(crate) const FINISH_REASON_LENGTH: &str = "length";
 
 /// What came of running the agent on one item: a score, and the trajectory that explains it.
 ///

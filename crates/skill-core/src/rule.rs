@@ -175,7 +175,7 @@ impl GateRule {
     /// Lists that are not of the same whole items cannot be compared, and nothing is accepted by them.
     pub fn decide(&self, candidate: &[ItemScore], current: &[ItemScore], best: &[ItemScore]) -> GateAction {
         if self.mode == GateMode::Strict {
-            return self.gate.decide_exact(candidate, current, best);
+            return self.gate.decide(candidate, current, best);
         }
         if candidate.len() == current.len() && !self.can_show(current) {
             return GateAction::Indecisive;

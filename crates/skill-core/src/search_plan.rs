@@ -84,7 +84,7 @@ impl SearchBudget {
     }
 
     /// How many times a cost still fits after what is spent; infinite where nothing is capped.
-    pub fn times_left(&self, spent: Spending, cost: Spending) -> f64 {
+    pub(crate) fn times_left(&self, spent: Spending, cost: Spending) -> f64 {
         let parts = [
             (self.calls, spent.calls, cost.calls),
             (self.tokens, spent.tokens, cost.tokens),

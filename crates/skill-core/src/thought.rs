@@ -129,7 +129,7 @@ pub fn is_left_in(text: &str) -> bool {
 }
 
 /// True for the name of a tag that is around thoughts, in any case.
-pub fn is_tag_name(name: &str) -> bool {
+pub(crate) fn is_tag_name(name: &str) -> bool {
     NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 

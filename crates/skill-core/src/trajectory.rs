@@ -160,7 +160,7 @@ impl Trajectory {
 
     /// What is known of it without any text: its sample, why it ended, and how its last call did.
     #[must_use]
-    pub fn without_texts(self) -> Self {
+    pub(crate) fn without_texts(self) -> Self {
         let last = self.turns.last().map(|turn| TrajectoryTurn::new(Vec::new(), 0, turn.finish.clone()));
         Self {
             version: self.version,

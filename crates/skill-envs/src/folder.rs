@@ -15,7 +15,7 @@ pub const MAX_FILES: usize = 1_000;
 /// The most bytes of one file.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// The most bytes of all files.
-pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders in folders, at most.
 const MAX_DEPTH: usize = 16;
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skill_core::ItemId;
 use std::fmt;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 /// A part of the data set.
@@ -45,6 +46,59 @@ impl Split {
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Something of each split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Splits<T> {
+    /// Of [`Split::Train`].
+    pub train: T,
+    /// Of [`Split::Val`].
+    pub val: T,
+    /// Of [`Split::Test`].
+    pub test: T,
+}
+
+impl<T> Splits<T> {
+    /// The same of each split, in their order.
+    pub fn map<U>(self, mut of: impl FnMut(T) -> U) -> Splits<U> {
+        Splits { train: of(self.train), val: of(self.val), test: of(self.test) }
+    }
+
+    /// Each split with what belongs to it, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (Split, &T)> {
+        Split::ALL.into_iter().map(|split| (split, &self[split]))
+    }
+}
+
+/// In the order of [`Split::ALL`].
+impl<T> From<[T; 3]> for Splits<T> {
+    fn from([train, val, test]: [T; 3]) -> Self {
+        Self { train, val, test }
+    }
+}
+
+impl<T> Index<Split> for Splits<T> {
+    type Output = T;
+
+    fn index(&self, split: Split) -> &T {
+        match split {
+            Split::Train => &self.train,
+            Split::Val => &self.val,
+            Split::Test => &self.test,
+        }
+    }
+}
+
+impl<T> IndexMut<Split> for Splits<T> {
+    fn index_mut(&mut self, split: Split) -> &mut T {
+        match split {
+            Split::Train => &mut self.train,
+            Split::Val => &mut self.val,
+            Split::Test => &mut self.test,
+        }
     }
 }
 

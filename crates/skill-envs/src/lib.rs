@@ -102,7 +102,7 @@ pub use answers::AnswerWorld;
 pub use env::{Env, RolloutCtx, SCORING_VERSION};
 pub use episode::{Episode, Observation, World};
 pub use error::{EnvError, FaultKind, RolloutFault};
-pub use item::{Item, Split};
+pub use item::{Item, Split, Splits};
 pub use runner::{
     JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutJob, RolloutOutcome, RolloutRunner,
 };

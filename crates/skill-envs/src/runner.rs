@@ -6,7 +6,7 @@
 
 mod local;
 
-pub use local::{LocalRunner, ROLLOUT_ATTEMPTS};
+pub use local::LocalRunner;
 
 use crate::error::EnvError;
 use crate::item::Item;

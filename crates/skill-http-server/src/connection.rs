@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_sends_no_whole_head_is_closed() {
-        use tokio::io::AsyncReadExt as _;
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();

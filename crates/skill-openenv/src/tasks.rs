@@ -3,7 +3,7 @@
 use crate::wire::Fault;
 use serde_json::{Map, Value, json};
 use skill_core::random::Dice;
-use skill_envs::{Item, Split, World};
+use skill_envs::{Item, Split, Splits, World};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct Tasks {
     world: Arc<dyn World>,
     by_id: HashMap<String, (Split, usize)>,
     /// How many episodes of each split were about no task in particular: these take turns.
-    turns: [AtomicUsize; 3],
+    turns: Splits<AtomicUsize>,
 }
 
 /// What a reset asks for besides skills.
@@ -131,12 +131,7 @@ impl Tasks {
     }
 
     fn turn(&self, split: Split) -> &AtomicUsize {
-        let [train, val, test] = &self.turns;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.turns[split]
     }
 
     fn named(&self, id: &str, split: Option<Split>) -> Result<(Split, &Item), Fault> {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use skillrl::core::{ItemId, RolloutResult, SkillDoc};
 use skillrl::env::{AgentRecord, play};
-use skillrl::envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
+use skillrl::envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split, Splits};
 use skillrl::llm::{ChatModel, LlmError, PromptTemplate};
 use skillrl::pipeline::prompts::PromptName;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub(crate) struct PyEnv {
     settings: Value,
     initial_skill: Option<SkillDoc>,
     prompts: HashMap<String, String>,
-    splits: [Vec<Item>; 3],
+    splits: Splits<Vec<Item>>,
     /// The items as the environment has them, by their ids.
     objects: Arc<HashMap<ItemId, Py<PyAny>>>,
     /// `rollout(item, skill, agent)`, which returns a result as JSON or a coroutine that does.
@@ -65,7 +65,7 @@ impl PyEnv {
                 .extract::<Option<String>>()?
                 .map(SkillDoc::new),
             prompts: templates(described.getattr("prompts")?.extract()?)?,
-            splits,
+            splits: splits.into(),
             objects: Arc::new(objects),
             rollout: Arc::new(described.getattr("rollout")?.unbind()),
             is_async: described.getattr("is_async")?.extract()?,
@@ -107,12 +107,7 @@ impl Env for PyEnv {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     fn settings(&self) -> Value {

@@ -13,13 +13,13 @@ use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::split::RatioSplit;
 use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split, Splits};
 use skill_llm::ChatModel;
 
 /// An environment whose rollouts are calls of a function; see [`from_fn`].
 pub struct FnEnv<F> {
     name: String,
-    splits: [Vec<Item>; 3],
+    splits: Splits<Vec<Item>>,
     settings: Value,
     initial_skill: Option<SkillDoc>,
     rollout: F,
@@ -37,7 +37,7 @@ where
     F: Fn(Item, Agent) -> Fut + Send + Sync,
     Fut: Future<Output = Result<Score, EnvError>> + Send,
 {
-    FnEnv { name: name.into(), splits, settings: Value::Null, initial_skill: None, rollout }
+    FnEnv { name: name.into(), splits: splits.into(), settings: Value::Null, initial_skill: None, rollout }
 }
 
 impl<F> FnEnv<F> {
@@ -66,12 +66,7 @@ where
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     fn settings(&self) -> Value {

@@ -111,7 +111,7 @@ impl DistillPlan {
     }
 
     /// How many calls merge the chunks of a tier, at most.
-    pub fn n_merges(&self, tier: &Tier) -> usize {
+    pub(crate) fn n_merges(&self, tier: &Tier) -> usize {
         let (mut n_lists, mut n_calls) = (self.n_chunks(tier), 0);
         while n_lists > 1 {
             n_calls += merge_groups(n_lists, self.merge_width).iter().filter(|size| **size > 1).count();

@@ -40,7 +40,7 @@ skill_core::named_enum! {
 const MAX_NAMED: usize = 8;
 
 /// The longest text of a skill that is read without a note, in bytes.
-pub const LONG_SKILL_BYTES: usize = 4_096;
+const LONG_SKILL_BYTES: usize = 4_096;
 
 /// A bank that was read, and what is worth knowing about it.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,7 +14,7 @@ mod similarity;
 pub use crate::render::{NOTHING_RELEVANT, Section};
 pub use prepared::PreparedBank;
 pub use selection::{LeftOutSkill, Selection, ShownSkill, Warning, WhyLeftOut};
-pub use similarity::{SkillVectors, Threshold, calibrate, embedding_text, top_k_over};
+pub use similarity::{SkillVectors, Threshold, embedding_text, top_k_over};
 pub(crate) use similarity::{vectors_of, whole_text};
 
 use crate::error::BankError;

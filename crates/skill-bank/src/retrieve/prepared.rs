@@ -100,7 +100,7 @@ impl PreparedBank {
     }
 
     /// The texts of the skills for an embedding model, in the order of the bank; `None` for a skill without one.
-    pub fn embedding_texts(&self) -> impl Iterator<Item = Option<String>> {
+    pub(crate) fn embedding_texts(&self) -> impl Iterator<Item = Option<String>> {
         self.view.skills().iter().map(|skill| embedding_text(&skill.content))
     }
 

@@ -59,38 +59,6 @@ pub struct Threshold {
     pub value: f64,
 }
 
-/// A threshold for a model: at most `pass_share` of the pairs of a goal and a skill that cannot help it are above it.
-///
-/// `goals` are vectors of goals of one environment, `foreign_skills` vectors of skills of other environments.
-///
-/// # Errors
-///
-/// [`BankError::BadVectors`]: no pairs, vectors of several lengths, or one that is zero or not finite.
-pub fn calibrate(
-    model: &ModelId,
-    goals: &[Vec<f32>],
-    foreign_skills: &[Vec<f32>],
-    pass_share: f64,
-) -> Result<Threshold, BankError> {
-    let foreign = SkillVectors::new(foreign_skills.iter().map(|vector| Some(vector.as_slice())))?;
-    let mut similarities = Vec::with_capacity(goals.len().saturating_mul(foreign_skills.len()));
-    for goal in goals {
-        similarities.extend(foreign.similarities(goal)?.into_iter().flatten());
-    }
-    similarities.sort_by(|one, other| other.total_cmp(one));
-    let share = pass_share.clamp(0.0, 1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a share of a count of pairs in memory is a count of them"
-    )]
-    let n_passing = (share * similarities.len() as f64).floor() as usize;
-    let value = similarities.get(n_passing).or(similarities.last()).copied().map(f64::from);
-    let value = value.ok_or_else(|| bad("there are no pairs of goals and skills to calibrate with"))?;
-    Ok(Threshold { model: model.to_string(), value })
-}
-
 /// The most similar of a pool: those above `delta`, at most `k`, the most similar first, ties in the order of the pool.
 ///
 /// With all skills of a bank as the pool this is the rule of the SkillRL paper and of krill.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use skill_bank::retrieve::{
     Compat, NOTHING_RELEVANT, Retrieval, RetrievalMode, RetrievalSettings, Section, Selection, SkillVectors,
-    Threshold, Warning, WhyLeftOut, calibrate, embedding_text, top_k_over,
+    Threshold, Warning, WhyLeftOut, embedding_text, top_k_over,
 };
 use skill_bank::task_type::{Detected, Found};
 use skill_bank::{BankError, BankView, Content, SkillRef, Tier, Utility, ViewedSkill};
@@ -266,25 +266,6 @@ fn vectors_that_cannot_be_compared_are_refused() {
         let refused = Retrieval::new(settings(|settings| settings.threshold = threshold));
         assert!(matches!(refused, Err(BankError::BadThreshold { .. })));
     }
-}
-
-#[test]
-fn a_threshold_lets_a_share_of_foreign_pairs_pass() {
-    let angle = |degrees: f32| vec![degrees.to_radians().cos(), degrees.to_radians().sin()];
-    let goals = [angle(0.0)];
-    let foreign: Vec<Vec<f32>> = (1_u8..=20).map(|number| angle(f32::from(number) * 4.0)).collect();
-    let model = ModelId::new("local", "tiny");
-    for share in [0.0, 0.05, 0.5, 1.0] {
-        let threshold = calibrate(&model, &goals, &foreign, share).unwrap();
-        assert_eq!(threshold.model, model.to_string());
-        let vectors = SkillVectors::new(foreign.iter().map(|vector| Some(vector.as_slice()))).unwrap();
-        let passing = vectors.similarities(&goals[0]).unwrap();
-        let n_passing =
-            passing.iter().flatten().filter(|cosine| f64::from(**cosine) > threshold.value).count();
-        let most = (20.0 * share) as usize;
-        assert!(n_passing <= most && n_passing + 1 >= most, "{share}: {n_passing}");
-    }
-    assert!(matches!(calibrate(&model, &[], &foreign, 0.1), Err(BankError::BadVectors { .. })));
 }
 
 #[test]

@@ -9,9 +9,9 @@ use unicode_normalization::UnicodeNormalization as _;
 /// The most characters of a name.
 pub const MAX_NAME_CHARS: usize = 64;
 /// The most characters of a description.
-pub const MAX_DESCRIPTION_CHARS: usize = 1024;
+pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// The most characters of what is said about compatibility.
-pub const MAX_COMPATIBILITY_CHARS: usize = 500;
+pub(crate) const MAX_COMPATIBILITY_CHARS: usize = 500;
 
 /// The fields that the specification knows.
 const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];

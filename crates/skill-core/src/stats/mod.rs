@@ -27,4 +27,4 @@ pub use eprocess::{EProcess, ln_e_value, ln_e_value_of};
 pub use interval::{difference_interval, score_interval, shares_interval, sign_flip_p};
 pub use mcnemar::{least_wins, ln_mcnemar_p, mcnemar_p};
 pub use paired::{Paired, PairedCounts, flip_rate};
-pub use power::{detectable_effect, expected_maximum, items_needed, minimum_detectable_effect, spent_alpha};
+pub use power::{detectable_effect, expected_maximum, items_needed, spent_alpha};

@@ -18,7 +18,7 @@ pub struct PairedCounts {
 
 impl PairedCounts {
     /// Items that say something: wins and losses.
-    pub fn discordant(self) -> usize {
+    pub(crate) fn discordant(self) -> usize {
         self.wins.saturating_add(self.losses)
     }
 

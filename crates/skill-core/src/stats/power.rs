@@ -14,21 +14,8 @@ fn both_quantiles(alpha: f64, power: f64) -> f64 {
 /// The smallest true difference that a one-sided test at level `alpha` finds with probability `power`, if so large a
 /// share of the items differs: `(z_(1-alpha) + z_(1-beta)) * sqrt(discordant / n)`.
 ///
-/// ```
-/// use skill_core::stats::minimum_detectable_effect;
-///
-/// let effect = minimum_detectable_effect(0.2, 200, 0.05, 0.8);
-/// assert!((effect - 2.4865 * (0.2_f64 / 200.0).sqrt()).abs() < 1e-5);
-/// ```
-pub fn minimum_detectable_effect(discordant: f64, n_items: usize, alpha: f64, power: f64) -> f64 {
-    if n_items == 0 {
-        return f64::INFINITY;
-    }
-    both_quantiles(alpha, power) * (discordant / n_items as f64).sqrt()
-}
-
-/// The same, where only the flips of an edit without effect are known: an edit that gains `effect` makes at least so
-/// many items differ besides, `discordant = flip_rate + effect`.
+/// Only the flips of an edit without effect are known: an edit that gains `effect` makes at least so many items differ
+/// besides, `discordant = flip_rate + effect`.
 ///
 /// Without flips this is not 0 but about six items: what the test needs to see at all. It is at most 1.
 ///

@@ -57,13 +57,13 @@ proptest! {
             (true, false) => GateAction::Accept,
             (false, _) => GateAction::Reject,
         };
-        prop_assert_eq!(gate.decide_exact(&candidate, &current, &best), expect);
+        prop_assert_eq!(gate.decide(&candidate, &current, &best), expect);
     }
 
     #[test]
     fn early_rejection_decides_as_the_whole_evaluation_does(gate in any_gate(), (candidate, current) in any_pair(14)) {
         let prefix = shortest_prefix(gate, &candidate, &current);
-        let is_rejected = gate.decide_exact(&candidate, &current, &current) == GateAction::Reject;
+        let is_rejected = gate.decide(&candidate, &current, &current) == GateAction::Reject;
         prop_assert_eq!(prefix.is_some(), is_rejected);
 
         let mut rejection = EarlyRejection::new(gate, &current);

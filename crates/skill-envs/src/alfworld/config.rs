@@ -3,7 +3,7 @@
 pub use crate::choices::{Rooms, Unplayable};
 
 use super::task::TaskType;
-use crate::item::Split;
+use crate::item::{Split, Splits};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -14,65 +14,26 @@ pub struct AlfworldConfig {
     /// The directory of the data set, with `train`, `valid_seen` and `valid_unseen` in it or below `json_2.1.1`;
     /// without one, games are generated.
     pub data: Option<PathBuf>,
-    /// Where the games of each split are named, in place of the data set's own directories.
-    pub splits: SplitSources,
+    /// A directory of games or a list of them for each split; a split that is not named is the data set's own directory
+    /// (`train`, `valid_seen`, `valid_unseen`).
+    ///
+    /// A list is a `.txt` file with a path a line, or a `.json` file with an array of paths or of objects with `gamefile`.
+    /// Paths are relative to the data directory.
+    pub splits: Splits<Option<PathBuf>>,
     /// The kinds of task that are played; empty for all six.
     pub task_types: Vec<TaskType>,
     /// The most games of each split, from its start; none for all.
-    pub limits: SplitLimits,
+    pub limits: Splits<Option<usize>>,
     /// What happens with a game that cannot be played.
     pub unplayable: Unplayable,
     /// The games that are made where there is no data.
     pub generated: GeneratedConfig,
 }
 
-/// A directory of games or a list of them for each split; a split that is not named is the data set's own.
-///
-/// A list is a `.txt` file with a path a line, or a `.json` file with an array of paths or of objects with `gamefile`.
-/// Paths are relative to the data directory.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SplitSources {
-    /// What the optimizer learns from; `train` in the data set.
-    pub train: Option<PathBuf>,
-    /// What the gate decides by; `valid_seen` in the data set.
-    pub val: Option<PathBuf>,
-    /// What the final claim is measured on; `valid_unseen` in the data set.
-    pub test: Option<PathBuf>,
-}
-
-impl SplitSources {
-    /// The source that is named for a split.
-    pub(super) fn of(&self, split: Split) -> Option<&PathBuf> {
-        match split {
-            Split::Train => self.train.as_ref(),
-            Split::Val => self.val.as_ref(),
-            Split::Test => self.test.as_ref(),
-        }
-    }
-}
-
-/// The most games of each split.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SplitLimits {
-    /// Of `train`.
-    pub train: Option<usize>,
-    /// Of `val`.
-    pub val: Option<usize>,
-    /// Of `test`.
-    pub test: Option<usize>,
-}
-
-impl SplitLimits {
-    /// The limit of a split.
-    pub(super) fn of(&self, split: Split) -> usize {
-        let limit = match split {
-            Split::Train => self.train,
-            Split::Val => self.val,
-            Split::Test => self.test,
-        };
-        limit.unwrap_or(usize::MAX)
+impl AlfworldConfig {
+    /// The most games of a split.
+    pub(super) fn limit(&self, split: Split) -> usize {
+        self.limits[split].unwrap_or(usize::MAX)
     }
 }
 

@@ -24,7 +24,7 @@ mod task;
 mod token;
 mod world;
 
-pub use config::{AlfworldConfig, GeneratedConfig, Rooms, SplitLimits, SplitSources, Unplayable};
+pub use config::{AlfworldConfig, GeneratedConfig, Rooms, Unplayable};
 pub use error::{GameError, TextPlace};
 pub use expert::{Expert, HouseholdHabit};
 pub use files::{

@@ -10,7 +10,7 @@ use super::play::{Play, Turn};
 use super::task::TaskType;
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,7 +30,7 @@ exactly as the admissible commands are; any other does nothing. The episode ends
 #[derive(Debug)]
 pub struct AlfworldWorld {
     data: PathBuf,
-    splits: [Vec<Item>; 3],
+    splits: Splits<Vec<Item>>,
     /// What is to be done in each game.
     goals: HashMap<ItemId, String>,
     left_out: Vec<String>,
@@ -78,7 +78,7 @@ impl AlfworldWorld {
             settings: serde_json::json!({ "world": "alfworld", "format": 1 }),
         };
         let mut seen = HashSet::new();
-        for (split, number) in Split::ALL.into_iter().zip(0_usize..) {
+        for split in Split::ALL {
             let items = match &config.data {
                 Some(data) => world.find(config, data, split)?,
                 None => world.generate(config, split)?,
@@ -89,9 +89,7 @@ impl AlfworldWorld {
                     return Err(EnvError::Configuration { message });
                 }
             }
-            if let Some(place) = world.splits.get_mut(number) {
-                *place = items;
-            }
+            world.splits[split] = items;
         }
         Ok(world)
     }
@@ -120,7 +118,7 @@ impl AlfworldWorld {
 
     /// The games of a split of the data.
     fn find(&mut self, config: &AlfworldConfig, data: &Path, split: Split) -> Result<Vec<Item>, EnvError> {
-        let source = match config.splits.of(split) {
+        let source = match &config.splits[split] {
             Some(source) => [data.join(source), source.clone()]
                 .into_iter()
                 .find(|path| path.exists())
@@ -140,7 +138,7 @@ impl AlfworldWorld {
         };
         let mut items = Vec::new();
         for file in games(&source, data)? {
-            if items.len() >= config.limits.of(split) {
+            if items.len() >= config.limit(split) {
                 break;
             }
             match checked(&file, &config.task_types) {
@@ -156,7 +154,7 @@ impl AlfworldWorld {
                 },
             }
         }
-        if items.is_empty() && config.limits.of(split) > 0 {
+        if items.is_empty() && config.limit(split) > 0 {
             let message = format!("has no game that can be played, so the split `{split}` is empty");
             return Err(EnvError::BadData { path: source, message });
         }
@@ -166,7 +164,7 @@ impl AlfworldWorld {
     /// The games of a split that are made; the kinds of task take turns.
     fn generate(&mut self, config: &AlfworldConfig, split: Split) -> Result<Vec<Item>, EnvError> {
         let tasks = if config.task_types.is_empty() { &TaskType::ALL } else { config.task_types.as_slice() };
-        let n_games = config.generated.of(split).min(config.limits.of(split));
+        let n_games = config.generated.of(split).min(config.limit(split));
         let (seed, rooms) = (config.generated.seed, config.generated.rooms);
         let mut items = Vec::with_capacity(n_games);
         let mut numbers = 1_usize..;
@@ -258,12 +256,7 @@ impl World for AlfworldWorld {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     fn settings(&self) -> Value {

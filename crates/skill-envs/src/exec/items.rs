@@ -4,7 +4,7 @@ use super::config::ExecConfig;
 use super::protocol::ItemLists;
 use crate::data::{Record, kind_of};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits};
 use indexmap::IndexSet;
@@ -13,15 +13,12 @@ use skill_core::ItemId;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The items of all splits, in the order of [`Split::ALL`].
-pub(super) type Splits = [Vec<Item>; 3];
-
 /// The items that the program has listed.
-pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits, String> {
+pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits<Vec<Item>>, String> {
     let ItemLists { train, val, test } = lists;
-    let splits = [train, val, test].map(|list| list.into_iter().map(Item::from).collect::<Vec<_>>());
+    let splits = Splits { train, val, test }.map(|list| list.into_iter().map(Item::from).collect::<Vec<_>>());
     let mut seen = IndexSet::new();
-    for item in splits.iter().flatten() {
+    for item in splits.iter().flat_map(|(_, items)| items) {
         if let Some(fault) = ItemId::fault(item.id.as_str()) {
             return Err(format!("the `id` {:?} of an item {fault}", item.id.as_str()));
         }
@@ -29,7 +26,7 @@ pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits
             return Err(format!("two items have the id `{}`; ids are unique over all splits", item.id));
         }
     }
-    for (split, items) in Split::ALL.into_iter().zip(&splits) {
+    for (split, items) in splits.iter() {
         if items.is_empty() && !is_optional(split, config) {
             return Err(format!("the split `{split}` has no items"));
         }
@@ -38,7 +35,7 @@ pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits
 }
 
 /// The items in data files: every record is an item, with its `id` and, if it has one, its `task_type`.
-pub(super) fn of_files(data: &Path, config: &ExecConfig) -> Result<Splits, EnvError> {
+pub(super) fn of_files(data: &Path, config: &ExecConfig) -> Result<Splits<Vec<Item>>, EnvError> {
     let splitting = Splitting::PartsOrRatio(config.split());
     let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
     let source = Source { data, splitting: &splitting, optional };

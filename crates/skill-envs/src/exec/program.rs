@@ -3,7 +3,7 @@
 use super::config::{ExecConfig, identity, seconds};
 use super::env::ExecEnv;
 use super::fault::{Fault, FaultKind};
-use super::items::{self, Splits};
+use super::items;
 use super::pool::{Pool, backoff};
 use super::process::Process;
 use super::protocol::{HelloAnswer, Mode};
@@ -11,7 +11,7 @@ use super::world::ExecWorld;
 use crate::endpoint::{Endpoint, EndpointLimits};
 use crate::env::{SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use serde_json::{Map, Value};
 use skill_core::canonical::hex_sha256;
 use skill_core::{ItemId, SkillDoc};
@@ -37,7 +37,7 @@ pub(super) struct Inner {
     pub(super) pool: Arc<Pool>,
     /// Serves the agents of all rollouts, where the configuration says so.
     pub(super) endpoint: Option<Endpoint>,
-    splits: Splits,
+    splits: Splits<Vec<Item>>,
 }
 
 impl ExecProgram {
@@ -144,12 +144,7 @@ impl ExecProgram {
 
 impl Inner {
     pub(super) fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     pub(super) fn initial_skill(&self) -> Option<SkillDoc> {

@@ -26,7 +26,7 @@ use self::exchange::{Server, Servers};
 use crate::agent::shop_action;
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ impl LiveKind {
     }
 
     /// Where such a server listens unless it is told otherwise.
-    pub fn default_server(self) -> &'static str {
+    pub(crate) fn default_server(self) -> &'static str {
         match self {
             Self::Alfworld => "http://localhost:3000",
             Self::Webshop => "http://localhost:3001",
@@ -107,7 +107,7 @@ fn default_timeout_s() -> f64 {
 /// Tasks on servers.
 pub struct LiveWorld {
     kind: LiveKind,
-    items: [Vec<Item>; 3],
+    items: Splits<Vec<Item>>,
     servers: Arc<Servers>,
 }
 
@@ -155,19 +155,20 @@ impl LiveWorld {
                 return Err(wrong(format!("the task `{id}` occurs twice; ids are unique over all splits")));
             }
         }
-        let items = [Split::Train, Split::Val, Split::Test].map(|split| {
-            let (ids, n_unlisted) = match (split, &config.tasks, config.unlisted) {
-                (Split::Train, [ids, ..], [n, ..]) => (ids, n),
-                (Split::Val, [_, ids, _], [_, n, _]) => (ids, n),
-                (Split::Test, [.., ids], [.., n]) => (ids, n),
-            };
+        let (tasks, unlisted) = (Splits::from(config.tasks.each_ref()), Splits::from(config.unlisted));
+        let items = Split::ALL.map(|split| {
+            let (ids, n_unlisted) = (tasks[split], unlisted[split]);
             let listed = ids.iter().map(|id| Item::new(id.as_str(), json!({"task_id": id})));
             let unlisted =
                 (1..=n_unlisted).map(|n| Item::new(format!("{split}-{n}"), json!({"task_id": null})));
             listed.chain(unlisted).collect()
         });
         let servers = addresses.iter().map(|address| Server::new(address, timeout));
-        Ok(Self { kind: config.kind, items, servers: Arc::new(Servers::new(servers.collect(), transport)) })
+        Ok(Self {
+            kind: config.kind,
+            items: items.into(),
+            servers: Arc::new(Servers::new(servers.collect(), transport)),
+        })
     }
 }
 
@@ -177,12 +178,7 @@ impl World for LiveWorld {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.items;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.items[split]
     }
 
     fn settings(&self) -> Value {

@@ -3,13 +3,13 @@
 use super::config::QaConfig;
 use super::item::QaItem;
 use crate::error::EnvError;
-use crate::item::Item;
+use crate::item::{Item, Splits};
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits as load};
 use std::sync::Arc;
 
-/// Reads the items of all splits, in the order of [`crate::Split::ALL`].
-pub(super) fn load_splits(config: &QaConfig) -> Result<[Vec<Item>; 3], EnvError> {
+/// Reads the items of all splits.
+pub(super) fn load_splits(config: &QaConfig) -> Result<Splits<Vec<Item>>, EnvError> {
     let splitting = Splitting::PartsOrRatio(config.split());
     let source = Source { data: &config.data, splitting: &splitting, optional: config.optional_splits() };
     let (splits, _) = load(&source, &mut |record, _| {

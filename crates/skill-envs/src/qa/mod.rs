@@ -35,7 +35,7 @@ pub use item::QaItem;
 
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use crate::source::SkillSource;
 use crate::tasks::rollout::{Agenda, Attempt};
 use crate::tasks::task::Asked;
@@ -55,9 +55,9 @@ pub const ROLLOUT_PROMPT: &str = include_str!("../../prompts/rollout_qa.md");
 /// An environment of questions with known answers.
 #[derive(Debug, Clone)]
 pub struct QaEnv {
-    splits: [Vec<Item>; 3],
+    splits: Splits<Vec<Item>>,
     /// The split of each item, and its index there.
-    by_id: IndexMap<ItemId, (usize, usize)>,
+    by_id: IndexMap<ItemId, (Split, usize)>,
     scorer: QaScorer,
     agenda: Agenda,
 }
@@ -96,16 +96,16 @@ impl QaEnv {
             };
             return Err(configuration(format!("item `{}`: {message}", question.id)));
         }
-        let splits = [train, val, test].map(|split| split.iter().map(QaItem::to_item).collect());
+        let splits = Splits { train, val, test }.map(|split| split.iter().map(QaItem::to_item).collect());
         Self::new(splits, settings)
     }
 
-    fn new(splits: [Vec<Item>; 3], settings: QaSettings) -> Result<Self, EnvError> {
+    fn new(splits: Splits<Vec<Item>>, settings: QaSettings) -> Result<Self, EnvError> {
         if settings.max_tokens == Some(0) {
             return Err(configuration("`max_tokens` is 0; expected at least 1, or none".to_owned()));
         }
-        let places = splits.iter().enumerate().flat_map(|(split_idx, items)| {
-            items.iter().enumerate().map(move |(item_idx, item)| (item.id.clone(), (split_idx, item_idx)))
+        let places = splits.iter().flat_map(|(split, items)| {
+            items.iter().enumerate().map(move |(item_idx, item)| (item.id.clone(), (split, item_idx)))
         });
         let by_id = places.collect();
         Ok(Self { splits, by_id, scorer: settings.scorer, agenda: rollout::agenda(settings)? })
@@ -118,8 +118,8 @@ impl QaEnv {
     }
 
     fn item(&self, id: &ItemId) -> Option<&Item> {
-        let (split_idx, item_idx) = *self.by_id.get(id)?;
-        self.splits.get(split_idx)?.get(item_idx)
+        let (split, item_idx) = *self.by_id.get(id)?;
+        self.splits[split].get(item_idx)
     }
 }
 
@@ -130,12 +130,7 @@ impl Env for QaEnv {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     fn settings(&self) -> Value {

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use tracing::instrument::WithSubscriber as _;
 
 /// How often a rollout is begun where the world breaks in the middle of it; failing calls have a policy of their own.
-pub const ROLLOUT_ATTEMPTS: u32 = 3;
+const ROLLOUT_ATTEMPTS: u32 = 3;
 
 /// What a task comes to.
 type Made = Result<RolloutOutcome, EnvError>;

@@ -122,7 +122,7 @@ impl Rule {
     }
 
     /// Whether the rule is about a tool.
-    pub fn needs_tools(&self) -> bool {
+    pub(crate) fn needs_tools(&self) -> bool {
         matches!(self.check, Check::ToolCalled(_))
     }
 

@@ -14,9 +14,6 @@ use strum::IntoStaticStr;
 /// The similarity below which an answer is worth nothing, as ANLS is usually reported.
 pub const DEFAULT_ANLS_THRESHOLD: f64 = 0.5;
 
-/// From this share of the judge's points on a task counts as solved.
-pub const DEFAULT_PASS_SCORE: f64 = 0.8;
-
 /// Where the data is, how it is read and split, and how replies are asked for and scored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TasksConfig {

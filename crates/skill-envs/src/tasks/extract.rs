@@ -150,7 +150,7 @@ impl Extractor {
     /// A reply in which this answer is found.
     ///
     /// There is none where a pattern decides: nobody knows a text for each pattern.
-    pub fn reply_with(&self, answer: &str) -> Option<String> {
+    pub(crate) fn reply_with(&self, answer: &str) -> Option<String> {
         let reply = match &self.extraction {
             Extraction::Whole => answer.to_owned(),
             Extraction::LastLine => format!("Here is my answer.\n{}", answer.replace('\n', " ")),

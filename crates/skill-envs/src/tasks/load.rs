@@ -8,7 +8,7 @@ use crate::data::{
     read_error, read_records,
 };
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
@@ -34,11 +34,11 @@ type Both<T> = (Item, T);
 /// Items in both of their forms.
 type Loaded<T> = Vec<Both<T>>;
 
-/// Reads the items of all splits, in the order of [`Split::ALL`]; also how many are in no split.
+/// Reads the items of all splits; also how many are in no split.
 pub(crate) fn load_splits<T>(
     source: &Source<'_>,
     read: Read<'_, T>,
-) -> Result<([Loaded<T>; 3], usize), EnvError> {
+) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
     let mut loader = Loader { seen: IndexMap::new(), read };
     match source.splitting {
         Splitting::PartsOrRatio(split) => Ok((loader.parts_or_ratio(source, *split)?, 0)),
@@ -53,7 +53,7 @@ struct Loader<'a, T> {
 }
 
 impl<T> Loader<'_, T> {
-    fn parts_or_ratio(&mut self, source: &Source<'_>, by: RatioSplit) -> Result<[Loaded<T>; 3], EnvError> {
+    fn parts_or_ratio(&mut self, source: &Source<'_>, by: RatioSplit) -> Result<Splits<Loaded<T>>, EnvError> {
         match find(source.data, source.optional)? {
             DataFiles::Whole(files) => {
                 let items = self.files(&files)?;
@@ -64,13 +64,12 @@ impl<T> Loader<'_, T> {
                 split(place, items, source, by)
             }
             DataFiles::Parts(files) => {
-                let mut splits = [Vec::new(), Vec::new(), Vec::new()];
-                for (split, items) in Split::ALL.into_iter().zip(&mut splits) {
-                    let Some((_, file)) = files.iter().find(|(part, _)| *part == split) else { continue };
-                    *items = self.file(file)?;
-                    if items.is_empty() && !source.optional.contains(&split) {
+                let mut splits = no_items();
+                for (split, file) in files {
+                    splits[split] = self.file(&file)?;
+                    if splits[split].is_empty() && !source.optional.contains(&split) {
                         let message = format!("holds no items, so the split `{split}` is empty");
-                        return Err(bad_data(file, message));
+                        return Err(bad_data(&file, message));
                     }
                 }
                 Ok(splits)
@@ -78,32 +77,25 @@ impl<T> Loader<'_, T> {
         }
     }
 
-    fn by_field(&mut self, source: &Source<'_>, name: &str) -> Result<[Loaded<T>; 3], EnvError> {
-        let mut splits = [Vec::new(), Vec::new(), Vec::new()];
-        let mut items = Vec::new();
+    fn by_field(&mut self, source: &Source<'_>, name: &str) -> Result<Splits<Loaded<T>>, EnvError> {
+        let mut splits = no_items();
         for file in all_files(source.data)? {
-            items.extend(self.file_with(&file, |record| split_of(record, name))?);
-        }
-        let [train, val, test] = &mut splits;
-        for (item, split) in items {
-            match split {
-                Split::Train => train.push(item),
-                Split::Val => val.push(item),
-                Split::Test => test.push(item),
+            for (item, split) in self.file_with(&file, |record| split_of(record, name))? {
+                splits[split].push(item);
             }
         }
         check_empty(source, &splits, |split| format!("has no item whose `{name}` is `{split}`"))?;
         Ok(splits)
     }
 
-    fn by_ids(&mut self, source: &Source<'_>, lists: &Path) -> Result<([Loaded<T>; 3], usize), EnvError> {
+    fn by_ids(&mut self, source: &Source<'_>, lists: &Path) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
         let lists = read_id_lists(lists, source.optional)?;
         let items = self.files(&all_files(source.data)?)?;
         let n_items = items.len();
         let mut by_id: IndexMap<ItemId, (Item, T)> =
             items.into_iter().map(|item| (item.0.id.clone(), item)).collect();
-        let mut splits = [Vec::new(), Vec::new(), Vec::new()];
-        for (list, items) in lists.iter().zip(&mut splits) {
+        let mut splits = no_items();
+        for (split, list) in lists.iter() {
             let Some(list) = list else { continue };
             let missing: Vec<&str> =
                 list.ids.iter().filter(|id| !by_id.contains_key(*id)).map(ItemId::as_str).collect();
@@ -111,10 +103,10 @@ impl<T> Loader<'_, T> {
                 let message = format!("names {} that {} does not hold", ids(&missing), source.data.display());
                 return Err(bad_data(&list.file, message));
             }
-            items.extend(list.ids.iter().filter_map(|id| by_id.swap_remove(id)));
+            splits[split].extend(list.ids.iter().filter_map(|id| by_id.swap_remove(id)));
         }
         check_empty(source, &splits, |split| format!("has no item in the list of `{split}`"))?;
-        let n_used: usize = splits.iter().map(Vec::len).sum();
+        let n_used: usize = splits.iter().map(|(_, items)| items.len()).sum();
         Ok((splits, n_items - n_used))
     }
 
@@ -176,15 +168,15 @@ fn split<T>(
     items: Loaded<T>,
     source: &Source<'_>,
     by: RatioSplit,
-) -> Result<[Loaded<T>; 3], EnvError> {
+) -> Result<Splits<Loaded<T>>, EnvError> {
     if by.ratio == SplitRatio::Shares([0, 0, 0]) {
         let message = "`split_ratio` is 0:0:0; expected weights such as 2:1:7".to_owned();
         return Err(EnvError::Configuration { message });
     }
     let n_items = items.len();
     let [train, val, test] = by.ratio.shares(n_items);
-    let splits = by.split(items, |(item, _)| item.task_type.as_str());
-    for (name, items) in Split::ALL.into_iter().zip(&splits) {
+    let splits = Splits::from(by.split(items, |(item, _)| item.task_type.as_str()));
+    for (name, items) in splits.iter() {
         if items.is_empty() && !source.optional.contains(&name) {
             let message = format!(
                 "holds {n_items} items; split {train}:{val}:{test} they leave the split `{name}` empty, \
@@ -196,12 +188,16 @@ fn split<T>(
     Ok(splits)
 }
 
+fn no_items<T>() -> Splits<Loaded<T>> {
+    [Vec::new(), Vec::new(), Vec::new()].into()
+}
+
 fn check_empty<T>(
     source: &Source<'_>,
-    splits: &[Loaded<T>; 3],
+    splits: &Splits<Loaded<T>>,
     message: impl Fn(Split) -> String,
 ) -> Result<(), EnvError> {
-    for (split, items) in Split::ALL.into_iter().zip(splits) {
+    for (split, items) in splits.iter() {
         if items.is_empty() && !source.optional.contains(&split) {
             return Err(bad_data(source.data, message(split)));
         }
@@ -236,16 +232,16 @@ struct IdList {
 ///
 /// A list that is missing and not `optional`, several for one split, one that cannot be read, or an id that is in
 /// two places.
-pub fn read_split_ids(dir: &Path, optional: &[Split]) -> Result<[Vec<ItemId>; 3], EnvError> {
+pub fn read_split_ids(dir: &Path, optional: &[Split]) -> Result<Splits<Vec<ItemId>>, EnvError> {
     let lists = read_id_lists(dir, optional)?;
     Ok(lists.map(|list| list.map(|list| list.ids.into_iter().collect()).unwrap_or_default()))
 }
 
-/// The lists in a directory, in the order of [`Split::ALL`]; no id is in two of them.
-fn read_id_lists(dir: &Path, optional: &[Split]) -> Result<[Option<IdList>; 3], EnvError> {
-    let mut lists = [None, None, None];
+/// The lists in a directory; no id is in two of them.
+fn read_id_lists(dir: &Path, optional: &[Split]) -> Result<Splits<Option<IdList>>, EnvError> {
+    let mut lists = Splits::default();
     let names = entry_names(dir)?;
-    for (split, list) in Split::ALL.into_iter().zip(&mut lists) {
+    for split in Split::ALL {
         let is_list = |name: &&String| {
             let path = Path::new(name.as_str());
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
@@ -261,7 +257,7 @@ fn read_id_lists(dir: &Path, optional: &[Split]) -> Result<[Option<IdList>; 3], 
                 );
                 return Err(bad_data(dir, message));
             }
-            [file] => *list = Some(read_id_list(file)?),
+            [file] => lists[split] = Some(read_id_list(file)?),
             [first, second, ..] => {
                 let message = format!(
                     "has several lists for the split `{split}`: {} and {}; keep one",
@@ -276,9 +272,9 @@ fn read_id_lists(dir: &Path, optional: &[Split]) -> Result<[Option<IdList>; 3], 
     Ok(lists)
 }
 
-fn check_overlap(dir: &Path, lists: &[Option<IdList>; 3]) -> Result<(), EnvError> {
+fn check_overlap(dir: &Path, lists: &Splits<Option<IdList>>) -> Result<(), EnvError> {
     let named: Vec<(Split, &IdList)> =
-        Split::ALL.into_iter().zip(lists).filter_map(|(split, list)| Some((split, list.as_ref()?))).collect();
+        lists.iter().filter_map(|(split, list)| Some((split, list.as_ref()?))).collect();
     for (list_idx, (split, list)) in named.iter().enumerate() {
         for (other_split, other) in named.iter().skip(list_idx + 1) {
             let both: Vec<&str> = list.ids.intersection(&other.ids).map(ItemId::as_str).collect();

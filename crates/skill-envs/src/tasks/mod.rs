@@ -39,8 +39,8 @@ mod world;
 
 pub use crate::data::write_json_lines;
 pub use config::{
-    CommandConfig, DEFAULT_ANLS_THRESHOLD, DEFAULT_PASS_SCORE, Extraction, FieldNames, NamedPrompt,
-    RubricConfig, ScorerConfig, Splitting, TasksConfig, TasksSettings,
+    CommandConfig, DEFAULT_ANLS_THRESHOLD, Extraction, FieldNames, NamedPrompt, RubricConfig, ScorerConfig,
+    Splitting, TasksConfig, TasksSettings,
 };
 pub use extract::{Extracted, Extractor};
 pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolFormat};
@@ -53,7 +53,7 @@ pub use world::TasksWorld;
 use crate::data::field_names;
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use crate::score::{ChoiceBy, texts_that_are_labels};
 use crate::source::SkillSource;
 use async_trait::async_trait;
@@ -89,7 +89,7 @@ pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> 
 /// An environment of a person's own tasks.
 #[derive(Clone)]
 pub struct TasksEnv {
-    splits: [Vec<Item>; 3],
+    splits: Splits<Vec<Item>>,
     by_id: IndexMap<ItemId, Task>,
     agenda: Agenda,
     n_unused: usize,
@@ -260,7 +260,7 @@ impl TasksEnv {
 
     /// All tasks, split by split.
     fn tasks(&self) -> impl Iterator<Item = Asked<'_>> {
-        let items = self.splits.iter().flatten();
+        let items = self.splits.iter().flat_map(|(_, items)| items);
         items.filter_map(|item| Some(Asked { item, task: self.by_id.get(&item.id)? }))
     }
 }
@@ -312,12 +312,7 @@ impl Env for TasksEnv {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     fn settings(&self) -> Value {

@@ -3,7 +3,7 @@
 pub use crate::choices::{GoalKind, MissingProducts, ObservationForm};
 
 use crate::error::EnvError;
-use crate::item::Split;
+use crate::item::{Split, Splits};
 use serde::{Deserialize, Serialize};
 use skill_core::{RatioSplit, SplitRatio, SplitRule};
 use std::path::PathBuf;
@@ -142,13 +142,13 @@ impl WebshopConfig {
         }
     }
 
-    /// The places of the goals of each split, in the order of [`Split::ALL`]; `categories` are those of the goals, in
+    /// The places of the goals of each split; `categories` are those of the goals, in
     /// their order.
     ///
     /// # Errors
     ///
     /// Both ranges and a ratio, ranges that overlap or reach beyond the goals, or a split without goals.
-    pub fn split_goals(&self, categories: &[&str]) -> Result<[Vec<usize>; 3], EnvError> {
+    pub fn split_goals(&self, categories: &[&str]) -> Result<Splits<Vec<usize>>, EnvError> {
         let n_goals = categories.len();
         let rule = match (self.ranges, self.split_ratio) {
             (Some(_), Some(_)) => {
@@ -167,15 +167,14 @@ impl WebshopConfig {
             GoalRule::Ratio(ratio) => {
                 let split = RatioSplit { ratio, rule: self.split_rule, seed: self.split_seed };
                 let goals = categories.iter().copied().enumerate().collect();
-                split
-                    .split(goals, |(_, category)| category)
+                Splits::from(split.split(goals, |(_, category)| category))
                     .map(|goals| goals.into_iter().map(|(place, _)| place).collect())
             }
         };
-        for (goals, limit) in splits.iter_mut().zip(self.limits) {
-            goals.truncate(limit.unwrap_or(usize::MAX));
+        for (split, limit) in Split::ALL.into_iter().zip(self.limits) {
+            splits[split].truncate(limit.unwrap_or(usize::MAX));
         }
-        if let Some((split, _)) = Split::ALL.iter().zip(&splits).find(|(_, places)| places.is_empty()) {
+        if let Some((split, _)) = splits.iter().find(|(_, places)| places.is_empty()) {
             return Err(configuration(format!(
                 "there are {n_goals} goals, and none of them for the split `{split}`; \
                  change `split_ratio` or take more goals"
@@ -186,7 +185,7 @@ impl WebshopConfig {
 }
 
 impl SplitRanges {
-    fn places(self, n_goals: usize) -> Result<[Vec<usize>; 3], EnvError> {
+    fn places(self, n_goals: usize) -> Result<Splits<Vec<usize>>, EnvError> {
         let mut named = [(Split::Train, self.train), (Split::Val, self.val), (Split::Test, self.test)];
         for (split, range) in named {
             let end = range.end.unwrap_or(n_goals);
@@ -208,7 +207,7 @@ impl SplitRanges {
                 )));
             }
         }
-        Ok(places)
+        Ok(places.into())
     }
 }
 

@@ -7,7 +7,7 @@ use super::shop::Shop;
 use crate::agent::shop_action;
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
-use crate::item::{Item, Split};
+use crate::item::{Item, Split, Splits};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ const SEARCH_FORM: &str = "search[<your query>]";
 #[derive(Debug)]
 pub struct WebshopWorld {
     shop: Arc<Shop>,
-    splits: [Vec<Item>; 3],
+    splits: Splits<Vec<Item>>,
     display: Display,
     settings: Value,
 }
@@ -116,12 +116,7 @@ impl World for WebshopWorld {
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        let [train, val, test] = &self.splits;
-        match split {
-            Split::Train => train,
-            Split::Val => val,
-            Split::Test => test,
-        }
+        &self.splits[split]
     }
 
     fn settings(&self) -> Value {

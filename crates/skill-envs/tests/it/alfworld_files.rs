@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use skill_envs::alfworld::{
-    AlfworldConfig, AlfworldWorld, GeneratedConfig, Play, Rooms, SplitLimits, SplitSources, TaskType,
-    Unplayable, generate, load, split_of_room,
+    AlfworldConfig, AlfworldWorld, GeneratedConfig, Play, Rooms, TaskType, Unplayable, generate, load,
+    split_of_room,
 };
-use skill_envs::{Split, World};
+use skill_envs::{Split, Splits, World};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ async fn a_data_set_is_played_by_its_splits() {
 fn kinds_of_task_limits_and_lists_choose_games() {
     let data = data_set();
     let tasks = vec![TaskType::HeatAndPlace, TaskType::LookInLight];
-    let limits = SplitLimits { val: Some(1), test: Some(0), ..SplitLimits::default() };
+    let limits = Splits { val: Some(1), test: Some(0), ..Splits::default() };
     let chosen = AlfworldConfig { task_types: tasks, limits, ..config(&data) };
     let world = AlfworldWorld::new(&chosen).unwrap();
     assert_eq!(Split::ALL.map(|split| world.items(split).len()), [2, 1, 0]);
@@ -108,7 +108,7 @@ fn kinds_of_task_limits_and_lists_choose_games() {
         "# chosen by hand\n\nvalid_seen/look_at_obj_in_light-Some-None-Thing-2/trial_T1/game.tw-pddl\n",
     )
     .unwrap();
-    let splits = SplitSources { train: Some("train.json".into()), val: Some("val.txt".into()), test: None };
+    let splits = Splits { train: Some("train.json".into()), val: Some("val.txt".into()), test: None };
     let world = AlfworldWorld::new(&AlfworldConfig { splits, ..config(&data) }).unwrap();
     assert_eq!(
         ids(&world, Split::Train),
@@ -126,7 +126,7 @@ fn lists_that_name_no_game_are_refused() {
     let data = data_set();
     let with = |name: &str, text: &str| {
         fs::write(data.path().join(name), text).unwrap();
-        let splits = SplitSources { train: Some(name.into()), ..SplitSources::default() };
+        let splits = Splits { train: Some(name.into()), ..Splits::default() };
         AlfworldConfig { splits, ..config(&data) }
     };
     check_error(
@@ -150,7 +150,7 @@ fn lists_that_name_no_game_are_refused() {
         &data,
         "the game `valid_seen/pick_two_obj_and_place-Some-None-Thing-2/trial_T1` is in two splits",
     );
-    let nowhere = SplitSources { val: Some("val.txt".into()), ..SplitSources::default() };
+    let nowhere = Splits { val: Some("val.txt".into()), ..Splits::default() };
     check_error(
         &AlfworldConfig { splits: nowhere, ..config(&data) },
         &data,

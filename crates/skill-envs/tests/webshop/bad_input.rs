@@ -395,7 +395,7 @@ fn ranges_do_not_overlap() {
     let range = |start, end| GoalRange { start, end };
     let ranges = SplitRanges { train: range(30, None), val: range(10, Some(30)), test: range(0, Some(10)) };
     let config = WebshopConfig { ranges: Some(ranges), ..recorded_config() };
-    assert_eq!(config.split_goals(&[""; 84]).unwrap().map(|places| places.len()), [54, 20, 10]);
+    assert_eq!(config.split_goals(&[""; 84]).unwrap().map(|places| places.len()), [54, 20, 10].into());
     check_ranges(
         &mut said,
         (0, Some(84)),

@@ -509,7 +509,7 @@ impl Transport for Faulty {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         let number = self.n_requests.fetch_add(1, Ordering::Relaxed);
         let asked: Value = serde_json::from_slice(&request.body).unwrap();
-        let texts: Vec<String> = serde_json::from_value(asked["input"].clone()).unwrap();
+        let texts: Vec<String> = serde_json::from_value(asked.get("input").cloned().unwrap()).unwrap();
         let row = |(index, text): (usize, &String)| json!({"index": index, "embedding": vector(text, 2)});
         let usage = json!({"prompt_tokens": 1, "total_tokens": 1});
         let rows: Vec<Value> = texts.iter().enumerate().map(row).collect();
@@ -521,7 +521,7 @@ impl Transport for Faulty {
             (0, 2) => (502, b"<html></html>".to_vec()),
             (0, 3) => return Err(TransportError::Broken { message: message() }),
             (0, 4) => return Err(TransportError::Truncated { message: message() }),
-            (0, 5) => (200, whole[..whole.len() / 2].to_vec()),
+            (0, 5) => (200, whole.get(..whole.len() / 2).unwrap().to_vec()),
             (0, 6) => (200, json!({"data": [], "usage": usage}).to_string().into_bytes()),
             (0, 7) => {
                 (200, json!({"data": [{"index": 0, "embedding": null}], "usage": usage}).to_string().into())

@@ -212,7 +212,7 @@ impl Run<'_> {
         }
         let scored = ScoredSkill::of(candidate, score, results, SkillId::of_step(record.step));
         let best = state.best.bar();
-        let is_above_best = || self.settings.gate.decide_exact(&scored.item_scores, best, best).is_accepted();
+        let is_above_best = || self.settings.gate.decide(&scored.item_scores, best, best).is_accepted();
         if record.action == StepAction::AcceptNewBest
             || record.action == StepAction::ForceAccept && is_above_best()
         {

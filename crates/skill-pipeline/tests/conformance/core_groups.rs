@@ -3,7 +3,7 @@
 use super::Verdict::{self, Differs, Ours};
 use serde_json::{Value, json};
 use skill_core::autonomous::BudgetChoice;
-use skill_core::gate::{Gate, GateAction, GateMetric, GateState};
+use skill_core::gate::{Gate, GateAction, GateMetric, ItemScore};
 use skill_core::plan::{plan_minibatches, plan_train_epoch as plan_epoch};
 use skill_core::rewrite::UpdateMode;
 use skill_core::schedule::{BudgetControl, EditBudget, Schedule};
@@ -79,25 +79,24 @@ pub(crate) fn evaluate_gate(input: &Value, _: &Value) -> Verdict {
     let weight = either(["mixed_weight", "gate_mixed_weight"]).map_or(0.5, number);
     let hard = number(&input["cand_hard"]);
     let candidate = MeanScore { hard, soft: input.get("cand_soft").map_or(0.0, number) };
-    let before = GateState {
-        current_score: number(&input["current"]),
-        best_score: number(&input["best"]),
-        best_step: StepIdx(u32::try_from(count(&input["best_step"])).unwrap()),
-    };
-    let step = StepIdx(u32::try_from(count(&input["step"])).unwrap());
-    let decision = Gate { metric, mixed_weight: weight }.evaluate(candidate, before, step);
-    let (current, best) = match decision.action {
-        GateAction::AcceptNewBest => ("C", "C"),
-        GateAction::Accept => ("C", "B"),
-        GateAction::Reject | GateAction::Indecisive => ("A", "B"),
+    let score = Gate { metric, mixed_weight: weight }.score(candidate);
+    let (current, best) = (number(&input["current"]), number(&input["best"]));
+    // The reference compares means: as many scores of one item.
+    let of = |score| [ItemScore { hard: score, soft: score }];
+    let action = Gate::default().decide(&of(score), &of(current), &of(best));
+    let (step, best_step) = (count(&input["step"]), count(&input["best_step"]));
+    let (current, best) = match action {
+        GateAction::AcceptNewBest => (("C", score), ("C", score, step)),
+        GateAction::Accept => (("C", score), ("B", best, best_step)),
+        GateAction::Reject | GateAction::Indecisive => (("A", current), ("B", best, best_step)),
     };
     Ours(json!({
-        "action": decision.action,
-        "current_skill": current,
-        "current_score": decision.state.current_score,
-        "best_skill": best,
-        "best_score": decision.state.best_score,
-        "best_step": decision.state.best_step,
+        "action": action,
+        "current_skill": current.0,
+        "current_score": current.1,
+        "best_skill": best.0,
+        "best_score": best.1,
+        "best_step": best.2,
     }))
 }
 

@@ -171,7 +171,7 @@ impl Comparison {
     /// The two decide otherwise: ours has to be what the strict gate says of what the world really gives.
     fn decision_for_a_reason(&mut self, place: &str, candidate: &str, ours: &Value, recorded: &Value) {
         let [of_candidate, of_current, of_best] = [candidate, &self.current, &self.best].map(scores);
-        let right = self.gate.decide_exact(&of_candidate, &of_current, &of_best);
+        let right = self.gate.decide(&of_candidate, &of_current, &of_best);
         if self.is_forced && self.is_score_apart && ours["action"] == GateAction::as_str(right) {
             self.note(place, Difference::ForcedScore);
         } else {

@@ -13,13 +13,13 @@ pub(super) fn world(asked: &AlfworldConfig) -> Result<Arc<dyn World>, Error> {
     let generated = alfworld::GeneratedConfig::default();
     let config = alfworld::AlfworldConfig {
         data: path(&asked.games),
-        splits: alfworld::SplitSources {
+        splits: skill_envs::Splits {
             train: path(&asked.games_train),
             val: path(&asked.games_val),
             test: path(&asked.games_test),
         },
         task_types: asked.task_types.iter().map(|name| task_type(name)).collect::<Result<_, _>>()?,
-        limits: alfworld::SplitLimits { train: asked.max_train, val: asked.max_val, test: asked.max_test },
+        limits: skill_envs::Splits { train: asked.max_train, val: asked.max_val, test: asked.max_test },
         unplayable: asked.unplayable,
         generated: alfworld::GeneratedConfig {
             seed: asked.game_seed,

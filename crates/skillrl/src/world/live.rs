@@ -47,7 +47,8 @@ pub(super) fn live(
             let lists = lists.to_path();
             let optional: &[Split] = if around.test_is_optional { &[Split::Test] } else { &[] };
             let tasks = data::read_split_ids(&lists, optional).map_err(Error::Env)?;
-            config.tasks = tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect());
+            let tasks = tasks.map(|ids| ids.iter().map(|id| id.as_str().to_owned()).collect());
+            config.tasks = [tasks.train, tasks.val, tasks.test];
         }
         None => {
             let [train, val, test] = limits;
