@@ -8,7 +8,7 @@ mod thoughts;
 
 pub(crate) use local::findings as local_findings;
 
-use crate::config::keys::declare::Fill as _;
+use crate::config::key::declare::Fill as _;
 use crate::config::{
     Config, EmbeddingConfig, EmbeddingKind, LoadedConfig, ModelConfig, ModelRole, RetryConfig, Runner,
     ServedConfig, TrainMode,

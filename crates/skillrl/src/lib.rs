@@ -80,6 +80,7 @@ pub mod hub;
 pub mod import;
 #[cfg(feature = "yaml")]
 pub mod lint;
+mod listener;
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod not_a_skill;

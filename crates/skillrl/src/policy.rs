@@ -5,7 +5,7 @@ mod files;
 
 pub(crate) use files::{LocalPolicy, texts_of_base};
 
-use crate::config::keys::declare::Carry as _;
+use crate::config::key::declare::Carry as _;
 use crate::config::{ConfigPath, EnvConfig, LoadedConfig, LocalConfig, ModelConfig};
 use crate::error::Error;
 use files::TOKENIZER_FILE;

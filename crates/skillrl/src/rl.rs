@@ -1,7 +1,7 @@
 //! From a configuration to GRPO on its target, where that runs on this machine.
 
 use crate::call_cache::CallCache;
-use crate::config::keys::declare::{Carry as _, Fill as _};
+use crate::config::key::declare::{Carry as _, Fill as _};
 use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use crate::engine::Engine;
 use crate::error::Error;

@@ -6,7 +6,7 @@ pub use memory::MemoryForecast;
 pub(crate) use memory::capacity;
 
 use crate::call_cache::CallCache;
-use crate::config::keys::declare::{Carry as _, Fill as _};
+use crate::config::key::declare::{Carry as _, Fill as _};
 use crate::config::{Config, LoadedConfig, ModelRole, SftReasoning};
 use crate::engine::Engine;
 use crate::error::Error;

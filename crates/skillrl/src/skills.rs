@@ -6,7 +6,7 @@ mod shown;
 #[cfg(feature = "weights")]
 pub(crate) use shown::source;
 
-use crate::config::keys::declare::Fill as _;
+use crate::config::key::declare::Fill as _;
 use crate::config::{BankConfig, RetrievalConfig, SkillConfig};
 use crate::error::Error;
 use crate::not_a_skill::NotASkill;

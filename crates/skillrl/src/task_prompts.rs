@@ -2,15 +2,13 @@
 
 use crate::config::LoadedConfig;
 use crate::error::Error;
+use crate::listener::Listener;
 use crate::{skills, world};
-use async_trait::async_trait;
-use serde_json::Value;
 use skill_envs::{RolloutCtx, Split};
-use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId};
+use skill_llm::{CallCtx, CallPlace};
 use skill_pipeline::PipelineError;
 use skill_train::export::{TaskPrompt, Turn};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 /// The first prompt of each task of a split, as the agent loop shows it; the ground truth is the reply of a perfect agent
 /// where the environment knows one.
@@ -30,13 +28,13 @@ pub async fn task_prompts(
     }
     let mut prompts = Vec::with_capacity(env.items(split).len());
     for item in env.items(split) {
-        let listener = Listener { heard: Mutex::default(), id: ModelId::new("local", "listener") };
+        let listener = Listener::new(None);
         let call = CallCtx::new(CallPlace::new("export").child(&item.id));
         let outcome = env.rollout(item, source.as_ref(), &listener, &RolloutCtx::new(call)).await;
-        let heard = listener.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let heard = listener.heard().into_iter().next();
         let turns = match (heard, outcome) {
-            (Some(messages), _) => {
-                messages.iter().map(|message| Turn::new(message.role, message.text())).collect()
+            (Some(request), _) => {
+                request.messages.iter().map(|message| Turn::new(message.role, message.text())).collect()
             }
             (None, Err(error)) => return Err(Error::Env(error)),
             (None, Ok(_)) => Vec::new(),
@@ -45,27 +43,4 @@ pub async fn task_prompts(
         prompts.push(TaskPrompt { turns, task_id: item.id.to_string(), ground_truth });
     }
     Ok(prompts)
-}
-
-/// A model that remembers the first request and answers none.
-struct Listener {
-    heard: Mutex<Option<Vec<Message>>>,
-    id: ModelId,
-}
-
-#[async_trait]
-impl ChatModel for Listener {
-    fn id(&self) -> &ModelId {
-        &self.id
-    }
-
-    fn parameters(&self) -> Value {
-        Value::Null
-    }
-
-    async fn chat(&self, request: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.get_or_insert_with(|| request.messages.clone());
-        Err(LlmError::Cancelled)
-    }
 }

@@ -2,7 +2,7 @@
 
 mod elsewhere;
 
-use crate::config::keys::declare::{Carry as _, Fill as _};
+use crate::config::key::declare::{Carry as _, Fill as _};
 use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelRole, Schedule, simulated_models};
 use crate::cost::prices;
 use crate::engine::{Engine, RunModels};

@@ -9,7 +9,7 @@ mod tasks;
 #[cfg(feature = "webshop")]
 mod webshop;
 
-use crate::config::keys::declare::Fill;
+use crate::config::key::declare::Fill;
 use crate::config::{AlfworldConfig, EnvConfig, LoadedConfig, PromptsConfig, QaConfig, WebshopConfig};
 use crate::error::Error;
 use crate::{prompts, secrets};

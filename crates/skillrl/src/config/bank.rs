@@ -1,11 +1,12 @@
 //! The sections of a run that trains a bank, and of commands that use one.
 
-use super::keys::KeyDefault::{Absent, Required, Value};
-use super::keys::ValueType::{Text, Url, Variable};
-use super::keys::declare::{choice, decisive, integer, number, process, settings};
-use super::keys::{
-    DIRECTORY, FILE, FILE_OR_DIRECTORY, KeyDefault, KeySpec, Kinds, MAX_COUNT, MAX_TOKENS, PRICE, value_of,
+use super::key::KeyDefault::{Absent, Required, Value};
+use super::key::ValueType::{Text, Url, Variable};
+use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::{
+    DIRECTORY, FILE, FILE_OR_DIRECTORY, KeyDefault, KeySpec, Kinds, MAX_COUNT, MAX_TOKENS, PRICE,
 };
+use super::keys::value_of;
 use super::models::key_variable;
 use super::path::ConfigPath;
 use serde::de::DeserializeOwned;
@@ -181,7 +182,7 @@ pub(super) fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::keys::declare::Fill as _;
+    use crate::config::key::declare::Fill as _;
 
     #[test]
     fn the_defaults_of_the_sections_are_those_of_the_library() {

@@ -1,8 +1,8 @@
 //! The section of the episodes that training of weights begins with.
 
-use super::keys::KeyDefault::{Absent, Value};
-use super::keys::MAX_COUNT;
-use super::keys::declare::{choice, decisive, integer, settings};
+use super::key::KeyDefault::{Absent, Value};
+use super::key::MAX_COUNT;
+use super::key::declare::{choice, decisive, integer, settings};
 use skill_core::named_enum;
 
 named_enum! {

@@ -3,7 +3,8 @@
 use super::draft::Draft;
 use super::env::WORLD_KINDS;
 use super::error::ConfigError;
-use super::keys::{self, KeyDefault, KeySpec, SectionSpec};
+use super::key::{KeyDefault, KeySpec};
+use super::keys::{self, SectionSpec};
 use super::models::{AGENT_KIND, LOCAL_KIND, SET_BY_PROVIDER};
 use super::{Config, FILE_NAME, value};
 use std::fmt::Write as _;

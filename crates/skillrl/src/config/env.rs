@@ -1,9 +1,9 @@
 //! `[env]`: its types, and the declaration of its keys.
 
-use super::keys::KeyDefault::{Absent, Required, Value};
-use super::keys::ValueType::{self, Body, Flag, Headers, Ratio, Rules, Text, Texts};
-use super::keys::declare::{choice, decisive, integer, kinds, number, process};
-use super::keys::{DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, Kinds, MAX_COUNT, MAX_SEED, MAX_TOKENS};
+use super::key::KeyDefault::{Absent, Required, Value};
+use super::key::ValueType::{self, Body, Flag, Headers, Ratio, Rules, Text, Texts};
+use super::key::declare::{choice, decisive, integer, kinds, number, process};
+use super::key::{DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, Kinds, MAX_COUNT, MAX_SEED, MAX_TOKENS};
 use super::path::ConfigPath;
 use super::tasks::{GoalSplit, TasksExtract, TasksJudge, TasksScorer};
 use indexmap::IndexMap;

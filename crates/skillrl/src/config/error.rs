@@ -148,7 +148,7 @@ pub enum ProblemKind {
 }
 
 fn kinds(owners: &[&str]) -> String {
-    super::suggest::any_of(owners.iter().map(|owner| format!("\"{owner}\"")))
+    super::key::any_of(owners.iter().map(|owner| format!("\"{owner}\"")))
 }
 
 fn nearest_word(nearest: &Option<String>) -> String {

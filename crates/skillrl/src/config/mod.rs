@@ -18,6 +18,7 @@ mod default_file;
 mod draft;
 pub mod env;
 pub mod error;
+pub mod key;
 pub mod keys;
 pub mod mapping;
 pub mod models;
@@ -62,7 +63,7 @@ pub use types::{
 
 #[cfg(feature = "import")]
 use draft::Draft;
-use keys::{KeySpec, PathUse, ValueType};
+use key::{KeySpec, PathUse, ValueType};
 use skill_llm::{Secrets, text_file};
 use skill_pipeline::OWN_TARGET;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The configuration of models: its types, and the declaration of their keys.
 
-use super::keys::KeyDefault::{self, Absent, Required, Suggested};
-use super::keys::ValueType::{self, Body, Flag, Headers, Text, Texts, Url, Variable};
-use super::keys::declare::{choice, decisive, integer, joined, kinds, number, process};
-use super::keys::{
+use super::key::KeyDefault::{self, Absent, Required, Suggested};
+use super::key::ValueType::{self, Body, Flag, Headers, Text, Texts, Url, Variable};
+use super::key::declare::{choice, decisive, integer, joined, kinds, number, process};
+use super::key::{
     DIRECTORY, FILE, FILE_OR_DIRECTORY, KeySpec, Kinds, MAX_COUNT, MAX_RATE, MAX_SEED, MAX_TOKENS, PRICE,
 };
 use super::path::ConfigPath;

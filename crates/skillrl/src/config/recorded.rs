@@ -1,7 +1,8 @@
 //! Configurations that were recorded with a run: what `--set` had changed, which files they read, and how their items
 //! were split.
 
-use super::keys::{self, PathUse, ValueType};
+use super::key::{PathUse, ValueType};
+use super::keys;
 use super::show::lookup;
 use super::{Config, LoadedConfig, Origin, value};
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! The table of keys as a JSON schema for editors, and as a page for people.
 
-use super::keys::{Effect, KeyDefault, KeySpec, SectionSpec, ValueType, sections};
+use super::key::{Effect, KeyDefault, KeySpec, ValueType};
+use super::keys::{SectionSpec, sections};
 use serde_json::{Map, Value, json};
 use skill_core::SplitRatio;
 use std::fmt::Write as _;

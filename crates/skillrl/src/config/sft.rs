@@ -1,8 +1,8 @@
 //! The section of fine-tuning.
 
-use super::keys::KeyDefault::{Absent, Value};
-use super::keys::declare::{choice, decisive, integer, number, process, settings};
-use super::keys::{MAX_COUNT, MAX_TOKENS};
+use super::key::KeyDefault::{Absent, Value};
+use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::{MAX_COUNT, MAX_TOKENS};
 use skill_core::named_enum;
 use skill_pipeline::sft::SftSettings;
 
@@ -66,7 +66,7 @@ impl Default for SftConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::keys::declare::Fill as _;
+    use crate::config::key::declare::Fill as _;
 
     #[test]
     fn the_defaults_of_the_section_are_those_of_the_library() {

@@ -1,6 +1,7 @@
 //! The configuration as JSON for the run directory, as TOML for people, and as what a run cannot change.
 
-use super::keys::{self, Effect, KeySpec, SectionSpec, ValueType};
+use super::key::{Effect, KeySpec, ValueType};
+use super::keys::{self, SectionSpec};
 use super::recorded::SPLIT_RULE;
 use super::{Config, LoadedConfig, Origin, value};
 use serde_json::Value;
@@ -49,33 +50,21 @@ impl Config {
     /// The first split rule is left out, as it was before there were two: older runs and new ones that keep their
     /// rule have the same settings.
     pub fn identity_entries(&self) -> Vec<(String, Value)> {
-        let json = self.to_json();
-        keys::keys()
-            // Other commands have these settings in their own identity: a change of them is none of what is trained here.
-            .filter(|(section, _)| !["sft", "rl", "tinker"].contains(&section.path))
-            .filter(|(section, key)| {
-                let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
-                decides && has_key(&json, section, key)
-            })
-            .map(|(section, key)| {
-                (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
-            })
+        // Other commands have these settings in their own identity: a change of them is none of what is trained here.
+        self.decisive_of(|section| !["sft", "rl", "tinker"].contains(&section))
+            .into_iter()
             .filter(|(key, value)| key != SPLIT_RULE || *value != SplitRule::Exact.number())
             .filter(|(key, value)| key != MAX_PROMPT_TOKENS || !value.is_null())
             .collect()
     }
-}
 
-#[cfg(feature = "weights")]
-impl Config {
     /// The settings in these sections that decide results, as dotted keys; paths are left out.
-    pub(crate) fn decisive_entries(&self, sections: &[&str]) -> Vec<(String, Value)> {
+    pub(crate) fn decisive_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(String, Value)> {
         let json = self.to_json();
         keys::keys()
-            .filter(|(section, _)| sections.contains(&section.path))
             .filter(|(section, key)| {
                 let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
-                decides && has_key(&json, section, key)
+                is_meant(section.path) && decides && has_key(&json, section, key)
             })
             .map(|(section, key)| {
                 (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())

@@ -1,6 +1,7 @@
 //! Which key or word was meant.
 
-use super::keys::{self, KeySpec, SectionSpec};
+use super::key::{KeySpec, any_of};
+use super::keys::{self, SectionSpec};
 
 /// Below this similarity (0 to 1) a name is not taken for a misspelling of another one.
 const MIN_SIMILARITY: f64 = 0.55;
@@ -36,16 +37,6 @@ impl std::fmt::Display for Suggestion {
             }
             Self::Valid(names) => write!(f, "valid are {}", names.join(", ")),
         }
-    }
-}
-
-/// `a`, `a or b`, `a, b or c`.
-pub(super) fn any_of(words: impl IntoIterator<Item = String>) -> String {
-    let mut words: Vec<String> = words.into_iter().collect();
-    match words.pop() {
-        None => String::new(),
-        Some(last) if words.is_empty() => last,
-        Some(last) => format!("{} or {last}", words.join(", ")),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The section of a server that trains the weights.
 
-use super::keys::KeyDefault::{Absent, Value};
-use super::keys::MAX_SECONDS;
-use super::keys::ValueType::{Text, Url, Variable};
-use super::keys::declare::{decisive, number, process, settings};
+use super::key::KeyDefault::{Absent, Value};
+use super::key::MAX_SECONDS;
+use super::key::ValueType::{Text, Url, Variable};
+use super::key::declare::{decisive, number, process, settings};
 
 settings! {
     /// `[tinker]`.

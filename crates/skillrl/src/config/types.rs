@@ -1,15 +1,15 @@
 //! The configuration as plain data, and the declaration of the sections that have no kinds.
 //!
-//! A row of `settings!` declares a key once, see `keys/declare.rs`. The configuration is written as JSON into
+//! A row of `settings!` declares a key once, see `key/declare.rs`. The configuration is written as JSON into
 //! the run directory, so nothing in it may be a secret.
 
 use super::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use super::collect::CollectConfig;
 use super::env::EnvConfig;
-use super::keys::KeyDefault::{Absent, Value};
-use super::keys::ValueType::{Flag, Text, Texts, Variable};
-use super::keys::declare::{choice, decisive, integer, number, process, settings};
-use super::keys::{
+use super::key::KeyDefault::{Absent, Value};
+use super::key::ValueType::{Flag, Text, Texts, Variable};
+use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::{
     DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
 };
 use super::models::ModelConfig;

@@ -1,7 +1,7 @@
 //! Values: from TOML to checked JSON, and from JSON to TOML text.
 
 use super::error::ProblemKind;
-use super::keys::ValueType;
+use super::key::ValueType;
 use super::secret::{self, UrlFault};
 use super::suggest;
 use serde_json::{Map, Number, Value};

@@ -4,14 +4,14 @@ use super::{Check, Finding, counted};
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::listener::Listener;
 use crate::{skills, world};
-use async_trait::async_trait;
 use skill_core::canonical::{canonical_hash, hex_sha256};
 use skill_core::{ItemId, SkillDoc, estimate_tokens};
 use skill_envs::{Env, Item, RolloutCtx, Split};
-use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+use skill_llm::ChatRequest;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The environment, with a judge that is never asked.
 pub(super) fn environment(loaded: &LoadedConfig) -> Result<Arc<dyn Env>, Error> {
@@ -187,26 +187,8 @@ pub(super) async fn first_request(
 
 /// What the agent is asked first about an item.
 async fn request_for(env: &dyn Env, item: &Item, skill: &SkillDoc) -> Option<ChatRequest> {
-    let agent = Silent { id: ModelId::new("doctor", "silent"), asked: Mutex::default() };
+    let agent = Listener::new(None);
     // It fails as soon as the agent is asked, and so is scored by nobody.
     drop(env.rollout(item, skill, &agent, &RolloutCtx::default()).await);
-    agent.asked.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A model that says nothing and keeps what it was asked first.
-struct Silent {
-    id: ModelId,
-    asked: Mutex<Option<ChatRequest>>,
-}
-
-#[async_trait]
-impl ChatModel for Silent {
-    fn id(&self) -> &ModelId {
-        &self.id
-    }
-
-    async fn chat(&self, request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| request.clone());
-        Err(LlmError::Cancelled)
-    }
+    agent.heard().into_iter().next()
 }

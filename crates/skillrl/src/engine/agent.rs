@@ -1,6 +1,6 @@
 //! From the configuration of a model to the program that plays it.
 
-use crate::config::keys::declare::Fill as _;
+use crate::config::key::declare::Fill as _;
 use crate::config::{AgentConfig, AgentOutput};
 use skill_llm::agent::{self, OutputFormat};
 use skill_llm::{AgentModel, LlmError, ModelId, Secrets};

@@ -2,14 +2,11 @@
 //! agent that says nothing.
 
 use super::{Assumptions, Span, bounded};
-use async_trait::async_trait;
+use crate::listener::Listener;
 use skill_core::appendix::MAX_APPENDIX_NOTES;
 use skill_core::{Edit, Patch, RolloutResult, SkillDoc, SourceType, Trajectory};
 use skill_envs::{Env, Item, RolloutCtx, Split, record};
-use skill_llm::{
-    CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, PromptError, ResponseSchema,
-    Usage,
-};
+use skill_llm::{ChatModel, ChatRequest, Message, PromptError, ResponseSchema};
 use skill_pipeline::TrainSettings;
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::prompts::schema::{
@@ -17,7 +14,7 @@ use skill_pipeline::prompts::schema::{
     slow_update_schema,
 };
 use skill_pipeline::settings::{MAX_FIELD_CHARS, MAX_TURN_CHARS};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The most items of a split that are looked at; of a larger one, every n-th.
 const PROBED_ITEMS: usize = 200;
@@ -146,9 +143,9 @@ struct ProbedRollout {
 }
 
 async fn probe_rollout(env: &dyn Env, item: &Item, skill: &SkillDoc) -> ProbedRollout {
-    let silent = Silent::saying(String::new());
+    let silent = Listener::new(Some(String::new()));
     let outcome = env.rollout(item, skill, &silent, &RolloutCtx::default()).await;
-    let mut asked = silent.asked();
+    let mut asked = silent.heard();
     asked.extend(judged(env, item, skill).await);
     let calls = asked.iter().map(|request| (request.messages.len() as u64, bytes_of(&request.messages)));
     ProbedRollout {
@@ -163,12 +160,12 @@ async fn judged(env: &dyn Env, item: &Item, skill: &SkillDoc) -> Option<ChatRequ
     env.judge()?;
     let answers = [Some("x".repeat(JUDGED_ANSWER_BYTES)), env.reference_reply(item)];
     for answer in answers.into_iter().flatten() {
-        let judge = Arc::new(Silent::saying(String::new()));
+        let judge = Arc::new(Listener::new(Some(String::new())));
         let ctx =
             RolloutCtx { judge: Some(Arc::clone(&judge) as Arc<dyn ChatModel>), ..RolloutCtx::default() };
         // A judge that says nothing gives no points; what it was asked is all that is wanted.
-        drop(env.rollout(item, skill, &Silent::saying(answer), &ctx).await);
-        if let Some(request) = judge.asked().into_iter().next() {
+        drop(env.rollout(item, skill, &Listener::new(Some(answer)), &ctx).await);
+        if let Some(request) = judge.heard().into_iter().next() {
             return Some(request);
         }
     }
@@ -328,35 +325,6 @@ fn schema_bytes(schema: &ResponseSchema) -> u64 {
 fn span_of(numbers: &[u64]) -> Span {
     let least = numbers.iter().min().copied().unwrap_or_default();
     Span::new(least, numbers.iter().max().copied().unwrap_or_default())
-}
-
-/// A model that notes what it is asked, and says nothing or one thing.
-struct Silent {
-    id: ModelId,
-    reply: String,
-    asked: Mutex<Vec<ChatRequest>>,
-}
-
-impl Silent {
-    fn saying(reply: String) -> Self {
-        Self { id: ModelId::new("estimate", "silent"), reply, asked: Mutex::default() }
-    }
-
-    fn asked(&self) -> Vec<ChatRequest> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-#[async_trait]
-impl ChatModel for Silent {
-    fn id(&self) -> &ModelId {
-        &self.id
-    }
-
-    async fn chat(&self, request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        Ok(ChatReply::text(self.reply.clone(), Usage::default()))
-    }
 }
 
 #[cfg(test)]

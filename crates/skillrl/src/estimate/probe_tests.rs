@@ -1,6 +1,7 @@
 //! What the probe finds in environments of several kinds.
 
 use super::*;
+use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::ItemId;
 use skill_envs::{EnvError, SkillSource};

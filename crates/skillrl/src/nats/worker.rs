@@ -3,7 +3,8 @@
 use super::files::bring;
 use super::programs::Differences;
 use super::setup::{FORMAT, SetupDescription};
-use crate::config::keys::{self, Effect};
+use crate::config::key::Effect;
+use crate::config::keys;
 use crate::config::{Config, LoadedConfig, ModelRole};
 use crate::engine::Engine;
 use crate::world;

@@ -73,7 +73,8 @@ impl<'config> PhaseSettings<'config> {
             Phase::Rl => &["rl", "retrieval", "bank", "evolution"],
             Phase::Test => &["retrieval"],
         };
-        let mut settings: RunIdentity = self.loaded.config.decisive_entries(sections).into_iter().collect();
+        let mut settings: RunIdentity =
+            self.loaded.config.decisive_of(|section| sections.contains(&section)).into_iter().collect();
         settings.remove("collect.demonstrations");
         let mut set = |key: &str, value: Value| {
             settings.insert(key.to_owned(), value);

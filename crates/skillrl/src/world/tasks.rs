@@ -1,7 +1,7 @@
 //! From `[env]` with `kind = "tasks"` to its environment.
 
 use super::{Around, wrong};
-use crate::config::keys::declare::Fill as _;
+use crate::config::key::declare::Fill as _;
 use crate::config::{ConfigPath, TasksConfig as Asked, TasksExtract, TasksScorer};
 use crate::error::Error;
 use skill_core::{RatioSplit, python_json};

@@ -1,8 +1,8 @@
 //! The keys of `[env]` among each other: presets, and what a scorer needs.
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
+use crate::config::key::any_of;
 use crate::config::keys;
-use crate::config::suggest::any_of;
 use crate::config::tasks::KEYS_OF_SCORERS;
 use serde_json::Value;
 use skill_core::NamedEnum;

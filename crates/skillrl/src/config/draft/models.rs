@@ -1,9 +1,9 @@
 //! The keys of models among each other: what a provider sets, and what does not go together.
 
 use super::{Draft, Entry, Origin, Place, ProblemKind};
+use crate::config::key::any_of;
 use crate::config::keys;
 use crate::config::models::AGENT_KIND;
-use crate::config::suggest::any_of;
 use serde_json::{Map, Value, json};
 use skill_llm::price_table::list_prices;
 use skill_llm::{Dialect, KeyHeader, Provider};

@@ -162,21 +162,21 @@ enum Misfit {
 }
 
 /// A value as one of our keys takes it.
-fn read_as(value_type: keys::ValueType, value: &Value) -> Result<Value, Misfit> {
+fn read_as(value_type: key::ValueType, value: &Value) -> Result<Value, Misfit> {
     match value_type {
-        keys::ValueType::Flag => flag(value).map(Value::from).ok_or(Misfit::Kind),
-        keys::ValueType::Choice(words) => match value.as_str() {
+        key::ValueType::Flag => flag(value).map(Value::from).ok_or(Misfit::Kind),
+        key::ValueType::Choice(words) => match value.as_str() {
             Some(word) if words.contains(&word) => Ok(value.clone()),
             Some(_) => Err(Misfit::OutOfRange),
             None => Err(Misfit::Kind),
         },
-        keys::ValueType::Integer { min, max } => match value.as_u64() {
+        key::ValueType::Integer { min, max } => match value.as_u64() {
             Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
             Some(_) => Err(Misfit::OutOfRange),
             None if value.is_number() => Err(Misfit::OutOfRange),
             None => Err(Misfit::Kind),
         },
-        keys::ValueType::Number { min, max } => match value.as_f64() {
+        key::ValueType::Number { min, max } => match value.as_f64() {
             Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
             Some(_) => Err(Misfit::OutOfRange),
             None => Err(Misfit::Kind),

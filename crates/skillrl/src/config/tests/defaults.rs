@@ -1,6 +1,7 @@
 use super::{MINIMAL, minimal_overrides, parse};
-use crate::config::keys::declare::Fill as _;
-use crate::config::keys::{self, Effect, KeyDefault, ValueType};
+use crate::config::key::declare::Fill as _;
+use crate::config::key::{Effect, KeyDefault, ValueType};
+use crate::config::keys;
 use crate::config::{Config, EnvConfig, Origin, default_file};
 use skill_envs::agent::AgentSettings;
 

@@ -62,7 +62,7 @@ pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<
 }
 
 /// What a key of `[env]` needs around it to be allowed.
-pub(super) fn env_settings(key: &super::keys::KeySpec) -> Vec<String> {
+pub(super) fn env_settings(key: &super::key::KeySpec) -> Vec<String> {
     if let Some(kind) = key.kinds.names().first()
         && super::env::WORLD_KINDS.contains(kind)
     {

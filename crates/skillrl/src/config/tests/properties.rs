@@ -1,5 +1,6 @@
 use super::{MINIMAL, lookup, minimal_overrides};
-use crate::config::keys::{self, KeySpec, SectionSpec, ValueType};
+use crate::config::key::{KeySpec, ValueType};
+use crate::config::keys::{self, SectionSpec};
 use crate::config::{Config, value};
 use proptest::prelude::*;
 use serde_json::{Value, json};

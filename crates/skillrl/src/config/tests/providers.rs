@@ -44,7 +44,7 @@ fn what_each_provider_sets() {
 #[test]
 fn every_provider_of_the_table_can_be_named() {
     let (_, key) = crate::config::keys::find("models.target.provider").unwrap();
-    let crate::config::keys::ValueType::Choice(words) = key.value else { panic!("{key:?}") };
+    let crate::config::key::ValueType::Choice(words) = key.value else { panic!("{key:?}") };
     let known: Vec<&str> = skill_llm::PROVIDERS.iter().map(|provider| provider.name).collect();
     assert_eq!(words, known);
 }

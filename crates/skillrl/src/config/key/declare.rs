@@ -5,7 +5,7 @@
 //! decides results, and where its value goes in the settings of the crate that uses it. The struct, the table of keys
 //! and with it the schema, the page and the default file, the conversion and the list of paths are made from the row.
 
-use crate::config::keys::{KeyDefault, KeySpec, ValueType};
+use crate::config::key::{KeyDefault, KeySpec, ValueType};
 use crate::config::path::ConfigPath;
 use serde::Serialize;
 use serde_json::Value;
@@ -145,14 +145,14 @@ macro_rules! settings_struct {
             $($(#[$($attr:tt)*])* $key:ident: $type:ty = $spec:expr $(=> $($to:ident).+)?;)*
         }
     ) => {
-        $crate::config::keys::declare::settings_struct! {
+        $crate::config::key::declare::settings_struct! {
             $(#[$($meta)*])*
             $name $(with $sub: $sub_type)? { $($(#[$($attr)*])* $key: $type = $spec;)* }
         }
 
-        impl $crate::config::keys::declare::Fill<$target> for $name {
+        impl $crate::config::key::declare::Fill<$target> for $name {
             fn fill(&self, target: &mut $target) {
-                $($(target.$($to).+ = $crate::config::keys::declare::Carry::carry(&self.$key);)?)*
+                $($(target.$($to).+ = $crate::config::key::declare::Carry::carry(&self.$key);)?)*
             }
         }
     };
@@ -168,7 +168,7 @@ macro_rules! settings_struct {
         pub struct $name {
             $(
                 $(#[$($attr)*])*
-                #[serde(skip_serializing_if = "crate::config::keys::declare::is_absent")]
+                #[serde(skip_serializing_if = "crate::config::key::declare::is_absent")]
                 pub $key: $type,
             )*
             $(
@@ -186,7 +186,7 @@ macro_rules! settings_struct {
                 visit: &mut dyn FnMut(&str, &mut $crate::config::path::ConfigPath),
             ) {
                 $(
-                    if let Some(path) = $crate::config::keys::declare::path_in(&mut self.$key) {
+                    if let Some(path) = $crate::config::key::declare::path_in(&mut self.$key) {
                         visit(&format!("{section}.{}", stringify!($key)), path);
                     }
                 )*
@@ -208,7 +208,7 @@ macro_rules! settings {
             $($(#[$($attr:tt)*])* $key:ident: $type:ty = $spec:expr $(=> $($to:ident).+)?;)*
         }
     ) => {
-        $crate::config::keys::declare::settings_struct! {
+        $crate::config::key::declare::settings_struct! {
             $(#[$($meta)*])*
             $name $(with $sub: $sub_type)? $(for $target)? {
                 $($(#[$($attr)*])* $key: $type = $spec $(=> $($to).+)?;)*
@@ -217,8 +217,8 @@ macro_rules! settings {
 
         impl $name {
             /// The keys, in the order of the file.
-            pub(in crate::config) const KEYS: &'static [$crate::config::keys::KeySpec] = &[
-                $($spec.named(stringify!($key), $crate::config::keys::declare::doc_of!($([$($attr)*])*)),)*
+            pub(in crate::config) const KEYS: &'static [$crate::config::key::KeySpec] = &[
+                $($spec.named(stringify!($key), $crate::config::key::declare::doc_of!($([$($attr)*])*)),)*
             ];
         }
     };
@@ -230,7 +230,7 @@ macro_rules! settings {
 /// `b`, which configurations of `KINDS` have.
 macro_rules! kinds {
     ($(#[$($meta:tt)*])* const $table:ident; structs $structs:tt $($rows:tt)*) => {
-        $crate::config::keys::declare::kinds_with! {
+        $crate::config::key::declare::kinds_with! {
             ($) $(#[$($meta)*])* const $table; structs $structs rows { $($rows)* }
         }
     };
@@ -260,12 +260,12 @@ macro_rules! kinds_with {
                     $of! { @ $d taken { $d($d rest)* } }
                 };
                 (@ [$d($d taken:tt)*] {}) => {
-                    $crate::config::keys::declare::settings_struct! { $($head)* { $d($d taken)* } }
+                    $crate::config::key::declare::settings_struct! { $($head)* { $d($d taken)* } }
                 };
             }
             $of! { @ [] $rows }
         )+
-        $crate::config::keys::declare::kinds_table! { $(#[$($table_meta)*])* const $table; $rows }
+        $crate::config::key::declare::kinds_table! { $(#[$($table_meta)*])* const $table; $rows }
     };
 }
 
@@ -283,10 +283,10 @@ macro_rules! kinds_table {
         }
     ) => {
         $(#[$($meta)*])*
-        pub(in crate::config) const $table: &[$crate::config::keys::KeySpec] = &[
+        pub(in crate::config) const $table: &[$crate::config::key::KeySpec] = &[
             $($(
                 $spec
-                    .named(stringify!($key), $crate::config::keys::declare::doc_of!($([$($attr)*])*))
+                    .named(stringify!($key), $crate::config::key::declare::doc_of!($([$($attr)*])*))
                     .of_kinds($kinds),
             )*)+
         ];

@@ -1,6 +1,10 @@
-//! The sections in the order of the file, and the bounds that several keys share.
+//! The table of all keys of the configuration file: the one source of truth for checking, for the search of
+//! the nearest key, for the commented default file and for documentation.
+//!
+//! Nothing here reads a file. The keys are declared with the structs that hold them, in [`super::types`],
+//! [`super::models`] and [`super::env`].
 
-use super::{SectionSpec, ValueType};
+use super::key::KeySpec;
 use crate::config::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use crate::config::collect::CollectConfig;
 use crate::config::env::{self, ENV};
@@ -13,21 +17,12 @@ use crate::config::types::{
     SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
 
-/// The largest integer that every reader of JSON keeps exactly: 2^53 - 1.
-pub(in crate::config) const MAX_SEED: u64 = 9_007_199_254_740_991;
-pub(in crate::config) const MAX_TOKENS: u64 = 10_000_000;
-pub(in crate::config) const MAX_COUNT: u64 = 1_000_000;
-pub(in crate::config) const MAX_RATE: u64 = 1_000_000_000_000;
-pub(in crate::config) const MAX_SECONDS: f64 = 31_536_000.0;
-
-pub(in crate::config) const PRICE: ValueType = ValueType::Number { min: 0.0, max: f64::INFINITY };
-
 /// The modes of training with a bank.
 const WITH_BANK: &[&str] = &[TrainMode::Bank.as_str(), TrainMode::Weights.as_str()];
 /// The mode of training weights.
 const WEIGHTS: &[&str] = &[TrainMode::Weights.as_str()];
 
-pub(super) const SECTIONS: &[SectionSpec] = &[
+const SECTIONS: &[SectionSpec] = &[
     SectionSpec::new("run", "The run as a whole. All of this section may be left out.", &[RunConfig::KEYS]),
     SectionSpec::new(
         "run.nats",
@@ -112,3 +107,83 @@ pub(super) const SECTIONS: &[SectionSpec] = &[
         &[BudgetConfig::KEYS],
     ),
 ];
+
+/// One section of the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SectionSpec {
+    /// The dotted name.
+    pub path: &'static str,
+    /// What it is for, in sentences.
+    pub doc: &'static str,
+    groups: &'static [&'static [KeySpec]],
+    /// Whether the section is there only if a key of it is given, or what is trained needs it.
+    pub is_optional: bool,
+    /// The values of `train.mode` that need the section.
+    pub modes: &'static [&'static str],
+}
+
+impl SectionSpec {
+    const fn new(path: &'static str, doc: &'static str, groups: &'static [&'static [KeySpec]]) -> Self {
+        Self { path, doc, groups, is_optional: false, modes: &[] }
+    }
+
+    const fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
+    }
+
+    /// The same, but that it is always there where this is trained.
+    const fn of_modes(mut self, modes: &'static [&'static str]) -> Self {
+        self.is_optional = true;
+        self.modes = modes;
+        self
+    }
+
+    /// The keys, in the order of the file.
+    pub fn keys(&self) -> impl Iterator<Item = &'static KeySpec> + use<> {
+        let path = self.path;
+        self.groups
+            .iter()
+            .copied()
+            .flatten()
+            .filter(move |key| key.sections.is_empty() || key.sections.contains(&path))
+    }
+
+    /// The key of that name.
+    pub fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        self.keys().find(|key| key.name == name)
+    }
+
+    /// The dotted path of one of its keys.
+    pub fn path_of(&self, key: &KeySpec) -> String {
+        format!("{}.{}", self.path, key.name)
+    }
+}
+
+/// The value that a text of TOML is for a key; `None` for one that it does not take.
+pub(crate) fn value_of(key: &KeySpec, toml: &str) -> Option<serde_json::Value> {
+    let value = toml::de::DeValue::parse(toml).ok()?;
+    super::value::check(key.name, key.value, value.get_ref()).ok()
+}
+
+/// All sections, in the order of the file.
+pub fn sections() -> &'static [SectionSpec] {
+    SECTIONS
+}
+
+/// All keys with their sections, in the order of the file.
+pub fn keys() -> impl Iterator<Item = (&'static SectionSpec, &'static KeySpec)> {
+    SECTIONS.iter().flat_map(|section| section.keys().map(move |key| (section, key)))
+}
+
+/// The section with that dotted name.
+pub fn section(path: &str) -> Option<&'static SectionSpec> {
+    SECTIONS.iter().find(|section| section.path == path)
+}
+
+/// The key with that dotted path, and its section.
+pub fn find(path: &str) -> Option<(&'static SectionSpec, &'static KeySpec)> {
+    let (section_path, name) = path.rsplit_once('.')?;
+    let section = section(section_path)?;
+    section.key(name).map(|key| (section, key))
+}
