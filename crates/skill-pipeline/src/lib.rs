@@ -65,6 +65,7 @@ pub mod rl;
 pub mod run_dir;
 pub mod settings;
 pub mod sft;
+pub mod shell;
 pub mod stage;
 mod text;
 pub mod trainer;
@@ -82,6 +83,7 @@ pub use settings::{
     Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, Protocol, SearchLimits, SkillAware,
     SlowUpdate, StopSignal, TaskTexts, TrainSettings,
 };
+pub use shell::RunConfig;
 pub use stage::rollout::TargetsScore;
-pub use trainer::{NamedModels, OWN_TARGET, RunConfig, Trainer};
+pub use trainer::{NamedModels, OWN_TARGET, Trainer};
 pub use warning::{Advice, Warning};

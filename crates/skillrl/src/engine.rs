@@ -26,7 +26,7 @@ use skill_llm::{
 };
 use skill_pipeline::NamedModels;
 use skill_pipeline::run_dir::live::{Pulse, ReadPulse, Spend};
-use skill_pipeline::trainer::ReadTrouble;
+use skill_pipeline::shell::ReadTrouble;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use skillrl::llm::{
     LlmError, Message, ModelId, Usage,
 };
 use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
-use skillrl::pipeline::trainer::count_spent;
+use skillrl::pipeline::shell::count_spent;
 use skillrl::pipeline::{PipelineError, StopSignal};
 use skillrl::world;
 use std::fmt::Write as _;

@@ -6,7 +6,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::records::StageTokens;
 use crate::records::bank::{BANK_DIR, ROUNDS_DIR};
 use crate::records::evaluation::Evaluation;
-use crate::run_dir::{EvaluationDir, is_stop_requested};
+use crate::run_dir::EvaluationDir;
 use crate::stage::{Draws, StageCtx};
 use skill_bank::distill::Teacher;
 use skill_bank::{BankError, BankEvent, BankSource, BankView, SkillRef};
@@ -98,7 +98,7 @@ impl BankRun<'_> {
 
     /// Where a teacher is asked: it adds what it is asked for.
     pub(super) fn call(&self, step: Option<StepIdx>) -> CallCtx {
-        let stop = &self.trainer.base.stop;
+        let stop = &self.trainer.base.shell.stop;
         let place = step.map(|step| CallPlace::new(format_args!("step {step}"))).unwrap_or_default();
         CallCtx { cancel: stop.now.clone(), halt: stop.soon.clone(), ..CallCtx::new(place) }
     }
@@ -152,8 +152,8 @@ impl BankRun<'_> {
             batch_idx,
             draws: Draws::default(),
             workers: base.settings.workers,
-            halt: base.stop.soon.clone(),
-            cancel: base.stop.now.clone(),
+            halt: base.shell.stop.soon.clone(),
+            cancel: base.shell.stop.now.clone(),
             events: self.log,
             journal: Some(self.journal.clone()),
             item_hashes: Arc::clone(&self.item_hashes),
@@ -162,20 +162,11 @@ impl BankRun<'_> {
     }
 
     pub(super) fn check_stop(&self, round: u32, rounds: u32) -> Result<(), PipelineError> {
-        let stop = &self.trainer.base.stop;
-        let is_told = stop.after_step.is_cancelled() || stop.soon.is_cancelled() || stop.now.is_cancelled();
-        if is_told || is_stop_requested(self.dir.path()) {
-            return Err(PipelineError::Stopped { last_step: round, total_steps: rounds });
-        }
-        Ok(())
+        self.open.check_stop(round, rounds)
     }
 
     pub(super) fn or_stopped(&self, error: PipelineError, round: u32, rounds: u32) -> PipelineError {
-        let stop = &self.trainer.base.stop;
-        if error.is_stop() && (stop.soon.is_cancelled() || stop.now.is_cancelled()) {
-            return PipelineError::Stopped { last_step: round, total_steps: rounds };
-        }
-        error.or_capped(round, rounds)
+        self.open.or_stopped(error, round, rounds)
     }
 
     pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {

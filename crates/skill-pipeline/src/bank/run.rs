@@ -15,12 +15,12 @@ use crate::records::evaluation::Evaluation;
 use crate::records::{FORMAT_VERSION, StageTokens};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::timings::TimingsLog;
-use crate::run_dir::{EvaluationDir, RunDir, round_path, summarise, way_to};
+use crate::run_dir::{EvaluationDir, RunDir, round_path, summarise};
+use crate::shell::{OpenRun, spans};
 use crate::stage::ItemHashes;
 use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
 use crate::stage::silence::check_spoken;
-use crate::trainer::spans;
 use indexmap::IndexMap;
 use skill_bank::episode::{ItemSets, TrainEpisode};
 use skill_bank::evolve::{EvolvePlan, Pooled};
@@ -56,7 +56,8 @@ pub(super) struct BankRun<'run> {
     pub(super) journal: Journal,
     pub(super) item_hashes: Arc<ItemHashes>,
     pub(super) log: &'run EventLog<'run>,
-    pub(super) dir: RunDir,
+    pub(super) open: &'run OpenRun<'run>,
+    pub(super) dir: &'run RunDir,
     pub(super) standing: Standing,
     /// What trials compare: scores if a training rollout of round 0 scored between 0 and 1, else successes.
     pub(super) outcome: TrialOutcome,
@@ -99,7 +100,6 @@ impl BankRun<'_> {
     pub(super) async fn work(&mut self) -> Result<BankSummary, PipelineError> {
         let rounds = self.rounds();
         self.timings.begin_process(StepIdx(0), self.trainer.base.settings.workers);
-        let config = self.trainer.base.config.dir.as_deref();
         self.log.emit(&Event::RunStarted {
             dir: self.dir.path().to_owned(),
             env: self.env.name().to_owned(),
@@ -107,7 +107,7 @@ impl BankRun<'_> {
             total_steps: rounds,
             finished_steps: self.finished_rounds(),
             workers: self.trainer.base.settings.workers,
-            config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
+            config_dir: self.open.config_dir(),
         });
         let baseline = self
             .measure(Split::Val, None, Stage::Baseline, EvaluationDir::Baseline)
@@ -378,7 +378,7 @@ impl BankRun<'_> {
             retired: of_state(State::Retired),
             trials: [self.n_trials, self.n_admissions],
             trial_rollouts: self.trial_rollouts,
-            simulated_models: self.trainer.base.config.simulated_models.clone(),
+            simulated_models: self.trainer.base.shell.config.simulated_models.clone(),
             tokens,
         };
         self.journal.flush().await?;

@@ -3,7 +3,7 @@
 use super::run::BankRun;
 use crate::event::{Activation, Event, EventSink as _, NamedSkill, Stage};
 use crate::records::bank::{RoundRecord, TrialRecord, ValidationRecord};
-use crate::trainer::spans;
+use crate::shell::spans;
 use skill_bank::trial::{TrialDesign, TrialState};
 use skill_bank::{BankEvent, Record, SkillRef};
 use skill_core::StepIdx;

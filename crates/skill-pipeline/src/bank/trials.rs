@@ -6,8 +6,8 @@ use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::records::StageTokens;
 use crate::records::bank::{RoundRecord, TrialRecord};
+use crate::shell::spans;
 use crate::stage::rollout::{Attempt, rollout_attempts};
-use crate::trainer::spans;
 use skill_bank::trial::{
     Candidacy, GROUPS_PER_INTERVAL, Half, ItemRate, Preflight, TrialDesign, TrialGroup, TrialGroups,
     TrialNumbers, TrialResult, TrialState, obstacle, preflight,

@@ -1,7 +1,7 @@
 //! What a bank needs to take part in the training of its policy.
 
 use crate::bank::BankSettings;
-use crate::trainer::RunBudget;
+use crate::shell::{CallSettings, RunBudget};
 use serde_json::{Value, json};
 use skill_bank::Bank;
 use skill_bank::distill::TeacherPrompts;
@@ -25,7 +25,7 @@ pub struct RlBank {
     pub(super) frame: Option<SkillDoc>,
     pub(super) teacher: Option<Arc<dyn ChatModel>>,
     pub(super) max_reply_tokens: u32,
-    pub(super) budget: Option<RunBudget>,
+    pub(super) calls: CallSettings,
 }
 
 impl RlBank {
@@ -41,7 +41,7 @@ impl RlBank {
             frame: None,
             teacher: None,
             max_reply_tokens: 16_384,
-            budget: None,
+            calls: CallSettings::default(),
         }
     }
 
@@ -111,7 +111,8 @@ impl RlBank {
 
     /// Counts what the run's journal has paid for already against this budget of the teacher.
     #[must_use]
-    pub fn with_budget(self, budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
-        Self { budget: Some(RunBudget::new(budget, prices)), ..self }
+    pub fn with_budget(mut self, budget: Arc<Budget>, prices: Vec<(ModelId, Prices)>) -> Self {
+        self.calls.budget = Some(RunBudget { budget, prices });
+        self
     }
 }

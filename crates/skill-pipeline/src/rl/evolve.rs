@@ -29,7 +29,7 @@ use skill_bank::{Bank, BankError, BankEvent, BankSource, BankView, Episode};
 use skill_core::SkillDoc;
 use skill_envs::source::document;
 use skill_envs::{Env, SkillSource};
-use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled};
+use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel, Journal};
 use state::OpenTrial;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,23 +79,7 @@ impl<'run> Evolving<'run> {
         let mut state = kept.unwrap_or_default();
         let record = std::mem::take(&mut state.unrecorded);
         let needs_journal = setup.teacher.is_some() || setup.embedding.is_some();
-        let journal = match needs_journal {
-            true => Some(dir.open_journal(JournalOptions::default(), false)?),
-            false => None,
-        };
-        if let (Some(budget), Some(journal)) = (&setup.budget, &journal) {
-            budget.begin(journal);
-        }
-        let kept_calls = |model: &Arc<dyn ChatModel>| match &journal {
-            Some(journal) => {
-                Arc::new(Journaled::new(Arc::clone(model), journal.clone())) as Arc<dyn ChatModel>
-            }
-            None => Arc::clone(model),
-        };
-        let embedding = setup.embedding.as_ref().map(|model| match &journal {
-            Some(journal) => Arc::new(Journaled::embedding(Arc::clone(model), journal.clone())),
-            None => Arc::clone(model),
-        });
+        let calls = if needs_journal { Some(setup.calls.open(dir)?) } else { None };
         let (log, lines) = LineLog::open(&episodes_file(dir.path(), state.since), state.episodes)?;
         let mut episodes = Vec::with_capacity(lines.len());
         for line in &lines {
@@ -113,9 +97,12 @@ impl<'run> Evolving<'run> {
             sets: item_sets(env, &setup.settings, settings.seed)?,
             forbidden,
             frame,
-            teacher: setup.teacher.as_ref().map(kept_calls),
-            embedding,
-            journal,
+            teacher: calls.as_ref().zip(setup.teacher.as_ref()).map(|(calls, model)| calls.chat(model)),
+            embedding: calls
+                .as_ref()
+                .zip(setup.embedding.as_ref())
+                .map(|(calls, model)| calls.embedding(model)),
+            journal: calls.map(|calls| calls.journal),
             trial: None,
             state,
             log,

@@ -15,7 +15,8 @@ use crate::records::sft::SftGames;
 use crate::records::signs::RlSigns;
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::LineLog;
-use crate::run_dir::{RunDir, atomic, is_stop_requested, parse_versioned, way_to};
+use crate::run_dir::{RunDir, atomic, parse_versioned};
+use crate::shell::OpenRun;
 use crate::warning::Warning;
 use crate::weights::{PolicyGames, micro_batches, weights_error, write_policy};
 use indexmap::IndexMap;
@@ -78,6 +79,7 @@ impl RlCheckpoint {
 /// A run that this process holds.
 pub(super) struct RlRun<'run> {
     trainer: &'run RlTrainer,
+    open: &'run OpenRun<'run>,
     dir: &'run RunDir,
     log: &'run EventLog<'run>,
     /// Finished iterations.
@@ -98,11 +100,8 @@ pub(super) struct RlRun<'run> {
 
 impl<'run> RlRun<'run> {
     /// Takes the run up from its last checkpoint; nothing is loaded yet.
-    pub(super) fn open(
-        trainer: &'run RlTrainer,
-        dir: &'run RunDir,
-        log: &'run EventLog<'run>,
-    ) -> Result<Self, PipelineError> {
+    pub(super) fn open(trainer: &'run RlTrainer, open: &'run OpenRun<'run>) -> Result<Self, PipelineError> {
+        let OpenRun { dir, log, .. } = open;
         let path = dir.path();
         let kept = RlCheckpoint::read(path)?;
         let (iteration, n_validations) =
@@ -131,6 +130,7 @@ impl<'run> RlRun<'run> {
             .map(|bank| Evolving::open(bank, trainer.env.as_ref(), &trainer.settings, dir, state));
         Ok(Self {
             trainer,
+            open,
             dir,
             log,
             evolving: evolving.transpose()?,
@@ -186,7 +186,6 @@ impl<'run> RlRun<'run> {
             let env = trainer.env.name().to_owned();
             return Err(PipelineError::EmptySplit { env, split: Split::Train });
         }
-        let config = trainer.config.dir.as_deref();
         self.log.emit(&Event::RunStarted {
             dir: self.dir.path().to_owned(),
             env: trainer.env.name().to_owned(),
@@ -194,7 +193,7 @@ impl<'run> RlRun<'run> {
             total_steps: to_u32(trainer.settings.iterations),
             finished_steps: to_u32(self.iteration),
             workers: trainer.settings.tasks.saturating_mul(trainer.settings.group_size),
-            config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
+            config_dir: self.open.config_dir(),
         });
         if let Some(kept) = &self.kept {
             // A process that was killed may have left states that no checkpoint names.
@@ -214,8 +213,7 @@ impl<'run> RlRun<'run> {
 
     /// Why the run ends before its next iteration.
     fn reason_to_end(&self) -> Option<PipelineError> {
-        let stop = &self.trainer.stop;
-        if stop.after_step.is_cancelled() || stop.soon.is_cancelled() || is_stop_requested(self.dir.path()) {
+        if self.open.is_told_to_stop() {
             return Some(self.stopped());
         }
         let (what, spent, cap) = self.trainer.caps.reached(self.tokens, self.seconds())?;
@@ -243,7 +241,7 @@ impl<'run> RlRun<'run> {
     async fn iterate(&mut self) -> Result<(), PipelineError> {
         let (trainer, iteration) = (self.trainer, self.iteration + 1);
         let (settings, failed, began) = (&trainer.settings, self.failed(iteration), Instant::now());
-        let cancel = &trainer.stop.now;
+        let cancel = &trainer.shell.stop.now;
         let regular = self.tasks(iteration);
         let (groups, source) = match &mut self.evolving {
             Some(evolving) => {
@@ -293,8 +291,7 @@ impl<'run> RlRun<'run> {
     fn warn_of_signs(&mut self, record: &RlIteration) {
         for found in self.signs.add(record) {
             let warning = Warning::TrainingSign { sign: found.sign, message: found.message };
-            let advice = self.trainer.advice.on_warning(&warning);
-            self.log.emit(&Event::warning(Some(StepIdx(to_u32(record.iteration))), warning, advice));
+            self.open.warn(Some(StepIdx(to_u32(record.iteration))), warning);
         }
     }
 
@@ -369,7 +366,7 @@ impl<'run> RlRun<'run> {
         source: Option<Arc<dyn SkillSource>>,
     ) -> Result<SftGames, PipelineError> {
         let trainer = self.trainer;
-        let played = games.play(&trainer.backend, self.iteration, source, &trainer.stop.now).await;
+        let played = games.play(&trainer.backend, self.iteration, source, &trainer.shell.stop.now).await;
         played.map_err(|error| if matches!(error, PipelineError::Halted) { self.stopped() } else { error })
     }
 
@@ -378,7 +375,7 @@ impl<'run> RlRun<'run> {
         let (trainer, iteration) = (self.trainer, self.iteration);
         match &mut self.evolving {
             Some(evolving) if iteration < trainer.settings.iterations => {
-                evolving.evolve(iteration, &trainer.stop.now).await
+                evolving.evolve(iteration, &trainer.shell.stop.now).await
             }
             Some(_) | None => Ok(()),
         }

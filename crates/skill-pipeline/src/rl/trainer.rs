@@ -5,25 +5,20 @@ use super::run::{RlCheckpoint, RlRun};
 use super::settings::RlSettings;
 use crate::bank::gives_small_types_a_task;
 use crate::error::PipelineError;
-use crate::event::{Event, EventSink, NoEvents};
-use crate::identity::{MODE, check_identity};
+use crate::identity::MODE;
 use crate::kind::RunKind;
+use crate::records::RunIdentity;
 use crate::records::rl::{RlSummary, RlTimes, TIMES_FILE};
-use crate::records::{ConfigFile, RunIdentity};
-use crate::run_dir::event_log::EventLog;
-use crate::run_dir::vacant::check_vacant;
-use crate::run_dir::{RunDir, atomic, withdraw_stop};
-use crate::settings::StopSignal;
-use crate::trainer::RunConfig;
-use crate::warning::{Advice, OwnHints};
+use crate::run_dir::{RunDir, atomic};
+use crate::shell::{RunShell, check_same_run, shell_methods};
 use crate::weights::{PolicyGames, PolicyText, PolicyWriter, WeightsCaps};
 use serde_json::json;
 use skill_envs::{Env, SkillSource};
-use skill_llm::error::with_causes;
 use skill_train::checkpoint::StateStore;
 use skill_train::seam::TrainBackend;
 use std::path::Path;
 use std::sync::Arc;
+use tracing::Span;
 
 /// Trains a policy by GRPO.
 #[derive(Clone)]
@@ -38,10 +33,7 @@ pub struct RlTrainer {
     pub(super) caps: WeightsCaps,
     pub(super) games: Option<Arc<dyn PolicyGames>>,
     pub(super) bank: Option<RlBank>,
-    pub(super) events: Arc<dyn EventSink>,
-    pub(super) advice: Arc<dyn Advice>,
-    pub(super) stop: StopSignal,
-    pub(super) config: RunConfig,
+    pub(super) shell: RunShell,
 }
 
 impl RlTrainer {
@@ -67,12 +59,11 @@ impl RlTrainer {
             caps: WeightsCaps::default(),
             games: None,
             bank: None,
-            events: Arc::new(NoEvents),
-            advice: Arc::new(OwnHints),
-            stop: StopSignal::default(),
-            config: RunConfig::default(),
+            shell: RunShell::default(),
         }
     }
+
+    shell_methods!(shell);
 
     /// Trains with these settings.
     #[must_use]
@@ -98,30 +89,6 @@ impl RlTrainer {
         Self { bank: Some(bank), ..self }
     }
 
-    /// Tells what happens to this reader.
-    #[must_use]
-    pub fn with_events(self, events: Arc<dyn EventSink>) -> Self {
-        Self { events, ..self }
-    }
-
-    /// Says what a person can do in these terms.
-    #[must_use]
-    pub fn with_advice(self, advice: Arc<dyn Advice>) -> Self {
-        Self { advice, ..self }
-    }
-
-    /// Ends when this signal says so.
-    #[must_use]
-    pub fn with_stop(self, stop: StopSignal) -> Self {
-        Self { stop, ..self }
-    }
-
-    /// Keeps this configuration with the run; its identity names the first policy and the way in which it is trained.
-    #[must_use]
-    pub fn with_config(self, config: RunConfig) -> Self {
-        Self { config, ..self }
-    }
-
     /// Starts the run in this directory, or continues it from its last checkpoint.
     ///
     /// A run that was killed anywhere ends with the same bytes as one that was not, on the same machine with the same
@@ -133,32 +100,28 @@ impl RlTrainer {
     /// the environment. The last checkpoint stays, and the same call continues from there.
     pub async fn train(&self, path: &Path) -> Result<RlSummary, PipelineError> {
         self.settings.validate()?;
-        check_vacant(path)?;
-        let dir = RunDir::open(path)?;
-        self.claim(&dir)?;
-        withdraw_stop(path)?;
-        let log = EventLog::open(path, self.events.as_ref())?;
-        let outcome = match RlRun::open(self, &dir, &log) {
-            Ok(mut run) => tokio::select! {
+        let open = self.shell.open(path, |dir| self.claim(dir))?;
+        // From here on the directory is known as that of a run of reinforcement learning, with a bank in it or not.
+        let times = path.join(TIMES_FILE);
+        if !times.exists() {
+            atomic::write_json(&times, &RlTimes::default())?;
+        }
+        let work = async {
+            let mut run = RlRun::open(self, &open)?;
+            tokio::select! {
                 biased;
-                () = self.stop.now.cancelled() => Err(run.stopped()),
+                () = self.shell.stop.now.cancelled() => Err(run.stopped()),
                 outcome = run.work() => outcome,
-            },
-            Err(error) => Err(error),
+            }
         };
-        if let Err(error) = &outcome {
-            let hint = self.advice.on_error(error);
-            log.emit(&Event::RunStopped { reason: with_causes(error), hint });
-        }
-        if let Err(error) = withdraw_stop(path) {
-            tracing::warn!(%error, "the request to stop could not be taken away");
-        }
+        let outcome = open.work(Span::none(), work).await;
+        open.close();
         outcome
     }
 
-    /// Checks that the directory holds this run or none, and writes what is asked now.
-    fn claim(&self, dir: &RunDir) -> Result<(), PipelineError> {
-        let mut identity: RunIdentity = self.config.identity.iter().cloned().collect();
+    /// Checks that the directory holds this run or none, and returns its identity.
+    fn claim(&self, dir: &RunDir) -> Result<RunIdentity, PipelineError> {
+        let mut identity: RunIdentity = self.shell.config.identity.iter().cloned().collect();
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
         identity.insert(MODE.to_owned(), json!(RunKind::Rl.as_str()));
         identity.insert("skills".to_owned(), json!(self.source.version()));
@@ -167,15 +130,7 @@ impl RlTrainer {
             self.bank.as_ref().and_then(|bank| gives_small_types_a_task(self.env.as_ref(), &bank.settings));
         identity.extend(small);
         let is_begun = RlCheckpoint::read(dir.path())?.is_some();
-        if let Some(stored) = dir.read_config()?
-            && (is_begun || dir.read_state()?.is_some() || stored.identity.get(MODE) != identity.get(MODE))
-        {
-            check_identity(dir.path(), &stored.identity, &identity)?;
-        }
-        let config = ConfigFile::new(self.config.resolved.clone(), identity);
-        dir.write_config(&config, self.config.source_text.as_deref())?;
-        // From here on the directory is known as that of a run of reinforcement learning, with a bank in it or not.
-        let times = dir.path().join(TIMES_FILE);
-        if times.exists() { Ok(()) } else { atomic::write_json(&times, &RlTimes::default()) }
+        check_same_run(dir, &identity, |stored| is_begun || stored.get(MODE) != identity.get(MODE))?;
+        Ok(identity)
     }
 }

@@ -12,7 +12,8 @@ use crate::records::sft::{
 };
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::LineLog;
-use crate::run_dir::{RunDir, atomic, is_stop_requested, way_to};
+use crate::run_dir::{RunDir, atomic};
+use crate::shell::OpenRun;
 use crate::weights::{micro_batches, weights_error, write_policy};
 use skill_core::{EpochIdx, StepIdx};
 use skill_train::TrainError;
@@ -34,6 +35,7 @@ const LOAD: u64 = 3_000_000;
 /// A run that this process holds.
 pub(super) struct SftRun<'run> {
     trainer: &'run SftTrainer,
+    open: &'run OpenRun<'run>,
     dir: &'run RunDir,
     log: &'run EventLog<'run>,
     total_steps: u64,
@@ -55,11 +57,8 @@ pub(super) struct SftRun<'run> {
 
 impl<'run> SftRun<'run> {
     /// Takes the run up from its last checkpoint; nothing is loaded yet.
-    pub(super) fn open(
-        trainer: &'run SftTrainer,
-        dir: &'run RunDir,
-        log: &'run EventLog<'run>,
-    ) -> Result<Self, PipelineError> {
+    pub(super) fn open(trainer: &'run SftTrainer, open: &'run OpenRun<'run>) -> Result<Self, PipelineError> {
+        let OpenRun { dir, log, .. } = open;
         let path = dir.path();
         let kept = Checkpoint::read(path)?;
         let (step, n_validations) = kept.as_ref().map_or((0, 0), |kept| (kept.step, kept.validations));
@@ -77,6 +76,7 @@ impl<'run> SftRun<'run> {
         };
         Ok(Self {
             trainer,
+            open,
             dir,
             log,
             total_steps: trainer.settings.total_steps(trainer.data.train.len()),
@@ -125,7 +125,6 @@ impl<'run> SftRun<'run> {
 
     async fn begin(&mut self) -> Result<(), PipelineError> {
         let data = &self.trainer.data;
-        let config = self.trainer.config.dir.as_deref();
         self.log.emit(&Event::RunStarted {
             dir: self.dir.path().to_owned(),
             env: "sft".to_owned(),
@@ -133,7 +132,7 @@ impl<'run> SftRun<'run> {
             total_steps: to_u32(self.total_steps),
             finished_steps: to_u32(self.step),
             workers: 1,
-            config_dir: config.and_then(|config| way_to(self.dir.path(), config)),
+            config_dir: self.open.config_dir(),
         });
         let lines = data.lines.iter().map(|line| {
             // Records have texts as keys, which is all that JSON asks for.
@@ -164,8 +163,7 @@ impl<'run> SftRun<'run> {
 
     /// Why the run ends before its next step.
     fn reason_to_end(&self) -> Option<PipelineError> {
-        let stop = &self.trainer.stop;
-        if stop.after_step.is_cancelled() || stop.soon.is_cancelled() || is_stop_requested(self.dir.path()) {
+        if self.open.is_told_to_stop() {
             return Some(self.stopped());
         }
         let (what, spent, cap) = self.trainer.caps.reached(self.tokens, self.seconds())?;
@@ -258,11 +256,13 @@ impl<'run> SftRun<'run> {
             return Err(failed(TrainError::NotFinite { quantity: "the validation loss".to_owned() }));
         }
         let games = match &trainer.games {
-            Some(games) => Some(
-                games.play(&trainer.backend, self.step, None, &trainer.stop.now).await.map_err(|error| {
-                    if matches!(error, PipelineError::Halted) { self.stopped() } else { error }
-                })?,
-            ),
+            Some(games) => {
+                Some(games.play(&trainer.backend, self.step, None, &trainer.shell.stop.now).await.map_err(
+                    |error| {
+                        if matches!(error, PipelineError::Halted) { self.stopped() } else { error }
+                    },
+                )?)
+            }
             None => None,
         };
         let record = SftValidation { step: self.step, loss, targets: targets as u64, games };

@@ -7,7 +7,6 @@
 use super::TrainState;
 use super::finish::Place;
 use super::run::{Reading, Run, StepPlan};
-use super::spans;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::records::document::StepRecord;
@@ -15,6 +14,7 @@ use crate::records::summary::{SearchEnd, SearchRecord};
 use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
 use crate::settings::{Protocol, first_optimizer_call};
+use crate::shell::spans;
 use skill_core::plan::batch_at;
 use skill_core::search_plan::{Decision, SearchFacts, SearchPlan, Spending};
 use skill_core::stats::flip_rate;
@@ -38,7 +38,7 @@ impl Run<'_> {
                 return Ok(());
             };
             self.check_stop(state.last_step, self.length.1)?;
-            let span = spans::of_step(&plan);
+            let span = spans::of_step(plan.step, plan.epoch);
             self.make_step(state, plan).instrument(span).await?;
         }
     }

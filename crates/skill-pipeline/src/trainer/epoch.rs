@@ -58,7 +58,7 @@ impl Run<'_> {
             meta_skill: outcome.records.meta_skill.clone().map(Box::new),
         };
         state.end_epoch(outcome);
-        state.write(&self.dir)?;
+        state.write(self.dir)?;
         self.write_timings()?;
         self.log.emit(&event);
         Ok(())

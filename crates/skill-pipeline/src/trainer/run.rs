@@ -1,24 +1,24 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
 
 use super::warnings::Warned;
-use super::{OWN_TARGET, TrainState, Trainer, spans, trouble};
+use super::{OWN_TARGET, TrainState, Trainer};
 use crate::error::{PipelineError, SettingsError};
 use crate::event::{Event, EventSink as _, Stage};
-use crate::identity::{check_identity, check_is_document, check_items, run_identity};
+use crate::identity::{check_is_document, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::records::document::RuntimeState;
 use crate::records::summary::Summary;
-use crate::records::{ConfigFile, RunIdentity, StageTokens};
+use crate::records::{RunIdentity, StageTokens};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::timings::{FileMark, TIMINGS_FILE, TimingsLog};
-use crate::run_dir::vacant::check_vacant;
-use crate::run_dir::{EvaluationDir, RunDir, is_stop_requested, way_to, withdraw_stop};
-use crate::settings::{Protocol, StopSignal, TrainSettings};
+use crate::run_dir::{EvaluationDir, RunDir};
+use crate::settings::{Protocol, TrainSettings};
+use crate::shell::{OpenRun, check_same_run, metered, spans};
 use crate::stage::evaluate::evaluate;
 use crate::stage::rollout::{Panel, Rollouts};
 use crate::stage::silence::check_spoken;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
-use crate::warning::{Advice, Warning};
+use crate::warning::Warning;
 use serde_json::json;
 use skill_core::appendix::inject_appendix;
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
@@ -26,60 +26,44 @@ use skill_core::{BudgetControl, EpochIdx, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
-use skill_llm::error::with_causes;
-use skill_llm::{ChatModel, Journal, Journaled, Meter, Metered};
+use skill_llm::{ChatModel, Journal, Meter, Metered};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
 
 pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, PipelineError> {
-    let settings = &trainer.settings.effective();
+    let base = &trainer.base;
+    let settings = &base.settings.effective();
     settings.validate()?;
-    check_items(trainer.env.as_ref(), settings.eval_test)?;
-    settings.evidence.check_split(settings.gate, trainer.env.items(Split::Val).len())?;
+    check_items(base.env.as_ref(), settings.eval_test)?;
+    settings.evidence.check_split(settings.gate, base.env.items(Split::Val).len())?;
     let prompts = trainer.prompt_library()?;
-    let initial_skill =
-        trainer.initial_skill.clone().or_else(|| trainer.env.initial_skill()).unwrap_or_default();
+    let initial_skill = base.first_skill().unwrap_or_default();
 
-    check_vacant(path)?;
-    let dir = RunDir::open(path)?;
-    let has_lost_journal = claim(trainer, &dir, &prompts, &initial_skill)?;
-    // What was asked of an earlier process is not asked of this one.
-    withdraw_stop(path)?;
-    let log = EventLog::open(path, trainer.events.as_ref())?;
-    let journal = dir.open_journal(trainer.journal.clone(), trainer.may_have_lost_journal)?;
-    if let Some(budget) = &trainer.budget {
-        budget.begin(&journal);
+    let mut has_lost_journal = false;
+    let open = base.shell.open(path, |dir| {
+        let identity = claim(trainer, dir, &prompts, &initial_skill)?;
+        has_lost_journal = base.calls.check_journal(dir)?;
+        Ok(identity)
+    })?;
+    let calls = base.calls.open(&open.dir)?;
+    let mut rollouts = base.rollouts(&calls);
+    if !trainer.targets.is_empty() {
+        let judge = rollouts.judge();
+        let of_target = |(name, model): &(String, Arc<dyn ChatModel>)| {
+            let other = || Rollouts::local(Arc::clone(&base.env), metered(model, &calls), judge.cloned());
+            (name.clone(), if name == OWN_TARGET { rollouts.clone() } else { other() })
+        };
+        let targets = trainer.targets.iter().map(of_target).collect();
+        rollouts = rollouts.with_panel(Panel { score: trainer.targets_score, targets });
     }
-    let kept = |model: &Arc<dyn ChatModel>| {
-        let kept = Journaled::new(Arc::clone(model), journal.clone());
-        Metered::new(Arc::new(match &trainer.recording {
-            Some(recording) => kept.with_recording(recording.clone()),
-            None => kept,
-        }))
-    };
-    let judge = trainer.env.judge().map(|judge| Arc::new(kept(judge)) as Arc<dyn ChatModel>);
-    let rollouts = Rollouts::local(Arc::clone(&trainer.env), Arc::new(kept(&trainer.target)), judge.clone());
-    let rollouts = match &trainer.runner {
-        Some(runner) => rollouts.with_runner(Arc::clone(runner)),
-        None => rollouts,
-    };
-    let of_target = |(name, model): &(String, Arc<dyn ChatModel>)| {
-        let own = || rollouts.clone();
-        let other = || Rollouts::local(Arc::clone(&trainer.env), Arc::new(kept(model)), judge.clone());
-        (name.clone(), if name == OWN_TARGET { own() } else { other() })
-    };
-    let panel =
-        Panel { score: trainer.targets_score, targets: trainer.targets.iter().map(of_target).collect() };
-    let rollouts = if panel.targets.is_empty() { rollouts } else { rollouts.with_panel(panel) };
     let mut run = Run {
-        env: trainer.env.as_ref(),
+        env: base.env.as_ref(),
         rollouts,
         settings,
-        stop: &trainer.stop,
-        optimizer: kept(&trainer.optimizer),
-        journal: journal.clone(),
+        optimizer: Metered::new(calls.chat(&base.optimizer)),
+        journal: calls.journal,
         item_hashes: Arc::default(),
         timings: TimingsLog::open(path)?,
         started: Instant::now(),
@@ -88,69 +72,45 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         has_lost_journal,
         is_on_record: false,
         warned: Warned::default(),
-        config: &trainer.config.resolved,
-        simulated_models: &trainer.config.simulated_models,
-        config_dir: trainer.config.dir.as_deref().and_then(|config| way_to(dir.path(), config)),
-        source_text: trainer.config.source_text.as_deref(),
         prompts,
         initial_skill,
-        dir,
-        log: &log,
-        advice: trainer.advice.as_ref(),
+        open: &open,
+        dir: &open.dir,
+        log: &open.log,
     };
     let span = spans::of_run(path, run.env.name(), run.length.1);
-    let outcome = tokio::select! {
-        biased;
-        outcome = run.work().instrument(span.clone()) => outcome,
-        never = trouble::warn(trainer.trouble.as_ref(), &log) => match never {},
-    };
-    if let Err(error) = &outcome {
-        spans::fail(&span);
-        run.log.emit(&Event::RunStopped { reason: with_causes(error), hint: trainer.advice.on_error(error) });
-    }
+    let outcome = open.work(span, run.work()).await;
     run.rollouts.settle().await;
     run.note_end().await;
-    // Obeyed, or come too late: nobody is left whom it could stop.
-    if let Err(error) = withdraw_stop(path) {
-        tracing::warn!(%error, "the request to stop could not be taken away");
-    }
+    open.close();
     outcome
 }
 
-/// Checks that the directory holds this run or none, and writes what is asked now; returns whether the run goes on
-/// with a journal that does not hold all that it has held.
+/// Checks that the directory holds this run or none, and returns its identity.
 fn claim(
     trainer: &Trainer,
     dir: &RunDir,
     prompts: &PromptLibrary,
     initial_skill: &SkillDoc,
-) -> Result<bool, PipelineError> {
+) -> Result<RunIdentity, PipelineError> {
+    let base = &trainer.base;
     let identity = run_identity(
-        &trainer.config.identity,
-        &trainer.settings,
-        trainer.env.as_ref(),
-        [("target", trainer.target.as_ref()), ("optimizer", trainer.optimizer.as_ref())],
+        &base.shell.config.identity,
+        &base.settings,
+        base.env.as_ref(),
+        [("target", base.target.as_ref()), ("optimizer", base.optimizer.as_ref())],
         prompts,
         initial_skill,
     );
     let identity = with_targets(identity, trainer);
     let stored = dir.read_config()?;
     check_is_document(dir.path(), stored.as_ref().map(|stored| &stored.identity))?;
-    if let Some(stored) = stored
-        && let Some(state) = dir.read_state()?
-    {
-        // Before anything is measured there is nothing that other settings could spoil.
-        check_identity(dir.path(), &stored.identity, &identity)?;
+    // Before anything is measured there is nothing that other settings could spoil.
+    check_same_run(dir, &identity, |_| false)?;
+    if let Some(state) = stored.and(dir.read_state()?) {
         trainer.check_length(&state)?;
     }
-    let has_lost_journal = match dir.check_journal() {
-        Err(PipelineError::LostJournal { .. }) if trainer.may_have_lost_journal => true,
-        checked => checked.map(|()| false)?,
-    };
-    let config = ConfigFile::new(trainer.config.resolved.clone(), identity)
-        .with_simulated_models(&trainer.config.simulated_models);
-    dir.write_config(&config, trainer.config.source_text.as_deref())?;
-    Ok(has_lost_journal)
+    Ok(identity)
 }
 
 /// The identity with the targets of evaluations, which decide every score.
@@ -168,8 +128,8 @@ fn with_targets(mut identity: RunIdentity, trainer: &Trainer) -> RunIdentity {
 impl Trainer {
     /// The length of the run in steps: of an epoch, and of all.
     fn steps(&self) -> (usize, u32) {
-        let n_items = Split::ALL.map(|split| self.env.items(split).len());
-        let settings = self.settings.foreseen(n_items, 1.0);
+        let n_items = Split::ALL.map(|split| self.base.env.items(split).len());
+        let settings = self.base.settings.foreseen(n_items, 1.0);
         let per_epoch = steps_per_epoch(n_items[0], settings.batch_size, settings.accumulation);
         (per_epoch, u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(settings.epochs))
     }
@@ -177,7 +137,7 @@ impl Trainer {
     /// A run can be extended, not shortened.
     fn check_length(&self, state: &RuntimeState) -> Result<(), PipelineError> {
         let (_, total_steps) = self.steps();
-        if self.settings.protocol == Protocol::Auto {
+        if self.base.settings.protocol == Protocol::Auto {
             // What a smaller budget has no room for is not planned, and what is done stays.
             return Ok(());
         }
@@ -185,7 +145,7 @@ impl Trainer {
             return Ok(());
         }
         Err(PipelineError::Settings(SettingsError::FewerSteps {
-            epochs: self.settings.epochs,
+            epochs: self.base.settings.epochs,
             total_steps,
             finished_steps: state.last_completed_step.0,
         }))
@@ -195,14 +155,14 @@ impl Trainer {
     fn prompt_library(&self) -> Result<PromptLibrary, PipelineError> {
         let prompts = match &self.prompts {
             Some(prompts) => prompts.clone(),
-            None => environment_prompts(self.env.as_ref())?,
+            None => environment_prompts(self.base.env.as_ref())?,
         };
         prompts.validate()?;
-        let settings = &self.settings;
+        let settings = &self.base.settings;
         // What the score rewards is said where people say something of the task, and to planned searches.
         let saving = settings.evidence.saving;
         let is_told = settings.protocol == Protocol::Auto || !settings.task.is_empty() || saving.is_some();
-        let reward = self.env.reward().filter(|_| is_told);
+        let reward = self.base.env.reward().filter(|_| is_told);
         Ok(prompts
             .with_update_mode(settings.update_mode)
             .with_protocol(settings.protocol)
@@ -230,23 +190,15 @@ pub fn environment_prompts(env: &dyn Env) -> Result<PromptLibrary, PromptError> 
 pub(super) struct Run<'run> {
     pub(super) env: &'run dyn Env,
     pub(super) settings: &'run TrainSettings,
-    pub(super) stop: &'run StopSignal,
     pub(super) rollouts: Rollouts,
     pub(super) optimizer: Metered,
     pub(super) journal: Journal,
     item_hashes: Arc<ItemHashes>,
     pub(super) prompts: PromptLibrary,
     pub(super) initial_skill: SkillDoc,
-    pub(super) dir: RunDir,
+    pub(super) open: &'run OpenRun<'run>,
+    pub(super) dir: &'run RunDir,
     pub(super) log: &'run EventLog<'run>,
-    /// Says what people can do about errors and warnings.
-    pub(super) advice: &'run dyn Advice,
-    pub(super) config: &'run serde_json::Value,
-    pub(super) simulated_models: &'run [String],
-    /// Where the configuration lies, from the directory of the run.
-    config_dir: Option<String>,
-    /// What `config.toml` holds.
-    source_text: Option<&'run str>,
     timings: TimingsLog,
     started: Instant,
     /// Steps of an epoch, and of the run.
@@ -310,7 +262,7 @@ impl StageWatch {
 
 impl Run<'_> {
     async fn work(&mut self) -> Result<Summary, PipelineError> {
-        let stored = TrainState::read(&self.dir, &self.initial_skill)?;
+        let stored = TrainState::read(self.dir, &self.initial_skill)?;
         self.plan_length(stored.as_ref())?;
         let (_, total_steps) = self.length;
         let finished = stored.as_ref().map_or(StepIdx(0), |state| state.last_step);
@@ -325,7 +277,7 @@ impl Run<'_> {
             total_steps,
             finished_steps: finished.0,
             workers: self.settings.workers,
-            config_dir: self.config_dir.clone(),
+            config_dir: self.open.config_dir(),
         });
         if self.has_lost_journal {
             self.warn_of_a_lost_journal();
@@ -362,7 +314,7 @@ impl Run<'_> {
         let n_train = self.env.items(Split::Train).len();
         for plan in self.plans(n_train).into_iter().filter(|plan| plan.step > last_step) {
             self.check_stop(state.last_step, total_steps)?;
-            let span = spans::of_step(&plan);
+            let span = spans::of_step(plan.step, plan.epoch);
             self.make_step(state, plan).instrument(span).await?;
             self.end_epoch_if_due(state).await?;
         }
@@ -433,7 +385,7 @@ impl Run<'_> {
             // The initial skill was measured as it is; the empty region is for the steps.
             state.current.skill = inject_appendix(&state.current.skill);
         }
-        state.write(&self.dir)?;
+        state.write(self.dir)?;
         self.write_timings()?;
         self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
         if gate_score >= 1.0 && self.settings.evidence.saving.is_none() {
@@ -465,28 +417,18 @@ impl Run<'_> {
         self.dir.put_json(&self.dir.step_dir(record.step).join("step_record.json"), &record)?;
         self.dir.write_digest(&outcome.digest)?;
         state.apply(outcome);
-        state.write(&self.dir)?;
+        state.write(self.dir)?;
         self.write_timings()?;
         self.log.emit(&Event::StepFinished { record: Box::new(record) });
         Ok(())
     }
 
     pub(super) fn check_stop(&self, last_step: StepIdx, total_steps: u32) -> Result<(), PipelineError> {
-        let StopSignal { after_step, soon, now } = self.stop;
-        let is_told = after_step.is_cancelled() || soon.is_cancelled() || now.is_cancelled();
-        if is_told || is_stop_requested(self.dir.path()) {
-            return Err(PipelineError::Stopped { last_step: last_step.0, total_steps });
-        }
-        Ok(())
+        self.open.check_stop(last_step.0, total_steps)
     }
 
-    /// Work that ended because a person stopped the run, or at a cap, is not a fault; a fault that came at the same
-    /// time is.
     pub(super) fn or_stopped(&self, error: PipelineError, last_step: StepIdx) -> PipelineError {
-        if error.is_stop() && (self.stop.soon.is_cancelled() || self.stop.now.is_cancelled()) {
-            return PipelineError::Stopped { last_step: last_step.0, total_steps: self.length.1 };
-        }
-        error.or_capped(last_step.0, self.length.1)
+        self.open.or_stopped(error, last_step.0, self.length.1)
     }
 
     /// Starts the clock and the counters of a stage.
@@ -502,8 +444,8 @@ impl Run<'_> {
             batch_idx: None,
             draws: self.draws_at(watch.stage),
             workers: self.settings.workers,
-            halt: self.stop.soon.clone(),
-            cancel: self.stop.now.clone(),
+            halt: self.open.shell.stop.soon.clone(),
+            cancel: self.open.shell.stop.now.clone(),
             events: self.log,
             journal: Some(self.journal.clone()),
             item_hashes: Arc::clone(&self.item_hashes),
@@ -579,7 +521,8 @@ impl Run<'_> {
     fn append_timings<const N: usize>(&mut self, more: [(String, FileMark); N]) -> Result<(), PipelineError> {
         self.dir.check_not_moved()?;
         let (seconds, requests) = (self.started.elapsed().as_secs_f64(), self.journal.requests_committed());
-        let source = self.source_text.map(|text| ("config.toml".to_owned(), FileMark::of(text.as_bytes())));
+        let source = self.open.shell.config.source_text.as_ref();
+        let source = source.map(|text| ("config.toml".to_owned(), FileMark::of(text.as_bytes())));
         let events = ("events.jsonl".to_owned(), self.log.mark());
         let files = more.into_iter().chain(source).chain([events]).collect();
         self.timings.append(seconds, requests, files)

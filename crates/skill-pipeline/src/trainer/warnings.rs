@@ -4,7 +4,7 @@
 use super::TrainState;
 use super::run::{Run, StageWatch};
 use crate::error::PipelineError;
-use crate::event::{Event, EventSink as _, Stage};
+use crate::event::Stage;
 use crate::records::StageTokens;
 use crate::records::document::StepRecord;
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
@@ -26,8 +26,7 @@ pub(super) struct Warned {
 impl Run<'_> {
     /// Emits a warning, with what the program that trains advises.
     pub(super) fn warn(&self, step: Option<StepIdx>, warning: Warning) {
-        let advice = self.advice.on_warning(&warning);
-        self.log.emit(&Event::warning(step, warning, advice));
+        self.open.warn(step, warning);
     }
 
     /// Says once that replies of the target are cut, and once that they are empty: they are scored as they stand, which

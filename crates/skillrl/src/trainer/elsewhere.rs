@@ -4,7 +4,7 @@ use crate::config::{LoadedConfig, Runner};
 use crate::error::Error;
 use skill_pipeline::Trainer;
 use skill_pipeline::run_dir::live::{ReadPulse, WorkerPulse};
-use skill_pipeline::trainer::ReadTrouble;
+use skill_pipeline::shell::ReadTrouble;
 use std::sync::Arc;
 
 /// Says what workers do now, and what is wrong on the way to them.

@@ -63,7 +63,10 @@ impl<'run> Run<'run> {
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
         let results = rollout_batches(&self.rollouts, &batches, &document(skill), &ctx).await?;
-        let all: Vec<RolloutResult> = results.concat();
+        let sizes: Vec<usize> = results.iter().map(Vec::len).collect();
+        let all: Vec<RolloutResult> = results.into_iter().flatten().collect();
+        let mut rest = all.as_slice();
+        let results: Vec<&[RolloutResult]> = sizes.into_iter().filter_map(|n| rest.split_off(..n)).collect();
         failed.extend(all.iter().filter(|result| !result.is_success()).map(|result| result.id.clone()));
         self.check_target_speaks(&watch, skill, &all).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));

@@ -1,10 +1,13 @@
 //! Warnings of what goes on failing, while the run waits for it.
 
-use super::ReadTrouble;
 use crate::event::{Event, EventSink};
 use crate::warning::Warning;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Says what is wrong with the models for longer than a moment, as one sentence; `None` where nothing is.
+pub type ReadTrouble = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// How often it is looked for.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -13,7 +16,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 const QUIET_PERIODS: u32 = 30;
 
 /// Warns of trouble until it is dropped: at once, and then once a minute while it lasts.
-pub(crate) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) -> Infallible {
+pub(super) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) -> Infallible {
     let Some(trouble) = trouble else { return std::future::pending().await };
     let mut quiet = 0;
     loop {
@@ -31,7 +34,7 @@ pub(crate) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     #[tokio::test(start_paused = true)]
     async fn lasting_trouble_is_said_once_a_minute() {

@@ -1,8 +1,8 @@
 //! Spans around a run, its steps, and the rounds and trials of a bank, for anyone who traces them.
 
-use super::run::StepPlan;
 use crate::records::bank::{RoundRecord, TrialRecord};
 use crate::records::document::StepRecord;
+use skill_core::{EpochIdx, StepIdx};
 use skill_llm::telemetry;
 use std::path::Path;
 use tracing::Span;
@@ -21,12 +21,12 @@ pub(crate) fn of_run(dir: &Path, env: &str, total_steps: u32) -> Span {
 }
 
 /// Around a step.
-pub(super) fn of_step(plan: &StepPlan) -> Span {
+pub(crate) fn of_step(step: StepIdx, epoch: EpochIdx) -> Span {
     tracing::trace_span!(
         telemetry::STEP,
-        { telemetry::NAME } = %format_args!("step {}", plan.step),
-        { telemetry::STEP_NUMBER } = plan.step.0,
-        { telemetry::STEP_EPOCH } = plan.epoch.0,
+        { telemetry::NAME } = %format_args!("step {}", step),
+        { telemetry::STEP_NUMBER } = step.0,
+        { telemetry::STEP_EPOCH } = epoch.0,
         { telemetry::STEP_ACTION } = Empty,
         { telemetry::STEP_SCORE_BEFORE } = Empty,
         { telemetry::STEP_SCORE } = Empty,
@@ -34,7 +34,7 @@ pub(super) fn of_step(plan: &StepPlan) -> Span {
 }
 
 /// Says in the span of a step, which is the current one, what the step came to.
-pub(super) fn tell(record: &StepRecord) {
+pub(crate) fn tell(record: &StepRecord) {
     let span = Span::current();
     span.record(telemetry::STEP_ACTION, record.action.as_str());
     span.record(telemetry::STEP_SCORE_BEFORE, record.score_before);

@@ -1,0 +1,230 @@
+//! The shell of a run, whatever it trains: its directory, its identity, its log of events, its stop and its calls.
+//!
+//! [`RunShell`] is what the caller puts around a run. [`RunShell::open`] takes a directory for the run and returns an
+//! [`OpenRun`], through which the run opens its files, tells what happens, is stopped and ends. Nothing here knows a
+//! kind of run: a trainer says by which identity its run is known, and does the work.
+
+mod base;
+mod calls;
+pub(crate) mod spans;
+mod trouble;
+
+pub use base::RunBase;
+pub(crate) use base::metered;
+pub use calls::count_spent;
+pub(crate) use calls::{CallSettings, RunBudget};
+pub use trouble::ReadTrouble;
+
+use crate::error::PipelineError;
+use crate::event::{Event, EventSink, NoEvents};
+use crate::identity::check_identity;
+use crate::records::{ConfigFile, RunIdentity};
+use crate::run_dir::event_log::EventLog;
+use crate::run_dir::vacant::check_vacant;
+use crate::run_dir::{RunDir, is_stop_requested, way_to, withdraw_stop};
+use crate::settings::StopSignal;
+use crate::warning::{Advice, OwnHints, Warning};
+use serde_json::Value;
+use skill_core::StepIdx;
+use skill_llm::error::with_causes;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracing::{Instrument as _, Span};
+
+/// What a configuration file says, for the run directory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunConfig {
+    /// The text of the file, kept as `config.toml`.
+    pub source_text: Option<String>,
+    /// The resolved settings without secrets and without what only changes speed or cost, kept as `config.json`.
+    pub resolved: Value,
+    /// Settings that decide results and that only the caller knows, by name.
+    pub identity: Vec<(String, Value)>,
+    /// The directory of the file.
+    pub dir: Option<PathBuf>,
+    /// The models that are simulated, by their names in the configuration: the results say so.
+    pub simulated_models: Vec<String>,
+}
+
+/// What surrounds a run.
+#[derive(Clone)]
+pub(crate) struct RunShell {
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) advice: Arc<dyn Advice>,
+    pub(crate) stop: StopSignal,
+    pub(crate) config: RunConfig,
+    pub(crate) trouble: Option<ReadTrouble>,
+}
+
+impl Default for RunShell {
+    fn default() -> Self {
+        Self {
+            events: Arc::new(NoEvents),
+            advice: Arc::new(OwnHints),
+            stop: StopSignal::default(),
+            config: RunConfig::default(),
+            trouble: None,
+        }
+    }
+}
+
+/// The methods by which every trainer is given its [`RunShell`], which is at this path in it.
+macro_rules! shell_methods {
+    ($($shell:ident).+) => {
+        /// Tells this reader what happens.
+        #[must_use]
+        pub fn with_events(mut self, events: std::sync::Arc<dyn $crate::event::EventSink>) -> Self {
+            self.$($shell).+.events = events;
+            self
+        }
+
+        /// Adds to errors and warnings, in events and in `events.jsonl`, what people can do about them in this program.
+        #[must_use]
+        pub fn with_advice(mut self, advice: std::sync::Arc<dyn $crate::warning::Advice>) -> Self {
+            self.$($shell).+.advice = advice;
+            self
+        }
+
+        /// Stops when told to.
+        #[must_use]
+        pub fn with_stop(mut self, stop: $crate::settings::StopSignal) -> Self {
+            self.$($shell).+.stop = stop;
+            self
+        }
+
+        /// Keeps this configuration in the run directory; its identity names what decides results and is known to the
+        /// caller alone, such as the first policy and the way in which it is trained.
+        #[must_use]
+        pub fn with_config(mut self, config: $crate::shell::RunConfig) -> Self {
+            self.$($shell).+.config = config;
+            self
+        }
+    };
+}
+pub(crate) use shell_methods;
+
+impl RunShell {
+    /// Takes the directory for a run, writes what is asked now, and opens its log.
+    ///
+    /// `claim` checks that the directory holds this run or none, and returns the identity of the run; see
+    /// [`check_same_run`].
+    ///
+    /// # Errors
+    ///
+    /// A directory that holds another run or something else, cannot be written, or that another process works on.
+    pub(crate) fn open(
+        &self,
+        path: &Path,
+        claim: impl FnOnce(&RunDir) -> Result<RunIdentity, PipelineError>,
+    ) -> Result<OpenRun<'_>, PipelineError> {
+        check_vacant(path)?;
+        let dir = RunDir::open(path)?;
+        let identity = claim(&dir)?;
+        let config = ConfigFile::new(self.config.resolved.clone(), identity)
+            .with_simulated_models(&self.config.simulated_models);
+        dir.write_config(&config, self.config.source_text.as_deref())?;
+        // What was asked of an earlier process is not asked of this one.
+        withdraw_stop(path)?;
+        let log = EventLog::open(path, self.events.as_ref())?;
+        Ok(OpenRun { shell: self, dir, log })
+    }
+}
+
+/// Refuses to continue a run of another identity, once there is something that other settings could spoil: `is_begun`
+/// says so, or the state of a run in the directory.
+///
+/// # Errors
+///
+/// [`PipelineError::Mismatch`], and files that cannot be read.
+pub(crate) fn check_same_run(
+    dir: &RunDir,
+    identity: &RunIdentity,
+    is_begun: impl FnOnce(&RunIdentity) -> bool,
+) -> Result<(), PipelineError> {
+    match dir.read_config()? {
+        Some(stored) if is_begun(&stored.identity) || dir.read_state()?.is_some() => {
+            check_identity(dir.path(), &stored.identity, identity)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A run that this process holds.
+pub(crate) struct OpenRun<'run> {
+    pub(crate) shell: &'run RunShell,
+    pub(crate) dir: RunDir,
+    pub(crate) log: EventLog<'run>,
+}
+
+impl OpenRun<'_> {
+    /// Does the work of the run in this span, warns of lasting trouble meanwhile, and tells why the run ends before its
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// Those of the work.
+    pub(crate) async fn work<T>(
+        &self,
+        span: Span,
+        work: impl Future<Output = Result<T, PipelineError>>,
+    ) -> Result<T, PipelineError> {
+        let outcome = tokio::select! {
+            biased;
+            outcome = work.instrument(span.clone()) => outcome,
+            never = trouble::warn(self.shell.trouble.as_ref(), &self.log) => match never {},
+        };
+        if let Err(error) = &outcome {
+            spans::fail(&span);
+            let hint = self.shell.advice.on_error(error);
+            self.log.emit(&Event::RunStopped { reason: with_causes(error), hint });
+        }
+        outcome
+    }
+
+    /// Ends the hold of this process: a request to stop was obeyed, or has come too late.
+    pub(crate) fn close(&self) {
+        if let Err(error) = withdraw_stop(self.dir.path()) {
+            tracing::warn!(%error, "the request to stop could not be taken away");
+        }
+    }
+
+    /// True if the run is to end after the step under way.
+    pub(crate) fn is_told_to_stop(&self) -> bool {
+        let StopSignal { after_step, soon, .. } = &self.shell.stop;
+        after_step.is_cancelled() || soon.is_cancelled() || is_stop_requested(self.dir.path())
+    }
+
+    /// An error if the run is to end before its next step.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Stopped`].
+    pub(crate) fn check_stop(&self, last_step: u32, total_steps: u32) -> Result<(), PipelineError> {
+        if self.shell.stop.now.is_cancelled() || self.is_told_to_stop() {
+            return Err(PipelineError::Stopped { last_step, total_steps });
+        }
+        Ok(())
+    }
+
+    /// Work that ended because a person stopped the run, or at a cap, is not a fault; a fault that came at the same
+    /// time is.
+    pub(crate) fn or_stopped(&self, error: PipelineError, last_step: u32, total_steps: u32) -> PipelineError {
+        let StopSignal { soon, now, .. } = &self.shell.stop;
+        if error.is_stop() && (soon.is_cancelled() || now.is_cancelled()) {
+            return PipelineError::Stopped { last_step, total_steps };
+        }
+        error.or_capped(last_step, total_steps)
+    }
+
+    /// Where the configuration lies, from the directory of the run.
+    pub(crate) fn config_dir(&self) -> Option<String> {
+        let config = self.shell.config.dir.as_deref()?;
+        way_to(self.dir.path(), config)
+    }
+
+    /// Tells a warning, with what people can do about it.
+    pub(crate) fn warn(&self, step: Option<StepIdx>, warning: Warning) {
+        let advice = self.shell.advice.on_warning(&warning);
+        self.log.emit(&Event::warning(step, warning, advice));
+    }
+}

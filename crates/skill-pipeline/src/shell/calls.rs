@@ -1,0 +1,96 @@
+//! The model calls of a run: its journal, a recording that replies are taken from, and what its caps know of both.
+
+use crate::error::PipelineError;
+use crate::run_dir::RunDir;
+use skill_llm::{
+    Budget, ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, ModelId, Prices, Recording, Spent,
+};
+use std::sync::Arc;
+
+/// How the calls of a run are kept and counted.
+#[derive(Clone, Default)]
+pub(crate) struct CallSettings {
+    pub(crate) journal: JournalOptions,
+    pub(crate) may_have_lost_journal: bool,
+    pub(crate) recording: Option<Recording>,
+    pub(crate) budget: Option<RunBudget>,
+}
+
+impl CallSettings {
+    /// Whether the run goes on with a journal that does not hold all that it has held.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunDir::check_journal`], unless the journal may have lost something.
+    pub(crate) fn check_journal(&self, dir: &RunDir) -> Result<bool, PipelineError> {
+        match dir.check_journal() {
+            Err(PipelineError::LostJournal { .. }) if self.may_have_lost_journal => Ok(true),
+            checked => checked.map(|()| false),
+        }
+    }
+
+    /// Opens the journal of a run, and tells the budget what it holds already.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunDir::open_journal`].
+    pub(crate) fn open(&self, dir: &RunDir) -> Result<RunCalls, PipelineError> {
+        let journal = dir.open_journal(self.journal.clone(), self.may_have_lost_journal)?;
+        if let Some(RunBudget { budget, prices }) = &self.budget {
+            count_spent(budget, prices, &journal);
+        }
+        Ok(RunCalls { journal, recording: self.recording.clone() })
+    }
+}
+
+/// The journal of a run that this process holds, around its models.
+pub(crate) struct RunCalls {
+    pub(crate) journal: Journal,
+    recording: Option<Recording>,
+}
+
+impl RunCalls {
+    /// The model with its replies in the journal, and taken from the recording if there is one.
+    pub(crate) fn chat(&self, model: &Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+        Arc::new(self.with_recording(Journaled::new(Arc::clone(model), self.journal.clone())))
+    }
+
+    /// The same of a model of vectors.
+    pub(crate) fn embedding(&self, model: &Arc<dyn EmbeddingModel>) -> Arc<dyn EmbeddingModel> {
+        Arc::new(self.with_recording(Journaled::embedding(Arc::clone(model), self.journal.clone())))
+    }
+
+    fn with_recording<M: ?Sized>(&self, kept: Journaled<M>) -> Journaled<M> {
+        match &self.recording {
+            Some(recording) => kept.with_recording(recording.clone()),
+            None => kept,
+        }
+    }
+}
+
+/// The caps of a run, and what its models cost.
+#[derive(Clone)]
+pub(crate) struct RunBudget {
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) prices: Vec<(ModelId, Prices)>,
+}
+
+/// Tells a budget what the journal says that earlier processes have spent, by the prices of the models, and what it shows
+/// of their replies.
+pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Journal) {
+    let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
+    for model in journal.spent_before() {
+        spent.calls = spent.calls.saturating_add(model.requests);
+        let tokens = model.usage.input.saturating_add(model.usage.output);
+        spent.tokens = spent.tokens.saturating_add(tokens);
+        let is_model =
+            |(id, _): &&(ModelId, Prices)| id.provider == model.provider && id.model == model.model;
+        if let Some((_, prices)) = prices.iter().find(is_model) {
+            spent.money += prices.cost(model.usage);
+        }
+    }
+    for seen in journal.seen_before() {
+        budget.recall(seen);
+    }
+    budget.begin(spent);
+}
