@@ -15,8 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How many modules of a crate are still in circles.
-const OPEN: &[(&str, usize)] =
-    &[("skill-report", 5)];
+const OPEN: &[(&str, usize)] = &[("skill-report", 5)];
 
 /// How many names are followed from one `use` to the next.
 const MAX_IMPORTS: usize = 16;

@@ -63,7 +63,6 @@ impl SkillId {
     pub const fn of_step(step: StepIdx) -> Self {
         Self::of(Origin::of_step(step))
     }
-
 }
 
 impl Origin {

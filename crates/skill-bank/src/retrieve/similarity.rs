@@ -3,7 +3,7 @@
 use crate::error::BankError;
 use crate::skill::Content;
 use serde::{Deserialize, Serialize};
-use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest, LlmError, ModelId};
+use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest, LlmError};
 use std::sync::Arc;
 
 /// The text of a skill that is embedded: title, principle and when to apply it, without blanks around them, empty ones
@@ -53,7 +53,7 @@ pub(crate) async fn vectors_of(
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Threshold {
-    /// The model's id, as [`ModelId`] writes it.
+    /// The model's id, as [`ModelId`](skill_llm::ModelId) writes it.
     pub model: String,
     /// The cosine that a skill must exceed, in `-1..=1`.
     pub value: f64,

@@ -33,7 +33,7 @@ pub enum Consequence {
     /// Everything stays as it is.
     Nothing,
     /// This event.
-    Event(BankEvent),
+    Event(Box<BankEvent>),
     /// Nothing, for this reason.
     Hindered(String),
 }
@@ -142,7 +142,7 @@ impl Candidacy {
             verdict == Verdict::Reject && !self.is_retirement && self.state(bank) == Some(State::Trial);
         match self.obstacle(bank).filter(|_| !only_ends) {
             Some(problem) => Consequence::Hindered(problem),
-            None => Consequence::Event(event),
+            None => Consequence::Event(Box::new(event)),
         }
     }
 

@@ -9,7 +9,6 @@ use skill_bank::task_type::{Detected, Found};
 use skill_bank::{BankError, BankView, Content, SkillRef, Tier, Utility, ViewedSkill};
 use skill_core::SkillPartId;
 use skill_core::tokens::estimate_tokens;
-use skill_llm::ModelId;
 
 pub(crate) fn skill(id: &str, tier: Tier, lower_bound: Option<f64>) -> ViewedSkill {
     let content = match tier {

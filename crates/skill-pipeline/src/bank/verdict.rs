@@ -46,7 +46,7 @@ impl BankRun<'_> {
                 self.release(tried, record.round).await?;
                 return Ok(false);
             }
-            Consequence::Event(event) => self.record_events(record.round, [event]).await?,
+            Consequence::Event(event) => self.record_events(record.round, [*event]).await?,
         }
         self.tell_changes();
         if decision.verdict == Verdict::Reject {

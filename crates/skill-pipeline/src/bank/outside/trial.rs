@@ -330,7 +330,7 @@ impl OutsideBank {
         self.record(round, vec![numbers.measured(&skill, Occasion::Trial, Some(verdict))])?;
         match tried.consequence(&self.bank, verdict) {
             Consequence::Nothing => {}
-            Consequence::Event(event) => self.record(round, vec![event])?,
+            Consequence::Event(event) => self.record(round, vec![*event])?,
             Consequence::Hindered(problem) => {
                 tracing::warn!(%skill, problem, "the verdict of a trial is not carried out");
                 if let Some(released) = tried.released(&self.bank) {

@@ -236,7 +236,7 @@ impl<'run> Evolving<'run> {
                 self.record.notes.push(format!("the verdict on {skill} is not carried out: {problem}"));
                 return self.release(iteration, &tried).await;
             }
-            Consequence::Event(event) => self.record_events(iteration, [event]).await?,
+            Consequence::Event(event) => self.record_events(iteration, [*event]).await?,
         }
         if verdict == Verdict::Reject {
             self.record.retired.push(skill.to_string());
