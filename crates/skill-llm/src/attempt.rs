@@ -1,10 +1,10 @@
 //! Attempts: what was really sent for a call, and what it came to.
 
 use crate::error::{ErrorClass, LlmError};
-use serde::{Deserialize, Serialize};
+use parking_lot::Mutex;
 use skill_core::Usage;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// One request that was sent for a call.
@@ -45,8 +45,8 @@ impl AttemptOutcome {
 }
 
 /// Upper bounds on the tokens of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
     /// Reserved for it before it is sent.
     pub reserved: Usage,
     /// Counted for it if it is sent and nobody learns what it used.
@@ -102,7 +102,7 @@ impl AttemptLog {
 
     /// Notes what the attempt under way may use.
     pub(crate) fn note_bounds(&self, bounds: Bounds) {
-        self.lock().bounds = Some(bounds);
+        self.entries.lock().bounds = Some(bounds);
     }
 
     /// Records the request of the attempt under way, which is sent next, with the estimated tokens of its prompt.
@@ -112,17 +112,17 @@ impl AttemptLog {
     /// A record that cannot be written; nothing may be sent then.
     pub(crate) fn begin_request(&self, input_tokens: u64) -> Result<(), LlmError> {
         let Some(record) = &self.record else { return Ok(()) };
-        let bounds = self.lock().bounds;
+        let bounds = self.entries.lock().bounds;
         let estimate = Usage { input: input_tokens, ..Usage::default() };
         let reserved = bounds.map_or(estimate, |bounds| bounds.reserved);
         let number = record.begin(reserved)?;
-        self.lock().recorded = Some(number);
+        self.entries.lock().recorded = Some(number);
         Ok(())
     }
 
     /// Records what the request of the attempt under way used.
     pub(crate) fn settle_request(&self, used: Usage) {
-        let recorded = self.lock().recorded.take();
+        let recorded = self.entries.lock().recorded.take();
         if let (Some(record), Some(number)) = (&self.record, recorded) {
             record.settle(number, used);
         }
@@ -130,7 +130,7 @@ impl AttemptLog {
 
     /// Removes the request of the attempt under way from the record: it was not sent.
     pub(crate) fn retract_request(&self) {
-        let recorded = self.lock().recorded.take();
+        let recorded = self.entries.lock().recorded.take();
         if let (Some(record), Some(number)) = (&self.record, recorded) {
             record.retract(number);
         }
@@ -139,68 +139,63 @@ impl AttemptLog {
     /// What a provider may bill for the attempt under way if it ends like this: what the budget takes it to be, else
     /// this estimate.
     pub(crate) fn may_be_billed(&self, error: &LlmError, estimate: impl FnOnce() -> Usage) -> Usage {
-        let bounds = self.lock().bounds;
+        let bounds = self.entries.lock().bounds;
         bounds.filter(|_| error.is_billed()).map_or_else(estimate, |bounds| bounds.unanswered)
     }
 
     /// Notes a wait: for the pace, for the budget, or between attempts. Waits add up until somebody takes them.
-    pub fn add_wait(&self, wait: Duration) {
-        let mut entries = self.lock();
+    pub(crate) fn add_wait(&self, wait: Duration) {
+        let mut entries = self.entries.lock();
         entries.waited = entries.waited.saturating_add(wait);
     }
 
     /// Takes the waits that were noted since they were last taken.
-    pub fn take_wait(&self) -> Duration {
-        std::mem::take(&mut self.lock().waited)
+    pub(crate) fn take_wait(&self) -> Duration {
+        std::mem::take(&mut self.entries.lock().waited)
     }
 
     /// Notes that the attempt under way ended before anything was sent, so that nobody counts it as a request.
-    pub fn note_unsent(&self) {
-        self.lock().unsent = true;
+    pub(crate) fn note_unsent(&self) {
+        self.entries.lock().unsent = true;
     }
 
     /// Notes that the request of the attempt under way is sent, or over.
     pub(crate) fn note_out(&self, out: bool) {
-        self.lock().out = Some(out);
+        self.entries.lock().out = Some(out);
     }
 
     /// Whether a request is sent and not over.
     pub(crate) fn is_out(&self) -> bool {
-        self.lock().out == Some(true)
+        self.entries.lock().out == Some(true)
     }
 
     /// Whether a request may be sent and not over: it is, or nobody says.
     pub(crate) fn may_be_out(&self) -> bool {
-        self.lock().out != Some(false)
+        self.entries.lock().out != Some(false)
     }
 
     /// Whether the attempt that just ended was never sent; the next one begins as if it will be.
     pub fn take_unsent(&self) -> bool {
-        std::mem::take(&mut self.lock().unsent)
+        std::mem::take(&mut self.entries.lock().unsent)
     }
 
     /// Notes an attempt that is over.
     pub fn add(&self, attempt: Attempt) {
-        self.lock().attempts.push(attempt);
+        self.entries.lock().attempts.push(attempt);
     }
 
     /// The attempts until now.
     pub fn attempts(&self) -> Vec<Attempt> {
-        self.lock().attempts.clone()
+        self.entries.lock().attempts.clone()
     }
 
     /// How many attempts there were until now.
     pub fn len(&self) -> usize {
-        self.lock().attempts.len()
+        self.entries.lock().attempts.len()
     }
 
     /// Whether nothing was tried yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Entries are whole after every statement, so a panic elsewhere cannot have broken them.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

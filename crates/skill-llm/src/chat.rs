@@ -104,7 +104,7 @@ impl ChatRequest {
     }
 
     /// True if a message names a tag in which the model is to think, as prompts do that have it think in its text.
-    pub fn asks_for_thoughts(&self) -> bool {
+    fn asks_for_thoughts(&self) -> bool {
         let is_text =
             |part: &ContentPart| matches!(part, ContentPart::Text(text) if thought::names_a_tag(text));
         let asking = self.messages.iter().filter(|message| message.role != Role::Assistant);

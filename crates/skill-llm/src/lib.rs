@@ -84,7 +84,7 @@ pub mod transport;
 #[cfg(feature = "process")]
 pub use agent::{AgentConfig, AgentKind, AgentModel};
 pub use anthropic::{AnthropicChat, AnthropicConfig, PromptCache, SchemaMode};
-pub use attempt::{Attempt, AttemptLog, AttemptOutcome, Bounds};
+pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
 pub use call::{CallCtx, CallPlace, Extensions};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
@@ -98,9 +98,8 @@ pub use journal::{
     Journal, JournalError, JournalOptions, JournalReader, Journaled, NotInRecording, Recording,
 };
 pub use layer::{
-    AttemptSize, AttemptUse, Batched, Budget, BudgetCaps, BudgetKeeper, Budgeted, Metered, ModelSeen,
-    PaceConfig, PaceEnd, PaceGrant, PaceKeeper, PaceSnapshot, Paced, PacedRequest, Pacer, Prices, PromptSize,
-    Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
+    Batched, Budget, BudgetCaps, Budgeted, Metered, ModelSeen, PaceConfig, PaceSnapshot, Paced, Pacer,
+    Prices, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 pub use meter::{Meter, MeterReading};
 pub use openai::{

@@ -1,8 +1,8 @@
 //! Sums of calls and tokens.
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::Usage;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sums over calls.
 #[derive(Debug, Default)]
@@ -13,12 +13,12 @@ pub struct Meter {
 impl Meter {
     /// The sums until now.
     pub fn snapshot(&self) -> MeterReading {
-        *self.lock()
+        *self.reading.lock()
     }
 
     /// Adds what another meter showed.
     pub fn add(&self, other: MeterReading) {
-        let mut reading = self.lock();
+        let mut reading = self.reading.lock();
         reading.calls += other.calls;
         reading.failed += other.failed;
         reading.usage += other.usage;
@@ -26,27 +26,22 @@ impl Meter {
 
     /// Counts a call that gave a reply.
     pub(crate) fn count_reply(&self, usage: Usage) {
-        let mut reading = self.lock();
+        let mut reading = self.reading.lock();
         reading.calls += 1;
         reading.usage += usage;
     }
 
     /// Counts a call that begins.
     pub(crate) fn begin(&self) {
-        self.lock().calls += 1;
+        self.reading.lock().calls += 1;
     }
 
     /// Counts the end of a call that was begun; without tokens it gave no reply.
     pub(crate) fn end(&self, used: Option<Usage>) {
         match used {
-            Some(usage) => self.lock().usage += usage,
-            None => self.lock().failed += 1,
+            Some(usage) => self.reading.lock().usage += usage,
+            None => self.reading.lock().failed += 1,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, MeterReading> {
-        // The sums are whole after every statement, so a panic elsewhere cannot have broken them.
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

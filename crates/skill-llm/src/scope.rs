@@ -1,9 +1,9 @@
 //! The unit of work that a call belongs to: one rollout, one analyst's call.
 
 use crate::meter::{Meter, MeterReading};
+use parking_lot::Mutex;
 use skill_core::Usage;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// A unit of work: it numbers the equal requests that are made in it, and adds up what its calls used.
 ///
@@ -30,7 +30,7 @@ impl CallScope {
 
     /// How many times this unit of work has made the request of this digest before.
     pub fn next_occurrence(&self, digest: [u8; 32]) -> u32 {
-        let mut occurrences = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut occurrences = self.occurrences.lock();
         let count = occurrences.entry(digest).or_insert(self.first);
         let occurrence = *count;
         *count = count.saturating_add(1);

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The provider in the identity of scripted models.
-pub const SCRIPTED_PROVIDER: &str = "scripted";
+const SCRIPTED_PROVIDER: &str = "scripted";
 /// The most bytes that a file of rules may have.
-pub const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
 /// How much of a message an error quotes.
 const QUOTED_CHARS: usize = 80;
 /// How many characters are taken for one token.

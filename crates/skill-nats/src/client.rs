@@ -16,10 +16,11 @@ use async_nats::{ConnectErrorKind, ConnectOptions, RequestErrorKind, Subscriber}
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The consumer that all workers share.
@@ -150,13 +151,13 @@ impl NatsClient {
     }
 
     async fn consumer(&self, queue: &str) -> Result<PullConsumer, BrokerError> {
-        let known = self.consumers.lock().unwrap_or_else(PoisonError::into_inner).get(queue).cloned();
+        let known = self.consumers.lock().get(queue).cloned();
         if let Some(consumer) = known {
             return Ok(consumer);
         }
         let found = self.streams.get_consumer_from_stream(CONSUMER, queue).await;
         let consumer: PullConsumer = found.map_err(|error| stream_error(&error, queue))?;
-        let mut consumers = self.consumers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut consumers = self.consumers.lock();
         // A run has one queue at a time; those of stages before are gone.
         if consumers.len() > 64 {
             consumers.clear();
@@ -186,7 +187,7 @@ impl NatsClient {
     }
 
     fn forget(&self, queue: &str) {
-        self.consumers.lock().unwrap_or_else(PoisonError::into_inner).remove(queue);
+        self.consumers.lock().remove(queue);
     }
 
     fn unreachable(&self) -> Result<(), BrokerError> {

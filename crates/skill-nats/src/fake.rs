@@ -7,10 +7,11 @@ use crate::broker::{Broker, BrokerError, BrokerFacts, Delivery, Inbox, QueueConf
 use crate::driver::Connect;
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use skill_core::random::Dice;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -82,7 +83,7 @@ struct FakeMessage {
 impl FakeServer {
     fn lock(&self) -> MutexGuard<'_, ServerState> {
         // Every change is whole when the lock is released.
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 
     /// Has the server do these wrong from now on.

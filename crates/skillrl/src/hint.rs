@@ -248,10 +248,8 @@ pub(crate) fn of_journal(error: &JournalError) -> &'static str {
         JournalError::NotAJournal { .. } => {
             "bring the journal back from a copy, or move the file away and continue with `skillrl train --new-journal`: calls that only it holds are then sent again"
         }
-        JournalError::NewerSchema { .. } => "use the version of skillrl that wrote it",
-        JournalError::OlderSchema { .. } => {
-            "start the run once more with this version, which brings it up to date"
-        }
+        JournalError::OtherSchema { .. } => "use the version of skillrl that wrote it",
+        JournalError::Empty { .. } => "start the run once more, which makes its tables",
         JournalError::Corrupt { .. } => {
             "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; a run then continues with `skillrl train --new-journal`, and calls that it no longer holds are sent again"
         }

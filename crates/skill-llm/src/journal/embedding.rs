@@ -5,12 +5,12 @@
 
 use super::error::JournalError;
 use super::flight::{FlightMap, Flights, Lookup};
-use super::key::{KeyHash, ModelPart, TextKey, message_digest};
+use super::key::{ModelPart, TextKey, message_digest};
 use super::query::JournalReader;
 use super::record::{REPLY, WaitingBytes, columns, unix_ms};
 use super::sent::{CallSends, Ticket};
 use super::writer::{Command, KnownIds, insert_attempts, message_ids, model_id};
-use super::{Index, Journal, Known, lock, schema};
+use super::{Index, Journal, Known};
 use crate::attempt::Attempt;
 use crate::call::CallPlace;
 use crate::chat::{ContentPart, Message};
@@ -53,7 +53,6 @@ pub(crate) struct EmbeddingRecord<'call> {
 pub(super) struct EmbeddingEntry {
     place: String,
     model: Arc<ModelPart>,
-    hash: KeyHash,
     texts: Vec<Text>,
     outcome: VectorsOutcome,
     pub(super) attempts: Vec<Attempt>,
@@ -94,7 +93,7 @@ impl Journal {
     ///
     /// The first ones set it.
     pub(crate) fn check_length(&self, model: &ModelPart, found: usize) -> Result<(), usize> {
-        let mut lengths = lock(&self.shared.lengths);
+        let mut lengths = self.shared.lengths.lock();
         match lengths.get(model) {
             Some(length) if *length != found => Err(*length),
             Some(_) => Ok(()),
@@ -107,10 +106,9 @@ impl Journal {
 
     /// Records a request that is over; takes no time, and is committed soon.
     pub(crate) fn record_embedding(&self, record: EmbeddingRecord<'_>) {
-        let hash = self.key_hash();
         let mut n_bytes = record.texts.iter().map(|(_, text)| text.len()).sum::<usize>();
         if let Ok(vectors) = &record.outcome {
-            let mut index = lock(&self.shared.index);
+            let mut index = self.shared.index.lock();
             for ((key, _), vector) in record.texts.iter().zip(vectors) {
                 index.texts.entry(*key).or_insert_with(|| Known::Pending(Arc::clone(vector)));
                 n_bytes += vector.vector.len() * FLOAT_BYTES;
@@ -118,12 +116,11 @@ impl Journal {
         }
         let texts = record.texts.into_iter().map(|(key, text)| {
             let message = Message::new(Role::User, vec![ContentPart::Text(text)]);
-            Text { key, digest: message_digest(&message, hash), message }
+            Text { key, digest: message_digest(&message), message }
         });
         self.send(Command::Embedding(Box::new(EmbeddingEntry {
             place: record.place.to_string(),
             model: Arc::clone(record.model),
-            hash,
             texts: texts.collect(),
             outcome: record.outcome,
             attempts: record.attempts,
@@ -138,7 +135,7 @@ impl Journal {
 impl JournalReader {
     /// A recorded vector; those recorded after the first lookup are not found.
     pub(crate) fn vector(&self, key: TextKey) -> Result<Option<StoredVector>, JournalError> {
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let rows = match self.texts.get() {
             Some(rows) => rows,
             None => {
@@ -174,9 +171,6 @@ pub(super) fn read_text_keys<T>(
     connection: &Connection,
     known: impl Fn(i64) -> T,
 ) -> rusqlite::Result<HashMap<TextKey, T>> {
-    if !schema::has_embeddings(connection)? {
-        return Ok(HashMap::new());
-    }
     let mut statement = connection.prepare("SELECT id, key FROM embeddings")?;
     let rows = statement.query_map([], |row| Ok((TextKey(row.get(1)?), known(row.get(0)?))))?;
     rows.collect()
@@ -258,7 +252,7 @@ pub(super) fn insert_embedding_call(
     let vectors = entry.outcome.as_deref().unwrap_or_default();
     let input = vectors.iter().map(|vector| vector.tokens).fold(0, u64::saturating_add);
     let [input, ..] = columns(Usage { input, ..Usage::default() });
-    let key = TextKey::of_call(entry.texts.iter().map(|text| text.key), entry.hash);
+    let key = TextKey::of_call(entry.texts.iter().map(|text| text.key));
     transaction
         .prepare_cached(
             "INSERT INTO calls (key, place, occurrence, model, messages, request, outcome, error, input_tokens, process, \

@@ -43,21 +43,19 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// A newer program wrote the journal.
-    #[error("{} has schema version {found}, this program reads up to {}", path.display(), super::SCHEMA_VERSION)]
-    NewerSchema {
+    /// An older or a newer program wrote the journal.
+    #[error("{} has schema version {found}, this program reads version {}", path.display(), super::SCHEMA_VERSION)]
+    OtherSchema {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: i64,
     },
-    /// An older program wrote the journal, and it is opened for reading only.
-    #[error("{} has schema version {found}, this program reads version {}", path.display(), super::SCHEMA_VERSION)]
-    OlderSchema {
+    /// The journal has no tables, as of a process that died before its first commit, and is opened for reading only.
+    #[error("{} is empty", path.display())]
+    Empty {
         /// The file.
         path: PathBuf,
-        /// Its version.
-        found: u32,
     },
     /// A row does not hold what it should.
     #[error("{}: {message}", path.display())]
@@ -108,8 +106,8 @@ impl JournalError {
             Self::NotAJournal { .. } => {
                 "bring the journal back from a copy, or move the file away: calls that only it holds are then sent again"
             }
-            Self::NewerSchema { .. } => "use the version that wrote it",
-            Self::OlderSchema { .. } => "open it for writing with this version, which brings it up to date",
+            Self::OtherSchema { .. } => "use the version that wrote it",
+            Self::Empty { .. } => "open it for writing, which makes its tables",
             Self::Corrupt { .. } => {
                 "bring it back from a copy, recover it with `sqlite3 FILE .recover`, or move it away; calls that it no longer holds are sent again"
             }

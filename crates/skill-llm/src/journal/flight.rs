@@ -1,19 +1,20 @@
 //! Calls and the journal: looking replies up, recording them, and sharing one request among equal calls.
 
 use super::error::JournalError;
-use super::key::{CallKey, KeyHash, ModelPart, RequestDigest, TextKey};
+use super::key::{CallKey, ModelPart, RequestDigest, TextKey};
 use super::record::{CallEntry, REPLY_COLUMNS, WaitingBytes, reply_at, unix_ms};
 use super::sent::CallSends;
 use super::writer::Command;
-use super::{Index, Journal, Known, lock};
+use super::{Index, Journal, Known};
 use crate::attempt::Attempt;
 use crate::call::CallPlace;
 use crate::chat::{ChatReply, ContentPart, ImageSource, Message};
 use crate::error::LlmError;
+use parking_lot::Mutex;
 use rusqlite::params;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
@@ -64,7 +65,7 @@ pub(crate) struct Flight<K: Lookup> {
 impl<K: Lookup> Flight<K> {
     /// Tells those who wait; a reply has to be recorded before, so that later calls find it.
     pub(crate) fn land(self, outcome: SharedOutcome<K>) {
-        if let Some(waiting) = lock(K::flights(&self.journal.shared.flights)).remove(&self.key) {
+        if let Some(waiting) = K::flights(&self.journal.shared.flights).lock().remove(&self.key) {
             waiting.send_replace(Some(outcome));
         }
     }
@@ -73,7 +74,7 @@ impl<K: Lookup> Flight<K> {
 impl<K: Lookup> Drop for Flight<K> {
     fn drop(&mut self) {
         // After `land` nothing is there; else the channel closes, and somebody who waits makes the call.
-        drop(lock(K::flights(&self.journal.shared.flights)).remove(&self.key));
+        drop(K::flights(&self.journal.shared.flights).lock().remove(&self.key));
     }
 }
 
@@ -119,7 +120,7 @@ pub(crate) struct CallRecord<'call> {
 impl Journal {
     /// An entry that was recorded.
     fn found<K: Lookup>(&self, key: K) -> Result<Option<Arc<K::Found>>, JournalError> {
-        let row = match K::known(&lock(&self.shared.index)).get(&key) {
+        let row = match K::known(&self.shared.index.lock()).get(&key) {
             None => return Ok(None),
             Some(Known::Pending(found)) => return Ok(Some(Arc::clone(found))),
             Some(Known::Row(row)) => *row,
@@ -133,21 +134,16 @@ impl Journal {
             if let Some(found) = self.found(key)? {
                 return Ok(Joined::Reply(found));
             }
-            let mut flights = lock(K::flights(&self.shared.flights));
+            let mut flights = K::flights(&self.shared.flights).lock();
             if let Some(flight) = flights.get(&key) {
                 return Ok(Joined::Follower(flight.subscribe()));
             }
             // A reply is recorded before its flight ends, so it may have come since the look above.
-            if !K::known(&lock(&self.shared.index)).contains_key(&key) {
+            if !K::known(&self.shared.index.lock()).contains_key(&key) {
                 flights.insert(key, watch::Sender::new(None));
                 return Ok(Joined::Leader(Flight { journal: self.clone(), key }));
             }
         }
-    }
-
-    /// What the keys of its calls are made with.
-    pub(crate) fn key_hash(&self) -> KeyHash {
-        self.shared.key_hash
     }
 
     /// Waits for room for one more call, and refuses it if nothing can be recorded any more.
@@ -160,7 +156,7 @@ impl Journal {
                 self.flush().await?;
             }
         }
-        match lock(&self.shared.failure).clone() {
+        match self.shared.failure.lock().clone() {
             Some(failure) => Err(failure),
             None => Ok(room),
         }
@@ -182,7 +178,7 @@ impl Journal {
     /// Records a call that is over; takes no time, and is committed soon.
     pub(crate) fn record_call(&self, record: CallRecord<'_>) {
         if let Ok(reply) = &record.outcome {
-            let mut index = lock(&self.shared.index);
+            let mut index = self.shared.index.lock();
             index.calls.entry(record.key).or_insert_with(|| Known::Pending(Arc::clone(reply)));
         }
         let reply_bytes = record.outcome.as_ref().map_or(0, |reply| reply.text.len());

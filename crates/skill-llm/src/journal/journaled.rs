@@ -122,11 +122,7 @@ impl Journaled {
             room: None,
         };
         if let Some(recording) = &self.recording {
-            let key_there = match recording.journal.key_hash() {
-                hash if hash == self.journal.key_hash() => key,
-                hash => RequestDigest::of(&self.model, request, &call.place, hash).key(occurrence),
-            };
-            if let Some(reply) = recording.journal.reply(key_there)? {
+            if let Some(reply) = recording.journal.reply(key)? {
                 let outcome = Ok(Arc::new(reply));
                 self.journal.record_call(CallRecord { outcome: outcome.clone(), ..record });
                 flight.land(outcome.clone());
@@ -262,7 +258,7 @@ impl ChatModel for Journaled {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let digest = RequestDigest::of(&self.model, request, &call.place, self.journal.key_hash());
+        let digest = RequestDigest::of(&self.model, request, &call.place);
         let occurrence = call.scope.next_occurrence(digest.bytes);
         let key = digest.key(occurrence);
         let reply = loop {

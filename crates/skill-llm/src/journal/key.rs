@@ -8,26 +8,6 @@ use skill_core::canonical::canonical_json;
 use std::cell::RefCell;
 use std::fmt;
 
-/// What the keys of a journal's calls are made with; a journal keeps to the one that it began with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyHash {
-    /// SHA-256: journals that were begun with version 1 of the tables.
-    Sha256,
-    /// BLAKE3: a prompt of some kilobytes takes a tenth of the time on a processor without instructions for SHA-256.
-    Blake3,
-}
-
-impl KeyHash {
-    /// By the name that is in the table `keys`.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "sha256" => Some(Self::Sha256),
-            "blake3" => Some(Self::Blake3),
-            _ => None,
-        }
-    }
-}
-
 /// Identifies a call: model, request, place and occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub(super) [u8; 32]);
@@ -39,9 +19,14 @@ pub struct ResultKey(pub(super) [u8; 32]);
 impl ResultKey {
     /// The key of what these parts produced; their order counts.
     pub fn new(kind: &str, parts: &[&str]) -> Self {
-        // Its parts are short, so one hash does for journals of every version.
-        let parts = std::iter::once(&kind).chain(parts).map(|part| part.as_bytes());
-        Self(digest(KeyHash::Sha256, "skillrl result 1", parts))
+        let mut hasher = Sha256::new();
+        for (length, part) in
+            pieces("skillrl result 1", std::iter::once(&kind).chain(parts).map(|part| part.as_bytes()))
+        {
+            hasher.update(length);
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
     }
 }
 
@@ -58,16 +43,16 @@ pub(crate) struct TextKey(pub(super) [u8; 32]);
 
 impl TextKey {
     /// An embedding of a text is a fact about the model, so no place is in its key.
-    pub(crate) fn of(model: &ModelPart, text: &str, hash: KeyHash) -> Self {
+    pub(crate) fn of(model: &ModelPart, text: &str) -> Self {
         let parts = [&model.provider, &model.name, &model.parameters, text].map(str::as_bytes);
         let (purpose, revision) = model.purpose(["skillrl embedding 1", "skillrl embedding 2"]);
-        Self(digest(hash, purpose, revision.into_iter().chain(parts)))
+        Self(digest(purpose, revision.into_iter().chain(parts)))
     }
 
     /// The key of a call that embeds these texts, for its row in the journal; nobody looks for it.
-    pub(super) fn of_call(texts: impl Iterator<Item = Self>, hash: KeyHash) -> CallKey {
+    pub(super) fn of_call(texts: impl Iterator<Item = Self>) -> CallKey {
         let texts: Vec<Self> = texts.collect();
-        CallKey(digest(hash, "skillrl embedding call 1", texts.iter().map(|text| text.0.as_slice())))
+        CallKey(digest("skillrl embedding call 1", texts.iter().map(|text| text.0.as_slice())))
     }
 }
 
@@ -111,25 +96,23 @@ pub(crate) struct RequestDigest {
     pub(super) messages: Vec<[u8; 32]>,
     /// The request without its messages, as canonical JSON.
     pub(super) rest: String,
-    hash: KeyHash,
 }
 
 impl RequestDigest {
-    pub(crate) fn of(model: &ModelPart, request: &ChatRequest, place: &CallPlace, hash: KeyHash) -> Self {
-        let messages: Vec<[u8; 32]> =
-            request.messages.iter().map(|message| message_digest(message, hash)).collect();
+    pub(crate) fn of(model: &ModelPart, request: &ChatRequest, place: &CallPlace) -> Self {
+        let messages: Vec<[u8; 32]> = request.messages.iter().map(message_digest).collect();
         let rest = canonical_json(&rest_of(request));
         let parts =
             [&model.provider, &model.name, &model.parameters, &rest, place.as_str()].map(str::as_bytes);
         let parts = parts.into_iter().chain(messages.iter().map(<[u8; 32]>::as_slice));
         let (purpose, revision) = model.purpose(["skillrl call 1", "skillrl call 2"]);
-        let bytes = digest(hash, purpose, revision.into_iter().chain(parts));
-        Self { bytes, messages, rest, hash }
+        let bytes = digest(purpose, revision.into_iter().chain(parts));
+        Self { bytes, messages, rest }
     }
 
     pub(crate) fn key(&self, occurrence: u32) -> CallKey {
         let occurrence = occurrence.to_be_bytes();
-        CallKey(digest(self.hash, "skillrl occurrence 1", [self.bytes.as_slice(), &occurrence]))
+        CallKey(digest("skillrl occurrence 1", [self.bytes.as_slice(), &occurrence]))
     }
 }
 
@@ -137,8 +120,7 @@ impl RequestDigest {
 /// makes calls of a run whose journal is elsewhere. Each call of it counts.
 pub fn next_occurrence(model: &dyn ChatModel, request: &ChatRequest, call: &CallCtx) -> u32 {
     let part = ModelPart::of(model.id(), &model.parameters());
-    // Requests are equal or not by either hash.
-    call.scope.next_occurrence(RequestDigest::of(&part, request, &call.place, KeyHash::Blake3).bytes)
+    call.scope.next_occurrence(RequestDigest::of(&part, request, &call.place).bytes)
 }
 
 fn rest_of(request: &ChatRequest) -> Value {
@@ -178,15 +160,15 @@ pub(super) fn plain_text(message: &Message) -> Option<&str> {
     }
 }
 
-pub(super) fn message_digest(message: &Message, hash: KeyHash) -> [u8; 32] {
+pub(super) fn message_digest(message: &Message) -> [u8; 32] {
     let role = message.role.as_str();
     let purpose = "skillrl message 1";
     match plain_text(message) {
-        Some(text) => digest(hash, purpose, [role, text].map(str::as_bytes)),
+        Some(text) => digest(purpose, [role, text].map(str::as_bytes)),
         // The fields of a message have one order, and there is no map in it.
         None => {
             let whole = serde_json::to_string(message).unwrap_or_default();
-            digest(hash, purpose, [role, "", &whole].map(str::as_bytes))
+            digest(purpose, [role, "", &whole].map(str::as_bytes))
         }
     }
 }
@@ -200,30 +182,28 @@ thread_local! {
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The hash of a purpose and of parts, each with its length, so that no two lists of parts are the same bytes.
-fn digest<'a>(hash: KeyHash, purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+/// A purpose and parts, each with its length, so that no two lists of parts are the same bytes.
+fn pieces<'a>(
+    purpose: &'a str,
+    parts: impl IntoIterator<Item = &'a [u8]>,
+) -> impl Iterator<Item = ([u8; 8], &'a [u8])> {
     let parts = std::iter::once(purpose.as_bytes()).chain(parts);
-    let pieces = parts.map(|part| ((part.len() as u64).to_be_bytes(), part));
-    match hash {
-        KeyHash::Sha256 => {
-            let mut hasher = Sha256::new();
-            pieces.for_each(|(length, part)| {
-                hasher.update(length);
-                hasher.update(part);
-            });
-            hasher.finalize().into()
+    parts.map(|part| ((part.len() as u64).to_be_bytes(), part))
+}
+
+/// The BLAKE3 hash of these pieces: a prompt of some kilobytes takes a tenth of the time of SHA-256 on a processor without
+/// instructions for that.
+fn digest<'a>(purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    GATHERED.with_borrow_mut(|gathered| {
+        for (length, part) in pieces(purpose, parts) {
+            gathered.extend_from_slice(&length);
+            gathered.extend_from_slice(part);
         }
-        KeyHash::Blake3 => GATHERED.with_borrow_mut(|gathered| {
-            pieces.for_each(|(length, part)| {
-                gathered.extend_from_slice(&length);
-                gathered.extend_from_slice(part);
-            });
-            let digest = blake3::hash(gathered).into();
-            gathered.clear();
-            gathered.shrink_to(MAX_GATHERED_BYTES);
-            digest
-        }),
-    }
+        let digest = blake3::hash(gathered).into();
+        gathered.clear();
+        gathered.shrink_to(MAX_GATHERED_BYTES);
+        digest
+    })
 }
 
 #[cfg(test)]
@@ -234,30 +214,18 @@ mod tests {
     /// What an independent program makes of the same bytes; another value would make every journal miss its calls.
     #[test]
     fn keys_are_those_of_older_journals() {
-        let text = "x".repeat(5_000);
-        let hashed = |hash| {
-            let digest = message_digest(&Message::user(text.as_str()), hash);
-            digest.iter().fold(String::new(), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
-        };
-        assert_eq!(
-            hashed(KeyHash::Blake3),
-            "9becdc7728c2bd6b19afaac13a72841bda2f9083150f6098b1e8af2e7c256c33"
-        );
-        assert_eq!(
-            hashed(KeyHash::Sha256),
-            "56ab83e6a45cd016431006782ecde924c0e22449f15a94592075fea7654f399d"
-        );
+        let digest = message_digest(&Message::user("x".repeat(5_000)));
+        let hex = digest.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
+        assert_eq!(hex, "9becdc7728c2bd6b19afaac13a72841bda2f9083150f6098b1e8af2e7c256c33");
     }
 
     #[test]
     fn parts_do_not_run_into_each_other() {
-        for hash in [KeyHash::Sha256, KeyHash::Blake3] {
-            let of = |parts: &[&str]| digest(hash, "test", parts.iter().map(|part| part.as_bytes()));
-            assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
-            assert_ne!(of(&["ab", ""]), of(&["ab"]));
-        }
+        let of = |parts: &[&str]| digest("test", parts.iter().map(|part| part.as_bytes()));
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["ab", ""]), of(&["ab"]));
     }
 }

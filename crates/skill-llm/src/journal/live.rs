@@ -3,7 +3,6 @@
 //! Each is answered from an index or from the end of a table, so its cost does not grow with the journal.
 
 use super::error::JournalError;
-use super::lock;
 use super::query::JournalReader;
 use super::record::ModelSpent;
 use super::sent;
@@ -49,7 +48,7 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn spent_since(&self, call: i64) -> Result<SpentSince, JournalError> {
         let sent = self.sent()?;
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let last_call = "SELECT coalesce(max(id), 0) FROM calls";
         let read = |connection: &Connection| {
             let last_call = connection.query_row(last_call, [], |row| row.get(0))?;
@@ -64,7 +63,7 @@ impl JournalReader {
 
     /// How many requests it holds, those of pruned calls too; `None` if no process has written to it.
     pub(super) fn requests_written(&self) -> Result<Option<u64>, JournalError> {
-        requests_written(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+        requests_written(&self.connection.lock()).map_err(|error| self.unreadable(error))
     }
 
     /// How long all processes worked, until their last commit.
@@ -73,7 +72,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn elapsed(&self) -> Result<Duration, JournalError> {
-        elapsed(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+        elapsed(&self.connection.lock()).map_err(|error| self.unreadable(error))
     }
 
     /// How many results there are inside a place, such as `step 3 / rollout`.
@@ -98,7 +97,8 @@ impl JournalReader {
     fn count_within(&self, sql: &str, place: &str) -> Result<u64, JournalError> {
         // What is inside begins with the place and ` / `; `!` is the sign after a blank.
         let (from, to) = (format!("{place} / "), format!("{place} /!"));
-        lock(&self.connection)
+        self.connection
+            .lock()
             .prepare_cached(sql)
             .and_then(|mut statement| statement.query_row(params![from, to], |row| row.get::<_, i64>(0)))
             .map(i64::unsigned_abs)
@@ -131,7 +131,7 @@ impl JournalReader {
     }
 
     fn results(&self, sql: &str, after: i64, n: u32) -> Result<Vec<ResultRow>, JournalError> {
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let read = |connection: &Connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map(params![after, n], |row| {

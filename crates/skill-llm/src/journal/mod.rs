@@ -43,15 +43,16 @@ pub use stats::StageCalls;
 use crate::chat::ChatReply;
 use crate::layer::ModelSeen;
 use embedding::StoredVector;
-use key::{KeyHash, ModelPart, TextKey};
+use key::{ModelPart, TextKey};
+use parking_lot::Mutex;
 use record::{ResultEntry, WaitingBytes, unix_ms};
 use rusqlite::{Connection, params};
 use sent::SentFile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Semaphore, oneshot};
@@ -61,10 +62,10 @@ use writer::{Command, Hurry, Writer};
 pub const JOURNAL_FILE: &str = "journal.sqlite";
 
 /// How long replies are gathered before they are committed together.
-pub const GROUP_WINDOW: Duration = Duration::from_millis(10);
+const GROUP_WINDOW: Duration = Duration::from_millis(10);
 
 /// The most entries that are committed together.
-pub const MAX_GROUP: usize = 1024;
+const MAX_GROUP: usize = 1024;
 
 /// The most bytes that a journal may have, unless the options say otherwise: 64 GiB.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024 * 1024;
@@ -134,12 +135,12 @@ impl std::fmt::Debug for JournalOptions {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is not a journal, or was written by a newer program.
+/// A file that cannot be read, is not a journal, or was written by a program with other tables.
 pub fn requests_written(path: &Path) -> Result<Option<u64>, JournalError> {
     match JournalReader::open(path) {
         Ok(reader) => reader.requests_written(),
         // A process that died before its first commit leaves a file without tables.
-        Err(JournalError::Missing { .. } | JournalError::OlderSchema { found: 0, .. }) => Ok(None),
+        Err(JournalError::Missing { .. } | JournalError::Empty { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -152,7 +153,6 @@ pub struct Journal {
 
 struct Shared {
     path: PathBuf,
-    key_hash: KeyHash,
     index: Arc<Mutex<Index>>,
     failure: Arc<Mutex<Option<JournalError>>>,
     /// Gone only while the journal is closed.
@@ -213,11 +213,6 @@ impl Backlog {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is locked here is whole after every statement, so a panic elsewhere cannot have broken it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Journal {
     /// Opens a journal to be written, and makes it if it is not there.
     ///
@@ -225,13 +220,12 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// A file that cannot be opened, is not a journal, or was written by a newer program.
+    /// A file that cannot be opened, is not a journal, or was written by a program with other tables.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalError> {
         let failed = |source| JournalError::sqlite("open", path, source);
         let mut connection = schema::open_to_write(path, options.max_bytes)?;
         sent::absorb(&mut connection, path)?;
         let reader = schema::open_to_read(path)?;
-        let key_hash = schema::key_hash(&reader, path)?;
         let index = read_index(&reader).map_err(failed)?;
         let lengths = embedding::lengths(&reader).map_err(failed)?;
         let spent_before = spent::spent(&reader, Vec::new()).map_err(failed)?;
@@ -275,7 +269,6 @@ impl Journal {
             })?;
         let shared = Shared {
             path: path.to_owned(),
-            key_hash,
             index,
             failure,
             reader: Mutex::new(Some(reader)),
@@ -327,7 +320,7 @@ impl Journal {
     ///
     /// A journal that cannot be read.
     pub fn result(&self, key: ResultKey) -> Result<Option<Arc<StoredResult>>, JournalError> {
-        let row = match lock(&self.shared.index).results.get(&key) {
+        let row = match self.shared.index.lock().results.get(&key) {
             None => return Ok(None),
             Some(Known::Pending(result)) => return Ok(Some(Arc::clone(result))),
             Some(Known::Row(row)) => *row,
@@ -346,7 +339,7 @@ impl Journal {
     pub fn record_result(&self, key: ResultKey, kind: &str, subject: &str, result: StoredResult) {
         let stored = Arc::new(result);
         {
-            let mut index = lock(&self.shared.index);
+            let mut index = self.shared.index.lock();
             if index.results.contains_key(&key) {
                 return;
             }
@@ -388,13 +381,13 @@ impl Journal {
     }
 
     fn closed(&self) -> JournalError {
-        let failure = lock(&self.shared.failure).clone();
+        let failure = self.shared.failure.lock().clone();
         failure.unwrap_or_else(|| JournalError::Closed { path: self.shared.path.clone() })
     }
 
     /// Reads from the database.
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
-        match lock(&self.shared.reader).as_ref() {
+        match self.shared.reader.lock().as_ref() {
             Some(reader) => {
                 query(reader).map_err(|error| JournalError::sqlite("read", &self.shared.path, error))
             }
@@ -419,7 +412,7 @@ impl std::fmt::Debug for Journal {
 impl Drop for Shared {
     fn drop(&mut self) {
         // The writer's connection has to be the last one: it takes the write-ahead log into the database.
-        drop(lock(&self.reader).take());
+        drop(self.reader.lock().take());
         drop(self.commands.take());
         self.hurry.up();
         if let Some(thread) = self.thread.take() {

@@ -2,7 +2,7 @@
 
 use super::error::JournalError;
 use super::query::{CallFilter, JournalReader};
-use super::{MAX_BYTES, lock, schema, sent};
+use super::{MAX_BYTES, schema, sent};
 use rusqlite::{ToSql, params_from_iter};
 use serde::Serialize;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn prunable(&self, filter: &CallFilter) -> Result<Pruned, JournalError> {
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let count = |sql: &str, values: Vec<&dyn ToSql>| {
             connection
                 .query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
@@ -51,10 +51,7 @@ impl JournalReader {
             calls: count(&format!("SELECT count(*) FROM ({calls})"), values.clone())?,
             results,
             messages: count(&messages, values.clone())?,
-            embeddings: match schema::has_embeddings(&connection).map_err(|error| self.unreadable(error))? {
-                true => count(&format!("SELECT count(*) FROM embeddings WHERE call IN ({calls})"), values)?,
-                false => 0,
-            },
+            embeddings: count(&format!("SELECT count(*) FROM embeddings WHERE call IN ({calls})"), values)?,
         })
     }
 }

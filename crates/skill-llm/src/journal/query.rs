@@ -2,12 +2,13 @@
 
 use super::embedding::vectors_of_call;
 use super::error::JournalError;
-use super::key::{CallKey, KeyHash, TextKey};
+use super::key::{CallKey, TextKey};
 use super::record::{REPLY, REPLY_COLUMNS, reply_at, usage_at};
 use super::sent::{SentRow, unanswered};
 use super::spent::{elapsed, pruned};
-use super::{lock, read_reply_keys, schema};
+use super::{read_reply_keys, schema};
 use crate::chat::ChatReply;
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params, params_from_iter};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,14 +16,13 @@ use skill_core::Usage;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// A journal that is only read, also while another process writes it.
 #[derive(Debug)]
 pub struct JournalReader {
     pub(super) path: PathBuf,
     pub(super) connection: Mutex<Connection>,
-    key_hash: KeyHash,
     /// Where each reply is, once somebody has asked for one.
     rows: OnceLock<HashMap<CallKey, i64>>,
     /// The row of each vector, read at the first lookup.
@@ -171,11 +171,9 @@ impl JournalReader {
     }
 
     fn of(path: &Path, connection: Connection) -> Result<Self, JournalError> {
-        let key_hash = schema::key_hash(&connection, path)?;
         Ok(Self {
             path: path.to_owned(),
             connection: Mutex::new(connection),
-            key_hash,
             rows: OnceLock::new(),
             texts: OnceLock::new(),
         })
@@ -188,7 +186,7 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn faults(&self) -> Result<Vec<String>, JournalError> {
         const SOUND: &str = "ok";
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let mut statement =
             connection.prepare("PRAGMA quick_check").map_err(|error| self.unreadable(error))?;
         let lines = statement.query_map([], |row| row.get(0)).map_err(|error| self.unreadable(error))?;
@@ -206,14 +204,13 @@ impl JournalReader {
     pub fn calls(&self, filter: &CallFilter) -> Result<Vec<CallRow>, JournalError> {
         let (condition, values) = filter.condition();
         let limit = filter.last.map_or(-1, i64::from);
-        let connection = lock(&self.connection);
-        let kind = kind_column(&connection).map_err(|error| self.unreadable(error))?;
+        let connection = self.connection.lock();
         let sql = format!(
             "SELECT * FROM (SELECT calls.id, calls.place, occurrence, provider, models.name, calls.outcome, calls.error, \
              calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, finished_at, \
              (SELECT count(*) FROM attempts WHERE call = calls.id), \
              (SELECT CAST(total(waited_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), \
-             (SELECT CAST(total(took_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), {kind} \
+             (SELECT CAST(total(took_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), calls.kind \
              FROM calls JOIN models ON models.id = calls.model WHERE {condition} ORDER BY calls.id DESC LIMIT {limit}) \
              ORDER BY 1"
         );
@@ -233,7 +230,9 @@ impl JournalReader {
         let (condition, values) = filter.condition();
         let sql =
             format!("SELECT count(*) FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
-        let count = lock(&self.connection)
+        let count = self
+            .connection
+            .lock()
             .query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))
             .map_err(|error| self.unreadable(error))?;
         Ok(count.unsigned_abs())
@@ -245,7 +244,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn call(&self, id: i64) -> Result<Option<Value>, JournalError> {
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         whole_call(&connection, id).map_err(|error| self.unreadable(error))
     }
 
@@ -256,7 +255,7 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn totals(&self) -> Result<JournalTotals, JournalError> {
         let sent = self.sent()?;
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         totals(&connection, sent).map_err(|error| self.unreadable(error))
     }
 
@@ -277,7 +276,7 @@ impl JournalReader {
             "SELECT id FROM (SELECT calls.id AS id FROM calls JOIN models ON models.id = calls.model WHERE {condition} \
              ORDER BY calls.id DESC LIMIT {limit}) ORDER BY id"
         );
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let mut statement = connection.prepare(&sql).map_err(|error| self.unreadable(error))?;
         let mut ids = statement.query(params_from_iter(values)).map_err(|error| self.unreadable(error))?;
         let mut n_lines = 0;
@@ -306,14 +305,9 @@ impl JournalReader {
         Ok(Ok(n_lines))
     }
 
-    /// What the keys of its calls are made with.
-    pub(crate) fn key_hash(&self) -> KeyHash {
-        self.key_hash
-    }
-
     /// A reply that was recorded before the first time that one was asked for.
     pub(crate) fn reply(&self, key: CallKey) -> Result<Option<ChatReply>, JournalError> {
-        let connection = lock(&self.connection);
+        let connection = self.connection.lock();
         let rows = match self.rows.get() {
             Some(rows) => rows,
             None => {
@@ -324,10 +318,8 @@ impl JournalReader {
         let Some(row) = rows.get(&key) else {
             return Ok(None);
         };
-        let found = schema::reply_columns(&connection)
-            .and_then(|columns| {
-                connection.prepare_cached(&format!("SELECT {columns} FROM calls WHERE id = ?1"))
-            })
+        let found = connection
+            .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))
             .and_then(|mut statement| statement.query_row(params![row], |row| reply_at(row, 0)).optional())
             .map_err(|error| self.unreadable(error))?;
         found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
@@ -361,10 +353,7 @@ fn totals(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Result<Journ
         pruned_usage,
         unanswered_requests,
         unanswered_usage,
-        embeddings: match schema::has_embeddings(connection)? {
-            true => count("SELECT count(*) FROM embeddings")?,
-            false => 0,
-        },
+        embeddings: count("SELECT count(*) FROM embeddings")?,
         results: count("SELECT count(*) FROM results")?,
         processes: count("SELECT count(*) FROM processes")?,
         elapsed_ms: i64::try_from(elapsed(connection)?.as_millis()).unwrap_or(i64::MAX),
@@ -389,22 +378,12 @@ fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
     })
 }
 
-/// The kind of model of a call; an older journal has calls of chat models alone.
-fn kind_column(connection: &Connection) -> rusqlite::Result<&'static str> {
-    Ok(if schema::has_embeddings(connection)? { "calls.kind" } else { "'chat'" })
-}
-
 fn whole_call(connection: &Connection, id: i64) -> rusqlite::Result<Option<Value>> {
-    let kind = kind_column(connection)?;
-    let (revision, parts) = match schema::reply_columns(connection)? {
-        REPLY_COLUMNS => ("revision", "reasoning, tokens, provider_state"),
-        _ => ("''", "NULL, NULL, NULL"),
-    };
-    let mut statement = connection.prepare_cached(&format!(
+    let mut statement = connection.prepare_cached(
         "SELECT hex(key), place, occurrence, provider, name, parameters, request, outcome, reply, tool_calls, finish, \
-         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, finished_at, {revision}, {parts}, {kind} \
-         FROM calls JOIN models ON models.id = calls.model WHERE calls.id = ?1",
-    ))?;
+         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, finished_at, revision, reasoning, tokens, provider_state, \
+         calls.kind FROM calls JOIN models ON models.id = calls.model WHERE calls.id = ?1",
+    )?;
     let call = statement
         .query_row(params![id], |row| {
             let text = |column: usize| row.get::<_, Option<String>>(column);

@@ -135,10 +135,6 @@ pub(super) const REPLY: &str = "reply";
 pub(super) const REPLY_COLUMNS: &str = "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, \
      reasoning_tokens, reasoning, tokens, provider_state";
 
-/// The same of a journal that is read as a version before 5 left it.
-pub(super) const OLDER_REPLY_COLUMNS: &str = "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, \
-     reasoning_tokens, NULL, NULL, NULL";
-
 /// A reply from the columns [`REPLY_COLUMNS`] that start at this one; the error says which column is wrong.
 pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Result<ChatReply, String>> {
     let text: String = row.get(first)?;

@@ -1,8 +1,6 @@
-//! The tables of the journal, and the way from older ones to these.
+//! The tables of the journal.
 
 use super::error::JournalError;
-use super::key::KeyHash;
-use super::record::{OLDER_REPLY_COLUMNS, REPLY_COLUMNS};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,26 +24,18 @@ const CACHE_KIB: i64 = 512;
 /// The tables of a new file.
 const TABLES: &str = include_str!("tables.sql");
 
-/// What leads from each version to the next, from version 1 on.
-const MIGRATIONS: [&str; 4] = [
-    include_str!("v1_to_v2.sql"),
-    include_str!("v2_to_v3.sql"),
-    include_str!("v3_to_v4.sql"),
-    include_str!("v4_to_v5.sql"),
-];
-
-/// The version that this program writes.
+/// The version that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = 5;
 
-/// The oldest version that can be read as it is.
-const OLDEST_READABLE: u32 = 1;
+/// The hash that the keys of calls are made with, as the table `keys` has it.
+const KEY_HASH: &str = "blake3";
 
-/// Opens a journal to be written, and makes it or brings it up to date.
+/// Opens a journal to be written, and makes it if there is none.
 pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, JournalError> {
     let failed = |source| JournalError::sqlite("open", path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
     configure(&connection).map_err(failed)?;
-    let version = check(&connection, path)?;
+    let is_empty = check(&connection, path)?;
     // Only a new file takes it: a prompt of some kilobytes then fits on a page, and does not spill onto others.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(failed)?;
@@ -58,10 +48,10 @@ pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, J
     let max_pages = (max_bytes / page_size.max(1).unsigned_abs()).clamp(1, u64::from(u32::MAX - 1));
     let max_pages = i64::try_from(max_pages).unwrap_or(i64::MAX);
     connection.pragma_update(None, "max_page_count", max_pages).map_err(failed)?;
-    // A migration replaces tables that others refer to.
-    connection.pragma_update(None, "foreign_keys", false).map_err(failed)?;
-    migrate(&mut connection, version).map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    if is_empty {
+        make_tables(&mut connection).map_err(failed)?;
+    }
     Ok(connection)
 }
 
@@ -73,7 +63,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, JournalError> {
     }
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0) {
         // SQLite would take away the log of an empty database, which may be all that is left of one that was cut.
-        return Err(JournalError::OlderSchema { path: path.to_owned(), found: 0 });
+        return Err(JournalError::Empty { path: path.to_owned() });
     }
     match Connection::open_with_flags(path, READ_ONLY).map_err(failed).and_then(|found| to_read(found, path))
     {
@@ -131,9 +121,8 @@ const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::S
 fn to_read(connection: Connection, path: &Path) -> Result<Connection, JournalError> {
     let failed = |source| JournalError::sqlite("open", path, source);
     configure(&connection).map_err(failed)?;
-    let version = check(&connection, path)?;
-    if version < OLDEST_READABLE {
-        return Err(JournalError::OlderSchema { path: path.to_owned(), found: version });
+    if check(&connection, path)? {
+        return Err(JournalError::Empty { path: path.to_owned() });
     }
     Ok(connection)
 }
@@ -146,13 +135,13 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The version of a journal; refuses what is none, and what a newer program wrote.
-fn check(connection: &Connection, path: &Path) -> Result<u32, JournalError> {
+/// True for a journal without tables; refuses what is none, and what a program with other tables or keys wrote.
+fn check(connection: &Connection, path: &Path) -> Result<bool, JournalError> {
     let failed = |source| JournalError::sqlite("read", path, source);
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let n_pages = pragma("page_count").map_err(failed)?;
     if n_pages == 0 {
-        return Ok(0);
+        return Ok(true);
     }
     let application_id = pragma("application_id").map_err(failed)?;
     let version = pragma("user_version").map_err(failed)?;
@@ -160,81 +149,26 @@ fn check(connection: &Connection, path: &Path) -> Result<u32, JournalError> {
     let n_tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
     if n_tables == 0 && version == 0 && (application_id == 0 || application_id == i64::from(APPLICATION_ID)) {
-        return Ok(0);
+        return Ok(true);
     }
     if application_id != i64::from(APPLICATION_ID) {
         return Err(JournalError::NotAJournal { path: path.to_owned() });
     }
-    match u32::try_from(version) {
-        Ok(version) if (1..=SCHEMA_VERSION).contains(&version) => Ok(version),
-        Ok(_) | Err(_) => Err(JournalError::NewerSchema { path: path.to_owned(), found: version }),
+    if version != i64::from(SCHEMA_VERSION) {
+        return Err(JournalError::OtherSchema { path: path.to_owned(), found: version });
     }
-}
-
-/// The version of the tables as they are in the file.
-fn version_of(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
-}
-
-/// Whether a journal keeps what pruned calls had cost; one that is read as an older program left it does not.
-pub(super) fn counts_pruned(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(version_of(connection)? >= 3)
-}
-
-/// Whether a journal keeps the requests of processes that were killed; one that is read as an older program left it does
-/// not.
-pub(super) fn counts_unanswered(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(version_of(connection)? >= 4)
-}
-
-/// The columns of a reply; a journal that is read as an older program left it has fewer.
-pub(super) fn reply_columns(connection: &Connection) -> rusqlite::Result<&'static str> {
-    Ok(if version_of(connection)? >= 5 { REPLY_COLUMNS } else { OLDER_REPLY_COLUMNS })
-}
-
-/// True if a journal has tables for embeddings; one that is read as an older program left it has none.
-pub(super) fn has_embeddings(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(version_of(connection)? >= 5)
-}
-
-/// What the keys of a journal's calls are made with.
-pub(super) fn key_hash(connection: &Connection, path: &Path) -> Result<KeyHash, JournalError> {
-    let failed = |source| JournalError::sqlite("read", path, source);
-    if version_of(connection).map_err(failed)? < 2 {
-        return Ok(KeyHash::Sha256);
+    let hash: String = connection.query_row("SELECT hash FROM keys", [], |row| row.get(0)).map_err(failed)?;
+    if hash != KEY_HASH {
+        let message = format!("the table `keys` names the hash `{hash}`, which this program does not know");
+        return Err(JournalError::Corrupt { path: path.to_owned(), message });
     }
-    let name: String = connection.query_row("SELECT hash FROM keys", [], |row| row.get(0)).map_err(failed)?;
-    KeyHash::from_name(&name).ok_or_else(|| JournalError::Corrupt {
-        path: path.to_owned(),
-        message: format!("the table `keys` names the hash `{name}`, which this program does not know"),
-    })
+    Ok(false)
 }
 
-fn migrate(connection: &mut Connection, version: u32) -> rusqlite::Result<()> {
-    if version == 0 {
-        return change(connection, TABLES, SCHEMA_VERSION);
-    }
-    let done = usize::try_from(version - 1).unwrap_or(usize::MAX);
-    for (version, sql) in (2_u32..).zip(MIGRATIONS).skip(done) {
-        change(connection, sql, version)?;
-    }
-    Ok(())
-}
-
-fn change(connection: &mut Connection, sql: &str, version: u32) -> rusqlite::Result<()> {
+fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(sql)?;
+    transaction.execute_batch(TABLES)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", version)?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     transaction.commit()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_version_has_a_way_to_the_next() {
-        assert_eq!(MIGRATIONS.len() + 1, usize::try_from(SCHEMA_VERSION).unwrap());
-    }
 }

@@ -11,9 +11,9 @@
 
 use super::error::JournalError;
 use super::record::{ModelSpent, unix_ms, usage_at};
-use super::{lock, schema};
 use crate::attempt::SendRecord;
 use crate::error::LlmError;
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use skill_core::Usage;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What is added to the name of the journal.
@@ -168,9 +168,6 @@ fn unrecorded(connection: &Connection, mut rows: Vec<SentRow>) -> rusqlite::Resu
 /// What was sent without any record of an end, by model: by processes that were killed, and now. `sent` is what the file
 /// held before anything else was read.
 pub(super) fn unanswered(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Result<Vec<ModelSpent>> {
-    if !schema::counts_unanswered(connection)? {
-        return Ok(Vec::new());
-    }
     let mut all = Vec::new();
     let mut statement = connection.prepare(
         "SELECT provider, name, count(*), CAST(total(input_tokens) AS INTEGER), 0, \
@@ -240,7 +237,7 @@ impl SentFile {
     /// Writes down that a request is about to be sent.
     fn take(&self, model: i64, reserved: Usage) -> Result<Ticket, JournalError> {
         let failed = |error: io::Error| JournalError::sent("write", self.path.clone(), &error);
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if slots.file.is_none() {
             let made = File::options().write(true).create(true).truncate(true).open(&self.path);
             slots.file = Some(made.map_err(failed)?);
@@ -264,12 +261,12 @@ impl SentFile {
     fn settle(&self, ticket: &mut Ticket, used: Usage) {
         ticket.row.usage = used;
         // If it cannot be written, what was reserved stays.
-        drop(lock(&self.slots).write(ticket.slot, &ticket.row.to_bytes()));
+        drop(self.slots.lock().write(ticket.slot, &ticket.row.to_bytes()));
     }
 
     /// Frees the slots of requests that the journal has committed, or that were never sent.
     pub(super) fn release<'ticket>(&self, tickets: impl IntoIterator<Item = &'ticket Ticket>) {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         for ticket in tickets {
             // A slot that cannot be written holds a number that the journal has.
             if slots.write(ticket.slot, &0_i64.to_le_bytes()).is_ok() {
@@ -280,7 +277,7 @@ impl SentFile {
 
     /// Takes the file away if nothing is in it.
     pub(super) fn close(&self) {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let is_empty = u64::try_from(slots.free.len()).is_ok_and(|n_free| n_free == slots.n_slots);
         if slots.file.take().is_some() && is_empty {
             // An empty one does no harm.
@@ -314,26 +311,26 @@ impl CallSends {
     ///
     /// Of a call that is never recorded they stay, and count as unanswered from the next start on.
     pub(super) fn take(&self) -> Vec<Ticket> {
-        lock(&self.tickets).drain(..).flatten().collect()
+        self.tickets.lock().drain(..).flatten().collect()
     }
 }
 
 impl SendRecord for CallSends {
     fn begin(&self, reserved: Usage) -> Result<usize, LlmError> {
         let ticket = self.file.take(self.model, reserved)?;
-        let mut tickets = lock(&self.tickets);
+        let mut tickets = self.tickets.lock();
         tickets.push(Some(ticket));
         Ok(tickets.len() - 1)
     }
 
     fn settle(&self, request: usize, used: Usage) {
-        if let Some(Some(ticket)) = lock(&self.tickets).get_mut(request) {
+        if let Some(Some(ticket)) = self.tickets.lock().get_mut(request) {
             self.file.settle(ticket, used);
         }
     }
 
     fn retract(&self, request: usize) {
-        let ticket = lock(&self.tickets).get_mut(request).and_then(Option::take);
+        let ticket = self.tickets.lock().get_mut(request).and_then(Option::take);
         self.file.release(&ticket);
     }
 }

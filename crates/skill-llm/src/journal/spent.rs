@@ -4,7 +4,6 @@ use super::error::JournalError;
 use super::query::JournalReader;
 use super::record::{ModelSpent, usage_at};
 use super::sent::{self, SentRow};
-use super::{lock, schema};
 use rusqlite::{Connection, params};
 use skill_core::Usage;
 use std::time::Duration;
@@ -17,7 +16,7 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn spent(&self) -> Result<Vec<ModelSpent>, JournalError> {
         let sent = self.sent()?;
-        spent(&lock(&self.connection), sent).map_err(|error| self.unreadable(error))
+        spent(&self.connection.lock(), sent).map_err(|error| self.unreadable(error))
     }
 
     /// What the file of requests in flight holds; read before the database, so that nothing is missed between them.
@@ -33,7 +32,7 @@ impl JournalReader {
     pub fn has_copies(&self) -> Result<bool, JournalError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM calls WHERE outcome = 'reply' \
                    AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.call = calls.id))";
-        let found = lock(&self.connection).query_row(sql, [], |row| row.get(0));
+        let found = self.connection.lock().query_row(sql, [], |row| row.get(0));
         found.map_err(|error| self.unreadable(error))
     }
 }
@@ -62,7 +61,7 @@ pub(super) fn spent_within(
          total(attempts.reasoning_tokens) AS reasoning FROM attempts JOIN calls ON calls.id = attempts.call \
          WHERE attempts.call > ?1 AND attempts.call <= ?2 GROUP BY calls.model"
             .to_owned();
-    if after == 0 && schema::counts_pruned(connection)? {
+    if after == 0 {
         requests.push_str(
             " UNION ALL SELECT model, requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens \
              FROM pruned",
@@ -87,9 +86,6 @@ pub(super) fn spent_within(
 
 /// What was sent for calls that were pruned, by all models together.
 pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> {
-    if !schema::counts_pruned(connection)? {
-        return Ok((0, Usage::default()));
-    }
     connection.query_row(
         "SELECT CAST(total(requests) AS INTEGER), CAST(total(input_tokens) AS INTEGER), \
          CAST(total(cached_tokens) AS INTEGER), CAST(total(output_tokens) AS INTEGER), \
@@ -103,10 +99,7 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> 
 /// has written to the journal.
 pub(super) fn requests_written(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
-    let unanswered = match schema::counts_unanswered(connection)? {
-        true => count("SELECT count(*) FROM unanswered")?,
-        false => 0,
-    };
+    let unanswered = count("SELECT count(*) FROM unanswered")?;
     // A process that was killed before its first commit has no row, and may have sent something.
     if unanswered == 0 && count("SELECT count(*) FROM processes")? == 0 {
         return Ok(None);

@@ -1,7 +1,6 @@
 //! What the calls of a journal came to, by stage of the run and by model.
 
 use super::error::JournalError;
-use super::lock;
 use super::query::JournalReader;
 use super::record::{REPLY, usage_at};
 use rusqlite::{Connection, Row};
@@ -81,7 +80,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn by_stage(&self) -> Result<Vec<StageCalls>, JournalError> {
-        by_stage(&lock(&self.connection)).map_err(|error| self.unreadable(error))
+        by_stage(&self.connection.lock()).map_err(|error| self.unreadable(error))
     }
 }
 

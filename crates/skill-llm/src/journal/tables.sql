@@ -1,4 +1,4 @@
--- How the keys of calls are made: 'blake3', or 'sha256' in a journal that was begun with version 1.
+-- How the keys of calls are made: 'blake3'.
 CREATE TABLE keys (
     hash TEXT NOT NULL
 );

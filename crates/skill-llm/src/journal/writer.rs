@@ -8,17 +8,18 @@ use super::error::JournalError;
 use super::key::{ModelPart, TextKey, plain_text};
 use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
 use super::sent::{SentFile, Ticket};
-use super::{CommitHook, Index, Known, lock};
+use super::{CommitHook, Index, Known};
 use crate::attempt::{Attempt, AttemptOutcome};
 use crate::chat::Message;
 use crate::error::with_causes;
+use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, Transaction, params};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -47,15 +48,16 @@ pub(super) struct Hurry {
 impl Hurry {
     /// Somebody waits for what was sent until now.
     pub(super) fn up(&self) {
-        *lock(&self.wanted) = true;
+        *self.wanted.lock() = true;
         self.changed.notify_one();
     }
 
     /// Waits for so long, or until somebody is in a hurry.
     fn wait(&self, time: Duration) {
-        let waited = self.changed.wait_timeout_while(lock(&self.wanted), time, |wanted| !*wanted);
+        let mut wanted = self.wanted.lock();
+        self.changed.wait_while_for(&mut wanted, |wanted| !*wanted, time);
         // A flag that is left over from a group before makes one group smaller, and nothing else.
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+        *wanted = false;
     }
 }
 
@@ -90,13 +92,13 @@ impl Writer {
             if n_entries > 0
                 && let Err(error) = &outcome
             {
-                lock(&self.failure).get_or_insert_with(|| error.clone());
+                self.failure.lock().get_or_insert_with(|| error.clone());
             }
             for (model, waiting) in group.models {
                 drop(waiting.send(self.enter_model(&model, &mut known)));
             }
             for waiting in group.flushes {
-                let failed = lock(&self.failure).clone();
+                let failed = self.failure.lock().clone();
                 drop(waiting.send(failed.map_or(Ok(()), Err)));
             }
         }
@@ -130,7 +132,7 @@ impl Writer {
 
     /// Commits the row of a model.
     fn enter_model(&mut self, model: &Arc<ModelPart>, known: &mut KnownIds) -> Result<i64, JournalError> {
-        if let Some(error) = lock(&self.failure).clone() {
+        if let Some(error) = self.failure.lock().clone() {
             return Err(error);
         }
         let entered = self.connection.transaction().and_then(|transaction| {
@@ -152,7 +154,7 @@ impl Writer {
         if entries.is_empty() {
             return Ok(());
         }
-        if let Some(error) = lock(&self.failure).clone() {
+        if let Some(error) = self.failure.lock().clone() {
             return Err(error);
         }
         let failed = |source| JournalError::sqlite("write", &self.path, source);
@@ -209,7 +211,7 @@ impl Writer {
         self.process = Some(process);
         call_hook(super::CommitPoint::After, count);
         self.sent.release(new.into_iter().flatten());
-        let mut index = lock(&self.index);
+        let mut index = self.index.lock();
         for (entry, row) in entries.iter().zip(rows) {
             match (entry, row) {
                 (Entry::Call(call), Written::Row(row)) if call.outcome.is_ok() => {
@@ -230,7 +232,7 @@ impl Writer {
 
 /// Where an entry is committed already.
 fn row_of(index: &Mutex<Index>, entry: &Entry) -> Option<i64> {
-    let index = lock(index);
+    let index = index.lock();
     match entry {
         Entry::Call(call) if call.outcome.is_ok() => index.calls.get(&call.key).and_then(Known::row),
         // Its texts may be there one by one.

@@ -7,20 +7,20 @@
 //! settle, in order. Once a cap is reached, nothing more is sent.
 
 use super::estimate::{ModelSeen, Seen};
-use super::layered::{Layered, Prompt, Used as _};
-use super::limits::{AttemptSize, AttemptUse, BudgetKeeper};
+use super::layered::{Layered, Prompt, Used as _, layer};
+use super::limits::{AttemptSize, AttemptUse};
 use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::attempt::{AttemptLog, Bounds};
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::chat::{ChatModel, ModelId};
+use crate::embedding::EmbeddingModel;
 use crate::error::LlmError;
-use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skill_core::Usage;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
@@ -85,11 +85,6 @@ impl Prices {
             + u128::from(cached) * per_token(self.cached)
             + u128::from(usage.output) * per_token(self.output)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is locked here is whole after every statement, so a panic elsewhere cannot have broken it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn units_of(money: f64) -> u128 {
@@ -201,11 +196,11 @@ impl Budget {
     /// Takes in what earlier processes of the run saw of a model's replies, so that this one reserves as they did.
     pub fn recall(&self, seen: &ModelSeen) {
         let model = self.seen_of(&ModelId::new(&seen.provider, &seen.model));
-        lock(&model).recall(seen);
+        model.lock().recall(seen);
     }
 
     fn seen_of(&self, model: &ModelId) -> Arc<Mutex<Seen>> {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         match seen.get(model) {
             Some(seen) => Arc::clone(seen),
             None => Arc::clone(seen.entry(model.clone()).or_default()),
@@ -214,7 +209,7 @@ impl Budget {
 
     /// Begins the time of this process and adds what earlier processes of the run have spent.
     pub fn begin(&self, spent: Spent) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Spent { calls, tokens, money, time } = spent;
         state.spent = state.spent.plus(Amount { calls, tokens, units: units_of(money) });
         state.earlier = time;
@@ -228,23 +223,19 @@ impl Budget {
 
     /// What the run has spent until now, over all its processes; attempts under way count as calls when they end.
     pub fn spent(&self) -> Spent {
-        let state = self.lock();
+        let state = self.state.lock();
         let Amount { calls, tokens, units } = state.spent;
         Spent { calls, tokens, money: money_of(units), time: state.time() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     fn bounds(&self, attempt: &AttemptSize) -> Bounds {
-        lock(&self.seen_of(&attempt.model)).bounds(attempt.prompt, attempt.max_reply_tokens)
+        self.seen_of(&attempt.model).lock().bounds(attempt.prompt, attempt.max_reply_tokens)
     }
 
     /// Learns from the tokens of a reply.
     fn learn(&self, attempt: &AttemptSize, usage: Usage) {
         let limit = attempt.max_reply_tokens;
-        let is_first_beyond = lock(&self.seen_of(&attempt.model)).reply(attempt.prompt, limit, usage);
+        let is_first_beyond = self.seen_of(&attempt.model).lock().reply(attempt.prompt, limit, usage);
         if is_first_beyond {
             let (model, limit, tokens) = (&attempt.model, limit.unwrap_or_default(), usage.output);
             tracing::warn!(
@@ -253,10 +244,13 @@ impl Budget {
             );
         }
     }
-}
 
-#[async_trait]
-impl BudgetKeeper for Budget {
+    /// Reserves the most that this attempt may use, and waits where others may leave room; dropping the future reserves
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::BudgetExhausted`].
     async fn reserve(&self, attempt: &AttemptSize) -> Result<Bounds, LlmError> {
         // The semaphore is never closed; and if it were, calls would only lose their order.
         let _first = self.turn.acquire().await;
@@ -267,7 +261,7 @@ impl BudgetKeeper for Budget {
             let bounds = self.bounds(attempt);
             let own = Amount::at_most(bounds.reserved, &attempt.prices);
             let time_is_up = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 match state.check(&self.caps, own) {
                     Room::Enough => {
                         state.reserved = state.reserved.plus(own);
@@ -291,6 +285,7 @@ impl BudgetKeeper for Budget {
         }
     }
 
+    /// Gives back what was reserved for this attempt, and counts what it used.
     fn settle(&self, attempt: &AttemptSize, granted: Bounds, used: AttemptUse) {
         let used = match used {
             AttemptUse::Replied(usage) => {
@@ -301,7 +296,7 @@ impl BudgetKeeper for Budget {
             AttemptUse::Unsent => Amount::default(),
         };
         let own = Amount::at_most(granted.reserved, &attempt.prices);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.reserved = state.reserved.minus(own);
         state.under_way = state.under_way.saturating_sub(1);
         state.spent = state.spent.plus(used);
@@ -356,7 +351,7 @@ impl State {
 
 /// What one attempt has reserved; dropping it settles.
 struct Reservation<'a> {
-    budget: &'a dyn BudgetKeeper,
+    budget: &'a Budget,
     attempt: AttemptSize,
     granted: Bounds,
     /// Whether the request is out.
@@ -415,14 +410,14 @@ impl ReplyLimit {
 /// A model whose attempts count against the budget of the run.
 pub struct Budgeted<M: ?Sized = dyn ChatModel> {
     inner: Arc<M>,
-    budget: Arc<dyn BudgetKeeper>,
+    budget: Arc<Budget>,
     prices: Prices,
     limit: ReplyLimit,
 }
 
 impl Budgeted {
     /// Reserves for the calls of `inner` at these prices.
-    pub fn new(inner: Arc<dyn ChatModel>, budget: Arc<impl BudgetKeeper + 'static>, prices: Prices) -> Self {
+    pub fn new(inner: Arc<dyn ChatModel>, budget: Arc<Budget>, prices: Prices) -> Self {
         let limit = ReplyLimit::of(&inner.parameters());
         Self { inner, budget, prices, limit }
     }
@@ -430,33 +425,12 @@ impl Budgeted {
 
 impl Budgeted<dyn EmbeddingModel> {
     /// As [`Budgeted::new`], for an embedding model; the price of its tokens is that of input.
-    pub fn embedding(
-        inner: Arc<dyn EmbeddingModel>,
-        budget: Arc<impl BudgetKeeper + 'static>,
-        prices: Prices,
-    ) -> Self {
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, budget: Arc<Budget>, prices: Prices) -> Self {
         Self { inner, budget, prices, limit: ReplyLimit::Asked(None) }
     }
 }
 
-#[async_trait]
-impl EmbeddingModel for Budgeted<dyn EmbeddingModel> {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    fn max_texts(&self) -> usize {
-        self.inner.max_texts()
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        self.run(request, call).await
-    }
-}
+layer!(Budgeted);
 
 impl<M: ?Sized> Budgeted<M> {
     /// Makes a call with what it may use reserved.
@@ -509,21 +483,6 @@ impl<M: ?Sized> Budgeted<M> {
                 AttemptUse::Billed(usage)
             }
         }
-    }
-}
-
-#[async_trait]
-impl ChatModel for Budgeted {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.run(request, call).await
     }
 }
 

@@ -7,10 +7,11 @@ use crate::error::ErrorClass;
 use crate::openai::{OpenAiEmbeddings, OpenAiEmbeddingsConfig};
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::Usage;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -41,12 +42,12 @@ impl Server {
 impl Transport for Server {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         self.n_requests.fetch_add(1, Ordering::SeqCst);
-        self.sent_at.lock().unwrap().push(Instant::now());
+        self.sent_at.lock().push(Instant::now());
         let in_flight = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_in_flight.fetch_max(in_flight, Ordering::SeqCst);
         tokio::time::sleep(SECOND).await;
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
-        let failure = self.failures.lock().unwrap().pop();
+        let failure = self.failures.lock().pop();
         if let Some((status, body)) = failure {
             let headers = vec![("retry-after".to_owned(), "20".to_owned())];
             return Ok(HttpResponse { status, headers, body: body.into() });
@@ -125,7 +126,7 @@ async fn temporary_failures_are_retried_after_the_stated_wait() {
         (None, 3),
     ];
     assert_eq!(outcomes, expect);
-    let sent_at = server.sent_at.lock().unwrap();
+    let sent_at = server.sent_at.lock();
     assert!(sent_at[1] - sent_at[0] >= SECOND * 21, "{sent_at:?}");
 }
 

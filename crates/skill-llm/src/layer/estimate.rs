@@ -2,7 +2,6 @@
 
 use crate::attempt::Bounds;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
-use serde::{Deserialize, Serialize};
 use skill_core::Usage;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ const BYTES_PER_TOKEN: usize = 4;
 const TOKENS_PER_IMAGE: u64 = 1_000;
 /// The tokens that a model's first reply is taken to have where the request sets no limit: as many as servers often allow
 /// then.
-pub const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
+const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 /// Without a limit at least so many times the mean of a model's replies is reserved, if its longest is not longer: one
 /// reply alone says little about the next.
 const RESERVED_MEANS: u64 = 2;
@@ -62,8 +61,8 @@ pub(super) fn text_tokens(texts: &[Arc<str>]) -> u64 {
 }
 
 /// The size of a prompt, as far as it bounds its tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromptSize {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PromptSize {
     /// Of text. A token is at least a byte.
     bytes: u64,
     /// Tokens that the server may add around the text.

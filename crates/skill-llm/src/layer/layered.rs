@@ -1,7 +1,7 @@
 //! The facts that layers need about a model, its requests and its replies, so that one implementation serves every kind
 //! of model.
 //!
-//! A new kind of model implements the three traits here, and its public trait for the layers that it can have.
+//! A new kind of model implements the three traits here, and gets its public trait for each layer from the macro [`layer`].
 
 use super::estimate::{PromptSize, text_tokens};
 use crate::call::CallCtx;
@@ -163,3 +163,52 @@ impl Used for EmbeddingReply {
         self.usage.input
     }
 }
+
+/// Makes a layer around both kinds of model a model of its kind: one with an `inner` model, which gives it its identity,
+/// and a method `run`, which makes a call.
+macro_rules! layer {
+    ($layer:ident) => {
+        #[async_trait::async_trait]
+        impl crate::chat::ChatModel for $layer {
+            fn id(&self) -> &crate::chat::ModelId {
+                self.inner.id()
+            }
+
+            fn parameters(&self) -> serde_json::Value {
+                self.inner.parameters()
+            }
+
+            async fn chat(
+                &self,
+                request: &crate::chat::ChatRequest,
+                call: &crate::call::CallCtx,
+            ) -> Result<crate::chat::ChatReply, crate::error::LlmError> {
+                self.run(request, call).await
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl crate::embedding::EmbeddingModel for $layer<dyn crate::embedding::EmbeddingModel> {
+            fn id(&self) -> &crate::chat::ModelId {
+                self.inner.id()
+            }
+
+            fn parameters(&self) -> serde_json::Value {
+                self.inner.parameters()
+            }
+
+            fn max_texts(&self) -> usize {
+                self.inner.max_texts()
+            }
+
+            async fn embed(
+                &self,
+                request: &crate::embedding::EmbeddingRequest,
+                call: &crate::call::CallCtx,
+            ) -> Result<crate::embedding::EmbeddingReply, crate::error::LlmError> {
+                self.run(request, call).await
+            }
+        }
+    };
+}
+pub(super) use layer;

@@ -1,13 +1,11 @@
 //! Sums of what goes through a model.
 
-use super::layered::{Layered, Used};
+use super::layered::{Layered, Used, layer};
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::chat::ChatModel;
+use crate::embedding::EmbeddingModel;
 use crate::error::LlmError;
 use crate::meter::Meter;
-use async_trait::async_trait;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// A model that counts what goes through it, on its meter and in the scope of each call.
@@ -37,6 +35,8 @@ impl Metered<dyn EmbeddingModel> {
     }
 }
 
+layer!(Metered);
+
 impl<M: ?Sized> Metered<M> {
     /// The meter, to be read while calls run.
     pub fn meter(&self) -> Arc<Meter> {
@@ -58,44 +58,10 @@ impl<M: ?Sized> Metered<M> {
     }
 }
 
-#[async_trait]
-impl ChatModel for Metered {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.run(request, call).await
-    }
-}
-
-#[async_trait]
-impl EmbeddingModel for Metered<dyn EmbeddingModel> {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    fn max_texts(&self) -> usize {
-        self.inner.max_texts()
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        self.run(request, call).await
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::Message;
+    use crate::chat::{ChatReply, ChatRequest, Message, ModelId};
     use crate::meter::MeterReading;
     use crate::scripted::ScriptedModel;
     use skill_core::Usage;

@@ -60,15 +60,11 @@ pub use batch::Batched;
 #[cfg(feature = "journal")]
 pub(crate) use batch::all_batches;
 pub use budget::{Budget, BudgetCaps, Budgeted, Prices, Spent};
-pub use estimate::{DEFAULT_OUTPUT_TOKENS, ModelSeen, PromptSize, SeenReply};
+pub use estimate::{ModelSeen, SeenReply};
 #[cfg(feature = "journal")]
 pub(crate) use layered::{Answer, Prompt, Used};
-pub use limits::{AttemptSize, AttemptUse, BudgetKeeper, PaceEnd, PaceGrant, PaceKeeper, PacedRequest};
 pub use meter::Metered;
-pub use pace::{
-    DEFAULT_BURST, DEFAULT_MAX_HOLD, DEFAULT_MAX_IN_FLIGHT, DEFAULT_MIN_IN_FLIGHT, DEFAULT_START_IN_FLIGHT,
-    PaceConfig, PaceSnapshot, Paced, Pacer,
-};
+pub use pace::{DEFAULT_MAX_IN_FLIGHT, PaceConfig, PaceSnapshot, Paced, Pacer};
 pub use retry::{Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, Trouble};
 pub use trace::Traced;
 

@@ -12,32 +12,31 @@ use self::gcra::Gcra;
 use self::latency::Latency;
 use self::limit::AdaptiveLimit;
 use super::estimate::RunningMean;
-use super::layered::{Layered, Prompt as _, Used};
-use super::limits::{PaceEnd, PaceGrant, PaceKeeper, PacedRequest};
+use super::layered::{Layered, Prompt as _, Used, layer};
+use super::limits::{PaceEnd, PaceGrant, PacedRequest};
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::chat::{ChatModel, ModelId};
+use crate::embedding::EmbeddingModel;
 use crate::error::LlmError;
-use async_trait::async_trait;
-use serde_json::Value;
+use parking_lot::Mutex;
 use skill_core::Usage;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 /// The lower end of what adapts by itself.
-pub const DEFAULT_MIN_IN_FLIGHT: u32 = 1;
+const DEFAULT_MIN_IN_FLIGHT: u32 = 1;
 /// Where it begins.
-pub const DEFAULT_START_IN_FLIGHT: u32 = 16;
+const DEFAULT_START_IN_FLIGHT: u32 = 16;
 /// The upper end of what adapts by itself.
 pub const DEFAULT_MAX_IN_FLIGHT: u32 = 64;
 /// How much of a rate may be used at once.
-pub const DEFAULT_BURST: Duration = Duration::from_secs(1);
+const DEFAULT_BURST: Duration = Duration::from_secs(1);
 /// The longest that a provider can hold back all its calls.
-pub const DEFAULT_MAX_HOLD: Duration = Duration::from_secs(10 * 60);
+const DEFAULT_MAX_HOLD: Duration = Duration::from_secs(10 * 60);
 
 /// The limits of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,19 +171,12 @@ impl Pacer {
     /// What it does now.
     pub fn snapshot(&self) -> PaceSnapshot {
         let waiting = self.waiting.load(Ordering::Relaxed);
-        let state = self.lock();
+        let state = self.state.lock();
         PaceSnapshot { limit: state.limit.whole(), in_flight: state.in_flight, waiting }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole after every statement, so a panic elsewhere cannot have broken it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl PaceKeeper for Pacer {
-    async fn admit(&self, request: &PacedRequest) -> Result<PaceGrant, LlmError> {
+    /// Waits for the turn of this request; dropping the future leaves the queue.
+    async fn admit(&self, request: &PacedRequest) -> PaceGrant {
         let _counted = Counted::new(&self.waiting);
         // The semaphore is never closed; and if it were, calls would only lose their order.
         let _first = self.turn.acquire().await;
@@ -192,12 +184,12 @@ impl PaceKeeper for Pacer {
             // Before the state is read, so that no change in between is lost.
             let changed = self.changed.notified();
             let turn = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let kind = state.kind(request);
                 state.turn(kind, request.input_tokens)
             };
             match turn {
-                Turn::Go(granted) => return Ok(granted),
+                Turn::Go(granted) => return granted,
                 Turn::Change => changed.await,
                 Turn::Until(time) => {
                     tokio::select! {
@@ -209,10 +201,11 @@ impl PaceKeeper for Pacer {
         }
     }
 
+    /// Gives the place of a request back and learns from how it ended.
     fn settle(&self, request: &PacedRequest, granted: PaceGrant, end: PaceEnd) {
         let now = Instant::now();
         let sent = |took: Duration| now.checked_sub(took).unwrap_or(now);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match end {
             PaceEnd::Replied { usage, paced_tokens, took } => {
                 let kind = state.kind(request);
@@ -306,7 +299,7 @@ impl State {
 
 /// A place among the requests in flight; dropping it gives the place back.
 struct Permit<'a> {
-    pacer: &'a dyn PaceKeeper,
+    pacer: &'a Pacer,
     request: PacedRequest,
     granted: PaceGrant,
     sent: Instant,
@@ -352,56 +345,24 @@ impl Drop for Counted<'_> {
 /// A model that keeps the pace of its provider.
 pub struct Paced<M: ?Sized = dyn ChatModel> {
     inner: Arc<M>,
-    pacer: Arc<dyn PaceKeeper>,
+    pacer: Arc<Pacer>,
 }
 
 impl Paced {
     /// Sends the calls of `inner` at this pace.
-    pub fn new(inner: Arc<dyn ChatModel>, pacer: Arc<impl PaceKeeper + 'static>) -> Self {
+    pub fn new(inner: Arc<dyn ChatModel>, pacer: Arc<Pacer>) -> Self {
         Self { inner, pacer }
     }
 }
 
 impl Paced<dyn EmbeddingModel> {
     /// As [`Paced::new`], for an embedding model.
-    pub fn embedding(inner: Arc<dyn EmbeddingModel>, pacer: Arc<impl PaceKeeper + 'static>) -> Self {
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>, pacer: Arc<Pacer>) -> Self {
         Self { inner, pacer }
     }
 }
 
-#[async_trait]
-impl ChatModel for Paced {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.run(request, call).await
-    }
-}
-
-#[async_trait]
-impl EmbeddingModel for Paced<dyn EmbeddingModel> {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    fn max_texts(&self) -> usize {
-        self.inner.max_texts()
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        self.run(request, call).await
-    }
-}
+layer!(Paced);
 
 impl<M: ?Sized> Paced<M> {
     /// Makes a call when its turn has come.
@@ -413,8 +374,7 @@ impl<M: ?Sized> Paced<M> {
         let paced = PacedRequest::new(model.clone(), request.has_schema(), request.input_tokens());
         call.attempts.note_out(false);
         let begun = Instant::now();
-        let admitted = super::before_sending(model, call, self.pacer.admit(&paced)).await?;
-        let granted = admitted.inspect_err(|_| call.attempts.note_unsent())?;
+        let granted = super::before_sending(model, call, self.pacer.admit(&paced)).await?;
         let (pacer, sent, end) = (self.pacer.as_ref(), Instant::now(), PaceEnd::Failed);
         let mut permit = Permit { pacer, request: paced, granted, sent, end };
         call.attempts.add_wait(permit.sent.saturating_duration_since(begun));

@@ -13,18 +13,17 @@ mod trouble;
 
 pub use trouble::Trouble;
 
-use super::layered::{Layered, Prompt, Used as _};
+use super::layered::{Layered, Prompt, Used as _, layer};
 use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
-use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
+use crate::chat::ChatModel;
+use crate::embedding::EmbeddingModel;
 use crate::error::{ErrorClass, GiveUpReason, LlmError};
 use crate::telemetry;
-use async_trait::async_trait;
-use serde_json::Value;
+use parking_lot::Mutex;
 use skill_core::random::Dice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -86,7 +85,7 @@ impl RetryPolicy {
     }
 
     /// What is waited when a server asks for `asked`: that, and a little more.
-    pub fn server_delay(&self, place: &str, failures: u32, asked: Duration) -> Duration {
+    fn server_delay(&self, place: &str, failures: u32, asked: Duration) -> Duration {
         let most = asked.mul_f64(SERVER_WAIT_JITTER).min(MAX_SERVER_WAIT_JITTER);
         asked.saturating_add(most.mul_f64(self.unit(place, failures)))
     }
@@ -194,8 +193,7 @@ impl RetryBudget {
     }
 
     fn change(&self, change: impl FnOnce(&mut f64)) {
-        // Levels are whole after every statement, so a panic elsewhere cannot have broken them.
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = self.level.lock();
         let (now, capacity) = (Instant::now(), f64::from(self.config.capacity));
         let passed = now.saturating_duration_since(level.at).as_secs_f64();
         level.at = now;
@@ -242,39 +240,7 @@ struct Trial<'a> {
     taken: u32,
 }
 
-#[async_trait]
-impl ChatModel for Retried {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.run(request, call).await
-    }
-}
-
-#[async_trait]
-impl EmbeddingModel for Retried<dyn EmbeddingModel> {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    fn max_texts(&self) -> usize {
-        self.inner.max_texts()
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        self.run(request, call).await
-    }
-}
+layer!(Retried);
 
 impl<M: ?Sized> Retried<M> {
     /// Repeats a call until it has a reply or may not be retried.
@@ -343,9 +309,7 @@ impl<M: ?Sized> Retried<M> {
             }
         }
     }
-}
 
-impl<M: ?Sized> Retried<M> {
     /// How long to wait for the account of a program, where that is wanted.
     fn account_wait(&self, error: &LlmError) -> Option<Duration> {
         #[cfg(feature = "process")]

@@ -4,13 +4,12 @@
 
 mod content;
 
+use super::layered::{Layered, layer};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
 use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
 use crate::telemetry;
-use async_trait::async_trait;
-use serde_json::Value;
 use std::sync::Arc;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Level, Span};
@@ -25,9 +24,53 @@ impl Traced {
     pub fn new(inner: Arc<dyn ChatModel>) -> Self {
         Self { inner }
     }
+}
 
+impl Traced<dyn EmbeddingModel> {
+    /// As [`Traced::new`], for an embedding model; no text of a request is in its spans.
+    pub fn embedding(inner: Arc<dyn EmbeddingModel>) -> Self {
+        Self { inner }
+    }
+}
+
+layer!(Traced);
+
+impl<M: ?Sized> Traced<M> {
+    async fn run(&self, request: &M::Request, call: &CallCtx) -> Result<M::Reply, LlmError>
+    where
+        M: Spanned,
+    {
+        let span = self.inner.span(request, call);
+        let before = call.attempts.len();
+        let outcome = self.inner.ask(request, call).instrument(span.clone()).await;
+        span.record(telemetry::CALL_ATTEMPTS, call.attempts.len().saturating_sub(before));
+        M::tell_content(&span, request, outcome.as_ref().ok());
+        match &outcome {
+            Ok(reply) => M::record(&span, reply),
+            Err(error) => {
+                span.record(telemetry::ERROR_TYPE, error.class().as_str());
+                span.record(telemetry::STATUS, telemetry::FAILED);
+            }
+        }
+        outcome
+    }
+}
+
+/// A kind of model, as its spans show it.
+trait Spanned: Layered {
+    /// The span of one call.
+    fn span(&self, request: &Self::Request, call: &CallCtx) -> Span;
+
+    /// Records a reply.
+    fn record(span: &Span, reply: &Self::Reply);
+
+    /// Tells the texts of a call to anyone who asks for them; for all others nothing is written.
+    fn tell_content(_: &Span, _: &Self::Request, _: Option<&Self::Reply>) {}
+}
+
+impl Spanned for dyn ChatModel {
     fn span(&self, request: &ChatRequest, call: &CallCtx) -> Span {
-        let ModelId { provider, model, .. } = self.inner.id();
+        let ModelId { provider, model, .. } = self.id();
         tracing::debug_span!(
             telemetry::CHAT,
             { telemetry::NAME } = %format_args!("{} {model}", telemetry::CHAT),
@@ -49,16 +92,35 @@ impl Traced {
             { telemetry::CALL_ATTEMPTS } = Empty,
         )
     }
-}
 
-impl Traced<dyn EmbeddingModel> {
-    /// As [`Traced::new`], for an embedding model; no text of a request is in its spans.
-    pub fn embedding(inner: Arc<dyn EmbeddingModel>) -> Self {
-        Self { inner }
+    fn record(span: &Span, reply: &ChatReply) {
+        span.record(telemetry::FINISH_REASONS, reply.finish.as_str());
+        span.record(telemetry::INPUT_TOKENS, reply.usage.input);
+        span.record(telemetry::CACHED_TOKENS, reply.usage.cached);
+        span.record(telemetry::OUTPUT_TOKENS, reply.usage.output);
     }
 
+    fn tell_content(span: &Span, request: &ChatRequest, reply: Option<&ChatReply>) {
+        if !tracing::enabled!(target: telemetry::CONTENT, Level::TRACE) {
+            return;
+        }
+        let input = content::input(request);
+        let output = reply.map(|reply| content::output(reply, reply.finish.as_str()));
+        span.in_scope(|| {
+            tracing::event!(
+                target: telemetry::CONTENT,
+                Level::TRACE,
+                { { telemetry::INPUT_MESSAGES } = input, { telemetry::OUTPUT_MESSAGES } = output },
+                "{}",
+                telemetry::CONTENT_EVENT
+            );
+        });
+    }
+}
+
+impl Spanned for dyn EmbeddingModel {
     fn span(&self, request: &EmbeddingRequest, call: &CallCtx) -> Span {
-        let ModelId { provider, model, .. } = self.inner.id();
+        let ModelId { provider, model, .. } = self.id();
         tracing::debug_span!(
             telemetry::EMBEDDINGS,
             { telemetry::NAME } = %format_args!("{} {model}", telemetry::EMBEDDINGS),
@@ -75,89 +137,11 @@ impl Traced<dyn EmbeddingModel> {
             { telemetry::CALL_ATTEMPTS } = Empty,
         )
     }
-}
 
-#[async_trait]
-impl EmbeddingModel for Traced<dyn EmbeddingModel> {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
+    fn record(span: &Span, reply: &EmbeddingReply) {
+        span.record(telemetry::EMBEDDING_LENGTH, reply.vectors.first().map_or(0, Vec::len));
+        span.record(telemetry::INPUT_TOKENS, reply.usage.input);
     }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    fn max_texts(&self) -> usize {
-        self.inner.max_texts()
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        let span = self.span(request, call);
-        let before = call.attempts.len();
-        let outcome = self.inner.embed(request, call).instrument(span.clone()).await;
-        span.record(telemetry::CALL_ATTEMPTS, call.attempts.len().saturating_sub(before));
-        match &outcome {
-            Ok(reply) => {
-                span.record(telemetry::EMBEDDING_LENGTH, reply.vectors.first().map_or(0, Vec::len));
-                span.record(telemetry::INPUT_TOKENS, reply.usage.input);
-            }
-            Err(error) => {
-                span.record(telemetry::ERROR_TYPE, error.class().as_str());
-                span.record(telemetry::STATUS, telemetry::FAILED);
-            }
-        }
-        outcome
-    }
-}
-
-#[async_trait]
-impl ChatModel for Traced {
-    fn id(&self) -> &ModelId {
-        self.inner.id()
-    }
-
-    fn parameters(&self) -> Value {
-        self.inner.parameters()
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let span = self.span(request, call);
-        let before = call.attempts.len();
-        let outcome = self.inner.chat(request, call).instrument(span.clone()).await;
-        span.record(telemetry::CALL_ATTEMPTS, call.attempts.len().saturating_sub(before));
-        tell_content(&span, request, outcome.as_ref().ok());
-        match &outcome {
-            Ok(reply) => {
-                span.record(telemetry::FINISH_REASONS, reply.finish.as_str());
-                span.record(telemetry::INPUT_TOKENS, reply.usage.input);
-                span.record(telemetry::CACHED_TOKENS, reply.usage.cached);
-                span.record(telemetry::OUTPUT_TOKENS, reply.usage.output);
-            }
-            Err(error) => {
-                span.record(telemetry::ERROR_TYPE, error.class().as_str());
-                span.record(telemetry::STATUS, telemetry::FAILED);
-            }
-        }
-        outcome
-    }
-}
-
-/// Tells the texts of a call to anyone who asks for them; for all others nothing is written.
-fn tell_content(span: &Span, request: &ChatRequest, reply: Option<&ChatReply>) {
-    if !tracing::enabled!(target: telemetry::CONTENT, Level::TRACE) {
-        return;
-    }
-    let input = content::input(request);
-    let output = reply.map(|reply| content::output(reply, reply.finish.as_str()));
-    span.in_scope(|| {
-        tracing::event!(
-            target: telemetry::CONTENT,
-            Level::TRACE,
-            { { telemetry::INPUT_MESSAGES } = input, { telemetry::OUTPUT_MESSAGES } = output },
-            "{}",
-            telemetry::CONTENT_EVENT
-        );
-    });
 }
 
 #[cfg(test)]

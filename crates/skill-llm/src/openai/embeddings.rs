@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most texts of one request, unless the configuration says otherwise.
-pub const DEFAULT_MAX_TEXTS: usize = 64;
+const DEFAULT_MAX_TEXTS: usize = 64;
 /// The parameters that have a setting of their own or are the request itself.
 const OWN_KEYS: [&str; 3] = ["model", "input", "dimensions"];
 /// About how many bytes a body has around its texts.
@@ -60,12 +60,6 @@ impl OpenAiEmbeddingsConfig {
     pub fn with_key(mut self, key: ApiKey) -> Self {
         self.server.key = http::KeySource::Key(key);
         self
-    }
-
-    /// The same with another server, for its timeout, headers or list of secrets.
-    #[must_use]
-    pub fn with_server(self, server: Server) -> Self {
-        Self { server, ..self }
     }
 
     /// The same with a requested length of the vectors.

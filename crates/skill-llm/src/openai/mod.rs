@@ -15,7 +15,7 @@ pub(crate) mod wire;
 
 pub use crate::http::DEFAULT_TIMEOUT;
 pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
-pub use embeddings::{DEFAULT_MAX_TEXTS, OpenAiEmbeddings, OpenAiEmbeddingsConfig};
+pub use embeddings::{OpenAiEmbeddings, OpenAiEmbeddingsConfig};
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};

@@ -2,7 +2,8 @@
 
 use super::descendants::{self, Mark};
 use super::session::{MARK_VARIABLE, Session};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::process::Command;
 
 /// A program and all that it has started.
@@ -54,14 +55,14 @@ impl Group {
 
     /// Says which child leads the group, once it has been started.
     pub fn led_by(&self, leader: Option<u32>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).leader = leader;
+        self.state.lock().leader = leader;
     }
 
     /// Kills the group and what has left it, also where the leader has ended by itself.
     ///
     /// A second time does nothing, since the number of the group may be another's by then.
     pub fn kill(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if std::mem::replace(&mut state.is_killed, true) {
             return;
         }
@@ -87,7 +88,7 @@ fn kill_group(leader: Option<u32>) {
 
 /// Kills a group when it goes out of scope.
 #[derive(Debug)]
-pub struct KillOnDrop<'a>(pub &'a Group);
+pub(super) struct KillOnDrop<'a>(pub(super) &'a Group);
 
 impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {

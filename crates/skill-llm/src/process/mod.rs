@@ -10,10 +10,11 @@ mod passed;
 mod session;
 
 pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
-pub use group::{Daemons, Group, KillOnDrop};
+use group::KillOnDrop;
+pub use group::{Daemons, Group};
 pub use hidden::hide_this_process;
 pub use passed::Passed;
-pub use session::{MARK_VARIABLE, Swept, TemporaryDir, sweep, temporary_dir};
+pub use session::{Swept, TemporaryDir, sweep, temporary_dir};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -216,7 +217,7 @@ async fn tail(
 }
 
 /// How a program ended, as the end of "the program ...".
-pub fn ended_with(status: ExitStatus) -> String {
+pub(crate) fn ended_with(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("ended with the exit code {code}"),
         // A signal, on systems that have them; the text names it.

@@ -3,22 +3,23 @@
 //! Each process that starts programs or makes temporary directories has a session: a directory
 //! `skillrl-UID/TOKEN` in the system's temporary directory, and beside it a locked file `TOKEN.lock`.
 //! All its temporary directories are inside, and all its programs have the token in their environment
-//! ([`MARK_VARIABLE`]), which their children inherit. The system releases the lock when the process ends, however it
+//! (`SKILLRL_PROCESS`), which their children inherit. The system releases the lock when the process ends, however it
 //! ends; [`sweep`] looks for files whose lock is free, kills the programs with that token and removes the directory.
 //!
 //! Nothing is killed or removed by a process id or a name alone, so no process or directory of anybody else is touched.
 
 use super::descendants::{self, Mark};
+use parking_lot::Mutex;
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, Once, Weak};
 use tempfile::TempDir;
 
 /// The variable by which the programs that this process starts, and their children, are recognised.
-pub const MARK_VARIABLE: &str = "SKILLRL_PROCESS";
+pub(super) const MARK_VARIABLE: &str = "SKILLRL_PROCESS";
 
 /// The extension of the locked file of a session.
 const LOCK_EXTENSION: &str = "lock";
@@ -51,7 +52,7 @@ impl Session {
     /// The session of this process; it begins with the first one who needs it, and ends with the last.
     pub(super) fn current() -> Arc<Self> {
         static SWEPT: Once = Once::new();
-        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = CURRENT.lock();
         if let Some(session) = current.upgrade() {
             return session;
         }

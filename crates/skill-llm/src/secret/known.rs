@@ -5,11 +5,12 @@ use crate::chat::{ChatReply, FinishReason};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use parking_lot::RwLock;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// What replaces a secret.
 const SCRUBBED: &str = "[key]";
@@ -78,11 +79,10 @@ impl Secrets {
     /// Adds a secret; one that is there already changes nothing.
     pub fn add(&self, key: &ApiKey) {
         let is_known = |known: &Known| known.keys.iter().any(|there| there.is(key));
-        // The list is whole after every statement, so a panic elsewhere cannot have broken it.
-        if is_known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
+        if is_known(&self.0.read()) {
             return;
         }
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         if is_known(&known) {
             return;
         }
@@ -109,7 +109,7 @@ impl Secrets {
     }
 
     /// Takes secrets out of all texts and names of a JSON value.
-    pub fn scrub_value(&self, value: &mut Value) {
+    pub(crate) fn scrub_value(&self, value: &mut Value) {
         if let Some(matcher) = self.matcher() {
             scrub_value(&matcher, value);
         }
@@ -123,7 +123,7 @@ impl Secrets {
     }
 
     /// Takes secrets out of everything that a reply says.
-    pub fn scrub_reply(&self, reply: &mut ChatReply) {
+    pub(crate) fn scrub_reply(&self, reply: &mut ChatReply) {
         let Some(matcher) = self.matcher() else { return };
         scrub_string(&matcher, &mut reply.text);
         for call in &mut reply.tool_calls {
@@ -147,7 +147,7 @@ impl Secrets {
     }
 
     fn matcher(&self) -> Option<Arc<AhoCorasick>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).matcher.clone()
+        self.0.read().matcher.clone()
     }
 }
 

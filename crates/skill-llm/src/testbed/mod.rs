@@ -14,10 +14,11 @@ use self::faults::Plan;
 use self::report::Counts;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skill_core::Usage;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -67,17 +68,12 @@ impl SimProvider {
 
     /// What it was asked until now.
     pub fn report(&self) -> SimReport {
-        self.counts().report()
+        self.counts.lock().report()
     }
 
     /// The most requests that came within any time span of this length.
     pub fn most_within(&self, span: Duration) -> usize {
-        self.counts().most_within(span)
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        // The counts are whole after every statement, so a panic elsewhere cannot have broken them.
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().most_within(span)
     }
 
     fn whole_body(&self, request: &HttpRequest) -> Result<Vec<u8>, String> {
@@ -195,7 +191,7 @@ struct InFlight<'a>(&'a SimProvider);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.counts().ended();
+        self.0.counts.lock().ended();
     }
 }
 
@@ -203,13 +199,13 @@ impl Drop for InFlight<'_> {
 impl Transport for SimProvider {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         let digest: [u8; 32] = Sha256::digest(&request.body).into();
-        let (seen, in_flight) = self.counts().arrived(digest, Instant::now());
+        let (seen, in_flight) = self.counts.lock().arrived(digest, Instant::now());
         let _ended = InFlight(self);
         let Plan { fault, latency } = self.config.plan(digest, seen, self.begun.elapsed(), in_flight);
         match request.timeout {
             Some(limit) if fault == Some(Fault::Hang) || latency > limit => {
                 tokio::time::sleep(limit).await;
-                self.counts().failed(fault.unwrap_or(Fault::Hang));
+                self.counts.lock().failed(fault.unwrap_or(Fault::Hang));
                 return Err(TransportError::Timeout { after: limit });
             }
             None if fault == Some(Fault::Hang) => std::future::pending().await,
@@ -218,8 +214,8 @@ impl Transport for SimProvider {
         let outcome = self.respond(&request, fault);
         let is_padded = fault == Some(Fault::Oversized) && outcome.is_ok();
         match fault.filter(|_| !is_padded) {
-            None => self.counts().answered(digest),
-            Some(fault) => self.counts().failed(fault),
+            None => self.counts.lock().answered(digest),
+            Some(fault) => self.counts.lock().failed(fault),
         }
         outcome
     }

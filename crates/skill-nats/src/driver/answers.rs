@@ -50,7 +50,7 @@ fn read(message: &[u8]) -> Result<FromWorker, String> {
 impl Shared {
     /// A message that nobody understands is dropped: it decides nothing.
     fn note_malformed(&self, message: &[u8], error: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.n_malformed += 1;
         if state.n_malformed.is_power_of_two() {
             let (n_bytes, n_malformed) = (message.len(), state.n_malformed);
@@ -60,18 +60,18 @@ impl Shared {
 
     async fn hear(self: &Arc<Self>, FromWorker { worker, body, .. }: FromWorker) {
         if let WorkerSays::Leave = body {
-            self.lock().lose(&worker, &self.config.times, false);
+            self.state.lock().lose(&worker, &self.config.times, false);
             self.unqueued.notify_one();
             return;
         }
-        if !self.lock().see(&worker, Instant::now()) {
+        if !self.state.lock().see(&worker, Instant::now()) {
             return self.note_malformed(worker.as_bytes(), "there are too many workers");
         }
         match body {
             WorkerSays::Leave => {}
             WorkerSays::Beat { facts, jobs, open } => {
                 let now = Instant::now();
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 // An answer that nobody waits for would hold up those who wait for the same call.
                 for ((of, id), under_way) in &state.under_way {
                     if *of == worker && open.is_closed(*id) {
@@ -102,7 +102,7 @@ impl Shared {
     async fn poll(&self, question: QuestionId) {
         let (worker, id) = &question;
         let (is_delivered, is_under_way, has_send) = {
-            let state = self.lock();
+            let state = self.state.lock();
             let is_delivered =
                 state.jobs.values().any(|entry| entry.holder == Holder::Delivered(question.clone()));
             let under_way = state.under_way.get(&question);
@@ -120,7 +120,7 @@ impl Shared {
     /// What an attempt came to; of one that nobody waits for nothing is learned.
     fn sent(&self, question: QuestionId, attempt: u64, outcome: Result<ChatReply, WireError>) {
         let open = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let send = state.under_way.get_mut(&question).map(|under_way| &mut under_way.send);
             send.and_then(|send| send.take_if(|open| open.attempt == attempt))
         };
@@ -133,7 +133,7 @@ impl Shared {
     async fn ask(self: &Arc<Self>, id: QuestionId, question: Question) {
         match question {
             Question::Fetch { hash } => {
-                let shown = self.lock().shown(&hash);
+                let shown = self.state.lock().shown(&hash);
                 let content = shown.or_else(|| self.config.contents.content(&hash));
                 let content = content.map(|content: Bytes| BASE64_STANDARD.encode(content));
                 self.answer(&id, Answer::Content(content)).await;
@@ -154,7 +154,7 @@ impl Shared {
     }
 
     fn claim(&self, worker: &str, job: &str) -> Answer {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.take(job, worker)
             && let Some(entry) = state.jobs.get(job)
         {
@@ -174,7 +174,7 @@ impl Shared {
         outcome: Result<RolloutOutcome, RolloutFault>,
     ) {
         let answer = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if !state.take(job, &id.0)
                 && !state.jobs.get(job).is_some_and(|entry| is_delivered_by(entry, &id))
             {
@@ -215,7 +215,7 @@ impl Shared {
             Not(Answer),
         }
         let begun = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.under_way.contains_key(&id) {
                 Begun::Working
             } else if !state.take(&job, &id.0) {
@@ -248,7 +248,7 @@ impl Shared {
                 let shared = Arc::clone(self);
                 tokio::spawn(async move {
                     let answer = shared.work(&id, &job, work).await;
-                    shared.lock().end_work(&id, number);
+                    shared.state.lock().end_work(&id, number);
                     shared.answered.notify_waiters();
                     shared.answer(&id, answer).await;
                 });
@@ -263,7 +263,7 @@ impl Shared {
                 Err(error) => {
                     let wire = Box::new(WireError::from(&error));
                     if !of.cancel.is_cancelled()
-                        && let Some(entry) = self.lock().jobs.get_mut(job)
+                        && let Some(entry) = self.state.lock().jobs.get_mut(job)
                     {
                         entry.failed = Some(error);
                     }
@@ -274,7 +274,7 @@ impl Shared {
                 Ok(answer) => answer,
                 Err(EnvError::Model(error)) => {
                     let wire = Box::new(WireError::from(&error));
-                    if let Some(entry) = self.lock().jobs.get_mut(job) {
+                    if let Some(entry) = self.state.lock().jobs.get_mut(job) {
                         entry.failed = Some(error);
                     }
                     Answer::NotShown(wire)
@@ -331,7 +331,7 @@ impl Shared {
             message: format!("a skill cannot be sent: {error}"),
         })?;
         let hash = hex_sha256(&content);
-        if let Some(entry) = self.lock().jobs.get_mut(job) {
+        if let Some(entry) = self.state.lock().jobs.get_mut(job) {
             entry.shown = Some((hash.clone(), content.into()));
         }
         let used: MeterReading = ctx.scope.used();

@@ -19,11 +19,12 @@ use crate::protocol::{Announcement, Answer, DriverSays, FromDriver, Names, PROTO
 use crate::setup::Contents;
 use crate::times::Times;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_envs::{EnvError, JobLink, RolloutJob, RolloutOutcome, RolloutRunner};
 use skill_llm::LlmError;
 use state::{Holder, JobEntry, OpenSend, QuestionId, Queue, State, broker_fault};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -106,7 +107,7 @@ impl NatsRunner {
     /// The workers and what they do, for those who look on.
     pub fn watch(&self) -> ReadWorkers {
         let state = Arc::clone(&self.state);
-        Arc::new(move || workers::snapshot(&lock(&state), tokio::time::Instant::now()))
+        Arc::new(move || workers::snapshot(&state.lock(), tokio::time::Instant::now()))
     }
 
     async fn shared(&self) -> Result<&Arc<Shared>, BrokerError> {
@@ -178,7 +179,7 @@ impl RolloutRunner for NatsRunner {
             () = halt.cancelled() => {}
         }
         // Nothing more is begun; what a worker has begun ends with its next call.
-        if shared.lock().live_holder(&key).is_none() {
+        if shared.state.lock().live_holder(&key).is_none() {
             return cancelled();
         }
         let made = tokio::select! {
@@ -216,7 +217,7 @@ struct Wanted<'a> {
 
 impl Drop for Wanted<'_> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let Some(entry) = state.jobs.get_mut(&self.key) else { return };
         entry.waiting.retain(|(number, _)| *number != self.number);
         if !entry.waiting.is_empty() || matches!(entry.holder, Holder::Delivered(_)) {
@@ -232,16 +233,7 @@ impl Drop for Wanted<'_> {
     }
 }
 
-pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Every change is whole when the lock is released, so a panic elsewhere cannot have broken it.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     /// Enters a job, or joins those who wait for it already.
     fn want(
         self: &Arc<Self>,
@@ -252,7 +244,7 @@ impl Shared {
         let number = self.n_waiting.fetch_add(1, Ordering::Relaxed);
         let key = job.key.clone();
         let mut entry = JobEntry::new(job, link)?;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.idle_since = None;
         if let Some(worker) = state.worker_with(&key) {
             entry.holder = Holder::Worker(worker);
@@ -269,8 +261,10 @@ impl Shared {
 
     /// Puts a job into the queue; where that fails, the upkeep does it later.
     async fn enqueue(&self, key: &str) -> bool {
-        let is_wanted =
-            matches!(self.lock().jobs.get(key), Some(JobEntry { holder: Holder::Nobody, queued: None, .. }));
+        let is_wanted = matches!(
+            self.state.lock().jobs.get(key),
+            Some(JobEntry { holder: Holder::Nobody, queued: None, .. })
+        );
         if !is_wanted {
             return true;
         }
@@ -284,7 +278,7 @@ impl Shared {
             self.broker.put(&subject, payload.into()).await
         };
         let outcome = put.await;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match outcome {
             Ok(()) => {
                 state.unqueued = None;
@@ -312,12 +306,12 @@ impl Shared {
 
     /// The subject of the queue of jobs, which is made if there is none.
     async fn ensure_queue(&self) -> Result<String, BrokerError> {
-        if let Some(queue) = &self.lock().queue {
+        if let Some(queue) = &self.state.lock().queue {
             return Ok(queue.subject.clone());
         }
         let _lock = self.queue_lock.lock().await;
         let number = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if let Some(queue) = &state.queue {
                 return Ok(queue.subject.clone());
             }
@@ -332,7 +326,7 @@ impl Shared {
             ack_wait: self.config.times.ack_wait,
         };
         self.broker.create_queue(&queue).await?;
-        self.lock().queue = Some(Queue { name, subject: subject.clone() });
+        self.state.lock().queue = Some(Queue { name, subject: subject.clone() });
         self.announce().await;
         Ok(subject)
     }
@@ -341,7 +335,7 @@ impl Shared {
     async fn delete_idle_queue(&self) {
         let _lock = self.queue_lock.lock().await;
         let queue = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.jobs.values().any(|entry| !matches!(entry.holder, Holder::Delivered(_))) {
                 return;
             }
@@ -364,7 +358,7 @@ impl Shared {
             session: self.config.session.clone(),
             name: self.config.title.clone(),
             setup: self.config.setup.clone(),
-            queue: self.lock().queue.as_ref().map(|queue| queue.name.clone()),
+            queue: self.state.lock().queue.as_ref().map(|queue| queue.name.clone()),
         };
         if let Ok(payload) = serde_json::to_vec(&announcement) {
             let subject = Names::announcements(&self.config.name);
@@ -401,7 +395,7 @@ impl Shared {
 
     /// Has a worker send the request of a call; false if nobody asks for the call any longer.
     fn open_send(&self, question: &QuestionId, open: OpenSend) -> bool {
-        match self.lock().under_way.get_mut(question) {
+        match self.state.lock().under_way.get_mut(question) {
             Some(under_way) => {
                 under_way.send = Some(open);
                 true
@@ -411,7 +405,7 @@ impl Shared {
     }
 
     fn close_send(&self, question: &QuestionId) {
-        if let Some(under_way) = self.lock().under_way.get_mut(question) {
+        if let Some(under_way) = self.state.lock().under_way.get_mut(question) {
             under_way.send = None;
         }
     }
@@ -419,7 +413,7 @@ impl Shared {
     /// Tells a worker to send the request that is open for a call.
     async fn say_send(&self, worker: &str, id: u64) {
         let open = {
-            let state = self.lock();
+            let state = self.state.lock();
             let under_way = state.under_way.get(&(worker.to_owned(), id));
             under_way.and_then(|under_way| under_way.send.as_ref()).map(|open| {
                 let left = open.deadline.map(|at| at.saturating_duration_since(tokio::time::Instant::now()));
@@ -434,7 +428,7 @@ impl Shared {
     /// The result of a job is in the journal.
     async fn committed(&self, key: &str) {
         let delivered = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             match state.jobs.get(key).map(|entry| entry.holder.clone()) {
                 Some(Holder::Delivered(question)) => {
                     state.end_job(key);
@@ -453,7 +447,7 @@ impl Shared {
         loop {
             let answered = self.answered.notified();
             let is_settled = {
-                let state = self.lock();
+                let state = self.state.lock();
                 state.under_way.values().all(|under_way| state.jobs.contains_key(&under_way.job))
             };
             if is_settled {

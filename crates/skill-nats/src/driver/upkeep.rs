@@ -32,7 +32,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             shared.announce().await;
             announced = Some(now);
         }
-        let is_idle = shared.lock().look_after(&times, is_connected, now);
+        let is_idle = shared.state.lock().look_after(&times, is_connected, now);
         if is_connected {
             shared.enqueue_waiting().await;
             if is_idle {
@@ -128,15 +128,17 @@ impl Shared {
     async fn come_back(&self) -> Result<(), BrokerError> {
         let now = Instant::now();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             for worker in state.workers.values_mut() {
                 worker.seen = now;
             }
         }
-        let Some(name) = self.lock().queue.as_ref().map(|queue| queue.name.clone()) else { return Ok(()) };
+        let Some(name) = self.state.lock().queue.as_ref().map(|queue| queue.name.clone()) else {
+            return Ok(());
+        };
         if !self.broker.queues(&name).await?.contains(&name) {
             tracing::info!(name, "the broker has lost a stream; its jobs are put into another one");
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.queue = None;
             for entry in state.jobs.values_mut() {
                 entry.queued = None;
@@ -148,7 +150,7 @@ impl Shared {
     /// Puts jobs that nobody works on into the queue.
     async fn enqueue_waiting(&self) {
         let waiting: Vec<String> = {
-            let state = self.lock();
+            let state = self.state.lock();
             let waiting = state
                 .jobs
                 .iter()

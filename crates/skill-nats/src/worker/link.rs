@@ -7,12 +7,13 @@ use crate::protocol::{
     WorkerSays,
 };
 use crate::times::Times;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use skill_core::ItemId;
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -82,14 +83,9 @@ impl RunLink {
         self.names.worker(&self.worker)
     }
 
-    fn lock(&self) -> MutexGuard<'_, LinkState> {
-        // Every change is whole when the lock is released.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Enters a job; false if the worker has it already.
     pub(super) fn begin_job(&self, job: &str, now: JobNow) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_new = !state.jobs.contains_key(job);
         if is_new {
             state.jobs.insert(job.to_owned(), now);
@@ -98,40 +94,40 @@ impl RunLink {
     }
 
     pub(super) fn name_job(&self, job: &str, item: &ItemId) {
-        if let Some(now) = self.lock().jobs.get_mut(job) {
+        if let Some(now) = self.state.lock().jobs.get_mut(job) {
             now.item = item.clone();
         }
     }
 
     pub(super) fn end_job(&self, job: &str) {
-        self.lock().jobs.remove(job);
+        self.state.lock().jobs.remove(job);
     }
 
     pub(super) fn n_jobs(&self) -> usize {
-        self.lock().jobs.len()
+        self.state.lock().jobs.len()
     }
 
     pub(super) fn count_reply(&self, job: &str) {
-        if let Some(now) = self.lock().jobs.get_mut(job) {
+        if let Some(now) = self.state.lock().jobs.get_mut(job) {
             now.calls += 1;
         }
     }
 
     /// Ends all jobs.
     pub(super) fn cancel_jobs(&self) {
-        for now in self.lock().jobs.values() {
+        for now in self.state.lock().jobs.values() {
             now.cancel.cancel();
         }
     }
 
     /// Notes that the driver is there.
     pub(super) fn see_driver(&self) {
-        self.lock().driver_seen = Instant::now();
+        self.state.lock().driver_seen = Instant::now();
     }
 
     /// True if the driver was not heard of for long, though the broker was there.
     pub(super) fn is_abandoned(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !self.broker.is_connected() {
             state.driver_seen = Instant::now();
         }
@@ -141,7 +137,7 @@ impl RunLink {
     /// True for a job that the driver has not known since this moment, though it has had the time to come to it: one that
     /// was started again begins its stage from the start.
     pub(super) fn is_orphaned(&self, since: Instant) -> bool {
-        since.max(self.lock().session.1).elapsed() >= self.times.orphan
+        since.max(self.state.lock().session.1).elapsed() >= self.times.orphan
     }
 
     pub(super) async fn beat(&self, facts: &WorkerFacts) {
@@ -151,7 +147,7 @@ impl RunLink {
             calls: now.calls,
         };
         let beat = {
-            let state = self.lock();
+            let state = self.state.lock();
             let jobs = state.jobs.iter().map(doing).collect();
             let open = OpenQuestions { ids: state.lines.keys().copied().collect(), next: state.n_questions };
             WorkerSays::Beat { facts: facts.clone(), jobs, open }
@@ -187,7 +183,7 @@ impl RunLink {
     }
 
     fn hear(&self, FromDriver { session, body, .. }: FromDriver) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.driver_seen = Instant::now();
         if state.session.0 != session {
             state.session = (session.clone(), Instant::now());
@@ -217,7 +213,7 @@ impl RunLink {
     pub(super) async fn ask(self: &Arc<Self>, question: Question) -> Line {
         let (sender, receiver) = mpsc::unbounded_channel();
         let id = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let id = state.n_questions;
             state.n_questions += 1;
             state.lines.insert(id, sender);
@@ -320,6 +316,6 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.link.lock().lines.remove(&self.id);
+        self.link.state.lock().lines.remove(&self.id);
     }
 }

@@ -4,10 +4,11 @@ use super::link::RunLink;
 use crate::protocol::{Answer, Question};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use skill_core::canonical::hex_sha256;
 use skill_envs::Shown;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// So many skills are kept: an evaluation has one, and a bank shows a few per task.
@@ -46,7 +47,7 @@ impl ShownCache {
     /// The skill of this hash; it is fetched once, however many jobs show it.
     pub(super) async fn get(&self, link: &Arc<RunLink>, hash: &str) -> Result<Shown, String> {
         let cell = {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             if !kept.by_hash.contains_key(hash) {
                 kept.order.push_back(hash.to_owned());
                 if kept.order.len() > MAX_KEPT

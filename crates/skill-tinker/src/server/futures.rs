@@ -1,7 +1,7 @@
 //! Results that clients ask for later.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -43,13 +43,9 @@ pub(super) enum Found {
 }
 
 impl Futures {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A new request without a result.
     pub(super) fn open(&self) -> u64 {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         known.next += 1;
         let number = known.next;
         known.results.insert(number, watch::Sender::new(None));
@@ -60,14 +56,14 @@ impl Futures {
     }
 
     pub(super) fn finish(&self, number: u64, outcome: Outcome) {
-        if let Some(result) = self.lock().results.get(&number) {
+        if let Some(result) = self.0.lock().results.get(&number) {
             result.send_replace(Some(outcome));
         }
     }
 
     /// The result of a request, for which this waits a while.
     pub(super) async fn result(&self, number: u64) -> Found {
-        let Some(mut result) = self.lock().results.get(&number).map(watch::Sender::subscribe) else {
+        let Some(mut result) = self.0.lock().results.get(&number).map(watch::Sender::subscribe) else {
             return Found::Unknown;
         };
         let finished = result.wait_for(Option::is_some);

@@ -13,9 +13,10 @@ mod loss;
 mod routes;
 mod work;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use skill_http_server::access::{Access, Clients, Token};
 use skill_http_server::{Connection, HttpServer, SeatLimits, WhenFull, service_fn};
@@ -146,13 +147,9 @@ impl TinkerServer {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A model by its id, which is then the one that was used last.
     fn model(&self, model_id: &str) -> Option<Trained> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let place = state.models.iter().position(|(id, _)| id == model_id)?;
         let found = state.models.remove(place);
         let trained = found.1.clone();
@@ -161,7 +158,7 @@ impl Shared {
     }
 
     fn keep_model(&self, model_id: String, trained: Trained) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.models.push((model_id, trained));
         while state.models.len() > MAX_MODELS {
             let (gone, _) = state.models.remove(0);

@@ -160,7 +160,7 @@ impl Shared {
     fn create_session(&self, body: &Bytes) -> Answered {
         let _: wire::CreateSession = parse(body)?;
         let session_id = format!("session_{}", random_id()?);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.sessions.push(session_id.clone());
         if state.sessions.len() > MAX_SESSIONS {
             state.sessions.remove(0);
@@ -173,7 +173,7 @@ impl Shared {
     }
 
     fn check_session(&self, session_id: &str) -> Result<(), Refusal> {
-        let is_known = self.lock().sessions.iter().any(|known| known == session_id);
+        let is_known = self.state.lock().sessions.iter().any(|known| known == session_id);
         if is_known { Ok(()) } else { Err(Refusal::new(404, "Session not found")) }
     }
 
@@ -292,7 +292,7 @@ impl Shared {
     /// Remembers what a new sampling session samples from.
     fn open_sampler(&self, weights: impl FnOnce(&str) -> Weights) -> Result<String, Refusal> {
         let id = format!("sampling_{}", random_id()?);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let weights = weights(&id);
         state.samplers.push((id.clone(), weights));
         if state.samplers.len() > MAX_SESSIONS {
@@ -338,7 +338,7 @@ impl Shared {
         let asked: wire::SampleRequest = parse(body)?;
         let weights = match &asked.sampling_session_id {
             Some(id) => {
-                let state = self.lock();
+                let state = self.state.lock();
                 let found = state.samplers.iter().find(|(known, _)| known == id);
                 found.map(|(_, weights)| weights.clone())
             }
@@ -415,11 +415,11 @@ impl Shared {
     fn once(&self, model_id: String, sequence: Option<u64>, job: Job) -> Answered {
         let Some(sequence) = sequence else { return self.pending(job) };
         let key = (model_id, sequence);
-        if let Some(number) = self.lock().by_sequence.get(&key) {
+        if let Some(number) = self.state.lock().by_sequence.get(&key) {
             return Ok(queued(*number));
         }
         let number = self.open(job)?;
-        self.lock().by_sequence.insert(key, number);
+        self.state.lock().by_sequence.insert(key, number);
         Ok(queued(number))
     }
 }

@@ -342,7 +342,7 @@ impl Worker {
                 Ok(Content::Bytes(packed.into()))
             }
             Job::Unload { model_id } => {
-                self.shared.lock().models.retain(|(id, _)| *id != model_id);
+                self.shared.state.lock().models.retain(|(id, _)| *id != model_id);
                 value(&json!({"model_id": model_id, "type": "unload_model"}))
             }
             Job::Sample(_) => Err((500, "samples are decoded together".to_owned())),

@@ -70,8 +70,7 @@ impl Journaled<dyn EmbeddingModel> {
         let Some(recording) = &self.recording else { return Ok((Vec::new(), leads)) };
         let (mut copied, mut left) = (Vec::new(), Vec::new());
         for lead in leads {
-            let key_there = TextKey::of(&self.model, &lead.text, recording.journal.key_hash());
-            match recording.journal.vector(key_there)? {
+            match recording.journal.vector(lead.key)? {
                 Some(vector) => copied.push((lead, Arc::new(vector))),
                 None => left.push(lead),
             }
@@ -184,9 +183,7 @@ impl EmbeddingModel for Journaled<dyn EmbeddingModel> {
 
     async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
         request.check()?;
-        let hash = self.journal.key_hash();
-        let keys: Vec<TextKey> =
-            request.texts.iter().map(|text| TextKey::of(&self.model, text, hash)).collect();
+        let keys: Vec<TextKey> = request.texts.iter().map(|text| TextKey::of(&self.model, text)).collect();
         let mut found = Found::with_capacity(keys.len());
         let texts = request.texts.iter().cloned();
         let mut open: Vec<(TextKey, Arc<str>)> = keys.iter().copied().zip(texts).collect();

@@ -1,11 +1,12 @@
 use super::super::estimate::SeenReply;
 use super::*;
 use crate::attempt::AttemptOutcome;
-use crate::chat::Message;
+use crate::chat::{ChatReply, ChatRequest, Message};
 use crate::error::ErrorClass;
 use crate::testbed::FaultRates;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
+use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::json;

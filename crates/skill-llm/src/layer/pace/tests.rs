@@ -1,7 +1,8 @@
 use super::*;
-use crate::chat::{Message, ResponseSchema};
+use crate::chat::{ChatRequest, Message, ResponseSchema};
 use crate::testbed::{Ask, Burst, SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{OpenAiChat, OpenAiConfig};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -81,7 +82,7 @@ async fn calls_are_sent_in_the_order_in_which_they_came() {
     let seen = Arc::clone(&order);
     let sim = SimProvider::new(SimConfig::default(), move |asked| {
         let text = asked.pointer("/messages/0/content").unwrap().as_str().unwrap().parse::<usize>().unwrap();
-        seen.lock().unwrap().push(text);
+        seen.lock().push(text);
         SimAnswer::text(asked, "yes")
     });
     let model = paced(&sim, &Pacer::new(PaceConfig::fixed(1)));
@@ -93,7 +94,7 @@ async fn calls_are_sent_in_the_order_in_which_they_came() {
         );
     }
     calls.join_all().await;
-    assert_eq!(*order.lock().unwrap(), (0..500).collect::<Vec<_>>());
+    assert_eq!(*order.lock(), (0..500).collect::<Vec<_>>());
     assert_eq!(sim.report().max_in_flight, 1);
 }
 
@@ -227,8 +228,9 @@ async fn it_lowers_the_number_when_replies_become_slow_and_keeps_the_least() {
 async fn models_share_the_pace_and_keep_their_kinds_apart() {
     let (sim, pacer) = (provider(SimConfig::default()), Pacer::new(PaceConfig::fixed(3)));
     let (first, second) = (paced(&sim, &pacer), paced(&sim, &pacer));
-    let kind =
-        |model: &Paced, has_schema| pacer.lock().kind(&PacedRequest::new(model.id().clone(), has_schema, 1));
+    let kind = |model: &Paced, has_schema| {
+        pacer.state.lock().kind(&PacedRequest::new(model.id().clone(), has_schema, 1))
+    };
     let kinds = |model: &Paced| [kind(model, false), kind(model, true)];
     assert_eq!(kinds(&first), kinds(&second));
     assert_ne!(kind(&first, false), kind(&first, true));

@@ -1,8 +1,9 @@
 use super::*;
 use crate::attempt::AttemptOutcome;
 use crate::call::CallPlace;
-use crate::chat::Message;
+use crate::chat::{ChatReply, ChatRequest, Message, ModelId};
 use crate::scripted::ScriptedModel;
+use async_trait::async_trait;
 use skill_core::Usage;
 use std::collections::VecDeque;
 
@@ -27,7 +28,7 @@ fn request() -> ChatRequest {
 /// A model that fails in this order and then replies.
 fn failing(errors: Vec<LlmError>) -> Arc<dyn ChatModel> {
     let errors = Mutex::new(VecDeque::from(errors));
-    Arc::new(ScriptedModel::from_fn("failing", move |_, _| match errors.lock().unwrap().pop_front() {
+    Arc::new(ScriptedModel::from_fn("failing", move |_, _| match errors.lock().pop_front() {
         Some(error) => Err(error),
         None => Ok(ChatReply::text("yes", Usage::default())),
     }))
@@ -298,7 +299,7 @@ async fn crowd(up_after: Duration, config: RetryBudgetConfig) -> (Vec<Result<Str
     let (sent, begun) = (Arc::new(Mutex::new(0_usize)), Instant::now());
     let counted = Arc::clone(&sent);
     let inner = Arc::new(ScriptedModel::from_fn("down", move |_, _| {
-        *counted.lock().unwrap() += 1;
+        *counted.lock() += 1;
         if begun.elapsed() < up_after { Err(down()) } else { Ok(ChatReply::text("yes", Usage::default())) }
     }));
     let budget = Arc::new(RetryBudget::new(config));
@@ -309,7 +310,7 @@ async fn crowd(up_after: Duration, config: RetryBudgetConfig) -> (Vec<Result<Str
         calls.spawn(async move { outcome(&model, &call).await.0 });
     }
     let replies = calls.join_all().await;
-    let sent = *sent.lock().unwrap();
+    let sent = *sent.lock();
     (replies, sent)
 }
 

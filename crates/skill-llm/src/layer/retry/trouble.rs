@@ -1,8 +1,9 @@
 //! The calls of a provider that have failed and are retried: for those who look on.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -55,14 +56,9 @@ struct Calls {
 impl Troubles {
     /// How many calls are retried, and the one that has failed most often.
     pub(super) fn now(&self) -> Option<(usize, Trouble)> {
-        let calls = self.lock();
+        let calls = self.calls.lock();
         let worst = calls.by_id.values().max_by_key(|trouble| trouble.turn)?;
         Some((calls.by_id.len(), worst.clone()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        // What is in it is whole after every statement.
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,7 +71,7 @@ pub(super) struct InTrouble {
 
 impl InTrouble {
     pub(super) fn begin(troubles: &Arc<Troubles>) -> Self {
-        let mut calls = troubles.lock();
+        let mut calls = troubles.calls.lock();
         calls.next_id += 1;
         let id = calls.next_id;
         drop(calls);
@@ -89,12 +85,12 @@ impl InTrouble {
             Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
             None => message,
         };
-        self.troubles.lock().by_id.insert(self.id, Trouble { message, ..trouble });
+        self.troubles.calls.lock().by_id.insert(self.id, Trouble { message, ..trouble });
     }
 }
 
 impl Drop for InTrouble {
     fn drop(&mut self) {
-        self.troubles.lock().by_id.remove(&self.id);
+        self.troubles.calls.lock().by_id.remove(&self.id);
     }
 }

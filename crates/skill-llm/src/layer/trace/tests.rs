@@ -3,9 +3,11 @@ use crate::call::CallPlace;
 use crate::chat::Message;
 use crate::layer::{Retried, RetryPolicy};
 use crate::scripted::ScriptedModel;
+use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_core::Usage;
 use std::io;
-use std::sync::{Mutex, atomic::AtomicBool, atomic::Ordering};
+use std::sync::{atomic::AtomicBool, atomic::Ordering};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -14,7 +16,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -45,7 +47,7 @@ async fn closing_line(model: Arc<dyn ChatModel>) -> String {
     let call = CallCtx::new(CallPlace::new("step 1"));
     drop(Traced::new(model).chat(&request, &call).await);
     drop(guard);
-    let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines = String::from_utf8(log.0.lock().clone()).unwrap();
     let line = lines.lines().find(|line| line.contains(" close ")).unwrap_or_else(|| panic!("{lines}"));
     assert!(!line.contains("secret"), "{line}");
     line.to_owned()
@@ -129,7 +131,7 @@ async fn a_span_around_embeddings_has_their_numbers_and_no_text() {
         let call = CallCtx::new(CallPlace::new("step 1"));
         drop(model.embed(&EmbeddingRequest::new(["a secret", "b"]), &call).await);
         drop(guard);
-        let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let lines = String::from_utf8(log.0.lock().clone()).unwrap();
         let line = lines.lines().find(|line| line.contains(" close ")).unwrap();
         assert!(!lines.contains("secret"), "{lines}");
         let common = ["embeddings{", "gen_ai.operation.name=\"embeddings\"", "skillrl.embedding.texts=2"];

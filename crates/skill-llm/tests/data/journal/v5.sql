@@ -2,7 +2,7 @@ PRAGMA foreign_keys = OFF;
 PRAGMA application_id = 1936421484;
 PRAGMA user_version = 5;
 BEGIN TRANSACTION;
--- How the keys of calls are made: 'blake3', or 'sha256' in a journal that was begun with version 1.
+-- How the keys of calls are made: 'blake3'.
 CREATE TABLE keys (
     hash TEXT NOT NULL
 );

@@ -27,8 +27,8 @@ impl Checking<'_> {
             .and_then(|journal| journal.faults())
             .and_then(|faults| Ok((faults, requests_written(&path)?)));
         match found {
-            Err(JournalError::NewerSchema { path, found }) => {
-                return Err(PipelineError::Journal(JournalError::NewerSchema { path, found }));
+            Err(JournalError::OtherSchema { path, found }) => {
+                return Err(PipelineError::Journal(JournalError::OtherSchema { path, found }));
             }
             Err(error) => {
                 let detail = with_causes(&error);
