@@ -246,7 +246,7 @@ impl<'config> Engine<'config> {
         Ok(match config {
             ModelConfig::Local(asked) => self.locals.model(role, asked, loaded.config.run.seed)?,
             ModelConfig::Scripted(asked) => {
-                Arc::new(scripted::ScriptedModel::from_file(&asked.file.to_path()).map_err(failed)?)
+                Arc::new(scripted::ScriptedModel::from_file(asked.file.to_path()).map_err(failed)?)
             }
             ModelConfig::Simulated(asked) => simulated::model(role, &loaded.config.env, asked)?,
             ModelConfig::Served { .. } | ModelConfig::Agent(_) => {

@@ -15,7 +15,6 @@ use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, fores
 use skillrl::llm::ChatModel;
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::vacant::check_vacant;
-use skillrl::pipeline::shell::count_spent;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::{Draws, StageCtx};

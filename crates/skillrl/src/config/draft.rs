@@ -9,7 +9,7 @@ mod targets;
 
 use super::Origin;
 use super::error::{ConfigError, Place, Problem, ProblemKind};
-use super::key::{KeyDefault, KeySpec};
+use super::key::{KeyDefault, KeySpec, ValueType};
 use super::keys::{self, SectionSpec};
 use super::types::TrainMode;
 use super::{suggest, value};
@@ -270,7 +270,7 @@ impl Draft {
 
     /// Sets one field of a free table, and keeps its others.
     fn take_field(&mut self, section: &SectionSpec, key: &KeySpec, fields: &[&str], text: &str) {
-        let is_text = matches!(key.value, key::ValueType::Headers);
+        let is_text = matches!(key.value, ValueType::Headers);
         let field = fields.iter().rev().fold(override_value(text, is_text), |value, field| {
             let mut table = DeTable::new();
             table.insert(Spanned::new(0..0, Cow::Borrowed(*field)), Spanned::new(0..0, value));
@@ -551,7 +551,7 @@ pub(super) fn nest(entries: &BTreeMap<String, Entry>) -> Value {
     for (section, key) in keys::keys() {
         let Some(entry) = entries.get(&section.path_of(key)) else { continue };
         // No key is the same as none that is named.
-        if key.value == key::ValueType::Variable && entry.value == "" {
+        if key.value == ValueType::Variable && entry.value == "" {
             continue;
         }
         let leaf = Value::Object(Map::from_iter([(key.name.to_owned(), entry.value.clone())]));

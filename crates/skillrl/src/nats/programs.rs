@@ -68,9 +68,9 @@ fn find(word: &str, directory: &Path) -> Option<PathBuf> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Differences {
     /// What is missing, or would come to other results.
-    pub problems: Vec<String>,
+    pub(super) problems: Vec<String>,
     /// Programs of another version.
-    pub versions: Vec<String>,
+    pub(super) versions: Vec<String>,
 }
 
 impl ProgramFacts {

@@ -7,10 +7,8 @@ use serde_json::Value;
 use skill_train::loss::TokenInput;
 use skill_train::seam::{KlEstimator, KlPenalty, Loss, LossMetrics, PolicyLoss};
 
-/// Computed in `f64` on both sides.
-const F64: Tolerance = Tolerance { relative: 1e-9, absolute: 1e-9 };
-/// Both copies of verl add this to the number of tokens that a mean is divided by.
-const MASKED_MEAN: f64 = 1e-8;
+/// Computed in `f64` on both sides; both copies of verl add 1e-8 to a number of tokens that they divide by.
+const F64: Tolerance = Tolerance { relative: 2e-8, absolute: 1e-9 };
 
 /// What a loss gives for the rows of a case.
 struct Found {
@@ -122,7 +120,7 @@ fn conformance_of_policy_losses() {
             let ours = found(input, verl_loss(source, input), &verl_weights(source, input));
             same(ours.metrics.policy, &out["pg_loss"], what);
             same_gradients(&ours.gradients, &out["grad_log_prob"], what);
-            let n_tokens = ours.metrics.n_tokens as f64 + MASKED_MEAN;
+            let n_tokens = (ours.metrics.n_tokens as f64).max(1.0);
             for (n, key) in [
                 (ours.metrics.n_clipped as f64, "pg_clipfrac"),
                 (ours.metrics.n_dual_clipped as f64, "pg_clipfrac_lower"),
@@ -137,13 +135,15 @@ fn conformance_of_policy_losses() {
     });
 }
 
-/// Without a cap of the ratio, a ratio of the whole row and a corrected KL estimate, which the loss does not have.
+/// Without a cap of the ratio, a ratio of the whole row, and KL estimates that are corrected or above 10, which the loss
+/// does not have.
 #[track_caller]
 fn same_as_trl(case: &Value, what: &str) {
     let (input, out) = (&case["in"], &case["out"]);
     let has_others = !input["delta"].is_null()
         || input["importance_sampling_level"] != "token"
-        || flag(&input["use_bias_correction_kl"]);
+        || flag(&input["use_bias_correction_kl"])
+        || case["name"].as_str().unwrap().contains("kl is not clamped");
     if has_others {
         return;
     }

@@ -176,7 +176,7 @@ pub struct KeySpec {
     pub kinds: Kinds,
     /// Whether a run can go on with another value.
     pub effect: Effect,
-    sections: &'static [&'static str],
+    pub(in crate::config) sections: &'static [&'static str],
 }
 
 impl KeySpec {

@@ -1,6 +1,7 @@
 //! The keys of a configuration of another system, and the text of ours that is made of them.
 
 use super::{Mapping, Unmapped};
+use crate::config::key::ValueType;
 use crate::config::keys;
 use crate::config::value::to_toml;
 use serde_json::Value;
@@ -162,21 +163,21 @@ enum Misfit {
 }
 
 /// A value as one of our keys takes it.
-fn read_as(value_type: key::ValueType, value: &Value) -> Result<Value, Misfit> {
+fn read_as(value_type: ValueType, value: &Value) -> Result<Value, Misfit> {
     match value_type {
-        key::ValueType::Flag => flag(value).map(Value::from).ok_or(Misfit::Kind),
-        key::ValueType::Choice(words) => match value.as_str() {
+        ValueType::Flag => flag(value).map(Value::from).ok_or(Misfit::Kind),
+        ValueType::Choice(words) => match value.as_str() {
             Some(word) if words.contains(&word) => Ok(value.clone()),
             Some(_) => Err(Misfit::OutOfRange),
             None => Err(Misfit::Kind),
         },
-        key::ValueType::Integer { min, max } => match value.as_u64() {
+        ValueType::Integer { min, max } => match value.as_u64() {
             Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
             Some(_) => Err(Misfit::OutOfRange),
             None if value.is_number() => Err(Misfit::OutOfRange),
             None => Err(Misfit::Kind),
         },
-        key::ValueType::Number { min, max } => match value.as_f64() {
+        ValueType::Number { min, max } => match value.as_f64() {
             Some(number) if (min..=max).contains(&number) => Ok(value.clone()),
             Some(_) => Err(Misfit::OutOfRange),
             None => Err(Misfit::Kind),
