@@ -3,6 +3,7 @@
 use crate::served::{Pace, Served, Signals};
 use serde::{Deserialize, Serialize};
 use skillrl::config::{Config, LoadedConfig, ModelRole, TrainMode};
+use skillrl::engine::Engine;
 use skillrl::llm::JournalOptions;
 use skillrl::llm::journal::CommitPoint;
 use skillrl::pipeline::bank::BankTrainer;
