@@ -434,7 +434,7 @@ proptest! {
 
 /// Source files outside `skill-core` that may read the source text of a skill, and what for. No prompt is made in any
 /// of them.
-const SOURCE_TEXT_READERS: [(&str, &str); 13] = [
+const SOURCE_TEXT_READERS: [(&str, &str); 14] = [
     ("fuzz-targets/src/editor.rs", "checks the editor"),
     ("run-maker/src/story.rs", "anchors of its edits"),
     ("run-maker/src/tests.rs", "checks a run's files"),
@@ -446,8 +446,9 @@ const SOURCE_TEXT_READERS: [(&str, &str); 13] = [
     ("skill-report/src/data/epochs.rs", "shows a person what changed"),
     ("skill-report/src/data/steps.rs", "shows a person what changed"),
     ("skill-sim/src/rewriting.rs", "the simulated optimizer applies edits"),
-    ("skillrl/src/skills.rs", "tells a skill from other files"),
+    ("skillrl-python/src/decisions.rs", "returns what the editor made"),
     ("skillrl/src/prune.rs", "writes the pruned skill"),
+    ("skillrl/src/skills.rs", "tells a skill from other files"),
 ];
 
 /// The Rust files below a directory.
