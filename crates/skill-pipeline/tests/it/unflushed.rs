@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
-use skill_core::SkillDoc;
+use skill_core::{MeanScore, SkillDoc};
 use skill_pipeline::PipelineError;
 use skill_pipeline::records::document::RuntimeState;
 use skill_pipeline::run_dir::RunDir;
@@ -10,20 +10,8 @@ use std::fs;
 use std::path::Path;
 
 fn state() -> RuntimeState {
-    let hash = SkillDoc::new("# Skill\n").hash();
-    let score = json!({"hard": 0.5, "soft": 0.5});
-    serde_json::from_value(json!({
-        "format_version": "1.0",
-        "last_completed_step": 0,
-        "current_score": 0.5,
-        "current_skill_hash": hash,
-        "best_score": 0.5,
-        "best_skill_hash": hash,
-        "best_step": 0,
-        "current_step": 0,
-        "baseline": score,
-    }))
-    .unwrap()
+    let score = MeanScore { hard: 0.5, soft: 0.5 };
+    RuntimeState::after_baseline(SkillDoc::new("# Skill\n").hash(), score, 0.5)
 }
 
 fn write(run: &RunDir) -> Result<(), PipelineError> {
