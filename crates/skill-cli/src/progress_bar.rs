@@ -3,7 +3,6 @@
 //!
 //! What the models do comes from the run's `live.json`, as for everybody who looks on; without a run there is one line.
 
-use crate::run_text::bank;
 use crate::run_text::workers;
 use crate::table::seconds;
 use crate::table::{counted, grouped, harmless};
@@ -12,6 +11,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 use skillrl::pipeline::run_dir::live::{AT_ONCE, LEAST_RATED, LiveState, Spend};
+use skillrl::reports::lines::progress;
+use skillrl::reports::words::validation;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -205,15 +206,15 @@ impl StageView {
 fn bank_lines(bank: &BankProgress, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(trial) = &bank.trial {
-        let known = bank::known(trial);
+        let known = progress::known(trial);
         let room = width.saturating_sub(measure_text_width(&known) + GAP.len());
-        let tried = bank::tried(trial);
+        let tried = progress::tried(trial);
         let tried = truncate_str(&tried, room, CUT);
         lines.push(truncate_str(&format!("{tried}{GAP}{known}"), width, CUT).into_owned());
     }
     let mut parts = Vec::new();
     if let Some(found) = &bank.validation {
-        let words = bank::validation(bank.baseline, found.score, found.n_items);
+        let words = validation(bank.baseline, found.score, found.n_items);
         parts.push((3, format!("validation {words}")));
     }
     parts.push((2, format!("{} active, {} waiting", counted(bank.n_active as u64, "skill"), bank.n_waiting)));
@@ -289,7 +290,7 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_text::bank::made;
+    use crate::run_text::made;
     use skillrl::core::StepIdx;
     use skillrl::pipeline::run_dir::live::Pulse;
 

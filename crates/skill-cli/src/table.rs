@@ -1,6 +1,6 @@
 //! Tables for people: columns that are in line, and fit the terminal where there is one.
 
-pub(crate) use skillrl::reports::grouped;
+pub(crate) use skillrl::reports::words::{counted, duration, grouped, harmless, seconds};
 
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use std::io::IsTerminal as _;
@@ -106,45 +106,6 @@ fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
     }
 }
 
-/// A time in seconds, as [`duration`] says it.
-pub(crate) fn seconds(seconds: f64) -> String {
-    duration((seconds * 1000.0) as i64)
-}
-
-/// A time that was measured in milliseconds, in the unit that fits it.
-pub(crate) fn duration(milliseconds: i64) -> String {
-    let seconds = milliseconds as f64 / 1000.0;
-    match milliseconds {
-        ..=999 => format!("{milliseconds} ms"),
-        1_000..=59_999 => format!("{seconds:.1} s"),
-        60_000..=3_599_999 => format!("{:.1} min", seconds / 60.0),
-        3_600_000.. => format!("{:.1} h", seconds / 3600.0),
-    }
-}
-
-/// One noun with its number.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(count))
-}
-
-/// Text from outside without what would steer a terminal: control characters are shown as escapes.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\t' => shown.push(character),
-            control if control.is_control() => shown.extend(control.escape_default()),
-            // With these, text looks like another.
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{061C}' => {
-                shown.extend(character.escape_default());
-            }
-            other => shown.push(other),
-        }
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,25 +184,5 @@ mod tests {
     fn wide_letters_take_two_columns() {
         let rows = vec![vec!["1".to_owned(), "日本".to_owned(), "m".to_owned()]];
         assert_eq!(table(&COLUMNS, &rows, None), "id  place  model\n 1  日本   m\n");
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        let numbers = [0, 12, 999, 1000, 12345, 123_456, 1_234_567];
-        let shown = ["0", "12", "999", "1,000", "12,345", "123,456", "1,234,567"];
-        assert_eq!(numbers.map(grouped), shown);
-        assert_eq!([counted(1, "call"), counted(2000, "call")], ["1 call", "2,000 calls"]);
-    }
-
-    #[test]
-    fn times_have_the_unit_that_fits() {
-        let times = [0, 999, 1000, 59_949, 60_000, 3_600_000, 36_000_000];
-        assert_eq!(times.map(duration), ["0 ms", "999 ms", "1.0 s", "59.9 s", "1.0 min", "1.0 h", "10.0 h"]);
-    }
-
-    #[test]
-    fn text_cannot_steer_the_terminal() {
-        assert_eq!(harmless("a\tb\n\u{1b}[31mred\r\u{7}ü"), "a\tb\n\\u{1b}[31mred\\r\\u{7}ü");
-        assert_eq!(harmless("a\u{202e}b"), "a\\u{202e}b");
     }
 }

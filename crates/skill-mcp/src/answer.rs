@@ -87,9 +87,9 @@ impl From<&Row> for RunBrief {
             skipped: files.n_skipped,
             selection_first: files.baseline,
             selection_best: files.best,
-            best_step: files.best_step,
-            test_first: files.test_before,
-            test_best: files.test_after,
+            best_step: files.best_step.unwrap_or_default(),
+            test_first: files.test.map(|[first, _]| first),
+            test_best: files.test.map(|[_, best]| best),
             stop_requested: row.is_stop_requested,
             changed_unix_ms: row.changed_unix_ms,
         }

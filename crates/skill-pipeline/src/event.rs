@@ -21,7 +21,20 @@ use std::path::PathBuf;
 use strum::{EnumString, IntoStaticStr};
 
 /// A part of a run that has work of its own to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, IntoStaticStr, EnumString)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Stage {
@@ -81,7 +94,7 @@ impl Stage {
 }
 
 /// Something that happened in a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
@@ -137,7 +150,7 @@ pub enum Event {
         /// Items of all micro-batches.
         batch_size: usize,
         /// Lines of the notes that it reads, those that earlier steps have read included; absent if there are none.
-        #[serde(skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_zero")]
         n_notes: usize,
     },
     /// A round of a bank's training begins; round 0 is the distillation.
@@ -224,7 +237,7 @@ pub enum Event {
         /// How it became active.
         how: Activation,
         /// The version of the skill, or the skills, that it takes the place of.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         replaces: Vec<String>,
         /// Who did it.
         by: Author,
@@ -365,7 +378,7 @@ pub enum Event {
         message: String,
         /// The warning as data; not part of a line of `events.jsonl`.
         #[serde(skip)]
-        warning: Warning,
+        warning: Option<Warning>,
     },
     /// A step is done and written.
     StepFinished {
@@ -409,7 +422,7 @@ impl Event {
             Some(advice) => format!("{warning}; {advice}"),
             None => warning.to_string(),
         };
-        Self::Warning { step, message, warning }
+        Self::Warning { step, message, warning: Some(warning) }
     }
 }
 

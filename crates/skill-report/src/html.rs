@@ -3,17 +3,15 @@
 //! Every text goes through the template's escaping; the pictures are made by [`crate::chart`], which writes numbers
 //! and words of its own alone.
 
-use crate::data::headline::{p_words, percent, points};
-use crate::{
-    AnyReport, BankReport, PhasesReport, Report, ReportError, RlReport, RunComparison, SftReport, chart,
-    difference,
-};
+use crate::chart::curve::Picture;
+use crate::view::Chart;
+use crate::words::{counted, dollars, e_value, grouped, p_words, percent, points};
+use crate::{AnyReport, Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{AutoEscape, Environment, State, UndefinedBehavior, Value, context};
 use skill_bank::SkillRef;
 use skill_core::SkillPartId;
-use skill_core::usage::{dollars, grouped};
 
 const PAGE: &str = include_str!("../assets/report.html");
 const BANK: &str = include_str!("../assets/bank.html");
@@ -21,7 +19,7 @@ const SFT: &str = include_str!("../assets/sft.html");
 const RL: &str = include_str!("../assets/rl.html");
 const PHASES: &str = include_str!("../assets/phases.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
-/// What both have in common.
+/// What all have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
 
 /// The style of the page.
@@ -31,13 +29,14 @@ pub const STYLE: &str = include_str!("../assets/style.css");
 /// the event `report`.
 pub const SCRIPT: &str = include_str!("../assets/script.js");
 
-/// The report as one HTML page.
+/// The report as one HTML page; that of a run of several phases links to the pages of its phases, which lie in their
+/// directories.
 ///
 /// # Errors
 ///
 /// A template that does not fit the data, which is a fault of this crate.
-pub fn page(report: &Report) -> Result<String, ReportError> {
-    render(report, Part::Page)
+pub fn page(report: &AnyReport) -> Result<String, ReportError> {
+    render(report, true)
 }
 
 /// What [`page`] shows, without the page around it: to be shown in another page that has [`STYLE`] and [`SCRIPT`].
@@ -45,149 +44,36 @@ pub fn page(report: &Report) -> Result<String, ReportError> {
 /// # Errors
 ///
 /// As for [`page`].
-pub fn content(report: &Report) -> Result<String, ReportError> {
-    render(report, Part::Content)
+pub fn content(report: &AnyReport) -> Result<String, ReportError> {
+    render(report, false)
 }
 
-/// The report of a run that trains a bank as one HTML page, as self-contained as a [`page`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn bank_page(report: &BankReport) -> Result<String, ReportError> {
-    render_bank(report, Part::Page)
-}
-
-/// What [`bank_page`] shows, without the page around it; see [`content`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn bank_content(report: &BankReport) -> Result<String, ReportError> {
-    render_bank(report, Part::Content)
-}
-
-fn render_bank(report: &BankReport, part: Part) -> Result<String, ReportError> {
-    let rendered = environment()?.get_template("bank.html")?.render(context! {
-        is_page => part == Part::Page,
+fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
+    let (template, pictures) = match report {
+        AnyReport::Document(of) => {
+            let budgets = Value::from_safe_string(chart::budgets(&of.course, &of.steps));
+            ("report.html", context! { scores => scores(report), budgets })
+        }
+        AnyReport::Bank(_) => ("bank.html", context! { scores => scores(report) }),
+        AnyReport::Sft(of) => ("sft.html", context! { curves => pictures(of.charts()) }),
+        AnyReport::Rl(of) => {
+            let types = of.task_types.iter().map(|found| of.chart_of_type(found)).collect();
+            ("rl.html", context! { curves => pictures(of.charts()), type_curves => pictures(types) })
+        }
+        AnyReport::Phases(_) => ("phases.html", context! {}),
+    };
+    let rendered = environment()?.get_template(template)?.render(context! {
+        is_page,
         report => Value::from(Serde(report)),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => Value::from_safe_string(chart::rounds(report.baseline, &report.rounds)),
+        ..pictures
     });
     Ok(rendered?)
 }
 
-/// The report of a run that fine-tunes as one HTML page, as self-contained as a [`page`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn sft_page(report: &SftReport) -> Result<String, ReportError> {
-    render_sft(report, Part::Page)
-}
-
-/// What [`sft_page`] shows, without the page around it; see [`content`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn sft_content(report: &SftReport) -> Result<String, ReportError> {
-    render_sft(report, Part::Content)
-}
-
-fn render_sft(report: &SftReport, part: Part) -> Result<String, ReportError> {
-    let SftReport { steps, validations, brief, .. } = report;
-    let total = brief.total_steps;
-    let rendered = environment()?.get_template("sft.html")?.render(context! {
-        is_page => part == Part::Page,
-        report => Value::from(Serde(report)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        losses => Value::from_safe_string(chart::curve::losses(steps, validations, total)),
-        games_chart => Value::from_safe_string(chart::curve::games(steps, validations, total)),
-        rates => Value::from_safe_string(chart::curve::learning_rates(steps, total)),
-        norms => Value::from_safe_string(chart::curve::grad_norms(steps, total)),
-    });
-    Ok(rendered?)
-}
-
-/// The report of a run of several phases as one HTML page, as self-contained as a [`page`]; it links to the pages of its
-/// phases, which lie in their directories.
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn phases_page(report: &PhasesReport) -> Result<String, ReportError> {
-    render_phases(report, Part::Page)
-}
-
-/// What [`phases_page`] shows, without the page around it; see [`content`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn phases_content(report: &PhasesReport) -> Result<String, ReportError> {
-    render_phases(report, Part::Content)
-}
-
-fn render_phases(report: &PhasesReport, part: Part) -> Result<String, ReportError> {
-    let rendered = environment()?.get_template("phases.html")?.render(context! {
-        is_page => part == Part::Page,
-        report => Value::from(Serde(report)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-    });
-    Ok(rendered?)
-}
-
-/// The report of a run of reinforcement learning as one HTML page, as self-contained as a [`page`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn rl_page(report: &RlReport) -> Result<String, ReportError> {
-    render_rl(report, Part::Page)
-}
-
-/// What [`rl_page`] shows, without the page around it; see [`content`].
-///
-/// # Errors
-///
-/// As for [`page`].
-pub fn rl_content(report: &RlReport) -> Result<String, ReportError> {
-    render_rl(report, Part::Content)
-}
-
-fn render_rl(report: &RlReport, part: Part) -> Result<String, ReportError> {
-    let by_type = report.task_types.iter().map(|found| chart::curve::of_task_type(report, found));
-    let rendered = environment()?.get_template("rl.html")?.render(context! {
-        is_page => part == Part::Page,
-        report => Value::from(Serde(report)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        curves => Value::from(Serde(&chart::curve::of_iterations(report))),
-        type_curves => by_type.collect::<Vec<_>>(),
-    });
-    Ok(rendered?)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Page,
-    Content,
-}
-
-fn render(report: &Report, part: Part) -> Result<String, ReportError> {
-    let rendered = environment()?.get_template("report.html")?.render(context! {
-        is_page => part == Part::Page,
-        report => Value::from(Serde(report)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => scores(report),
-        budgets => Value::from_safe_string(chart::budgets(&report.course, &report.steps)),
-    });
-    Ok(rendered?)
+fn pictures(charts: Vec<Chart>) -> Value {
+    Value::from(Serde(&charts.into_iter().map(Picture::from).collect::<Vec<_>>()))
 }
 
 /// Two runs side by side as one HTML page, as self-contained as a [`page`]; the reports are those of the two runs.
@@ -196,7 +82,7 @@ fn render(report: &Report, part: Part) -> Result<String, ReportError> {
 ///
 /// As for [`page`].
 pub fn comparison_page(comparison: &RunComparison, reports: [&AnyReport; 2]) -> Result<String, ReportError> {
-    render_comparison(comparison, reports, Part::Page)
+    render_comparison(comparison, reports, true)
 }
 
 /// What [`comparison_page`] shows, without the page around it; see [`content`].
@@ -208,22 +94,22 @@ pub fn comparison_content(
     comparison: &RunComparison,
     reports: [&AnyReport; 2],
 ) -> Result<String, ReportError> {
-    render_comparison(comparison, reports, Part::Content)
+    render_comparison(comparison, reports, false)
 }
 
 fn render_comparison(
     comparison: &RunComparison,
     reports: [&AnyReport; 2],
-    part: Part,
+    is_page: bool,
 ) -> Result<String, ReportError> {
     let [first, second] = reports;
     let rendered = environment()?.get_template("compare.html")?.render(context! {
-        is_page => part == Part::Page,
+        is_page,
         comparison => Value::from(Serde(comparison)),
         overlaid => overlaid(reports),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => reports.map(any_scores).to_vec(),
+        scores => reports.map(scores).to_vec(),
         skills => Value::from(Serde(&difference(&first.text(), &second.text()))),
     });
     Ok(rendered?)
@@ -237,16 +123,15 @@ fn overlaid(reports: [&AnyReport; 2]) -> Option<Value> {
     Some(Value::from_safe_string(chart::overlaid(curves)))
 }
 
-fn any_scores(report: &AnyReport) -> Value {
-    match report {
-        AnyReport::Document(report) => scores(report),
-        AnyReport::Bank(report) => Value::from_safe_string(chart::rounds(report.baseline, &report.rounds)),
-    }
-}
-
-fn scores(report: &Report) -> Value {
-    let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
-    Value::from_safe_string(chart::scores(baseline, &report.course, &report.steps))
+fn scores(report: &AnyReport) -> Value {
+    Value::from_safe_string(match report {
+        AnyReport::Document(report) => {
+            let baseline = report.headline.as_ref().map_or(0.0, |headline| headline.selection.before);
+            chart::scores(baseline, &report.course, &report.steps)
+        }
+        AnyReport::Bank(report) => chart::rounds(report.baseline, &report.rounds),
+        AnyReport::Sft(_) | AnyReport::Rl(_) | AnyReport::Phases(_) => String::new(),
+    })
 }
 
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
@@ -259,12 +144,10 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("score", |score: f64| format!("{score:.4}"));
     environment.add_filter("money", dollars);
     environment.add_filter("grouped", |number: u64| grouped(number));
-    environment.add_filter("counted", |number: u64, noun: &str| {
-        format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-    });
+    environment.add_filter("counted", |number: u64, noun: &str| counted(number, noun));
     environment.add_filter("p", |p: f64| p_words(p));
     environment.add_filter("signed", |difference: f64| format!("{:+.1}", difference * 100.0));
-    environment.add_filter("e_value", |e: f64| e_words(e));
+    environment.add_filter("e_value", |e: f64| e_value(e));
     environment.add_filter("skill_id", |named: String| skill_id(&named));
     environment.add_function("section", section);
     environment.add_template("parts.html", PARTS)?;
@@ -291,15 +174,6 @@ fn section(state: &mut State<'_, '_>, title: &str, body: Kwargs) -> Result<Value
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// An e-value, of which the size is of interest and not the digits.
-fn e_words(e: f64) -> String {
-    match e {
-        e if e >= 1e4 => "above 10,000".to_owned(),
-        e if e >= 10.0 => format!("= {e:.0}"),
-        e => format!("= {e:.2}"),
-    }
 }
 
 /// The skill of a version: `gen_003` of `gen_003@2`.

@@ -2,15 +2,15 @@
 //!
 //! # Who should depend on this crate alone
 //!
-//! Anybody who wants to show runs in a way of their own: [`Report::read`] gathers from a run directory everything that
+//! Anybody who wants to show runs in a way of their own: [`AnyReport::read`] gathers from a run directory everything that
 //! a person asks about a run, and [`page`] is one way to show it. To have it shown, take the program `skillrl`.
 //!
 //! ```no_run
 //! use skill_pipeline::RunReader;
-//! use skill_report::{Report, ReportOptions, page};
+//! use skill_report::{AnyReport, ReportOptions, page};
 //!
 //! let run = RunReader::open("runs/my-task".as_ref())?;
-//! let report = Report::read(&run, &ReportOptions::default())?;
+//! let report = AnyReport::read(&run, &ReportOptions::default())?;
 //! std::fs::write("report.html", page(&report)?)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -21,16 +21,18 @@
 mod chart;
 mod data;
 mod html;
+pub mod lines;
 mod tensorboard;
+mod view;
+pub mod words;
 
+pub use data::any::AnyReport;
 pub use data::bank::{
     BankBrief, BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound,
     BankScore, BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, VerdictCounts,
-    records as bank_records, trains_bank,
+    records as bank_records,
 };
-pub use data::compare::{
-    AnyReport, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained,
-};
+pub use data::compare::{PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained};
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;
@@ -39,19 +41,14 @@ pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::labels::{ClassRow, Classes, DoubtfulLabel};
 pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, RunPhase, runs_in};
-pub use data::phases::{
-    GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport, has_phases,
-};
-pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType, reinforces};
-pub use data::sft::{SftBrief, SftReport, fine_tunes};
+pub use data::phases::{GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport};
+pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType};
+pub use data::sft::{SftBrief, SftReport};
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
-pub use html::{
-    SCRIPT, STYLE, bank_content, bank_page, comparison_content, comparison_page, content, page,
-    phases_content, phases_page, rl_content, rl_page, sft_content, sft_page,
-};
-pub use skill_core::usage::{dollars, grouped};
+pub use html::{SCRIPT, STYLE, comparison_content, comparison_page, content, page};
 pub use tensorboard::TENSORBOARD_FILE;
+pub use view::{Chart, Fact, Look, RunView, Series, ViewRow, metric_words};
 
 /// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;

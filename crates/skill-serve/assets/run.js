@@ -33,9 +33,9 @@ function showState() {
   state.className = now.state;
   byId("steps").max = now.total_steps || Math.max(1, now.n_steps);
   byId("steps").value = now.n_steps;
-  const unit = now.bank ? " rounds" : now.rl ? " iterations" : " steps";
+  const unit = " " + now.unit + "s";
   const of = now.total_steps ? now.n_steps + " of " + now.total_steps + unit : now.n_steps + unit;
-  byId("where").textContent = now.problem || (now.epoch && !now.rl ? of + ", epoch " + now.epoch : of);
+  byId("where").textContent = now.problem || (now.epoch && now.unit === "step" ? of + ", epoch " + now.epoch : of);
   byId("stop").hidden = now.state !== "training" || now.is_stop_requested;
   byId("continue").hidden = now.state !== "training" || !now.is_stop_requested;
 }
@@ -45,7 +45,7 @@ function showStage() {
   byId("stage-tile").hidden = !stage;
   if (!stage) return;
   const round = now.progress && now.progress.round !== undefined ? "round " + now.progress.round + " " : "";
-  const place = now.bank ? round : now.step ? (now.rl ? "iteration " : "step ") + now.step + " " : "";
+  const place = now.bank ? round : now.step ? now.unit + " " + now.step + " " : "";
   byId("stage").textContent = place + stage.name.replaceAll("_", " ");
   byId("done").max = Math.max(1, stage.total);
   byId("done").value = stage.done;
@@ -58,12 +58,6 @@ function showStage() {
   if (now.waiting) words += ", " + now.waiting + " waiting";
   if (now.trouble) words += "; " + (now.retrying ? now.retrying + " tried again: " : "") + now.trouble;
   byId("done-words").textContent = words;
-}
-
-// A score with its 95 % interval and its items.
-function scored(score) {
-  const [low, high] = score.interval;
-  return percent(score.hard) + " (" + (low * 100).toFixed(1) + " to " + percent(high) + ", " + score.n + " items)";
 }
 
 // A difference of success rates with its 95 % interval.
@@ -100,87 +94,17 @@ function showTrial() {
   byId("trial-words").textContent = words;
 }
 
-function showBank() {
-  byId("bank-tile").hidden = !now.bank;
+// What the run has come to, in the words of the server.
+function showFacts() {
+  byId("facts-tile").hidden = now.facts.length === 0;
   byId("trials").hidden = !now.bank;
-  if (!now.bank) return;
-  const bank = now.bank;
-  const last = bank.validation_round === null ? "" : ", round " + bank.validation_round;
-  const rows = [
-    ["validation without", bank.baseline && scored(bank.baseline)],
-    ["validation" + last, bank.validation && scored(bank.validation)],
-    ["test without", bank.test && scored(bank.test[0])],
-    ["test", bank.test && scored(bank.test[1])],
-    ["active skills", bank.skills.active + (bank.skills.unmeasured ? ", " + bank.skills.unmeasured + " not measured" : "")],
-    ["waiting", bank.skills.waiting],
-    ["retired", bank.skills.retired],
-    ["pinned", bank.skills.pinned || null],
-    ["trials", bank.trials.admitted + " admitted, " + bank.trials.rejected + " rejected, " + bank.trials.undecided + " undecided"],
-  ];
-  const table = byId("bank");
+  byId("kind").textContent = now.kind || "Results";
+  const table = byId("facts");
   table.replaceChildren();
-  for (const [what, value] of rows) {
-    if (value === null || value === undefined) continue;
+  for (const fact of now.facts) {
     const row = table.insertRow();
-    row.insertCell().textContent = what;
-    row.insertCell().textContent = value;
-  }
-}
-
-function showSft() {
-  byId("sft-tile").hidden = !now.sft;
-  if (!now.sft) return;
-  const sft = now.sft;
-  const known = (value) => value !== null && value !== undefined;
-  const loss = (first, last) => (known(first) ? first.toFixed(4) + " → " : "") + last.toFixed(4);
-  const games = (of) => of.won + " of " + of.played + " (" + of.interval.map(percent).join(" to ") + ")";
-  const rows = [
-    ["loss", known(sft.loss) && loss(sft.first_loss, sft.loss)],
-    ["validation loss", known(sft.validation_loss) && loss(sft.first_validation_loss, sft.validation_loss)],
-    ["games won", sft.games && games(sft.games)],
-    ["learning rate", known(sft.learning_rate) && sft.learning_rate.toExponential(2)],
-    ["gradient norm", known(sft.grad_norm) && sft.grad_norm.toFixed(3)],
-    ["tokens/s", known(sft.tokens_per_second) && grouped(sft.tokens_per_second)],
-    ["memory", known(sft.peak_memory) && (sft.peak_memory / 1e9).toFixed(2) + " GB"],
-    ["left", known(sft.seconds_left) && "about " + duration(sft.seconds_left)],
-  ];
-  fillTable(byId("sft"), rows);
-}
-
-function showRl() {
-  byId("rl-tile").hidden = !now.rl;
-  if (!now.rl) return;
-  const rl = now.rl;
-  const known = (value) => value !== null && value !== undefined;
-  const change = (first, last, digits) =>
-    known(last) && (known(first) ? first.toFixed(digits) + " → " : "") + last.toFixed(digits);
-  const won = (of) => of[0] + " of " + of[1];
-  const games = (of) => of.won + " of " + of.played + " (" + of.interval.map(percent).join(" to ") + ")";
-  const rows = [
-    ["mean return", change(rl.first_reward, rl.reward, 3)],
-    ["episodes won", rl.episodes && won(rl.episodes)],
-    ["games won", rl.games && games(rl.games)],
-    ["groups without signal", known(rl.groups_without_signal) && percent(rl.groups_without_signal)],
-    ["KL", known(rl.kl) && rl.kl.toFixed(4)],
-    ["clipped tokens", known(rl.clipped) && percent(rl.clipped)],
-    ["entropy", change(rl.first_entropy, rl.entropy, 3)],
-    ["tokens per episode", change(rl.first_reply_tokens, rl.reply_tokens, 0)],
-    ["invalid actions per episode", known(rl.invalid_actions) && rl.invalid_actions.toFixed(2)],
-    ["gradient norm", known(rl.grad_norm) && rl.grad_norm.toFixed(3)],
-    ["tokens/s", known(rl.tokens_per_second) && grouped(Math.round(rl.tokens_per_second))],
-    ["left", known(rl.seconds_left) && "about " + duration(rl.seconds_left)],
-  ];
-  for (const found of rl.signs) rows.push([found.sign, found.message + "; " + found.advice]);
-  fillTable(byId("rl"), rows);
-}
-
-function fillTable(table, rows) {
-  table.replaceChildren();
-  for (const [what, value] of rows) {
-    if (!value) continue;
-    const row = table.insertRow();
-    row.insertCell().textContent = what;
-    row.insertCell().textContent = value;
+    row.insertCell().textContent = fact.name;
+    row.insertCell().textContent = fact.words;
   }
 }
 
@@ -369,9 +293,7 @@ source.addEventListener("now", (event) => {
   showState();
   showStage();
   showTrial();
-  showBank();
-  showSft();
-  showRl();
+  showFacts();
   showTrials();
   showWorkers();
   showSpent();

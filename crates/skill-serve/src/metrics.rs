@@ -54,8 +54,8 @@ const FAMILIES: &[Family] = &[
                 ("selection", "first", files.baseline),
                 ("selection", "current", files.current),
                 ("selection", "best", files.best),
-                ("test", "first", files.test_before),
-                ("test", "best", files.test_after),
+                ("test", "first", files.test.map(|[first, _]| first)),
+                ("test", "best", files.test.map(|[_, best]| best)),
             ];
             let known = scores.into_iter().filter_map(|(split, skill, score)| {
                 Some((format!("split=\"{split}\",skill=\"{skill}\""), score?))

@@ -39,8 +39,8 @@ impl Pages {
             format!("{} %", bounds.join(" to "))
         });
         environment.add_filter("loss", |loss: f64| format!("{loss:.4}"));
-        environment.add_filter("money", skill_report::dollars);
-        environment.add_filter("grouped", |number: u64| skill_report::grouped(number));
+        environment.add_filter("money", skill_report::words::dollars);
+        environment.add_filter("grouped", |number: u64| skill_report::words::grouped(number));
         environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));
         environment.add_filter("path", |name: String| percent_encode(&name));
         let templates = [

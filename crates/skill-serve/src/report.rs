@@ -2,7 +2,6 @@
 
 use crate::lock;
 use skill_watch::{Found, leaving_link, report_version};
-use skillrl::pipeline::kind::RunKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -89,23 +88,8 @@ fn compare(root: &Path, [first, second]: [&Found; 2]) -> Result<String, String> 
 
 fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {
     check_links(root, found)?;
-    let content = if RunKind::Bank.is_at(&found.path) {
-        let report = skillrl::report::bank(&found.path).map_err(|error| found.problem(&error))?;
-        skill_report::bank_content(&report)
-    } else if skill_report::has_phases(&found.path) {
-        let report = skillrl::report::phases(&found.path).map_err(|error| found.problem(&error))?;
-        skill_report::phases_content(&report)
-    } else if skill_report::fine_tunes(&found.path) {
-        let report = skillrl::report::sft(&found.path).map_err(|error| found.problem(&error))?;
-        skill_report::sft_content(&report)
-    } else if skill_report::reinforces(&found.path) {
-        let report = skillrl::report::rl(&found.path).map_err(|error| found.problem(&error))?;
-        skill_report::rl_content(&report)
-    } else {
-        let report = skillrl::report::read(&found.path).map_err(|error| found.problem(&error))?;
-        skill_report::content(&report)
-    };
-    Ok(content.map_err(|error| found.problem(&error))?.into())
+    let report = skillrl::report::any(&found.path).map_err(|error| found.problem(&error))?;
+    Ok(skill_report::content(&report).map_err(|error| found.problem(&error))?.into())
 }
 
 fn keep(kept: &mut Vec<(PathBuf, Made)>, path: PathBuf, made: Made) {

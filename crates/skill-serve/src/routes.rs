@@ -176,7 +176,7 @@ async fn run(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response 
     let Some((found, mut row)) = find(&app, &name).await else { return no_run(&app) };
     if row.state == RunPhase::Training {
         // The listing may be that of before the run ended, which would show it as one in progress.
-        row.state = RunPhase::of(&found.path, row.files.is_finished);
+        row.state = RunPhase::of(&found.path, row.files.phase == RunPhase::Finished);
     }
     let (before, after) = app.pages.run(&row);
     let report = async move {

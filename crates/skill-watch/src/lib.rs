@@ -33,7 +33,6 @@
 //! found by listing the directory ([`Runs`]), never by joining what somebody sent, and symbolic links that leave the
 //! directory are not followed; before a run is read in depth, [`leaving_link`] says whether there is one in it.
 
-mod bank;
 mod discover;
 mod log;
 mod news;
@@ -47,7 +46,7 @@ pub use discover::{Found, MAX_DEPTH, leaving_link};
 pub use log::Line;
 pub use news::{News, Now, StageNow, Telling, Told, Watch, Watches, report_version};
 pub use rollouts::{Shown, ShownTurn};
-pub use row::{Files, Row};
+pub use row::Row;
 pub use runs::{Listing, Runs};
 pub use spend::{Ledger, Spent};
 

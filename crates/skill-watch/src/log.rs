@@ -1,11 +1,11 @@
 //! The end of a run's log of events: what the run is at, and its last lines in words.
 
-use crate::bank::{self, Told, text};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
+use skill_pipeline::Event;
 use skill_pipeline::kind::RunKind;
-use skill_pipeline::records::document::StepAction;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
+use skill_report::lines::EventLines;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -63,6 +63,7 @@ pub(crate) struct Log {
     /// How much of the file is read, up to the end of a line; `None` before the first time.
     offset: Option<u64>,
     pub position: Position,
+    words: EventLines,
     /// The last lines, each with where it ends in the file.
     pub lines: VecDeque<(u64, Line)>,
     /// Where the part of the file begins whose lines are all kept.
@@ -75,6 +76,7 @@ impl Log {
             path: run.join(FILE),
             offset: None,
             position: Position::default(),
+            words: EventLines::default(),
             lines: VecDeque::new(),
             kept_from: 0,
         }
@@ -108,6 +110,7 @@ impl Log {
         self.offset = Some(from + u64::try_from(bytes.len()).unwrap_or_default());
         if is_first {
             self.position = Position { bank: self.bank(), ..Position::default() };
+            self.words = EventLines::default();
             self.lines.clear();
             self.kept_from = from;
         }
@@ -136,20 +139,29 @@ impl Log {
             self.position.bank = self.bank();
         }
         self.position.take(event);
-        if let Some(line) = in_words(event, self.position.bank.is_some()) {
+        if let Some(line) = self.line(event) {
             self.lines.push_back((end, line));
             if self.lines.len() > MAX_LINES {
                 self.kept_from = self.lines.pop_front().map_or(self.kept_from, |(end, _)| end);
             }
         }
     }
-}
 
-/// How many steps the run will have, by the end of its log.
-pub(crate) fn last_known_length(run: &Path) -> Option<u32> {
-    let mut log = Log::new(run);
-    log.read();
-    log.position.total_steps
+    /// An event as a line; `None` where another line says it.
+    fn line(&mut self, event: &Value) -> Option<Line> {
+        self.words.is_bank = self.position.bank.is_some();
+        let (tone, text) = match Event::deserialize(event) {
+            Ok(known) => self.words.line(&known).map(|line| (line.tone.as_str(), line.text))?,
+            // What a later version tells is shown as it stands.
+            Err(_) => ("", event.to_string()),
+        };
+        Some(Line {
+            unix_ms: unix_ms(event),
+            tone,
+            event: name_of(event).to_owned(),
+            text: clip(&text, MAX_CHARACTERS),
+        })
+    }
 }
 
 impl Position {
@@ -196,161 +208,12 @@ fn name_of(event: &Value) -> &str {
     text(event, "event")
 }
 
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
 fn unix_ms(event: &Value) -> u64 {
     event.get("unix_ms").and_then(Value::as_u64).unwrap_or_default()
-}
-
-/// An event as a line; `None` for those that only mark the beginning of what is told when it ends.
-fn in_words(event: &Value, is_bank: bool) -> Option<Line> {
-    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
-    let step = event.get("step").and_then(Value::as_u64);
-    let unit = if is_bank { "round" } else { "step" };
-    let place = step.map(|step| format!("{unit} {step}: ")).unwrap_or_default();
-    let stage = text(event, "stage").replace('_', " ");
-    let (tone, text) = match name_of(event) {
-        "run_started" => {
-            let after = number("/finished_steps");
-            let after = if after > 0.0 { format!(", resumed after {unit} {after}") } else { String::new() };
-            let (total, workers) = (number("/total_steps"), number("/workers"));
-            ("", format!("a process took up the run: {total} {unit}s, {workers} calls at once{after}"))
-        }
-        "baseline_measured" => {
-            let what = if is_bank { "without a bank" } else { "first skill" };
-            ("", format!("{what}: {:.4} on the selection split", number("/gate_score")))
-        }
-        "step_started" => ("", format!("{place}begins, {} items", number("/batch_size"))),
-        "stage_started" => return None,
-        "stage_finished" => ("", format!("{place}{stage} took {:.1} s", number("/seconds"))),
-        "step_finished" => finished_step(event.get("record")?),
-        "epoch_ended" => ended_epoch(event),
-        "test_measured" => {
-            let split = if stage.starts_with("test") { "test" } else { "selection" };
-            ("", format!("{stage}: {:.4} on the {split} split", number("/score/hard")))
-        }
-        "sft_step_finished" => ("", sft_step(event)),
-        "sft_validated" => ("", sft_validation(event)),
-        "sft_finished" => ("good", "the model is fine-tuned".to_owned()),
-        "rl_iteration_finished" => ("", rl_iteration(event)),
-        "rl_validated" => ("", rl_games(event)),
-        "rl_finished" => ("good", "the policy is trained".to_owned()),
-        "warning" => ("warning", format!("{place}{}", text(event, "message"))),
-        "run_finished" => ("good", "the run is finished".to_owned()),
-        "run_stopped" => ("warning", format!("the process ended: {}", text(event, "reason"))),
-        name => match bank::in_words(name, event) {
-            Told::Line(tone, text) => (tone, text),
-            Told::Nothing => return None,
-            // What a later version tells is shown as it stands.
-            Told::Unknown => ("", event.to_string()),
-        },
-    };
-    Some(Line {
-        unix_ms: unix_ms(event),
-        tone,
-        event: name_of(event).to_owned(),
-        text: clip(&text, MAX_CHARACTERS),
-    })
-}
-
-fn sft_step(event: &Value) -> String {
-    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
-    let speed = number("/record/tokens") / number("/seconds").max(1e-9);
-    format!(
-        "step {}: loss {:.4}, rate {:.2e}, gradient norm {:.3}, {speed:.0} tokens/s",
-        number("/record/step"),
-        number("/record/loss"),
-        number("/record/learning_rate"),
-        number("/record/grad_norm")
-    )
-}
-
-fn sft_validation(event: &Value) -> String {
-    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64);
-    let loss = number("/record/loss").map(|loss| format!(" loss {loss:.4}")).unwrap_or_default();
-    let games = number("/record/games/won").zip(number("/record/games/played"));
-    let games = games.map(|(won, played)| format!(", {won} of {played} games won")).unwrap_or_default();
-    format!("validation after step {}:{loss}{games}", number("/record/step").unwrap_or_default())
-}
-
-fn rl_iteration(event: &Value) -> String {
-    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
-    let speed = number("/record/sampled_tokens") / number("/seconds").max(1e-9);
-    format!(
-        "iteration {}: {} of {} won, return {:.3}, {:.0} % of groups without signal, KL {:.4}, entropy {:.2}, \
-         clipped {:.1} %, gradient norm {:.3}, {speed:.0} tokens/s",
-        number("/record/iteration"),
-        number("/record/won"),
-        number("/record/episodes"),
-        number("/record/reward"),
-        100.0 * number("/record/groups_without_signal"),
-        number("/record/kl"),
-        number("/record/entropy"),
-        100.0 * number("/record/clipped"),
-        number("/record/grad_norm")
-    )
-}
-
-fn rl_games(event: &Value) -> String {
-    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_f64).unwrap_or_default();
-    format!(
-        "games after iteration {}: {} of {} won",
-        number("/record/iteration"),
-        number("/record/games/won"),
-        number("/record/games/played")
-    )
-}
-
-fn finished_step(record: &Value) -> (&'static str, String) {
-    let number = |name: &str| record.get(name).and_then(Value::as_f64);
-    let action = text(record, "action");
-    let known: Option<StepAction> = serde_json::from_value(Value::from(action)).ok();
-    let tone = match known {
-        Some(action) if action.is_accept() => "good",
-        Some(StepAction::Reject) => "bad",
-        Some(_) | None => "",
-    };
-    // A later version may know more actions.
-    let words = known.map_or_else(|| action.replace('_', " "), |action| action.words().to_owned());
-    let step = number("step").unwrap_or_default();
-    let score = number("candidate_gate_score");
-    let scores = match (number("score_before"), score) {
-        (Some(before), Some(score)) => format!(", {before:.4} → {score:.4}"),
-        (Some(before), None) => format!(", the score stays {before:.4}"),
-        (None, _) => String::new(),
-    };
-    (tone, format!("step {step}: {words}{scores}"))
-}
-
-fn ended_epoch(event: &Value) -> (&'static str, String) {
-    let epoch = event.get("epoch").and_then(Value::as_u64).unwrap_or_default();
-    let action = |part: &str| {
-        let action = text(event.get(part)?, "action");
-        let words = match action {
-            "" => return None,
-            "inject_placeholder" | "skip_first_epoch" => {
-                "not yet, as the first epoch has nothing to compare with"
-            }
-            "accept_new_best" => "accepted, a new best",
-            "accept" => "accepted",
-            "reject" => "rejected",
-            "indecisive" => "indecisive",
-            "force_accept" => "kept without a gate",
-            "no_content" => "none",
-            "skip_no_op" => "as it was",
-            "write_meta_skill" => "written",
-            // What a later version tells is shown as it stands.
-            other => other,
-        };
-        Some(words.to_owned())
-    };
-    let (guidance, notes) = (action("slow_update"), action("meta_skill"));
-    let is_accepted = guidance.as_ref().is_some_and(|action| action.starts_with("accepted"));
-    let parts = [
-        guidance.map(|action| format!("guidance: {action}")),
-        notes.map(|action| format!("notes: {action}")),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let told = if parts.is_empty() { String::new() } else { format!("; {}", parts.join("; ")) };
-    (if is_accepted { "good" } else { "" }, format!("epoch {epoch} has ended{told}"))
 }
 
 /// The beginning of a text, with a mark where it was cut.
@@ -358,44 +221,5 @@ pub(crate) fn clip(text: &str, max_characters: usize) -> String {
     match text.char_indices().nth(max_characters) {
         Some((end, _)) => format!("{} […]", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-    use skill_pipeline::SlowUpdateAction;
-    use skill_pipeline::records::epoch::MetaSkillAction;
-
-    #[track_caller]
-    fn check(event: &Value, expect: &str) {
-        assert_eq!(in_words(event, false).unwrap().text, expect);
-    }
-
-    #[test]
-    fn ends_of_epochs_and_measurements_are_told_in_words() {
-        check(&json!({"event": "epoch_ended", "epoch": 1}), "epoch 1 has ended");
-        let both = json!({
-            "event": "epoch_ended",
-            "epoch": 2,
-            "slow_update": {"action": SlowUpdateAction::AcceptNewBest},
-            "meta_skill": {"action": MetaSkillAction::WriteMetaSkill},
-        });
-        check(&both, "epoch 2 has ended; guidance: accepted, a new best; notes: written");
-        let first = json!({
-            "event": "epoch_ended",
-            "epoch": 1,
-            "slow_update": {"action": SlowUpdateAction::InjectPlaceholder},
-            "meta_skill": {"action": MetaSkillAction::SkipFirstEpoch},
-        });
-        let not_yet = "not yet, as the first epoch has nothing to compare with";
-        check(&first, &format!("epoch 1 has ended; guidance: {not_yet}; notes: {not_yet}"));
-        for (stage, split) in
-            [("test_best", "test"), ("fresh_best", "selection"), ("final_selection", "selection")]
-        {
-            let event = json!({"event": "test_measured", "stage": stage, "score": {"hard": 0.5}});
-            check(&event, &format!("{}: 0.5000 on the {split} split", stage.replace('_', " ")));
-        }
     }
 }

@@ -16,7 +16,7 @@ use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skill_pipeline::run_dir::live::{LiveState, WorkerPulse};
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
-use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
+use skill_report::{BankBrief, Fact, RunPhase};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -91,10 +91,12 @@ pub struct Now {
     pub progress: Option<Box<BankProgress>>,
     /// The bank by the files of the run.
     pub bank: Option<Box<BankBrief>>,
-    /// The course of a run that fine-tunes, by its files.
-    pub sft: Option<Box<SftBrief>>,
-    /// The course of a run of reinforcement learning, by its files.
-    pub rl: Option<Box<RlBrief>>,
+    /// What it trains, where that is not a document.
+    pub kind: Option<&'static str>,
+    /// The name of one of its steps.
+    pub unit: &'static str,
+    /// What it has come to.
+    pub facts: Vec<Fact>,
 }
 
 impl StageNow {
@@ -319,8 +321,9 @@ impl Seen {
             }
             .filter(|_| is_training),
             bank: row.files.bank.clone(),
-            sft: row.files.sft.clone(),
-            rl: row.files.rl.clone(),
+            kind: row.files.kind_words(),
+            unit: row.files.unit(),
+            facts: row.files.facts(),
         };
         let is_new = has_lines || has_results || self.now.as_ref() != Some(&now);
         self.now = Some(now);
@@ -411,8 +414,9 @@ impl Now {
             report: String::new(),
             progress: None,
             bank: None,
-            sft: None,
-            rl: None,
+            kind: None,
+            unit: "step",
+            facts: Vec::new(),
         }
     }
 }

@@ -5,10 +5,10 @@
 
 use crate::discover::{Found, discover};
 use crate::lock;
-use crate::row::{Files, Row};
+use crate::row::{Row, read_files};
 use crate::signature::Signature;
 use crate::spend::Ledger;
-use skill_report::RunPhase;
+use skill_report::{RunOverview, RunPhase};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -34,7 +34,7 @@ pub struct Runs {
 struct Known {
     signature: Signature,
     leaving: Option<String>,
-    files: Result<Files, String>,
+    files: Result<RunOverview, String>,
 }
 
 /// All runs.
@@ -145,7 +145,7 @@ impl Runs {
     }
 
     /// What is in the files of a run, read again if they have changed.
-    fn files(&self, found: &Found) -> Result<Files, String> {
+    fn files(&self, found: &Found) -> Result<RunOverview, String> {
         let signature = Signature::of(&found.path);
         if let Some(known) = lock(&self.known).get(&found.path)
             && known.signature == signature
@@ -153,7 +153,7 @@ impl Runs {
         {
             return known.files.clone();
         }
-        let files = Files::read(found);
+        let files = read_files(found);
         let known = Known { signature, leaving: found.leaving.clone(), files: files.clone() };
         lock(&self.known).insert(found.path.clone(), known);
         files

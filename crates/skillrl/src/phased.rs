@@ -28,16 +28,15 @@ use skill_llm::error::with_causes;
 use skill_llm::text_file;
 use skill_pipeline::bank::{Admission, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::phases::{Phases, add_phase_time, hash_of_dir, phase_times, phased_identity, test_games};
-use skill_pipeline::records::ConfigFile;
 use skill_pipeline::records::phases::{Phase, PhaseRecord, TestGames};
-use skill_pipeline::records::sft::SftGames;
+use skill_pipeline::records::sft::{POLICY_DIR, SftGames};
+use skill_pipeline::records::{ConfigFile, RunIdentity};
 use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunDir, atomic, is_stop_requested, way_to, withdraw_stop};
 use skill_pipeline::sft::demos::Demonstrator;
-use skill_pipeline::weights::{POLICY_DIR, WeightsSpent};
+use skill_pipeline::weights::WeightsSpent;
 use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, identity};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -204,7 +203,7 @@ impl PhasedTrainer {
     }
 
     /// The result of another run, copied into this one.
-    fn reused(&self, phase: Phase, asked: &identity::RunIdentity) -> Result<Option<PhaseRecord>, Error> {
+    fn reused(&self, phase: Phase, asked: &RunIdentity) -> Result<Option<PhaseRecord>, Error> {
         for run in &self.reuse {
             let Some(found) = Phases::read(run)? else {
                 return Err(PipelineError::NoRun { path: run.clone() }.into());

@@ -14,7 +14,7 @@ use skill_llm::LlmError;
 use skill_llm::error::with_causes;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic};
-use skill_pipeline::sft::PolicyText;
+use skill_pipeline::weights::PolicyText;
 use skill_train::TrainError;
 use skill_train::chat::RenderOptions;
 use skill_train::chat_model::{ModelFiles, WeightFormat};

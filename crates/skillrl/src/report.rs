@@ -4,12 +4,12 @@ use crate::config::LoadedConfig;
 use crate::spend::{Spending, configuration};
 use crate::{Error, cost, trainer};
 use skill_core::Gate;
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, Headline, PhasesReport, Report, ReportError, ReportOptions, RlReport,
-    RunComparison, RunOverview, SftReport, TENSORBOARD_FILE, bank_page, comparison_page, fine_tunes,
-    has_phases, page, phases_page, reinforces, rl_page, sft_page, trains_bank,
+    AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview, RunView,
+    TENSORBOARD_FILE, comparison_page, page,
 };
 use std::path::{Path, PathBuf};
 
@@ -83,6 +83,15 @@ pub fn overview(run: &Path) -> Result<RunOverview, PipelineError> {
     Ok(overview)
 }
 
+/// Reads a run with its course: what it has come to, its curves, and a row for each of its steps.
+///
+/// # Errors
+///
+/// A directory without a run, and files of the run that cannot be read.
+pub fn view(run: &Path) -> Result<RunView, Error> {
+    RunView::read(&RunReader::open(run)?, overview(run)?).map_err(of_report)
+}
+
 /// The gate by which a run decided: that of its configuration, of the run that it was imported from, or the usual one.
 fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
     match loaded {
@@ -136,58 +145,28 @@ pub fn comparison_content(first: &Path, second: &Path) -> Result<String, Error> 
     skill_report::comparison_content(&comparison, [&a, &b]).map_err(of_report)
 }
 
-/// Gathers the report of a run that fine-tunes, also of one in progress.
+/// Gathers the report of a run, whatever it trains, also of one in progress.
 ///
 /// # Errors
 ///
 /// A directory without a run, and files of the run that cannot be read.
-pub fn sft(run: &Path) -> Result<SftReport, Error> {
-    SftReport::read(&RunReader::open(run)?).map_err(of_report)
-}
-
-/// Gathers the report of a run of reinforcement learning, also of one in progress.
-///
-/// # Errors
-///
-/// A directory without a run, and files of the run that cannot be read.
-pub fn rl(run: &Path) -> Result<RlReport, Error> {
-    RlReport::read(&RunReader::open(run)?).map_err(of_report)
-}
-
-/// Gathers the report of a run of several phases, also of one in progress.
-///
-/// # Errors
-///
-/// A directory without such a run, and files of the run that cannot be read.
-pub fn phases(run: &Path) -> Result<PhasesReport, Error> {
-    PhasesReport::read(&RunReader::open(run)?).map_err(of_report)
-}
-
-/// Gathers the report of a run, whatever it trains.
-///
-/// # Errors
-///
-/// As for [`read`] and [`bank`].
-fn any(run: &Path) -> Result<AnyReport, Error> {
-    Ok(match trains_bank(run) {
-        true => AnyReport::Bank(Box::new(bank(run)?)),
-        false => AnyReport::Document(Box::new(read(run)?)),
-    })
+pub fn any(run: &Path) -> Result<AnyReport, Error> {
+    match RunKind::of(run) {
+        Some(RunKind::Document) | None => Ok(read(run)?.into()),
+        Some(RunKind::Bank) => Ok(bank(run)?.into()),
+        Some(RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
+            AnyReport::read(&RunReader::open(run)?, &ReportOptions::default()).map_err(of_report)
+        }
+    }
 }
 
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {
-    for run in [first, second] {
-        if fine_tunes(run) || reinforces(run) || has_phases(run) {
-            let name = run.display().to_string();
-            return Err(of_report(ReportError::NotCompared { name }));
-        }
-    }
     let reports = [any(first)?, any(second)?];
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
     let gate = match &reports[0] {
         // Trials of skills count successes.
-        AnyReport::Bank(_) => Gate::default(),
         AnyReport::Document(_) => gate(&runs[0], configuration(&runs[0]).as_ref())?,
+        _ => Gate::default(),
     };
     let sides = [(&runs[0], &reports[0]), (&runs[1], &reports[1])];
     Ok((RunComparison::of(sides, gate).map_err(of_report)?, reports))
@@ -199,14 +178,7 @@ fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2
 ///
 /// As for [`read`], and a file that cannot be written.
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
-    let page = match trains_bank(run) {
-        true => bank_page(&bank(run)?),
-        false if has_phases(run) => phases_page(&phases(run)?),
-        false if fine_tunes(run) => sft_page(&sft(run)?),
-        false if reinforces(run) => rl_page(&rl(run)?),
-        false => page(&read(run)?),
-    };
-    let page = page.map_err(of_report)?;
+    let page = page(&any(run)?).map_err(of_report)?;
     let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
     write_page(&path, &page)?;
     Ok(path)
@@ -219,11 +191,11 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
 ///
 /// A run that trains no weights, files of the run that cannot be read, and a file that cannot be written.
 pub fn write_tensorboard(run: &Path, folder: &Path) -> Result<PathBuf, Error> {
-    let bytes = match (fine_tunes(run), reinforces(run)) {
-        (true, _) => sft(run)?.tensorboard(),
-        (false, true) => rl(run)?.tensorboard(),
-        (false, false) => {
-            RunReader::open(run)?;
+    let report = any(run)?;
+    let bytes = match &report {
+        AnyReport::Sft(report) => report.tensorboard(),
+        AnyReport::Rl(report) => report.tensorboard(),
+        AnyReport::Document(_) | AnyReport::Bank(_) | AnyReport::Phases(_) => {
             return Err(of_report(ReportError::NoCurves { name: run.display().to_string() }));
         }
     };

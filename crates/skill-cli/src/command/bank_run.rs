@@ -1,18 +1,16 @@
 //! Runs that train a bank: what the commands that look at runs say of them.
 
 use super::UsageError;
-use super::bank::{blame, diff, show};
+use super::bank::{blame, diff};
 use super::trajectory::trajectory_text;
 use crate::args::{DiffArgs, ShowArgs};
-use crate::run_text;
-use crate::run_text::bank_record::{bank_lines, round_line, trial_line};
 use crate::table::{Column, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::Bank;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::records::bank::{BANK_DIR, RoundRecord};
-use skillrl::pipeline::run_dir::read_bank_summary;
+use skillrl::reports::lines::bank::{round_line, trial_line};
 use skillrl::reports::{BankItem, BankReport, ReportOptions, bank_records};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,42 +18,8 @@ use std::path::Path;
 /// How the bank after a round is named.
 const ROUND: &str = "round-";
 
-/// The rounds of a run so far, and what it came to.
-pub(super) fn described(run: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for record in bank_records(run).map_err(skillrl::Error::Pipeline)? {
-        let _ = writeln!(text, "  {}", round_line(&record));
-    }
-    if let Some(summary) = read_bank_summary(run).map_err(skillrl::Error::Pipeline)? {
-        for line in bank_lines(&summary, run).lines() {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    Ok(text)
-}
-
-/// `skillrl show RUN`: the run with its rounds and skills, one of its rounds, or one of its items.
-pub(super) fn show(args: &ShowArgs) -> anyhow::Result<()> {
-    match (args.step, &args.item) {
-        (Some(round), _) => show_round(args, round),
-        (None, Some(item)) => show_item(args, item),
-        (None, None) if args.json => {
-            let report = skillrl::report::bank(&args.run)?;
-            super::print(&format!("{}\n", serde_json::to_string_pretty(&report)?))
-        }
-        (None, None) => {
-            let overview = skillrl::report::overview(&args.run).map_err(skillrl::Error::Pipeline)?;
-            let mut text = run_text::described(&overview) + &described(&args.run)?;
-            if let Some(sentence) = skillrl::report::bank(&args.run)?.sentence {
-                let _ = writeln!(text, "\n{sentence}");
-            }
-            super::print_wrapped(&text)?;
-            super::print(&format!("\n{}", show::listed(&bank_of(&args.run)?)))
-        }
-    }
-}
-
-fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
+/// `skillrl show RUN --step N`: one of the rounds.
+pub(super) fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
     let records = bank_records(&args.run).map_err(skillrl::Error::Pipeline)?;
     let Some(record) = records.iter().find(|record| record.round == round) else {
         let message = format!("round {round} of {} is not finished, or does not exist", args.run.display());
@@ -106,8 +70,8 @@ fn round_text(record: &RoundRecord) -> String {
     text
 }
 
-/// An item over all rounds that were validated, what it was shown, and what the agent did on it.
-fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
+/// `skillrl show RUN --item ID`: an item over all rounds that were validated, what it was shown, and what the agent did on it.
+pub(super) fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     // An item is looked for among all that the run has measured.
     let options = ReportOptions {
         max_items: usize::MAX,
@@ -222,6 +186,6 @@ fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> anyhow::Result<Option<Ban
     Ok(Some(then))
 }
 
-fn bank_of(run: &Path) -> anyhow::Result<Bank> {
+pub(super) fn bank_of(run: &Path) -> anyhow::Result<Bank> {
     Ok(read_bank(&run.join(BANK_DIR)).map_err(skillrl::Error::Pipeline)?.bank)
 }

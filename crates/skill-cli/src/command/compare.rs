@@ -1,10 +1,9 @@
 //! `skillrl compare`: two runs side by side.
 
 use crate::args::CompareArgs;
-use crate::run_text::step::metric_words;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
-use skillrl::reports::{Comparison, RunComparison, RunSide, Trained};
+use skillrl::reports::{Comparison, RunComparison, RunSide, Trained, metric_words};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {

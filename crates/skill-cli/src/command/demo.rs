@@ -1,13 +1,13 @@
 //! `skillrl demo`: the main job on a bundled task, told step by step.
 
 use crate::args::DemoArgs;
-use crate::run_text::step::{slow_update_line, step_line};
 use crate::skill_diff::skill_diff;
 use anyhow::Context as _;
 use serde_json::Value;
 use skillrl::config::Config;
 use skillrl::demo::DemoWorld;
 use skillrl::pipeline::{Event, EventSink, StepRecord, StopSignal, Summary};
+use skillrl::reports::lines::step::{slow_update_line, step_line};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 
 use super::UsageError;
 use crate::args::DemoArgs;
-use crate::run_text::bank_record::{round_line, trial_line};
 use crate::table::counted;
 use skillrl::config::Config;
 use skillrl::demo::{BANK_CONFIG_FILE, DemoWorld};
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::records::bank::{BankSummary, RoundRecord};
 use skillrl::pipeline::{Event, EventSink, StopSignal};
+use skillrl::reports::lines::bank::{round_line, trial_line};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

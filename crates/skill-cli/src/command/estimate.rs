@@ -9,8 +9,8 @@ use skillrl::estimate::{
     weights_estimate,
 };
 use skillrl::pipeline::StopSignal;
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::reports::fine_tunes;
 use skillrl::world;
 use std::fmt::Write as _;
 
@@ -71,8 +71,11 @@ fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
         return Vec::new();
     }
     let dir = loaded.run_dir();
-    let brief =
-        if fine_tunes(&dir) { skillrl::report::overview(&dir).ok().and_then(|run| run.sft) } else { None };
+    let brief = if RunKind::Sft.is_at(&dir) {
+        skillrl::report::overview(&dir).ok().and_then(|run| run.sft)
+    } else {
+        None
+    };
     let time = match brief.and_then(|brief| Some((brief.step_seconds?, brief.total_steps?, brief.step))) {
         Some((seconds, total, done)) => {
             let time = |steps: u64| crate::table::seconds(seconds * steps as f64);

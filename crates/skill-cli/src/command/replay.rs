@@ -2,8 +2,7 @@
 
 use crate::args::ReplayArgs;
 use crate::progress::{Progress, Show};
-use crate::run_text::bank_record::bank_lines;
-use crate::run_text::step::{result_lines, summary_lines};
+use crate::run_text::summary::{bank_lines, result_lines, summary_lines};
 use crate::table::{counted, grouped};
 use skillrl::llm::NotInRecording;
 use skillrl::pipeline::records::bank::BankSummary;

@@ -10,22 +10,11 @@ use skillrl::pipeline::records::rl::RlSummary;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::records::sft::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
-use skillrl::reports::{fine_tunes, has_phases, reinforces};
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if args.json {
-        let report = match RunKind::Bank.is_at(&args.run) {
-            true => serde_json::to_string_pretty(&skillrl::report::bank(&args.run)?)?,
-            false if has_phases(&args.run) => {
-                serde_json::to_string_pretty(&skillrl::report::phases(&args.run)?)?
-            }
-            false if fine_tunes(&args.run) => {
-                serde_json::to_string_pretty(&skillrl::report::sft(&args.run)?)?
-            }
-            false if reinforces(&args.run) => serde_json::to_string_pretty(&skillrl::report::rl(&args.run)?)?,
-            false => serde_json::to_string_pretty(&skillrl::report::read(&args.run)?)?,
-        };
+        let report = serde_json::to_string_pretty(&skillrl::report::any(&args.run)?)?;
         return super::print(&format!("{report}\n"));
     }
     if let Some(folder) = &args.tensorboard {
@@ -47,7 +36,7 @@ pub(super) fn write_after_bank_run(dir: &Path, outcome: &Result<BankSummary, Pip
 #[cfg(feature = "weights")]
 pub(super) fn write_after_sft(dir: &Path, outcome: &Result<SftSummary, PipelineError>) {
     let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
-    if (is_capped || is_own(outcome)) && fine_tunes(dir) {
+    if (is_capped || is_own(outcome)) && RunKind::Sft.is_at(dir) {
         write_or_warn(dir);
     }
 }
@@ -56,7 +45,7 @@ pub(super) fn write_after_sft(dir: &Path, outcome: &Result<SftSummary, PipelineE
 #[cfg(feature = "weights")]
 pub(super) fn write_after_rl(dir: &Path, outcome: &Result<RlSummary, PipelineError>) {
     let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
-    if (is_capped || is_own(outcome)) && reinforces(dir) {
+    if (is_capped || is_own(outcome)) && RunKind::Rl.is_at(dir) {
         write_or_warn(dir);
     }
 }
@@ -65,11 +54,11 @@ pub(super) fn write_after_rl(dir: &Path, outcome: &Result<RlSummary, PipelineErr
 #[cfg(feature = "weights")]
 pub(super) fn write_after_phases(dir: &Path) {
     for phase in [Phase::Sft, Phase::Rl].map(|phase| phase.dir(dir)) {
-        if fine_tunes(&phase) || reinforces(&phase) {
+        if matches!(RunKind::of(&phase), Some(RunKind::Sft | RunKind::Rl)) {
             write_or_warn(&phase);
         }
     }
-    if has_phases(dir) {
+    if RunKind::Phases.is_at(dir) {
         write_or_warn(dir);
     }
 }

@@ -19,16 +19,13 @@ mod built_in {
     use crate::command::start::load_started;
     use crate::command::{block_on, print_wrapped};
     use crate::progress::{Progress, Show};
-    use crate::run_text::rl;
+    use crate::run_text::fact_lines;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
-    use skillrl::policy::trainable;
-    use skillrl::policy::with_policy;
+    use skillrl::policy::{trainable, with_policy};
     use skillrl::rl::{RlRequest, prepare};
-    use std::fmt::Write as _;
-    use std::path::Path;
     use std::sync::Arc;
 
     pub(super) fn run(args: &RlArgs) -> anyhow::Result<()> {
@@ -63,34 +60,13 @@ mod built_in {
         if args.json {
             return Ok(());
         }
-        let found = skillrl::report::overview(&out).ok().and_then(|run| run.rl);
-        let signs = found.map(|rl| rl::signs(&rl)).unwrap_or_default();
-        let signs: String = signs.iter().map(|(name, words)| format!("{name}: {words}\n")).collect();
-        print_wrapped(&(summary_text(&summary, &out) + &signs))
-    }
-
-    fn summary_text(summary: &RlSummary, out: &Path) -> String {
-        let mut text = format!("{} iterations on {} tokens\n", summary.iterations, summary.tokens);
-        for (when, iteration) in [("first", &summary.first), ("last", &summary.last)] {
-            let Some(iteration) = iteration else { continue };
-            let _ = writeln!(
-                text,
-                "{when} iteration: {} of {} episodes won, mean return {:.3}",
-                iteration.won, iteration.episodes, iteration.reward
-            );
-        }
-        for (when, games) in [("before", summary.before), ("after", summary.after)] {
-            let Some(games) = games else { continue };
-            let [low, high] = games.interval;
-            let _ = writeln!(
-                text,
-                "{when}: {} of {} games won (95 % interval {low:.2} to {high:.2})",
-                games.won, games.played
-            );
-        }
+        let run = skillrl::report::overview(&out).map_err(skillrl::Error::Pipeline)?;
         let policy = out.join("policy");
         let policy = policy.display();
-        let _ = writeln!(text, "the policy is {policy}; `skillrl eval --policy {policy}` measures it");
-        text
+        print_wrapped(&format!(
+            "{}the policy after {} iterations is {policy}; `skillrl eval --policy {policy}` measures it\n",
+            fact_lines(&run.facts(), ""),
+            summary.iterations
+        ))
     }
 }

@@ -19,6 +19,7 @@ mod built_in {
     use crate::command::start::load_started;
     use crate::command::{UsageError, block_on, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
+    use crate::run_text::fact_lines;
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
@@ -28,10 +29,8 @@ mod built_in {
     use skillrl::pipeline::sft::demos::Demonstrator;
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
-    use skillrl::policy::trainable;
-    use skillrl::policy::with_policy;
+    use skillrl::policy::{trainable, with_policy};
     use skillrl::sft::{SftRequest, prepare, teacher};
-    use std::fmt::Write as _;
     use std::path::Path;
     use std::sync::Arc;
 
@@ -93,7 +92,7 @@ mod built_in {
             Outcome::Estimate(cost) if args.json => print(&format!("{}\n", serde_json::to_string(&cost)?)),
             Outcome::Estimate(cost) => print_wrapped(&estimate_text(&cost)),
             Outcome::Trained(_) if args.json => Ok(()),
-            Outcome::Trained(summary) => print_wrapped(&summary_text(&summary, &out)),
+            Outcome::Trained(summary) => print_wrapped(&summary_text(&summary, &out)?),
         }
     }
 
@@ -142,34 +141,17 @@ mod built_in {
         )
     }
 
-    fn summary_text(summary: &SftSummary, out: &Path) -> String {
-        let [first, last] = summary.loss;
-        let mut text = format!(
-            "{} steps on {} examples; loss {first:.4} in the first step, {last:.4} in the last\n",
-            summary.steps, summary.train_examples
-        );
-        for (when, validation) in [("before", &summary.before), ("after", &summary.after)] {
-            let Some(validation) = validation else { continue };
-            if let Some(loss) = validation.loss {
-                let _ = writeln!(text, "{when}: validation loss {loss:.4}");
-            }
-            if let Some(games) = validation.games {
-                let [low, high] = games.interval;
-                let _ = writeln!(
-                    text,
-                    "{when}: {} of {} games won (95 % interval {low:.2} to {high:.2})",
-                    games.won, games.played
-                );
-            }
-        }
+    fn summary_text(summary: &SftSummary, out: &Path) -> anyhow::Result<String> {
+        let run = skillrl::report::overview(out).map_err(skillrl::Error::Pipeline)?;
         let policy = out.join("policy");
-        let _ = writeln!(
-            text,
-            "the weights after step {} are in {}; `skillrl eval --policy {}` measures them",
-            summary.policy_step,
-            policy.display(),
-            policy.display()
-        );
-        text
+        let policy = policy.display();
+        Ok(format!(
+            "{} steps on {} examples\n{}the weights after step {} are in {policy}; `skillrl eval --policy {policy}` \
+             measures them\n",
+            summary.steps,
+            summary.train_examples,
+            fact_lines(&run.facts(), ""),
+            summary.policy_step
+        ))
     }
 }

@@ -1,11 +1,10 @@
 //! `skillrl show`: what a run or one of its steps came to, in the terminal.
 
-use super::UsageError;
 use super::blame::{seen, step_lines};
 use super::trajectory::trajectory_text;
+use super::{UsageError, bank, bank_run};
 use crate::args::ShowArgs;
 use crate::run_text::described;
-use crate::run_text::step::step_line;
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
@@ -19,37 +18,50 @@ use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepR
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
-    if RunKind::Bank.is_at(&args.run) {
-        return super::bank_run::show(args);
-    }
+    let is_bank = RunKind::Bank.is_at(&args.run);
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
     match (args.step, &args.item) {
+        (Some(round), _) if is_bank => bank_run::show_round(args, round),
+        (None, Some(item)) if is_bank => bank_run::show_item(args, item),
         (Some(step), _) => step_of(&run, StepIdx(step), args.json),
         (None, Some(item)) => item_of(args, item),
         (None, None) => whole(args, &run),
     }
 }
 
-/// The run: where it is, its headline, and a line for each step.
+/// The run: where it is, what it came to, a line for each step, and the skills of its bank.
 fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
-    let status = skillrl::report::overview(&args.run).map_err(skillrl::Error::Pipeline)?;
-    let history = run.history().map_err(skillrl::Error::Pipeline)?;
+    let view = skillrl::report::view(&args.run)?;
+    let overview = &view.overview;
+    let is_bank = overview.bank.is_some();
+    if args.json && is_bank {
+        let report = skillrl::report::bank(&args.run)?;
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&report)?));
+    }
     if args.json {
-        let shown = json!({ "status": status, "history": history });
+        let history = run.history().map_err(skillrl::Error::Pipeline)?;
+        let shown = json!({ "status": overview, "history": history });
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
     }
-    let mut text = described(&status);
-    if let Some(headline) = skillrl::report::headline(&args.run)? {
-        let _ = writeln!(text, "\n{}", headline.sentence);
+    let mut text = described(overview);
+    let sentence = match overview.kind_words() {
+        // The rest of a document's report is not needed.
+        None => skillrl::report::headline(&args.run)?.map(|headline| headline.sentence),
+        Some(_) => skillrl::report::any(&args.run)?.sentence(),
+    };
+    if let Some(sentence) = sentence {
+        let _ = writeln!(text, "\n{sentence}");
     }
-    if !history.is_empty() {
-        text.push('\n');
+    if !overview.trains_weights() {
+        let rows = view.rows();
+        text.push_str(if rows.is_empty() { "" } else { "\n" });
+        rows.iter().for_each(|row| text.push_str(&format!("{}\n", row.text)));
     }
-    let total = status.total_steps.unwrap_or(status.n_steps);
-    for record in &history {
-        let _ = writeln!(text, "{}", step_line(record, total));
+    super::print_wrapped(&text)?;
+    if is_bank {
+        super::print(&format!("\n{}", bank::show::listed(&bank_run::bank_of(&args.run)?)))?;
     }
-    super::print_wrapped(&text)
+    Ok(())
 }
 
 fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `skillrl status`: where a run is, or every run of a directory.
 
 use crate::args::StatusArgs;
-use crate::run_text::{described, now, rl, sft};
+use crate::run_text::{described, now};
 use crate::table::{Column, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
 use skillrl::reports::{RunOverview, runs_in};
@@ -20,8 +20,13 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
     }
     match statuses.as_slice() {
         [status] if status.bank.is_some() => {
-            let rounds = super::bank_run::described(&status.path)?;
-            super::print_wrapped(&(described(status) + &rounds))
+            let mut text = described(status);
+            let rows = skillrl::report::view(&status.path)?.rows();
+            // A row that sums up the trials before it is that of a round.
+            rows.iter()
+                .filter(|row| row.is_strong)
+                .for_each(|row| text.push_str(&format!("  {}\n", row.text)));
+            super::print_wrapped(&text)
         }
         [status] => super::print_wrapped(&described(status)),
         many => super::print(&listed(many)),
@@ -48,11 +53,7 @@ fn listed(statuses: &[RunOverview]) -> String {
         let what = match (&status.live, &status.reason) {
             (Some(live), _) => now(live),
             (None, Some(reason)) => harmless(reason).replace('\n', " "),
-            (None, None) => {
-                let of_sft = || status.sft.as_deref().and_then(sft::short);
-                let of_rl = || status.rl.as_deref().and_then(rl::short);
-                of_sft().or_else(of_rl).unwrap_or_default()
-            }
+            (None, None) => status.in_short().unwrap_or_default(),
         };
         vec![
             status.path.display().to_string(),

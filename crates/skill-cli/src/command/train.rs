@@ -5,8 +5,7 @@ use super::start::{load_start, simulated_line};
 use super::train_data::WrittenConfig;
 use crate::args::{Start, TrainArgs};
 use crate::progress::Show;
-use crate::run_text::bank_record::bank_lines;
-use crate::run_text::step::{summary_lines, verdict_line};
+use crate::run_text::summary::{bank_lines, summary_lines, verdict_line};
 use skillrl::config::{ModelRole, TrainMode};
 use std::path::Path;
 
@@ -109,7 +108,7 @@ mod phased {
         use crate::command::report::write_after_phases;
         use crate::command::{block_on, print_wrapped};
         use crate::progress::Progress;
-        use crate::run_text::phases;
+        use crate::run_text::fact_lines;
         use skillrl::phased::PhasedTrainer;
         use skillrl::pipeline::StopSignal;
         use skillrl::pipeline::records::phases::Phase;
@@ -121,16 +120,12 @@ mod phased {
         let stopping = "stopping after the step under way; press Ctrl-C again to stop at once";
         let outcome = block_on(stop, stopping, trainer.train())?;
         write_after_phases(&out);
-        let summary = outcome?;
+        outcome?;
         if args.json {
             return Ok(());
         }
-        let mut text: String =
-            summary.test.iter().map(|found| format!("{}\n", phases::tested(found))).collect();
         let found = skillrl::report::overview(&out).ok().and_then(|run| run.phases);
-        for gain in found.iter().flat_map(|phases| phases.gains()) {
-            text.push_str(&format!("{}\n", gain.sentence()));
-        }
+        let mut text = found.map(|phases| fact_lines(&phases.results(), "")).unwrap_or_default();
         let rl = Phase::Rl.dir(&out);
         let (policy, bank) = (rl.join("policy"), rl.join("bank"));
         text.push_str(&format!(

@@ -2,9 +2,9 @@
 
 use crate::args::TransferArgs;
 use crate::progress::{Progress, Show};
-use crate::run_text::step::metric_words;
 use crate::table::{Column, grouped, table, terminal_width};
 use skillrl::pipeline::StopSignal;
+use skillrl::reports::metric_words;
 use skillrl::transfer::{OWN_TARGET, Transfer, TransferMatrix, TransferOptions, TransferRow};
 use skillrl::world;
 use std::fmt::Write as _;

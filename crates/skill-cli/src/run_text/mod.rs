@@ -1,94 +1,75 @@
 //! Runs in words, for the terminal.
 
-pub(crate) mod bank;
-pub(crate) mod bank_record;
-pub(crate) mod phases;
-pub(crate) mod rl;
-pub(crate) mod sft;
-pub(crate) mod step;
+#[cfg(test)]
+pub(crate) mod made;
+pub(crate) mod summary;
 pub(crate) mod workers;
 
 use crate::table::{counted, grouped, harmless, seconds};
 use skillrl::core::usage::dollars;
-use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
-use skillrl::reports::{RunOverview, RunPhase};
+use skillrl::reports::lines::progress;
+use skillrl::reports::{Fact, RunOverview, RunPhase};
 use std::fmt::Write as _;
-use step::metric_words;
+
+/// The width of the names of facts, where none is wider.
+const NAME_WIDTH: usize = 6;
 
 /// One run in a few lines.
 pub(crate) fn described(status: &RunOverview) -> String {
-    let what = steps_of(status);
-    let mut text = format!("{}: {}, {what}\n", status.path.display(), status.phase.as_str());
-    // Steps that train weights have no stages.
-    let trains_weights = status.sft.is_some() || status.rl.is_some() || status.phases.is_some();
-    if let Some(live) = status.live.as_ref().filter(|live| !trains_weights || live.stage.is_some()) {
-        let _ = writeln!(text, "  now    {}", now(live));
-        if let Some(trial) = live.bank.as_ref().and_then(|bank| bank.trial.as_ref()) {
-            let _ = writeln!(text, "  trial  {}", bank::trial_now(trial));
-        }
-    }
-    if status.is_stop_requested {
-        text.push_str(
-            "  asked  to stop when the step under way is done, or the evaluation after the last step\n",
-        );
-    }
-    if let (Some(baseline), Some(best), Some(step)) = (status.baseline, status.best, status.best_step) {
-        let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
-        let metric = metric_words(status.metric);
-        let n_accepted = status.n_accepted;
-        let _ =
-            writeln!(text, "  score  {baseline:.4} → {best:.4}{metric} ({origin}), {n_accepted} accepted");
-    }
-    for (name, words) in status.bank.iter().flat_map(|bank| bank::brief(bank)) {
-        let _ = writeln!(text, "  {name:<6} {words}");
-    }
-    if status.is_best_changed {
-        text.push_str("  note   best_skill.md was changed after the run wrote it\n");
-    }
-    if let (Some([before, after]), None) = (status.test, &status.bank) {
-        let _ = writeln!(text, "  test   {before:.4} → {after:.4}{}", metric_words(status.metric));
-    }
-    for (name, words) in status.phases.iter().flat_map(|phases| phases::brief(phases)) {
-        let _ = writeln!(text, "  {name:<7} {words}");
-    }
+    let mut text = format!("{}: {}, {}\n", status.path.display(), status.phase.as_str(), steps_of(status));
+    text.push_str(&fact_lines(&facts_of(status), "  "));
     let current = status.phases.iter().filter_map(|phases| Some(&phases.current()?.dir));
     for run in current.filter_map(|dir| skillrl::report::overview(dir).ok()) {
         let _ = writeln!(text, "  {}", described(&run).trim_end().replace('\n', "\n  "));
     }
-    for (name, words) in status.sft.iter().flat_map(|sft| sft::brief(sft)) {
-        let _ = writeln!(text, "  {name:<6} {words}");
+    text
+}
+
+/// A line for each fact.
+pub(crate) fn fact_lines(facts: &[Fact], indent: &str) -> String {
+    let width = facts.iter().map(|fact| fact.name.len()).fold(NAME_WIDTH, usize::max);
+    facts.iter().fold(String::new(), |mut text, fact| {
+        let _ = writeln!(text, "{indent}{:<width$} {}", fact.name, harmless(&fact.words));
+        text
+    })
+}
+
+/// What a run does now, what it has come to and spent, and how to go on with it.
+fn facts_of(status: &RunOverview) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    // Steps that train weights have no stages.
+    let trains_weights = status.trains_weights();
+    if let Some(live) = status.live.as_ref().filter(|live| !trains_weights || live.stage.is_some()) {
+        facts.push(Fact::new("now", now(live)));
+        if let Some(trial) = live.bank.as_ref().and_then(|bank| bank.trial.as_ref()) {
+            facts.push(Fact::new("trial", progress::trial_now(trial)));
+        }
     }
-    for (name, words) in status.rl.iter().flat_map(|rl| rl::brief(rl)) {
-        let _ = writeln!(text, "  {name:<6} {words}");
+    if status.is_stop_requested {
+        let words = "to stop when the step under way is done, or the evaluation after the last step";
+        facts.push(Fact::new("asked", words));
     }
-    for (name, words) in status.rl.iter().flat_map(|rl| rl::signs(rl)) {
-        let _ = writeln!(text, "  {name:<6} {words}");
+    facts.extend(status.facts());
+    if status.is_best_changed {
+        facts.push(Fact::new("note", "best_skill.md was changed after the run wrote it"));
     }
     match &status.live {
         // A run that trains weights has said it, and sends nothing.
         _ if trains_weights => {}
-        Some(live) => {
-            let _ = writeln!(text, "  spent  {}", spent(&live.pulse.spend));
-        }
-        None => {
-            let _ = writeln!(text, "  spent  {}", sent(status));
-        }
+        Some(live) => facts.push(Fact::new("spent", spent(&live.pulse.spend))),
+        None => facts.push(Fact::new("spent", sent(status))),
     }
     for (index, line) in status.live.iter().flat_map(workers::lines).enumerate() {
-        let name = if index == 0 { "workers" } else { "" };
-        let _ = writeln!(text, "  {name:<7}{line}");
+        facts.push(Fact::new(if index == 0 { "workers" } else { "" }, line));
     }
-    if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left) {
-        let _ = writeln!(text, "  left   about {}", seconds(left));
+    if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left).filter(|_| !trains_weights)
+    {
+        facts.push(Fact::new("left", format!("about {}", seconds(left))));
     }
-    if let Some(reason) = &status.reason {
-        let _ = writeln!(text, "  why    {}", harmless(reason));
-    }
-    if let Some(next) = next(status) {
-        let _ = writeln!(text, "  next   {}", harmless(&next));
-    }
-    text
+    facts.extend(status.reason.as_ref().map(|reason| Fact::new("why", reason)));
+    facts.extend(next(status).map(|next| Fact::new("next", next)));
+    facts
 }
 
 /// How to go on with a run that stands still.
@@ -106,19 +87,12 @@ fn next(status: &RunOverview) -> Option<String> {
     }
 }
 
-fn steps_of(status: &RunOverview) -> String {
-    if let (Some(_), Some(total)) = (&status.phases, status.total_steps) {
-        return format!("weights and bank, {} of {total} phases", status.n_steps);
-    }
-    let (unit, what) = match (RunKind::Bank.is_at(&status.path), &status.sft, &status.rl) {
-        (true, ..) => ("round", "a bank, "),
-        (false, Some(_), _) => ("step", "fine-tuning, "),
-        (false, None, Some(_)) => ("iteration", "reinforcement learning, "),
-        (false, None, None) => ("step", ""),
-    };
+/// What is trained, and how far it is.
+pub(crate) fn steps_of(status: &RunOverview) -> String {
+    let what = status.kind_words().map(|what| format!("{what}, ")).unwrap_or_default();
     match status.total_steps {
-        Some(total) => format!("{what}{}/{total} {unit}s", status.n_steps),
-        None => format!("{what}{}", counted(u64::from(status.n_steps), unit)),
+        Some(total) => format!("{what}{}/{total} {}s", status.n_steps, status.unit()),
+        None => format!("{what}{}", counted(u64::from(status.n_steps), status.unit())),
     }
 }
 
@@ -126,7 +100,7 @@ fn steps_of(status: &RunOverview) -> String {
 pub(crate) fn now(live: &LiveState) -> String {
     let stage = live.stage.as_deref().unwrap_or("between stages");
     let mut text = match &live.bank {
-        Some(bank) => bank::place(bank, stage),
+        Some(bank) => progress::place(bank, stage),
         None => {
             let place = live.step.map(|step| format!("step {step} ")).unwrap_or_default();
             format!("{place}{stage}")

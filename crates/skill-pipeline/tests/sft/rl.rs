@@ -226,7 +226,8 @@ async fn a_sign_is_a_warning_when_it_first_shows_also_over_several_processes() {
     let warned = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&warned);
     let see = move |event: &Event| {
-        if let Event::Warning { step, warning: Warning::TrainingSign { sign, .. }, message, .. } = event {
+        if let Event::Warning { step, warning: Some(Warning::TrainingSign { sign, .. }), message, .. } = event
+        {
             assert!(message.contains(sign.advice()), "{message}");
             sink.lock().unwrap().push((step.map(|step| step.0), *sign));
         }

@@ -1,5 +1,6 @@
 //! Two runs side by side.
 
+use super::any::AnyReport;
 use super::bank::{BankComparison, BankReport};
 use super::epochs::Maker;
 use super::headline::Comparison;
@@ -124,49 +125,6 @@ pub enum Trained {
     Bank,
 }
 
-/// The report of a run, whatever it trains.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AnyReport {
-    /// Of a run that trains a skill document.
-    Document(Box<Report>),
-    /// Of a run that trains a bank.
-    Bank(Box<BankReport>),
-}
-
-impl AnyReport {
-    /// The name of the run's directory.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Document(report) => &report.name,
-            Self::Bank(report) => &report.name,
-        }
-    }
-
-    /// True if the run has come to its end.
-    pub fn is_finished(&self) -> bool {
-        match self {
-            Self::Document(report) => report.is_finished,
-            Self::Bank(report) => report.phase == RunPhase::Finished,
-        }
-    }
-
-    /// The metric by which the run decided; trials of skills count successes. `None` before anything is measured.
-    fn metric(&self) -> Option<GateMetric> {
-        match self {
-            Self::Document(report) => report.headline.as_ref().map(|headline| headline.metric),
-            Self::Bank(_) => Some(GateMetric::Hard),
-        }
-    }
-
-    /// The lines of the best skill, or a line for each active skill of the bank.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Document(report) => report.skill.iter().map(|line| format!("{}\n", line.text)).collect(),
-            Self::Bank(report) => report.active_lines(),
-        }
-    }
-}
-
 /// A setting of two values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SettingDifference {
@@ -215,8 +173,8 @@ impl RunComparison {
             items_split,
             n_items_left_out,
             runs: [
-                side(first.1, gate, [&selection[0], &test[0]]),
-                side(second.1, gate, [&selection[1], &test[1]]),
+                side(first.1, gate, [&selection[0], &test[0]])?,
+                side(second.1, gate, [&selection[1], &test[1]])?,
             ],
             metric: gate.metric,
             settings: settings(&first.0.config().config, &second.0.config().config),
@@ -249,15 +207,18 @@ fn items([first, second]: &[Vec<RolloutResult>; 2]) -> Vec<PairedItem> {
 }
 
 /// A run, with the results of its best skill on the selection and on the test split.
-fn side(report: &AnyReport, gate: Gate, results: [&[RolloutResult]; 2]) -> RunSide {
+fn side(report: &AnyReport, gate: Gate, results: [&[RolloutResult]; 2]) -> Result<RunSide, ReportError> {
     let measured = results.map(|results| {
         let score = gate.score(skill_core::MeanScore::of_results(results));
         let n_items = by_item(results).count();
         (n_items > 0).then(|| (score, score_interval(score, n_items, LEVEL)))
     });
     match report {
-        AnyReport::Document(report) => document_side(report, measured),
-        AnyReport::Bank(report) => bank_side(report, measured),
+        AnyReport::Document(report) => Ok(document_side(report, measured)),
+        AnyReport::Bank(report) => Ok(bank_side(report, measured)),
+        AnyReport::Sft(_) | AnyReport::Rl(_) | AnyReport::Phases(_) => {
+            Err(ReportError::NotCompared { name: report.name().to_owned() })
+        }
     }
 }
 
@@ -345,6 +306,7 @@ fn selection_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<Roll
             let Some(state) = run.state()? else { return Ok(Vec::new()) };
             Maker::of_best(&state, run.summary()?.as_ref()).measured(&run.history()?)
         }
+        AnyReport::Sft(_) | AnyReport::Rl(_) | AnyReport::Phases(_) => return Ok(Vec::new()),
     };
     Ok(run.results(place)?.unwrap_or_default())
 }
@@ -356,8 +318,8 @@ fn test_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<RolloutRe
     }
     match (run.results(EvaluationDir::TestBest)?, report) {
         (Some(results), _) => Ok(results),
-        (None, AnyReport::Bank(_)) => Ok(Vec::new()),
         (None, AnyReport::Document(_)) => Ok(run.results(EvaluationDir::TestBaseline)?.unwrap_or_default()),
+        (None, _) => Ok(Vec::new()),
     }
 }
 

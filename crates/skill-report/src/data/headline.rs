@@ -2,6 +2,7 @@
 
 use super::epochs::Maker;
 use super::source::Source;
+use crate::words::{percent, points};
 use crate::{LEVEL, ReportError};
 use serde::Serialize;
 use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
@@ -223,16 +224,4 @@ fn sentence(
         points(low),
         points(high)
     )
-}
-
-pub(crate) fn percent(score: f64) -> String {
-    format!("{:.1} %", score * 100.0)
-}
-
-pub(crate) fn points(difference: f64) -> String {
-    format!("{:+.1} points", difference * 100.0)
-}
-
-pub(crate) fn p_words(p: f64) -> String {
-    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") }
 }

@@ -1,5 +1,6 @@
 //! What a report says, gathered from a run directory.
 
+pub(crate) mod any;
 pub(crate) mod bank;
 pub(crate) mod compare;
 pub(crate) mod conversation;

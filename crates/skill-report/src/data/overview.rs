@@ -2,14 +2,15 @@
 
 use super::bank::{BankBrief, BankScore};
 use super::ending::{Ending, last_event};
-use super::name_of;
-use super::phases::{PhasesBrief, has_phases};
-use super::rl::{RlBrief, reinforces};
-use super::sft::{SftBrief, fine_tunes};
+use super::phases::PhasesBrief;
+use super::rl::RlBrief;
+use super::sft::SftBrief;
+use super::{models, name_of};
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::bank::SUMMARY_FILE as BANK_SUMMARY_FILE;
 use skill_pipeline::records::sft::SUMMARY_FILE as SFT_SUMMARY_FILE;
 use skill_pipeline::run_dir::live::LiveState;
@@ -42,14 +43,22 @@ pub struct RunOverview {
     pub best: Option<f64>,
     /// The step that made the best skill; 0 is the first one.
     pub best_step: Option<u32>,
-    /// Candidates that were accepted.
+    /// The models by their part in it, such as `target`.
+    pub models: Vec<(String, String)>,
+    /// Candidates that were accepted; of a bank those that trials admitted.
     pub n_accepted: usize,
+    /// Candidates that were measured and not accepted.
+    pub n_rejected: usize,
+    /// Steps without an evaluation; of a bank the trials that decided nothing.
+    pub n_skipped: usize,
     /// The score on the test split of the first and of the best skill, once it is measured.
     pub test: Option<[f64; 2]>,
     /// The metric of all these scores: the gate's.
     pub metric: GateMetric,
     /// Whether `best_skill.md` is not as the run left it.
     pub is_best_changed: bool,
+    /// What the finished steps and evaluations used.
+    pub used: StageTokens,
     /// Requests that were sent, by [`Sent`]; without a journal, the calls that its results are made from.
     pub calls: u64,
     /// Tokens of the same, prompts and replies.
@@ -155,18 +164,47 @@ impl RunOverview {
     ///
     /// A directory without a run.
     pub fn read(path: &Path) -> Result<Self, PipelineError> {
-        let found = RunReader::open(path).and_then(|run| match RunKind::Bank.is_at(path) {
-            true => Ok(status(&run)?.with_bank(BankBrief::read(&run)?)),
-            false if has_phases(path) => Ok(status(&run)?.with_phases(PhasesBrief::read(&run)?)),
-            false if fine_tunes(path) => Ok(status(&run)?.with_sft(SftBrief::read(&run)?)),
-            false if reinforces(path) => Ok(status(&run)?.with_rl(RlBrief::read(&run)?)),
-            false => status(&run),
-        });
-        match found {
+        match Self::of_files(path).and_then(Self::with_process) {
             Err(error @ PipelineError::NoRun { .. }) => Err(error),
             Err(error) => Ok(Self { reason: Some(with_causes(&error)), ..Self::unknown(path) }),
             Ok(status) => Ok(status),
         }
+    }
+
+    /// Reads what the files of a run say, without what its process is doing and what it has sent.
+    ///
+    /// # Errors
+    ///
+    /// A directory without a run, and a file that cannot be read or is not what it should be.
+    pub fn of_files(path: &Path) -> Result<Self, PipelineError> {
+        let run = RunReader::open(path)?;
+        let files = status(&run)?;
+        Ok(match RunKind::of(path) {
+            Some(RunKind::Document) | None => files,
+            Some(RunKind::Bank) => files.with_bank(BankBrief::read(&run)?),
+            Some(RunKind::Sft) => files.with_sft(SftBrief::read(&run)?),
+            Some(RunKind::Rl) => files.with_rl(RlBrief::read(&run)?),
+            Some(RunKind::Phases) => files.with_phases(PhasesBrief::read(&run)?),
+        })
+    }
+
+    /// Adds what the process of the run is doing, and what was sent.
+    fn with_process(mut self) -> Result<Self, PipelineError> {
+        let run = RunReader::open(&self.path)?;
+        let sent = Sent::of(&run)?;
+        self.live = run.live();
+        self.calls = sent.requests();
+        self.is_replay = sent.is_replay();
+        if self.sft.is_none() && self.rl.is_none() {
+            self.tokens = sent.tokens();
+        }
+        if let Some(live) =
+            self.live.as_ref().filter(|_| self.phase != RunPhase::Finished && !self.trains_weights())
+        {
+            self.total_steps = Some(live.total_steps);
+        }
+        self.sent = Some(sent);
+        Ok(self)
     }
 
     fn with_bank(self, bank: BankBrief) -> Self {
@@ -178,6 +216,9 @@ impl RunOverview {
             current: last,
             best: last,
             n_accepted: bank.trials.admitted,
+            n_rejected: bank.trials.rejected,
+            n_skipped: bank.trials.undecided,
+            used: bank.used,
             test: bank.test.map(|scores| scores.map(|score| score.hard)),
             metric: GateMetric::Hard,
             bank: Some(Box::new(bank)),
@@ -228,7 +269,8 @@ impl RunOverview {
         }
     }
 
-    fn unknown(path: &Path) -> Self {
+    /// A run of which nothing is known.
+    pub fn unknown(path: &Path) -> Self {
         Self {
             name: name_of(path),
             path: path.to_owned(),
@@ -240,7 +282,11 @@ impl RunOverview {
             current: None,
             best: None,
             best_step: None,
+            models: Vec::new(),
             n_accepted: 0,
+            n_rejected: 0,
+            n_skipped: 0,
+            used: StageTokens::default(),
             test: None,
             metric: GateMetric::Hard,
             is_best_changed: false,
@@ -300,9 +346,7 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
 
 fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let (state, totals, summary) = (run.state()?, run.totals()?, run.summary()?);
-    let live = run.live();
     let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
-    let sent = Sent::of(run)?;
     // That of an imported run is in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
     let metric_of_config = || GateMetric::parse(run.config().config.pointer("/gate/metric")?.as_str()?);
@@ -312,35 +356,31 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         phase,
         env: env.unwrap_or_default(),
         n_steps: state.as_ref().map_or(0, |state| state.last_completed_step.0),
-        total_steps: total_steps(run, live.as_ref(), summary.as_ref().map(|summary| summary.total_steps)),
+        total_steps: total_steps(run, summary.as_ref().map(|summary| summary.total_steps)),
         baseline: totals.first_score.or(state.as_ref().map(|state| state.best_score)),
         current: state.as_ref().map(|state| state.current_score),
         best: state.as_ref().map(|state| state.best_score),
         best_step: state.as_ref().map(|state| state.best_step.0),
+        models: models(run),
         n_accepted: totals.n_accepted,
+        n_rejected: totals.n_rejected,
+        n_skipped: totals.n_skipped,
+        used: StageTokens::of_all(summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary)),
         test,
         metric: summary.as_ref().map(Summary::test_metric).or_else(metric_of_config).unwrap_or_default(),
         is_best_changed: matches!(run.best_skill(), Err(PipelineError::ChangedSkill { .. })),
-        calls: sent.requests(),
-        tokens: sent.tokens(),
-        is_replay: sent.is_replay(),
-        sent: Some(sent),
         reason,
         hint,
-        live,
         is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
         ..RunOverview::unknown(run.path())
     })
 }
 
-pub(super) fn total_steps(
-    run: &RunReader,
-    live: Option<&LiveState>,
-    of_summary: Option<usize>,
-) -> Option<u32> {
-    let of_summary = of_summary.and_then(|steps| u32::try_from(steps).ok());
-    of_summary.or(live.map(|live| live.total_steps)).or_else(|| {
-        let started = last_event(run.path(), "run_started")?;
-        started.get("total_steps")?.as_u64().and_then(|steps| u32::try_from(steps).ok())
-    })
+/// Steps of the whole run, by its summary or by its events.
+pub(super) fn total_steps(run: &RunReader, of_summary: Option<usize>) -> Option<u32> {
+    // A planned search learns how many steps there are.
+    let last = |kind: &str| last_event(run.path(), kind)?.get("total_steps")?.as_u64();
+    let of_events = || last("step_started").or_else(|| last("run_started"));
+    let steps = of_summary.map(|steps| steps as u64).or_else(of_events)?;
+    u32::try_from(steps).ok()
 }

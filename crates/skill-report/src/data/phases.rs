@@ -8,17 +8,11 @@ use crate::ReportError;
 use indexmap::IndexMap;
 use serde::Serialize;
 use skill_core::stats::shares_interval;
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::phases::{Phases, phase_times, test_games};
 use skill_pipeline::records::phases::{Phase, TestGames};
 use skill_pipeline::records::sft::SftGames;
 use skill_pipeline::{PipelineError, RunReader};
-use std::path::{Path, PathBuf};
-
-/// True if the run in this directory goes through several phases.
-pub fn has_phases(run: &Path) -> bool {
-    RunKind::Phases.is_at(run)
-}
+use std::path::PathBuf;
 
 /// Where a run of several phases stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]

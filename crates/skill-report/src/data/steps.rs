@@ -1,8 +1,8 @@
 //! The steps of a run: edits, differences and decisions.
 
 use super::epochs::{self, EpochRow};
-use super::headline::{p_words, points};
 use super::source::Source;
+use crate::words::{p_words, points};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use skill_core::{EditRow, StepIdx};

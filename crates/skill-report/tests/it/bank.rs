@@ -8,7 +8,7 @@ use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_report::{
     AnyReport, BankItemOutcome, BankReport, Report, ReportOptions, RunComparison, RunOverview, RunPhase,
-    Trained, TrialPhase, bank_content, bank_page, comparison_page,
+    Trained, TrialPhase, comparison_page, content, page,
 };
 use std::path::Path;
 use tempfile::TempDir;
@@ -115,7 +115,7 @@ fn a_run_in_progress_has_the_trials_of_the_round_under_way() {
     assert_eq!((open.trial, open.round, open.max_rollouts), (7, 3, Some(64)));
     assert_eq!((report.tried.all, report.counts.waiting), (7, 1));
     assert!(report.not_measured.iter().any(|said| said.contains("read once, at the end")));
-    assert!(bank_page(&report).unwrap().contains(">open<"));
+    assert!(page(&report.clone().into()).unwrap().contains(">open<"));
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn a_run_without_results_of_items_has_scores_without_a_paired_interval() {
     assert!(report.not_measured.iter().any(|said| said.contains("no interval")));
     // What each item was shown is in the records of the rounds.
     assert_eq!((report.items.rows.len(), report.items.rows[0].shown.len()), (30, 3));
-    bank_page(&report).unwrap();
+    page(&report.clone().into()).unwrap();
 }
 
 #[test]
 fn a_page_shows_text_as_text_and_fetches_nothing() {
     let (_dir, run) = made(SIZE);
     let report = report(&run);
-    let page = bank_page(&report).unwrap();
+    let page = page(&report.clone().into()).unwrap();
     assert!(page.contains("Look at part 0 of &lt;b&gt;it&lt;&#x2f;b&gt;") && !page.contains("<b>it</b>"));
     assert!(page.contains("names &lt;i&gt;train-00007") && !page.contains("<i>train"));
     for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
@@ -155,7 +155,7 @@ fn a_page_shows_text_as_text_and_fetches_nothing() {
         assert!(page.contains(&format!("href=\"#skill-{}\"", trial.skill.skill)), "{}", trial.skill);
     }
     // The same without the page around it.
-    let content = bank_content(&report).unwrap();
+    let content = content(&report.clone().into()).unwrap();
     assert!(page.contains(&content) || !content.contains("<html"), "the content is not a page");
 }
 
@@ -176,7 +176,7 @@ fn a_page_of_a_large_bank_says_what_it_leaves_out() {
     let trials: Vec<u32> = report.trials.iter().map(|trial| trial.trial).collect();
     assert_eq!((trials, report.n_trials_left_out, report.tried.all), ((12..=16).collect(), 11, 16));
     assert_eq!((report.items.rows.len(), report.items.n_left_out), (14, 30 + 40 - 14));
-    let page = bank_page(&report).unwrap();
+    let page = page(&report.clone().into()).unwrap();
     for said in ["11 earlier trials are left out", "6 skills are left out", "56 items are left out"] {
         assert!(page.contains(said), "{said}");
     }
@@ -207,10 +207,8 @@ fn a_file_that_is_not_whole_is_named() {
 
 fn any(run: &RunReader, trains: Trained) -> AnyReport {
     match trains {
-        Trained::Bank => AnyReport::Bank(Box::new(report(run))),
-        Trained::Document => {
-            AnyReport::Document(Box::new(Report::read(run, &ReportOptions::default()).unwrap()))
-        }
+        Trained::Bank => report(run).into(),
+        Trained::Document => Report::read(run, &ReportOptions::default()).unwrap().into(),
     }
 }
 
@@ -281,7 +279,7 @@ fn rounds_without_validation_and_types_without_items_are_shown() {
     }
     let report = report(&run);
     assert!(report.rounds[0].validation.is_some() && report.rounds[1].validation.is_none());
-    let page = bank_page(&report).unwrap();
+    let page = page(&report.clone().into()).unwrap();
     assert!(!page.contains("data-left-out"));
     assert_eq!(page.matches("<td>of train alone</td>").count(), 3);
     assert_eq!(page.matches("<td class=\"faint\">not measured</td></tr>").count(), 0);
@@ -309,7 +307,7 @@ fn a_run_that_ended_anywhere_has_a_page() {
         } else {
             std::fs::remove_file(&path).unwrap();
         }
-        let page = bank_page(&report(&run)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let page = page(&report(&run).into()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(!page.contains("data-left-out") && page.contains("</html>"), "{}", path.display());
         let listed = RunOverview::read(dir.path()).unwrap();
         assert_ne!(listed.phase, RunPhase::Damaged, "{}: {:?}", path.display(), listed.reason);

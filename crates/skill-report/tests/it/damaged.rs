@@ -37,7 +37,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 fn ask(dir: &Path) -> Vec<(&'static str, Asked)> {
     let look = |read: &dyn Fn(&RunReader) -> Asked| read(&RunReader::open(dir)?);
     vec![
-        ("report", look(&|run| Ok(page(&Report::read(run, &ReportOptions::default())?).map(drop)?))),
+        ("report", look(&|run| Ok(page(&Report::read(run, &ReportOptions::default())?.into()).map(drop)?))),
         ("blame", look(&|run| Ok(blame(run, Version::Best).map(drop)?))),
         ("skill", look(&|run| Ok(run.skill_after(StepIdx(8)).map(drop)?))),
         (

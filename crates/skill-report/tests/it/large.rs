@@ -32,7 +32,7 @@ fn steps_beyond_the_most_are_left_out_and_said_so() {
     // The chart's lines are of all steps all the same.
     let course: Vec<u32> = report.course.iter().map(|point| point.step).collect();
     assert_eq!((course.first(), course.last()), (Some(&1), Some(&60)));
-    let page = page(&report).unwrap();
+    let page = page(&report.clone().into()).unwrap();
     assert!(page.contains("10 of 60 steps are shown") && page.contains("<details id=\"step-56\">"));
     assert!(!page.contains("<details id=\"step-57\">"));
     // Of the skills that were measured those of the steps that are shown have a column.
@@ -54,7 +54,7 @@ fn items_beyond_the_most_are_those_that_nothing_changed() {
     assert_eq!(report.items.rows.len() + report.items.n_left_out, 30);
     let ids: Vec<&String> = report.items.rows.iter().map(|row| &row.id).collect();
     assert!(ids.is_sorted(), "{ids:?}");
-    assert!(page(&report).unwrap().contains("items are left out for their number"));
+    assert!(page(&report.clone().into()).unwrap().contains("items are left out for their number"));
 }
 
 #[test]
@@ -76,8 +76,10 @@ fn the_texts_of_steps_have_a_limit_and_what_was_accepted_comes_first() {
     assert!(
         report.steps.iter().filter(|step| step.is_cut).all(|step| step.diff.is_empty() && step.n_edits == 2)
     );
-    let (small, large) =
-        (page(&report).unwrap(), page(&Report::read(&run, &ReportOptions::default()).unwrap()).unwrap());
+    let (small, large) = (
+        page(&report.into()).unwrap(),
+        page(&Report::read(&run, &ReportOptions::default()).unwrap().into()).unwrap(),
+    );
     assert!(small.len() < large.len());
     assert!(small.contains("are left out for the size of this page"));
 }
@@ -88,7 +90,7 @@ fn a_page_does_not_grow_with_the_run() {
         let dir = run_maker::temporary_dir().unwrap();
         make_run(dir.path(), &RunSize { n_steps, ..SIZE }).unwrap();
         let report = Report::read(&RunReader::open(dir.path()).unwrap(), &few()).unwrap();
-        page(&report).unwrap().len()
+        page(&report.clone().into()).unwrap().len()
     };
     let (short, long) = (length(30), length(120));
     assert!(long < short + short / 5, "{short} and {long}");

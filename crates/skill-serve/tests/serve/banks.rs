@@ -142,15 +142,15 @@ fn the_training_of_a_bank_is_followed_by_rounds_and_trials() {
     // Anyone who comes later is told in words what there was, in the words of rounds.
     let told = RefCell::new(Vec::new());
     let expect = [
-        "without a bank: 0.0000 on the selection split",
+        "without a bank: validation 0.0 %",
         "round 0: begins with the distillation",
         "round 0: the teacher proposed 3 skills",
-        "chance to admit",
+        "with a chance of",
         "is active (admitted), 1 in all",
         "measured once more",
         "admitted, +100 points",
-        "the bank scores 1.0000 on 4 items",
-        "round 1 has ended",
+        "validation 100.0 %",
+        "selection hard 1.0000",
         "the run is finished",
     ];
     let mut late = site.news("/news/bank");
@@ -174,7 +174,7 @@ fn banks_are_in_the_list_and_in_the_metrics() {
     assert!(list.contains("bank of 1 skill<"), "{list}");
     assert!(list.contains("0.0 % → <b>100.0 %</b>"), "{list}");
     let report = skillrl::report::bank(&site.path("runs/bank")).unwrap();
-    assert_eq!(site.body("/report/bank"), skill_report::bank_content(&report).unwrap());
+    assert_eq!(site.body("/report/bank"), skill_report::content(&report.into()).unwrap());
     let page = site.body("/run/bank");
     assert!(!page.contains("<script>") && !page.contains("<img"), "what a teacher says is text");
 

@@ -16,7 +16,7 @@ fn what_is_wrong_with_a_run_is_said_and_the_others_are_shown() {
         damaged("half", "history.jsonl", "{\"step\": 1\n");
         damaged("newer", "config.json", "{\"format_version\": \"99.0\"}");
         damaged("lacking", "history.jsonl", "");
-        damaged("strange", "summary.json", "{\"format_version\": \"1.0\"}");
+        damaged("strange", "summary.json", "{\"format_version\": \"2.0\"}");
         finished(&runs.join("headless"));
         fs::remove_file(runs.join("headless/config.json")).unwrap();
         fs::create_dir(runs.join("empty")).unwrap();

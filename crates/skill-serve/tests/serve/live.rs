@@ -37,7 +37,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let line = |lines: &Value, text: &str| {
         lines.as_array().unwrap().iter().any(|line| line["text"].as_str().unwrap().contains(text))
     };
-    news.until("log", |lines| line(lines, "step 1: accepted, new best, 0.0000 → 1.0000"));
+    news.until("log", |lines| line(lines, "0.0000 → 1.0000  accepted, new best"));
     let now = news.until("now", |now| now["n_steps"] == 1);
     assert_ne!(now["report"], first, "the page fetches a new report");
     assert!(site.body("/report/live").contains("<details id=\"step-1\">"));
@@ -48,7 +48,9 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     list.until("rows", |rows| rows.as_str().unwrap().contains("finished"));
     // Anyone who comes later is told what there is.
     let mut late = site.news("/news/live");
-    late.until("log", |lines| line(lines, "first skill: 0.0000") && line(lines, "the run is finished"));
+    late.until("log", |lines| {
+        line(lines, "baseline: selection 0.0000") && line(lines, "the run is finished")
+    });
     let rollouts = late.until("rollouts", |_| true);
     assert!(rollouts[19]["place"].as_str().unwrap().starts_with("test_best / "), "{}", rollouts[19]);
     site.end();

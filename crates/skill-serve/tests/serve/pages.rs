@@ -22,10 +22,10 @@ fn the_page_of_a_run_holds_its_report() {
     assert!(list.contains("href=\"/run/team&#x2f;a%20b\""), "{list}");
     let page = site.body("/run/team/a%20b");
     let report = skillrl::report::read(&site.path("runs/team/a b")).unwrap();
-    let content = skill_report::content(&report).unwrap();
+    let content = skill_report::content(&report.clone().into()).unwrap();
     assert!(page.contains(&content), "the report is in the page as it is");
     assert_eq!(site.body("/report/team/a%20b"), content);
-    assert!(skill_report::page(&report).unwrap().contains(&content), "and in the file too");
+    assert!(skill_report::page(&report.into()).unwrap().contains(&content), "and in the file too");
     // The news begin with what the page has already.
     let version = page.split("data-version=\"").nth(1).unwrap().split('"').next().unwrap();
     let now = site.news("/news/team/a%20b").until("now", |_| true);

@@ -139,7 +139,7 @@ mod tests {
         let file = home.path().join("skillrl.toml");
         std::fs::write(&file, TEXT).unwrap();
         std::fs::create_dir(home.path().join("r")).unwrap();
-        let recorded = json!({ "format_version": "1.0", "config": { "env": env }, "identity": {} });
+        let recorded = json!({ "format_version": "2.0", "config": { "env": env }, "identity": {} });
         std::fs::write(home.path().join("r/config.json"), recorded.to_string()).unwrap();
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         Config::load(&file, &overrides).unwrap()

@@ -1,7 +1,7 @@
 //! The files of a policy that this machine has trained.
 
 use async_trait::async_trait;
-use skill_pipeline::sft::{PolicyFile, PolicyWriter};
+use skill_pipeline::weights::{PolicyFile, PolicyWriter};
 use skill_train::TrainError;
 use skill_train::local::LocalBackend;
 use std::path::{Path, PathBuf};

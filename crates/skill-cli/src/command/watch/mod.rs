@@ -1,30 +1,21 @@
 //! `skillrl watch`: a run on the whole terminal, as it goes on.
 
-mod bank;
-mod rl;
 mod screen;
-mod sft;
 
 use super::UsageError;
 use crate::args::WatchArgs;
-use bank::BankWatched;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
-use screen::View;
+use screen::Screen;
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::kind::RunKind;
-use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::is_run;
-use skillrl::reports::{RlReport, RunOverview, SftReport, fine_tunes, has_phases, reinforces};
+use skillrl::reports::RunView;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// How often the run is looked at.
 const PERIOD: Duration = Duration::from_millis(400);
-
-/// Warnings that are kept.
-const MAX_WARNINGS: usize = 100;
 
 pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
@@ -39,19 +30,11 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
 }
 
 fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Result<()> {
-    let mut scrolled = 0;
+    let (mut scrolled, mut shows_skills) = (0, false);
     loop {
         watched.refresh()?;
-        terminal.draw(|frame| match (watched.bank(), &watched.sft, &watched.rl) {
-            (Some(view), ..) => bank::draw(frame, &view, scrolled),
-            (None, Some(report), _) => {
-                sft::draw(frame, &sft::View { overview: &watched.overview, report, scrolled });
-            }
-            (None, None, Some(report)) => {
-                rl::draw(frame, &rl::View { overview: &watched.overview, report, scrolled });
-            }
-            (None, None, None) => screen::draw(frame, &watched.view(scrolled)),
-        })?;
+        let screen = Screen { view: &watched.view, shows_skills, scrolled };
+        terminal.draw(|frame| screen.draw(frame))?;
         if !event::poll(PERIOD)? {
             continue;
         }
@@ -59,6 +42,7 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
             && key.kind == KeyEventKind::Press
         {
             let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+            let n_lines = screen.n_lines();
             match key.code {
                 KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
                 KeyCode::Char('c') if is_control => return Ok(()),
@@ -67,14 +51,13 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
                 KeyCode::PageUp => scrolled += 10,
                 KeyCode::PageDown => scrolled = scrolled.saturating_sub(10),
                 KeyCode::End => scrolled = 0,
-                KeyCode::Home => scrolled = watched.n_lines(),
-                KeyCode::Char('s') | KeyCode::Tab => {
-                    watched.toggle_skills();
-                    scrolled = 0;
+                KeyCode::Home => scrolled = n_lines,
+                KeyCode::Char('s') | KeyCode::Tab if !watched.view.skills.is_empty() => {
+                    (shows_skills, scrolled) = (!shows_skills, 0);
                 }
                 _ => {}
             }
-            scrolled = scrolled.min(watched.n_lines().saturating_sub(1));
+            scrolled = scrolled.min(n_lines.saturating_sub(1));
         }
     }
 }
@@ -82,15 +65,7 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
 /// What is known of a run; read again only where its files have changed.
 struct Watched {
     run: RunReader,
-    overview: RunOverview,
-    history: Vec<StepRecord>,
-    warnings: Vec<String>,
-    /// For a run that trains a bank.
-    bank: Option<BankWatched>,
-    /// For a run that fine-tunes.
-    sft: Option<SftReport>,
-    /// For a run of reinforcement learning.
-    rl: Option<RlReport>,
+    view: RunView,
     state_changed: Option<SystemTime>,
 }
 
@@ -110,13 +85,10 @@ const FILES: [&str; 10] = [
 
 /// The run to watch: of a run of several phases the one that is under way, else the last one that there is.
 fn under_way(run: &Path) -> PathBuf {
-    let Some(brief) =
-        skillrl::report::phases(run).ok().map(|report| report.brief).filter(|_| has_phases(run))
-    else {
-        return run.to_owned();
-    };
+    let overview = skillrl::report::overview(run).ok();
+    let Some(phases) = overview.and_then(|overview| overview.phases) else { return run.to_owned() };
     let runs: Vec<PathBuf> =
-        brief.phases.into_iter().map(|phase| phase.dir).filter(|dir| is_run(dir)).collect();
+        phases.phases.into_iter().map(|phase| phase.dir).filter(|dir| is_run(dir)).collect();
     runs.last().cloned().unwrap_or_else(|| run.to_owned())
 }
 
@@ -124,9 +96,7 @@ impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
         let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
-        let bank = RunKind::Bank.is_at(path).then(BankWatched::default);
-        let (history, warnings) = (Vec::new(), Vec::new());
-        Ok(Self { run, overview, history, warnings, bank, sft: None, rl: None, state_changed: None })
+        Ok(Self { run, view: RunView::of_document(overview, &[]), state_changed: None })
     }
 
     fn refresh(&mut self) -> Result<(), skillrl::Error> {
@@ -134,59 +104,16 @@ impl Watched {
             FILES.iter().filter_map(|name| self.run.path().join(name).metadata().ok()?.modified().ok()).max();
         let live = self.run.live();
         // A process that came or went changes what the run is doing.
-        if changed != self.state_changed || live.is_some() != self.overview.live.is_some() {
-            self.overview = skillrl::report::overview(self.run.path()).map_err(skillrl::Error::Pipeline)?;
-            // A history of many steps need not be in memory twice.
-            self.history = Vec::new();
+        if changed != self.state_changed || live.is_some() != self.view.overview.live.is_some() {
+            let overview = skillrl::report::overview(self.run.path()).map_err(skillrl::Error::Pipeline)?;
             // What is damaged is said by the overview; a file that is being replaced is there the next time.
-            self.history = self.run.history().unwrap_or_default();
-            self.warnings = warnings(&self.history);
-            if let Some(bank) = &mut self.bank {
-                bank.read(self.run.path());
-            }
-            if fine_tunes(self.run.path()) {
-                // A file that is being replaced is there the next time.
-                self.sft = SftReport::read(&self.run).ok().or_else(|| self.sft.take());
-            }
-            if reinforces(self.run.path()) {
-                self.rl = RlReport::read(&self.run).ok().or_else(|| self.rl.take());
+            match RunView::read(&self.run, overview.clone()) {
+                Ok(view) => self.view = view,
+                Err(_) => self.view.overview = overview,
             }
             self.state_changed = changed;
         }
-        self.overview.live = live;
+        self.view.overview.live = live;
         Ok(())
     }
-
-    /// What there is to draw of a run that trains a bank.
-    fn bank(&self) -> Option<bank::View<'_>> {
-        self.bank.as_ref().map(|bank| bank::View { overview: &self.overview, bank })
-    }
-
-    /// Lines that can be scrolled through.
-    fn n_lines(&self) -> usize {
-        match (self.bank(), &self.sft, &self.rl) {
-            (Some(view), ..) => view.n_lines(),
-            (None, Some(report), _) => report.steps.len(),
-            (None, None, Some(report)) => report.iterations.len(),
-            (None, None, None) => self.history.len(),
-        }
-    }
-
-    fn toggle_skills(&mut self) {
-        if let Some(bank) = &mut self.bank {
-            bank.toggle();
-        }
-    }
-
-    fn view(&self, scrolled: usize) -> View<'_> {
-        View { overview: &self.overview, history: &self.history, warnings: &self.warnings, scrolled }
-    }
-}
-
-fn warnings(history: &[StepRecord]) -> Vec<String> {
-    let all = history
-        .iter()
-        .rev()
-        .flat_map(|record| record.notes.iter().map(move |note| format!("step {}: {note}", record.step)));
-    all.take(MAX_WARNINGS).collect()
 }

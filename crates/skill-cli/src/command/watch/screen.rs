@@ -1,119 +1,154 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
-use crate::run_text::step::{metric_words, short_step_line, step_line};
-use crate::run_text::workers;
-use crate::run_text::{now, sent, spent};
+use crate::run_text::{now, sent, spent, workers};
 use crate::table::{harmless, seconds};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, LineGauge, Paragraph, Sparkline};
-use skillrl::pipeline::records::document::StepRecord;
+use ratatui::widgets::{Axis, Block, Borders, Chart, Dataset, GraphType, LineGauge, Paragraph};
 use skillrl::pipeline::run_dir::live::LiveState;
-use skillrl::reports::{RunOverview, RunPhase};
+use skillrl::reports::lines::Tone;
+use skillrl::reports::lines::progress::{known, tried};
+use skillrl::reports::{Chart as Curves, Look, RunOverview, RunPhase, RunView, ViewRow};
 
-/// The most lines of the chart of scores, with its title.
-const MAX_SCORES: u16 = 14;
-/// The most columns of one step in it.
-const MAX_COLUMNS: usize = 12;
+/// The fewest and the most lines of the curves.
+const CURVES: [u16; 2] = [7, 16];
+/// The fewest columns of a picture with curves.
+const LEAST_COLUMNS: u16 = 40;
 /// Below this height, what matters least is left out.
-pub(super) const LOW: u16 = 16;
-
-/// From this width, the line of a step has room for its decision, which is at its end.
-pub(super) const WIDE: u16 = 110;
-
-/// The most lines of what the head says of scores, and of what was spent.
+const LOW: u16 = 16;
+/// From this width, a table has room for all of its columns.
+const WIDE: u16 = 110;
+/// The most lines of a fact in the head.
 const HEAD_LINES: usize = 3;
+/// The colours of the series of a picture.
+const COLOURS: [Color; 3] = [Color::Cyan, Color::Green, Color::Magenta];
 
-/// The best score of the scale that the sparkline is drawn on.
-pub(super) const SCALE: f64 = 1000.0;
+/// The points of a series, as the terminal draws them.
+type Points = Vec<(f64, f64)>;
 
 /// What there is to draw.
-pub(super) struct View<'a> {
-    pub(super) overview: &'a RunOverview,
-    pub(super) history: &'a [StepRecord],
-    pub(super) warnings: &'a [String],
-    /// Steps from the last one back that are below the screen.
+pub(super) struct Screen<'a> {
+    pub(super) view: &'a RunView,
+    /// True if the skills of the bank take the place of the rows.
+    pub(super) shows_skills: bool,
+    /// Rows that are scrolled back; of skills, those above the screen.
     pub(super) scrolled: usize,
 }
 
-pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
-    let is_low = frame.area().height < LOW;
-    let n_warnings = if is_low || view.warnings.is_empty() { 0 } else { 4 };
-    let n_scores =
-        if is_low || view.history.is_empty() { 0 } else { (frame.area().height / 4).clamp(4, MAX_SCORES) };
-    let head_lines = head_lines(view.overview, usize::from(frame.area().width));
-    let n_head = u16::try_from(head_lines.len()).unwrap_or(u16::MAX);
-    let [head, gauges, scores, steps, warnings, keys] = Layout::vertical([
-        Constraint::Length(n_head),
-        Constraint::Length(2),
-        Constraint::Length(n_scores),
-        Constraint::Min(3),
-        Constraint::Length(n_warnings),
-        Constraint::Length(1),
-    ])
-    .areas(frame.area());
-    frame.render_widget(Paragraph::new(head_lines), head);
-    draw_gauges(frame, gauges, view.overview);
-    draw_scores(frame, scores, view.history);
-    draw_steps(frame, steps, view);
-    let block = Block::new().borders(Borders::TOP).title("warnings");
-    let lines: Vec<Line<'_>> = view.warnings.iter().map(|warning| Line::from(harmless(warning))).collect();
-    frame.render_widget(Paragraph::new(lines).block(block), warnings);
-    let help = Line::from("q quits, the run continues    up and down scroll")
-        .style(Style::new().add_modifier(Modifier::DIM));
-    frame.render_widget(Paragraph::new(help), keys);
+impl Screen<'_> {
+    pub(super) fn draw(&self, frame: &mut Frame<'_>) {
+        let (view, overview) = (self.view, &self.view.overview);
+        let area = frame.area();
+        let is_low = area.height < LOW;
+        let head_lines = head(overview, usize::from(area.width));
+        let trial = overview.live.as_ref().and_then(|live| live.bank.as_ref()?.trial.as_ref());
+        let [least, most] = CURVES;
+        let n_curves =
+            if is_low || view.charts.is_empty() { 0 } else { (area.height / 3).clamp(least, most) };
+        let [top, gauges, trial_area, curves, list, warnings, keys] = Layout::vertical([
+            Constraint::Length(u16::try_from(head_lines.len()).unwrap_or(u16::MAX)),
+            Constraint::Length(2),
+            Constraint::Length(if trial.is_some() { 2 } else { 0 }),
+            Constraint::Length(n_curves),
+            Constraint::Min(3),
+            Constraint::Length(if is_low || view.warnings.is_empty() { 0 } else { 4 }),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(Paragraph::new(head_lines), top);
+        draw_gauges(frame, gauges, overview);
+        if let Some(trial) = trial {
+            let lines = vec![Line::from(tried(trial)), Line::from(format!("  {}", known(trial)))];
+            frame.render_widget(Paragraph::new(lines), trial_area);
+        }
+        draw_curves(frame, curves, &view.charts);
+        self.draw_list(frame, list);
+        let lines: Vec<Line<'_>> =
+            view.warnings.iter().map(|warning| Line::from(harmless(warning))).collect();
+        let block = Block::new().borders(Borders::TOP).title("warnings");
+        frame.render_widget(Paragraph::new(lines).block(block), warnings);
+        let other = match (view.skills.is_empty(), self.shows_skills) {
+            (true, _) => "",
+            (false, true) => "    s shows rounds",
+            (false, false) => "    s shows skills",
+        };
+        let help = format!("q quits, the run continues    up and down scroll{other}");
+        frame.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::DIM)), keys);
+    }
+
+    /// The rows, the latest at the bottom; or the skills below the names of their columns.
+    fn draw_list(&self, frame: &mut Frame<'_>, area: Rect) {
+        let n_shown = usize::from(area.height.saturating_sub(1));
+        let (title, rows) = if self.shows_skills {
+            let (names, skills) = self.view.skills.split_at(self.view.skills.len().min(1));
+            // Scrolled from the top, where the active ones are.
+            let n_skills = n_shown.saturating_sub(names.len());
+            let first = self.scrolled.min(skills.len().saturating_sub(n_skills));
+            ("skills", names.iter().chain(skills.iter().skip(first).take(n_skills)).cloned().collect())
+        } else {
+            let mut rows = self.view.rows();
+            rows.truncate(rows.len().saturating_sub(self.scrolled));
+            (self.view.rows_title, rows.split_off(rows.len().saturating_sub(n_shown)))
+        };
+        let width =
+            if self.shows_skills && area.width >= WIDE { usize::MAX } else { usize::from(area.width) };
+        let lines: Vec<Line<'_>> = rows.into_iter().map(|row| line_of(row, width)).collect();
+        let block = Block::new().borders(Borders::TOP).title(title);
+        frame.render_widget(Paragraph::new(lines).block(block), area);
+    }
+
+    /// Lines that can be scrolled through.
+    pub(super) fn n_lines(&self) -> usize {
+        if self.shows_skills { self.view.skills.len() } else { self.view.rows().len() }
+    }
 }
 
-fn head_lines(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
-    let scores = match (overview.baseline, overview.best, overview.best_step) {
-        (Some(first), Some(best), Some(step)) => {
-            let metric = metric_words(overview.metric);
-            format!("score {first:.4} → {best:.4}{metric} (step {step}), {} accepted", overview.n_accepted)
-        }
-        _ => "the first skill is being measured".to_owned(),
+/// A row whole where there is room for it.
+fn line_of(row: ViewRow, width: usize) -> Line<'static> {
+    let is_short = !row.short.is_empty() && row.text.chars().count() > width;
+    let style = match row.tone {
+        Tone::Plain => Style::new(),
+        Tone::Good => Style::new().fg(Color::Green),
+        Tone::Bad => Style::new().fg(Color::Red),
+        Tone::Warning => Style::new().fg(Color::Yellow),
+        Tone::Faint => Style::new().add_modifier(Modifier::DIM),
     };
-    let scores = match overview.test {
-        Some([before, after]) => {
-            format!("{scores}; test {before:.4} → {after:.4}{}", metric_words(overview.metric))
-        }
-        None => scores,
-    };
-    head(overview, &[scores], width)
+    let style = if row.is_strong { style.add_modifier(Modifier::BOLD) } else { style };
+    Line::from(if is_short { row.short } else { row.text }).style(style)
 }
 
-/// What the run is doing, and where and what it is.
-pub(super) fn title(overview: &RunOverview) -> Line<'static> {
+/// What the run is doing, where and what it is, what it has come to, and what it has spent.
+fn head(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
     let style = match overview.phase {
         RunPhase::Training => Style::new().fg(Color::Cyan),
         RunPhase::Finished => Style::new().fg(Color::Green),
         RunPhase::Stopped | RunPhase::Interrupted => Style::new().fg(Color::Yellow),
         RunPhase::Damaged => Style::new().fg(Color::Red),
     };
-    Line::from(vec![
+    let what = overview.kind_words().map(|what| format!("  {what}")).unwrap_or_default();
+    let title = Line::from(vec![
         Span::styled(overview.phase.as_str(), style.add_modifier(Modifier::BOLD)),
         Span::raw(format!(
-            "  {}  {}",
+            "  {}  {}{what}",
             harmless(&overview.path.display().to_string()),
             harmless(&overview.env)
         )),
-    ])
-}
-
-/// What the run is, what it has come to, and what it has spent.
-pub(super) fn head(overview: &RunOverview, scores: &[String], width: usize) -> Vec<Line<'static>> {
-    let last = match (&overview.live, &overview.reason) {
-        (Some(live), _) => format!("spent {}", spent(&live.pulse.spend)),
-        (None, Some(reason)) => harmless(reason).replace('\n', " "),
-        (None, None) => {
-            format!("spent {}", sent(overview))
-        }
-    };
-    let workers = overview.live.as_ref().map(workers::lines).unwrap_or_default();
-    let said = scores.iter().chain([&last]).chain(&workers);
-    let said = said.flat_map(|text| broken(text, width)).map(Line::from);
-    std::iter::once(title(overview)).chain(said).collect()
+    ]);
+    let mut said: Vec<String> =
+        overview.facts().iter().map(|fact| format!("{} {}", fact.name, fact.words)).collect();
+    match (&overview.live, &overview.reason) {
+        (None, Some(reason)) => said.push(reason.clone()),
+        // What trains weights has said it, and sends nothing.
+        _ if overview.trains_weights() => {}
+        (Some(live), _) => said.push(format!("spent {}", spent(&live.pulse.spend))),
+        (None, None) => said.push(format!("spent {}", sent(overview))),
+    }
+    said.extend(overview.live.iter().flat_map(workers::lines));
+    let said = said.iter().flat_map(|text| broken(&harmless(text).replace('\n', " "), width));
+    std::iter::once(title).chain(said.map(Line::from)).collect()
 }
 
 /// A text on lines of at most this width, broken between its words; what has no room on [`HEAD_LINES`] is cut.
@@ -134,19 +169,20 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-pub(super) fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
+fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
     let [run, stage] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
-    let unit = if overview.bank.is_some() { "rounds" } else { "steps" };
     let total = overview.total_steps.unwrap_or(overview.n_steps);
     let left = overview.live.as_ref().and_then(LiveState::run_seconds_left);
     let left = left.map(|left| format!(", about {} left", seconds(left))).unwrap_or_default();
     gauge(
         frame,
         run,
-        format!("{}/{total} {unit}{left}", overview.n_steps),
+        format!("{}/{total} {}s{left}", overview.n_steps, overview.unit()),
         share(overview.n_steps as usize, total as usize),
     );
-    if let Some(live) = &overview.live {
+    // Steps that train weights have no stages.
+    let live = overview.live.as_ref().filter(|live| !overview.trains_weights() || live.stage.is_some());
+    if let Some(live) = live {
         let trial = live.bank.as_ref().and_then(|bank| bank.trial.as_ref());
         let done = trial.map_or_else(
             || share(live.done, live.total),
@@ -170,148 +206,45 @@ fn share(done: usize, total: usize) -> f64 {
     if total == 0 { 0.0 } else { (done as f64 / total as f64).clamp(0.0, 1.0) }
 }
 
-/// The score of the current skill after each step, the last ones where there is no room for all.
-fn draw_scores(frame: &mut Frame<'_>, area: Rect, history: &[StepRecord]) {
-    let n_shown = usize::from(area.width);
-    let skipped = history.len().saturating_sub(n_shown);
-    // A short run fills a wide screen.
-    let n_columns = (n_shown / history.len().max(1)).clamp(1, MAX_COLUMNS);
-    let scores = history.iter().skip(skipped).map(|record| (record.current_score.max(0.0) * SCALE) as u64);
-    let scores: Vec<u64> = scores.flat_map(|score| std::iter::repeat_n(score, n_columns)).collect();
-    let block = Block::new().borders(Borders::TOP).title("score of the current skill, from 0 to 1");
-    frame.render_widget(Sparkline::default().data(scores).max(SCALE as u64).block(block), area);
-}
-
-fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
-    let total = view.overview.total_steps.unwrap_or(view.overview.n_steps);
-    let last = view.history.len().saturating_sub(view.scrolled);
-    let n_lines = usize::from(area.height.saturating_sub(1));
-    let shown = view.history.get(last.saturating_sub(n_lines)..last).unwrap_or_default();
-    let is_wide = area.width >= WIDE;
-    let line = |record| if is_wide { step_line(record, total) } else { short_step_line(record, total) };
-    let lines: Vec<Line<'_>> =
-        shown.iter().map(|record| Line::from(line(record)).style(style_of(record))).collect();
-    frame.render_widget(Paragraph::new(lines).block(Block::new().borders(Borders::TOP).title("steps")), area);
-}
-
-fn style_of(record: &StepRecord) -> Style {
-    if record.action.is_accept() {
-        Style::new().fg(Color::Green)
-    } else if record.action.is_skip() {
-        Style::new().add_modifier(Modifier::DIM)
-    } else {
-        Style::new()
+/// The curves side by side: as many of the first ones as there is room for.
+fn draw_curves(frame: &mut Frame<'_>, area: Rect, charts: &[Curves]) {
+    let n_charts = charts.len().min(usize::from((area.width / LEAST_COLUMNS).max(1)));
+    let areas = Layout::horizontal(vec![Constraint::Fill(1); n_charts]).split(area);
+    for (curves, area) in charts.iter().zip(areas.iter()) {
+        draw_chart(frame, *area, curves);
     }
+}
+
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, curves: &Curves) {
+    let points = |points: &[(u64, f64)]| points.iter().map(|(step, value)| (*step as f64, *value)).collect();
+    let mut series: Vec<(&str, Look, Points)> =
+        curves.series.iter().map(|series| (series.name, series.look, points(&series.points))).collect();
+    let games: Vec<(u64, f64)> = curves.games_won().collect();
+    if !games.is_empty() {
+        series.push(("games", Look::Marks, points(&games)));
+    }
+    let [low, high] = curves.bounds().unwrap_or([0.0, 1.0]);
+    let datasets = series.iter().zip(COLOURS.iter().cycle()).map(|((name, look, points), colour)| {
+        let (graph, marker) = match look {
+            Look::Line => (GraphType::Line, Marker::Braille),
+            Look::Marks => (GraphType::Scatter, Marker::Dot),
+        };
+        Dataset::default()
+            .name(*name)
+            .graph_type(graph)
+            .marker(marker)
+            .style(Style::new().fg(*colour))
+            .data(points)
+    });
+    let steps =
+        Axis::default().bounds([0.0, curves.last as f64]).labels(["0".to_owned(), curves.last.to_string()]);
+    let values = Axis::default().bounds([low, high]).labels([low, high].map(curves.words));
+    let chart = Chart::new(datasets.collect())
+        .x_axis(steps)
+        .y_axis(values)
+        .block(Block::new().borders(Borders::TOP).title(curves.name));
+    frame.render_widget(chart, area);
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-    use serde_json::json;
-    use skillrl::pipeline::run_dir::live::{Pulse, Spend};
-
-    fn record(step: u32, action: &str, score: f64) -> StepRecord {
-        serde_json::from_value(json!({
-            "step": step, "epoch": 1, "step_in_epoch": step - 1, "batch_seed": 1, "batch_item_ids": ["a"],
-            "rollout_hard": 0.5, "rollout_soft": 0.5, "rollout_n": 8, "n_failure_patches": 1,
-            "n_success_patches": 1, "n_edits_merged": 3, "n_edits_ranked": 2, "edit_budget": 4,
-            "apply_report": {"total": 2, "applied": 2, "skipped": 0}, "gate_metric": "hard",
-            "candidate_gate_score": score, "action": action, "score_before": 0.4, "current_score": score,
-            "best_score": score, "best_step": step, "tokens": {},
-        }))
-        .unwrap()
-    }
-
-    pub(in crate::command::watch) fn live() -> LiveState {
-        let spend = Spend {
-            calls: 1234,
-            tokens: 567_890,
-            money: 0.5,
-            cap_money: Some(2.0),
-            seconds: 90.0,
-            ..Spend::default()
-        };
-        LiveState {
-            format_version: "1.0".to_owned(),
-            pid: 1,
-            started_unix_ms: 0,
-            updated_unix_ms: 60_000,
-            total_steps: 12,
-            finished_at_start: 0,
-            finished_steps: 3,
-            step: Some(skillrl::core::StepIdx(4)),
-            stage: Some("evaluate".to_owned()),
-            stage_started_unix_ms: 50_000,
-            done: 20,
-            done_at_once: 0,
-            total: 40,
-            bank: None,
-            pulse: Pulse { in_flight: 8, limit: 16, waiting: 2, spend, ..Pulse::default() },
-        }
-    }
-
-    pub(in crate::command::watch) fn overview() -> RunOverview {
-        RunOverview {
-            name: "demo".to_owned(),
-            path: "demo/run".into(),
-            phase: RunPhase::Training,
-            env: "qa".to_owned(),
-            n_steps: 3,
-            total_steps: Some(12),
-            baseline: Some(0.225),
-            current: Some(0.6),
-            best: Some(0.6),
-            best_step: Some(3),
-            n_accepted: 2,
-            test: None,
-            metric: skillrl::core::GateMetric::Hard,
-            is_best_changed: false,
-            calls: 0,
-            tokens: 0,
-            money: None,
-            is_replay: false,
-            sent: None,
-            live: Some(live()),
-            is_stop_requested: false,
-            reason: None,
-            hint: None,
-            bank: None,
-            sft: None,
-            phases: None,
-            rl: None,
-        }
-    }
-
-    fn drawn(width: u16, height: u16, scrolled: usize) -> String {
-        let history =
-            [record(1, "accept_new_best", 0.4), record(2, "reject", 0.4), record(3, "accept_new_best", 0.6)];
-        let warnings = ["step 2: \u{1b}[31mred".to_owned()];
-        let view = View { overview: &overview(), history: &history, warnings: &warnings, scrolled };
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, &view)).unwrap();
-        terminal.backend().to_string()
-    }
-
-    #[test]
-    fn a_run_fills_a_terminal() {
-        insta::assert_snapshot!("watch_120x24", drawn(120, 24, 0));
-        insta::assert_snapshot!("watch_80x24", drawn(80, 24, 0));
-        insta::assert_snapshot!("watch_200x50", drawn(200, 50, 0));
-    }
-
-    #[test]
-    fn a_narrow_terminal_shows_what_matters() {
-        insta::assert_snapshot!("watch_40x12", drawn(40, 12, 0));
-        // Nothing is too small.
-        for (width, height) in [(1, 1), (5, 3), (200, 2)] {
-            drawn(width, height, 0);
-        }
-    }
-
-    #[test]
-    fn earlier_steps_come_into_view() {
-        assert!(drawn(100, 24, 2).contains(" 1/12  ") && !drawn(100, 24, 2).contains(" 3/12  "));
-    }
-}
+mod tests;

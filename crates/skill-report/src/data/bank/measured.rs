@@ -1,7 +1,8 @@
 //! Scores, differences and intervals in the report of a bank's run.
 
 use crate::LEVEL;
-use crate::data::headline::{Comparison, percent, points};
+use crate::data::headline::Comparison;
+use crate::words::{percent, points};
 use serde::Serialize;
 use skill_bank::Utility;
 use skill_bank::trial::TrialNumbers;

@@ -24,7 +24,6 @@ use serde::Serialize;
 use skill_bank::{Bank, BankEvent, Basis, State};
 use skill_pipeline::bank::read_record;
 use skill_pipeline::bank_dir::read_bank;
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::TokensByStage;
 use skill_pipeline::records::bank::{BANK_DIR, BankSummary, RECORD_FILE, ROUNDS_DIR, RoundRecord};
 use skill_pipeline::run_dir::live::LiveState;
@@ -184,7 +183,8 @@ impl BankReport {
             total_rounds: summary
                 .as_ref()
                 .map(|summary| summary.rounds)
-                .or_else(|| total_steps(run, live.as_ref(), None)),
+                .or(live.as_ref().map(|live| live.total_steps))
+                .or_else(|| total_steps(run, None)),
             live,
             is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
             sentence: sentence(test.as_ref(), selection.as_ref(), &counts),
@@ -266,11 +266,6 @@ impl SkillCounts {
         }
         counts
     }
-}
-
-/// True if the run in this directory trains a bank.
-pub fn trains_bank(run: &Path) -> bool {
-    RunKind::Bank.is_at(run)
 }
 
 /// The records of the finished rounds, in order.

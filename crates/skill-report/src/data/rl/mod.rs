@@ -12,7 +12,6 @@ use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
 use crate::ReportError;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::rl::{
     ITERATIONS_FILE, RlBankIteration, RlBankSummary, RlIteration, RlMeasured, RlSummary, RlTimes,
     RlValidation, SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
@@ -23,11 +22,6 @@ use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-
-/// True if the run in this directory trains a policy by reinforcement learning.
-pub fn reinforces(run: &Path) -> bool {
-    RunKind::Rl.is_at(run)
-}
 
 /// Everything that a page shows of a run of reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize)]

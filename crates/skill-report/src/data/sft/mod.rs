@@ -12,7 +12,6 @@ use super::overview::{RunPhase, Standing};
 use super::weights_files::{lines, whole};
 use crate::ReportError;
 use serde::Serialize;
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::sft::POLICY_DIR;
 use skill_pipeline::records::sft::{
     STEPS_FILE, SUMMARY_FILE, SftCounts, SftStep, SftSummary, SftTimes, SftValidation, TIMES_FILE,
@@ -20,11 +19,6 @@ use skill_pipeline::records::sft::{
 };
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
-
-/// True if the run in this directory fine-tunes a model.
-pub fn fine_tunes(run: &Path) -> bool {
-    RunKind::Sft.is_at(run)
-}
 
 /// Everything that a page shows of a run that fine-tunes.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,124 +1,15 @@
-//! What a run says in words: one line per step, and a few around them.
+//! What a run came to, in a few lines.
 
+use crate::table::counted;
 use skillrl::core::usage::dollars;
-use skillrl::core::{EpochIdx, GateMetric, Origin};
+use skillrl::core::{GateMetric, Origin};
 use skillrl::llm::Spent;
 use skillrl::pipeline::records::StageTokens;
-use skillrl::pipeline::records::document::{SavingRecord, StepAction, StepRecord};
+use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::records::paired::PairedRecord;
 use skillrl::pipeline::records::summary::{SearchEnd, Summary};
-use skillrl::pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
-
-/// One step in one line: what was proposed, what applied, the score before and after, the decision.
-pub(crate) fn step_line(record: &StepRecord, total_steps: u32) -> String {
-    let width = total_steps.to_string().len();
-    let mut line = format!("step {:>width$}/{total_steps}", record.step.0);
-    let _ = write!(line, "  batch {:.3}", record.rollout_hard);
-    let n_patches = record.n_failure_patches + record.n_success_patches;
-    match (record.n_edits_merged, record.n_edits_ranked) {
-        (Some(merged), Some(ranked)) if ranked < merged => {
-            let _ = write!(line, "  {merged} edits proposed, {ranked} kept");
-        }
-        (Some(merged), _) => {
-            let _ = write!(line, "  {} proposed", counted(merged, "edit"));
-        }
-        (None, _) => {
-            let _ = write!(line, "  {}", counted(n_patches, "patch"));
-        }
-    }
-    if let Some(report) = record.apply_report {
-        let _ = write!(line, ", {} applied", report.applied);
-        if report.skipped > 0 {
-            let _ = write!(line, ", {} skipped", report.skipped);
-        }
-    }
-    let decision = decision_words(record.action);
-    if let Some(score) = record.candidate_gate_score {
-        let _ = write!(line, "  {:.4} → {score:.4}", record.score_before);
-    } else if let (Some([_, most]), Some(seen), Some(n)) =
-        (record.selection_interval, record.selection_n_seen, record.selection_n)
-    {
-        let _ = write!(line, "  {:.4} → at most {most:.4} ({seen} of {n} items)", record.score_before);
-    }
-    let _ = write!(line, "  {decision}");
-    if let (Some(paired), Some(_)) = (&record.paired, record.candidate_gate_score) {
-        line.push_str(&tally_words(paired));
-    }
-    if let Some(saving) = record.saving.filter(|saving| saving.n > 0) {
-        line.push_str(&saving_words(saving));
-    }
-    line
-}
-
-/// `, 24.0 % fewer tokens`.
-fn saving_words(saving: SavingRecord) -> String {
-    let change = if saving.saved < 0.0 { "more" } else { "fewer" };
-    format!(", {:.1} % {change} tokens", 100.0 * saving.saved.abs())
-}
-
-/// The same line, with the decision in colour; a stream without colours takes them out.
-pub(crate) fn coloured_step_line(record: &StepRecord, total_steps: u32) -> String {
-    let line = step_line(record, total_steps);
-    let decision = decision_words(record.action);
-    let styled = console::style(decision).force_styling(true);
-    let styled = match record.action {
-        StepAction::AcceptNewBest | StepAction::Accept => styled.green(),
-        StepAction::Reject => styled.red(),
-        StepAction::Indecisive => styled.yellow(),
-        _ => return line,
-    };
-    line.replacen(decision, &styled.to_string(), 1)
-}
-
-/// The decision in words, with what it means where nothing was evaluated.
-fn decision_words(action: StepAction) -> &'static str {
-    match action {
-        StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",
-        StepAction::SkipNoPatches => "no edits: nothing to evaluate",
-        StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
-        other => other.words(),
-    }
-}
-
-/// One step where there is not much room: the score and the decision, which matter most, come first.
-pub(crate) fn short_step_line(record: &StepRecord, total_steps: u32) -> String {
-    let width = total_steps.to_string().len();
-    let mut line = format!("{:>width$}/{total_steps}  {:.4}", record.step.0, record.current_score);
-    let decision = decision_words(record.action);
-    let _ = write!(line, "  {}", decision.split_once(": ").map_or(decision, |(short, _)| short));
-    if let Some(report) = record.apply_report {
-        let _ = write!(line, ", {} applied", counted(report.applied, "edit"));
-    }
-    line
-}
-
-/// The slow update of an epoch in one line.
-pub(crate) fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> String {
-    let mut line = format!("epoch {} ends", epoch.0);
-    if let (Some(before), Some(after)) = (record.prev_hard, record.curr_hard) {
-        let _ = write!(line, "  its tasks {before:.3} → {after:.3}");
-    }
-    if let Some(score) = record.candidate_gate_score {
-        let _ = write!(line, "  with guidance {:.4} → {score:.4}", record.score_before);
-    } else if let (Some([_, most]), Some(seen), Some(n)) =
-        (record.selection_interval, record.selection_n_seen, record.selection_n)
-    {
-        let _ = write!(
-            line,
-            "  with guidance {:.4} → at most {most:.4} ({seen} of {n} items)",
-            record.score_before
-        );
-    }
-    let decision = match record.action {
-        // The first epoch has nothing to compare with.
-        SlowUpdateAction::InjectPlaceholder => return format!("epoch {} done", epoch.0),
-        SlowUpdateAction::NoContent => "no guidance: nothing to evaluate",
-        other => other.words(),
-    };
-    let _ = write!(line, "  {decision}");
-    line
-}
+use std::path::Path;
 
 /// What the run came to, in a few lines.
 ///
@@ -128,7 +19,7 @@ pub(crate) fn summary_lines(
     summary: &Summary,
     cost: Option<f64>,
     spent: Option<Spent>,
-    run_dir: &std::path::Path,
+    run_dir: &Path,
 ) -> String {
     let mut text = result_lines(summary);
     let StageTokens { calls, prompt_tokens: input, completion_tokens: output, .. } =
@@ -146,7 +37,7 @@ pub(crate) fn summary_lines(
 }
 
 /// The verdict of a run in a sentence, with what it took and what to do next.
-pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &std::path::Path) -> String {
+pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &Path) -> String {
     let run = run_dir.display();
     let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
     if summary.best_skill.origin == Origin::Initial {
@@ -180,7 +71,7 @@ pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &std::
     format!(
         "\n{verdict}: {percent_after:.1} % instead of {percent_before:.1} % on {} ({} points, 95 % interval {} to {}){paid}.\n\
          next: {next}\n",
-        counted(paired.n_items, "test item"),
+        counted(paired.n_items as u64, "test item"),
         points[0],
         points[1],
         points[2],
@@ -195,7 +86,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
     };
     let mut text = format!(
         "{}: {} accepted, {} rejected, {indecisive}{} without an evaluation\n",
-        counted(summary.total_steps, "step"),
+        counted(summary.total_steps as u64, "step"),
         summary.total_accepts,
         summary.total_rejects,
         summary.total_skips
@@ -252,15 +143,6 @@ fn end_words(ended: SearchEnd) -> &'static str {
     }
 }
 
-/// The name of a metric behind a score that it made, where it is not the usual one.
-pub(crate) fn metric_words(metric: GateMetric) -> &'static str {
-    match metric {
-        GateMetric::Hard => "",
-        GateMetric::Soft => " (soft)",
-        GateMetric::Mixed => " (mixed)",
-    }
-}
-
 /// The scores that no decision was made by, and of how many skills the best one is the best.
 fn evidence_lines(summary: &Summary) -> String {
     let mut text = String::new();
@@ -284,19 +166,34 @@ fn interval_words(paired: &PairedRecord) -> String {
     paired.interval.map(words).unwrap_or_default()
 }
 
-/// How the items fell, for a step that was measured.
-fn tally_words(paired: &PairedRecord) -> String {
-    let PairedRecord { wins, losses, .. } = paired;
-    let p = match paired.mcnemar_p {
-        Some(p) if p < 0.001 => ", p below 0.001".to_owned(),
-        Some(p) => format!(", p {p:.3}"),
-        None => String::new(),
-    };
-    format!(" ({wins} won, {losses} lost{p})")
-}
-
-/// A number of things, by the right form of their name.
-fn counted(count: usize, noun: &str) -> String {
-    let plural = if noun.ends_with("ch") { "es" } else { "s" };
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{plural}") }
+/// What a run that trains a bank came to.
+pub(crate) fn bank_lines(summary: &BankSummary, dir: &Path) -> String {
+    let [n_val, n_test] = summary.n_items;
+    let [n_trials, n_admitted] = summary.trials;
+    let mut text = format!(
+        "bank       {}: {} active, {} of them not measured; {} waiting, {} retired\n\
+         trials     {n_trials}, {n_admitted} admitted, {}\n\
+         selection  hard {:.4} -> {:.4} ({})\n",
+        dir.join("bank").display(),
+        counted(summary.active as u64, "skill"),
+        summary.unmeasured,
+        summary.candidates,
+        summary.retired,
+        counted(summary.trial_rollouts, "rollout"),
+        summary.baseline.hard,
+        summary.score.hard,
+        counted(n_val as u64, "item"),
+    );
+    if let (Some(before), Some(after)) = (summary.test_baseline, summary.test) {
+        let _ = writeln!(
+            text,
+            "test       hard {:.4} -> {:.4} ({})",
+            before.hard,
+            after.hard,
+            counted(n_test as u64, "item")
+        );
+    }
+    let calls: u64 = summary.tokens.values().map(|used| used.calls).sum();
+    let _ = writeln!(text, "used       {}", counted(calls, "call"));
+    text
 }

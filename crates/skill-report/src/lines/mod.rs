@@ -1,0 +1,153 @@
+//! The events of runs in words: one line each, for the terminal of the process and for those who look on.
+
+pub mod bank;
+pub mod progress;
+pub mod step;
+pub(crate) mod weights;
+
+use crate::words::{counted, validation};
+use skill_pipeline::Event;
+
+/// How a line is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    Plain,
+    /// Something got better.
+    Good,
+    /// Something did not.
+    Bad,
+    /// A person should look.
+    Warning,
+    /// It changed nothing.
+    Faint,
+}
+
+impl Tone {
+    /// The name in pages; empty for a plain line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warning => "warning",
+            Self::Faint => "faint",
+        }
+    }
+}
+
+/// An event in words. Texts of models and data are in it as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventLine {
+    /// How it is meant.
+    pub tone: Tone,
+    /// What happened.
+    pub text: String,
+    /// The words of it that say what was decided.
+    pub decision: Option<&'static str>,
+    /// True if the terminal of the process shows it otherwise, or not at all.
+    pub is_detail: bool,
+}
+
+impl EventLine {
+    fn new(text: String) -> Self {
+        Self { tone: Tone::Plain, text, decision: None, is_detail: false }
+    }
+
+    fn detail(text: String) -> Self {
+        Self { is_detail: true, ..Self::new(text) }
+    }
+
+    fn ended(text: &str) -> Self {
+        Self { tone: Tone::Good, ..Self::detail(text.to_owned()) }
+    }
+}
+
+/// The lines of a run's events, which are taken in order: some need what earlier ones said.
+#[derive(Debug, Clone, Default)]
+pub struct EventLines {
+    /// True for a run that trains a bank, whose steps are rounds.
+    pub is_bank: bool,
+    total_steps: Option<u32>,
+    n_selection: Option<usize>,
+    /// True once the plan of a search was told.
+    has_plan: bool,
+}
+
+impl EventLines {
+    /// Steps of the whole run, as far as they are known.
+    pub fn total_steps(&self) -> u32 {
+        self.total_steps.unwrap_or_default()
+    }
+
+    /// The line of an event; `None` where another line says it.
+    pub fn line(&mut self, event: &Event) -> Option<EventLine> {
+        let unit = if self.is_bank { "round" } else { "step" };
+        Some(match event {
+            Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers, .. } => {
+                let [n_train, n_selection, n_test] = n_items;
+                (self.total_steps, self.n_selection) = (Some(*total_steps), Some(*n_selection));
+                let resumed = match finished_steps {
+                    0 => String::new(),
+                    step => format!(", resumed after {unit} {step}"),
+                };
+                EventLine::new(format!(
+                    "{}: {env}, {n_train} train / {n_selection} val / {n_test} test items, {}, {workers} at once{resumed}",
+                    dir.display(),
+                    counted(u64::from(*total_steps), unit)
+                ))
+            }
+            Event::BaselineMeasured { score, .. } if self.is_bank => {
+                let words = validation(None, *score, self.n_selection.unwrap_or_default());
+                EventLine::new(format!("without a bank: validation {words}"))
+            }
+            Event::BaselineMeasured { score, gate_score } => EventLine::new(format!(
+                "baseline: selection {gate_score:.4} (hard {:.4}, soft {:.4})",
+                score.hard, score.soft
+            )),
+            // Each step has a plan; the events hold all of them.
+            Event::SearchPlanned { sentence, .. } => {
+                let is_detail = std::mem::replace(&mut self.has_plan, true);
+                EventLine { is_detail, ..EventLine::new(format!("plan: {sentence}")) }
+            }
+            Event::StepStarted { step, total_steps, batch_size, .. } => {
+                // A planned search learns how many steps there are.
+                self.total_steps = Some(*total_steps);
+                EventLine::detail(format!("step {step}: begins, {}", counted(*batch_size as u64, "item")))
+            }
+            Event::StageStarted { .. } | Event::StageProgress { .. } => return None,
+            Event::StageFinished { step, stage, seconds } => {
+                let place = step.map(|step| format!("{unit} {step}: ")).unwrap_or_default();
+                let stage = stage.as_str().replace('_', " ");
+                EventLine::detail(format!("{place}{stage} took {seconds:.1} s"))
+            }
+            Event::StepFinished { record } => EventLine {
+                tone: step::tone(record.action),
+                decision: Some(step::decision_words(record.action)),
+                ..EventLine::new(step::step_line(record, self.total_steps()))
+            },
+            Event::EpochEnded { epoch, slow_update, meta_skill } => {
+                let text = step::epoch_line(*epoch, slow_update.as_deref(), meta_skill.as_deref());
+                let is_accepted = slow_update.as_ref().is_some_and(|record| record.action.is_accept());
+                let tone = if is_accepted { Tone::Good } else { Tone::Plain };
+                let is_detail = slow_update.is_none() && meta_skill.is_none();
+                EventLine { tone, is_detail, ..EventLine::new(text) }
+            }
+            Event::TestMeasured { stage, score } => {
+                EventLine::new(format!("{}: hard {:.4}, soft {:.4}", stage.as_str(), score.hard, score.soft))
+            }
+            Event::Warning { step, message, .. } => {
+                let place = step.map(|step| format!("{unit} {step}: ")).unwrap_or_default();
+                EventLine { tone: Tone::Warning, ..EventLine::new(format!("{place}{message}")) }
+            }
+            Event::RunFinished { .. } | Event::BankFinished { .. } => EventLine::ended("the run is finished"),
+            Event::RunStopped { reason, .. } => {
+                EventLine { tone: Tone::Warning, ..EventLine::detail(format!("the process ended: {reason}")) }
+            }
+            other => {
+                let total = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
+                return bank::line(other).or_else(|| weights::line(other, &total));
+            }
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The events of runs that train weights, and of runs of several phases, in words.
+
+use super::EventLine;
+use crate::words::grouped;
+use skill_pipeline::Event;
+use skill_pipeline::records::phases::{Phase, PhaseRecord};
+
+/// The line of an event of such a run alone; `total` is the steps of the whole run.
+pub(super) fn line(event: &Event, total: &str) -> Option<EventLine> {
+    let line = match event {
+        Event::PhaseStarted { phase } => EventLine::new(format!("phase {}", place(*phase))),
+        Event::PhaseFinished { record } => EventLine::new(finished(record)),
+        Event::SftStepFinished { record, seconds, peak_memory } => {
+            let speed = record.tokens as f64 / seconds.max(1e-9);
+            let memory =
+                peak_memory.map(|bytes| format!(", {:.2} GB", bytes as f64 / 1e9)).unwrap_or_default();
+            EventLine::new(format!(
+                "step {}{total}: loss {:.4}, rate {:.2e}, gradient norm {:.3}, {speed:.0} tokens/s{memory}",
+                record.step, record.loss, record.learning_rate, record.grad_norm
+            ))
+        }
+        Event::SftValidated { record } => {
+            let loss = record.loss.map(|loss| format!(" loss {loss:.4}")).unwrap_or_default();
+            let games = record.games.map(|games| format!(", {} of {} games won", games.won, games.played));
+            EventLine::new(format!(
+                "validation after step {}:{loss}{}",
+                record.step,
+                games.unwrap_or_default()
+            ))
+        }
+        Event::SftFinished { .. } => EventLine::ended("the model is fine-tuned"),
+        Event::RlIterationFinished { record, seconds } => {
+            let speed = record.sampled_tokens as f64 / seconds.max(1e-9);
+            EventLine::new(format!(
+                "iteration {}{total}: {} of {} won, return {:.3}, {:.0} % of groups without signal, KL {:.4}, \
+                 entropy {:.2}, clipped {:.1} %, gradient norm {:.3}, {seconds:.1} s, {speed:.0} tokens/s",
+                record.iteration,
+                record.won,
+                record.episodes,
+                record.reward,
+                100.0 * record.groups_without_signal,
+                record.kl,
+                record.entropy,
+                100.0 * record.clipped,
+                record.grad_norm
+            ))
+        }
+        Event::RlValidated { record } => EventLine::new(format!(
+            "games after iteration {}: {} of {} won",
+            record.iteration, record.games.won, record.games.played
+        )),
+        Event::RlFinished { .. } => EventLine::ended("the policy is trained"),
+        _ => return None,
+    };
+    Some(line)
+}
+
+/// The phase with its number.
+fn place(phase: Phase) -> String {
+    let number = Phase::ALL.iter().position(|other| *other == phase).map_or(0, |place| place + 1);
+    format!("{number} ({}): {}", phase.as_str(), described(phase))
+}
+
+fn described(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Collect => "episodes for the teacher",
+        Phase::Distill => "skills from the episodes",
+        Phase::Sft => "fine-tuning on demonstrations",
+        Phase::Rl => "GRPO with the bank in the loop",
+        Phase::Test => "games of the test split",
+    }
+}
+
+/// What a finished phase came to, in a line.
+fn finished(record: &PhaseRecord) -> String {
+    let taken = if record.is_reused { " (taken over from another run)" } else { "" };
+    let figures = figures(record.figures.iter().map(|(name, value)| (name.as_str(), *value)));
+    format!("{} is finished{taken}: {figures}", record.phase.as_str())
+}
+
+/// Figures by their names.
+pub(crate) fn figures<'a>(figures: impl Iterator<Item = (&'a str, f64)>) -> String {
+    let one = |(name, value): (&str, f64)| {
+        let value = match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            true => grouped(value as u64),
+            false => format!("{value:.4}"),
+        };
+        format!("{} {value}", name.replace('_', " "))
+    };
+    figures.map(one).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,231 @@
+//! The curves of a run: what they show, and over which steps.
+
+use crate::data::rl::{RlReport, RlRow, RlTaskType};
+use crate::data::sft::SftReport;
+use skill_pipeline::records::bank::RoundRecord;
+use skill_pipeline::records::document::StepRecord;
+use skill_pipeline::records::sft::{SftGames, SftStep};
+
+/// How the points of a series are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// A line: there is a point for nearly every step.
+    Line,
+    /// Each point has a mark: something was measured there.
+    Marks,
+}
+
+/// A number over the steps of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is shown.
+    pub look: Look,
+    /// Steps with their numbers, in order.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// Numbers over the steps of a run in one picture.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// What it shows.
+    pub name: &'static str,
+    /// What is to be known of it.
+    pub caption: &'static str,
+    /// What its steps are called.
+    pub unit: &'static str,
+    /// The last step that has room.
+    pub last: u64,
+    /// True for shares, which are drawn from 0 to 1.
+    pub is_share: bool,
+    /// A number of its axis in words.
+    pub words: fn(f64) -> String,
+    /// Its numbers.
+    pub series: Vec<Series>,
+    /// Games won, with the step after which they were played.
+    pub games: Vec<(u64, SftGames)>,
+}
+
+impl Chart {
+    fn of(name: &'static str, unit: &'static str, last: u64, words: fn(f64) -> String) -> Self {
+        let (series, games) = (Vec::new(), Vec::new());
+        Self { name, caption: "", unit, last: last.max(1), is_share: false, words, series, games }
+    }
+
+    fn with(mut self, name: &'static str, look: Look, points: impl IntoIterator<Item = (u64, f64)>) -> Self {
+        self.series.push(Series { name, look, points: points.into_iter().collect() });
+        self
+    }
+
+    fn said(self, caption: &'static str) -> Self {
+        Self { caption, ..self }
+    }
+
+    /// The shares of games won, by step.
+    pub fn games_won(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.games.iter().map(|(step, games)| (*step, games.won as f64 / games.played.max(1) as f64))
+    }
+
+    /// The least and the greatest number that have room; `None` without a point.
+    pub fn bounds(&self) -> Option<[f64; 2]> {
+        let values = self.series.iter().flat_map(|series| &series.points).map(|(_, value)| *value);
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.filter(|value| value.is_finite()) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if self.is_share {
+            return Some([0.0, 1.0]);
+        }
+        // A flat line is drawn in the middle.
+        let room = if high > low { (high - low) * 0.05 } else { high.abs().max(1e-9) * 0.5 };
+        let floor = if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
+        (low <= high).then(|| [(low - room).max(floor), high + room])
+    }
+
+    fn has_points(&self) -> bool {
+        !self.games.is_empty() || self.series.iter().any(|series| !series.points.is_empty())
+    }
+}
+
+const GAMES: &str = "Games of the selection split, played greedily. Bars are 95 % intervals (Wilson).";
+
+/// The score of the current skill of a run that trains a document.
+pub(super) fn of_document(history: &[StepRecord], total_steps: Option<u32>) -> Vec<Chart> {
+    let last = history.last().map_or(0, |record| record.step.0).max(total_steps.unwrap_or_default());
+    let scores = history.iter().map(|record| (u64::from(record.step.0), record.current_score));
+    let chart = Chart::of("score of the current skill", "step", last.into(), decimals).with(
+        "score",
+        Look::Line,
+        scores,
+    );
+    shown([Chart { is_share: true, ..chart }])
+}
+
+/// The score of a bank after each round that was measured.
+pub(super) fn of_bank(rounds: &[RoundRecord], total_rounds: Option<u32>) -> Vec<Chart> {
+    let last = rounds.last().map_or(0, |record| record.round).max(total_rounds.unwrap_or_default());
+    let scores =
+        rounds.iter().filter_map(|round| Some((round.round.into(), round.validation.as_ref()?.score.hard)));
+    let chart = Chart::of("score of each validation", "round", last.into(), decimals).with(
+        "score",
+        Look::Line,
+        scores,
+    );
+    shown([Chart { is_share: true, ..chart }])
+}
+
+impl SftReport {
+    /// The curves of the run by step; those without a point are left out.
+    pub fn charts(&self) -> Vec<Chart> {
+        let last = self.brief.step.max(self.brief.total_steps.unwrap_or_default());
+        let chart = |name, words| Chart::of(name, "step", last, words);
+        let of = |value: fn(&SftStep) -> f64| self.steps.iter().map(move |step| (step.step, value(step)));
+        let validation = self.validations.iter().filter_map(|found| Some((found.step, found.loss?)));
+        let games = self.validations.iter().filter_map(|found| Some((found.step, found.games?)));
+        shown([
+            chart("Loss by step", |loss| format!("{loss:.3}"))
+                .said("Mean cross-entropy of the learnt tokens, in nats. Line: training, before each step. Dashed line with circles: validation part.")
+                .with("training", Look::Line, of(|step| step.loss))
+                .with("validation", Look::Marks, validation),
+            Chart { games: games.collect(), is_share: true, ..chart("Games won by step", percent).said(GAMES) },
+            chart("Learning rate by step", |rate| format!("{rate:.1e}"))
+                .with("learning rate", Look::Line, of(|step| step.learning_rate)),
+            chart("Norm of the gradient by step", |norm| format!("{norm:.2}"))
+                .said("Before clipping.")
+                .with("norm", Look::Line, of(|step| step.grad_norm)),
+        ])
+    }
+}
+
+impl RlReport {
+    /// The curves of the run by iteration; those without a point are left out.
+    pub fn charts(&self) -> Vec<Chart> {
+        let chart = |name, caption, words, value: &dyn Fn(&RlRow) -> Option<f64>| {
+            let points = self.iterations.iter().filter_map(|row| Some((row.record.iteration, value(row)?)));
+            self.chart(name, words).said(caption).with(name, Look::Line, points)
+        };
+        // What is measured in training; an iteration without an optimizer step has none.
+        let trained =
+            |value: fn(&RlRow) -> f64| move |row: &RlRow| (row.record.steps > 0).then(|| value(row));
+        let games = self.validations.iter().map(|found| (found.iteration, found.games));
+        shown([
+            chart("Mean return", "Scores of sampled episodes, less penalties.", decimals, &|row| {
+                Some(row.record.reward)
+            }),
+            chart("Episodes won", "The share of sampled episodes that solved their task.", percent, &|row| {
+                Some(row.won)
+            }),
+            Chart {
+                games: games.collect(),
+                is_share: true,
+                ..self.chart("Games won by iteration", percent).said(GAMES)
+            },
+            chart(
+                "Groups without a signal",
+                "The share of groups whose episodes all have the same return.",
+                percent,
+                &|row| Some(row.record.groups_without_signal),
+            ),
+            chart(
+                "Divergence",
+                "KL divergence from the first policy, in nats per token.",
+                |value| format!("{value:.4}"),
+                &trained(|row| row.record.kl),
+            ),
+            chart(
+                "Entropy",
+                "Mean entropy of the sampled tokens, in nats.",
+                decimals,
+                &trained(|row| row.record.entropy),
+            ),
+            chart(
+                "Clipped tokens",
+                "The share of tokens whose gradient was clipped away.",
+                |share| format!("{:.1} %", share * 100.0),
+                &trained(|row| row.record.clipped),
+            ),
+            chart("Reply length", "Mean number of sampled tokens of an episode.", whole, &|row| {
+                Some(row.reply_tokens)
+            }),
+            chart("Invalid actions", "Mean number of an episode.", |value| format!("{value:.1}"), &|row| {
+                Some(row.invalid_actions)
+            }),
+            chart(
+                "Gradient norm",
+                "Norm of the gradient before clipping, averaged over optimizer steps.",
+                decimals,
+                &trained(|row| row.record.grad_norm),
+            ),
+            chart("Speed", "Sampled tokens per second, training included.", whole, &|row| {
+                row.tokens_per_second
+            }),
+        ])
+    }
+
+    /// The share of won episodes of a type of task by iteration.
+    pub(crate) fn chart_of_type(&self, task_type: &RlTaskType) -> Chart {
+        self.chart("Episodes won", percent).with("won", Look::Line, task_type.won.iter().copied())
+    }
+
+    fn chart(&self, name: &'static str, words: fn(f64) -> String) -> Chart {
+        let last = self.brief.total_iterations.unwrap_or_default().max(self.brief.iteration);
+        Chart::of(name, "iteration", last, words)
+    }
+}
+
+fn shown<const N: usize>(charts: [Chart; N]) -> Vec<Chart> {
+    charts.into_iter().filter(Chart::has_points).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn decimals(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}

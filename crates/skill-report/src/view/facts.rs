@@ -1,0 +1,314 @@
+//! A run in short as facts: a name and its words each, the same in every medium.
+
+use crate::data::bank::{BankBrief, BankScore};
+use crate::data::overview::RunOverview;
+use crate::data::phases::{PhaseGain, PhasesBrief};
+use crate::data::rl::RlBrief;
+use crate::data::sft::SftBrief;
+use crate::lines::weights::figures;
+use crate::words::{counted, grouped, percent, seconds};
+use serde::Serialize;
+use skill_core::GateMetric;
+use skill_pipeline::records::phases::{Phase, TestGames};
+use skill_pipeline::records::sft::SftGames;
+use std::fmt::Write as _;
+
+/// Something to know of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// Its name, a word.
+    pub name: &'static str,
+    /// What there is to know.
+    pub words: String,
+}
+
+impl Fact {
+    /// A fact of this name.
+    pub fn new(name: &'static str, words: impl Into<String>) -> Self {
+        Self { name, words: words.into() }
+    }
+}
+
+impl RunOverview {
+    /// What the run has come to so far, whatever it trains.
+    pub fn facts(&self) -> Vec<Fact> {
+        match (&self.bank, &self.phases, &self.sft, &self.rl) {
+            (Some(bank), ..) => bank.facts(),
+            (_, Some(phases), ..) => phases.facts(),
+            (_, _, Some(sft), _) => sft.facts(),
+            (_, _, _, Some(rl)) => rl.facts(),
+            (None, None, None, None) => self.facts_of_document(),
+        }
+    }
+
+    fn facts_of_document(&self) -> Vec<Fact> {
+        let (mut facts, metric) = (Vec::new(), metric_words(self.metric));
+        if let (Some(baseline), Some(best), Some(step)) = (self.baseline, self.best, self.best_step) {
+            let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
+            let n_accepted = self.n_accepted;
+            facts.push(Fact::new(
+                "score",
+                format!("{baseline:.4} → {best:.4}{metric} ({origin}), {n_accepted} accepted"),
+            ));
+        }
+        if let Some([before, after]) = self.test {
+            facts.push(Fact::new("test", format!("{before:.4} → {after:.4}{metric}")));
+        }
+        facts
+    }
+
+    /// What the run trains, where that is not a document.
+    pub fn kind_words(&self) -> Option<&'static str> {
+        match (&self.bank, &self.phases, &self.sft, &self.rl) {
+            (Some(_), ..) => Some("a bank"),
+            (_, Some(_), ..) => Some("weights and bank"),
+            (_, _, Some(_), _) => Some("fine-tuning"),
+            (_, _, _, Some(_)) => Some("reinforcement learning"),
+            (None, None, None, None) => None,
+        }
+    }
+
+    /// The name of one of its steps.
+    pub fn unit(&self) -> &'static str {
+        match (&self.bank, &self.phases, &self.rl) {
+            (Some(_), ..) => "round",
+            (_, Some(_), _) => "phase",
+            (_, _, Some(_)) => "iteration",
+            (None, None, None) => "step",
+        }
+    }
+
+    /// True if it trains weights, whose steps send no requests.
+    pub fn trains_weights(&self) -> bool {
+        self.sft.is_some() || self.rl.is_some() || self.phases.is_some()
+    }
+
+    /// The result of a run that trains weights in a few words, for a list of runs.
+    pub fn in_short(&self) -> Option<String> {
+        self.sft.as_ref().map_or_else(|| self.rl.as_ref()?.in_short(), |sft| sft.in_short())
+    }
+}
+
+/// The name of a metric behind a score that it made, where it is not the usual one.
+pub fn metric_words(metric: GateMetric) -> &'static str {
+    match metric {
+        GateMetric::Hard => "",
+        GateMetric::Soft => " (soft)",
+        GateMetric::Mixed => " (mixed)",
+    }
+}
+
+impl BankScore {
+    /// The strict score with its interval, and with its items where they are not known from another score.
+    fn in_words(&self, has_items: bool) -> String {
+        let [low, high] = self.interval;
+        let items = if has_items { format!(", {}", counted(self.n as u64, "item")) } else { String::new() };
+        format!("{} ({:.1} to {}{items})", percent(self.hard), low * 100.0, percent(high))
+    }
+
+    fn rise(before: Option<&Self>, after: &Self) -> String {
+        let before = before.map(|before| format!("{} → ", before.in_words(false))).unwrap_or_default();
+        format!("{before}{}", after.in_words(true))
+    }
+}
+
+impl BankBrief {
+    /// The scores, the skills by state and the trials by verdict.
+    pub fn facts(&self) -> Vec<Fact> {
+        let score = match (&self.baseline, &self.validation, self.validation_round) {
+            (baseline, Some(last), Some(round)) => {
+                format!("validation {}, after round {round}", BankScore::rise(baseline.as_ref(), last))
+            }
+            (Some(baseline), _, _) => format!("validation {} without a bank", baseline.in_words(true)),
+            (None, _, _) => "the selection split without a bank is being measured".to_owned(),
+        };
+        let mut facts = vec![Fact::new("score", score)];
+        if let Some([before, after]) = &self.test {
+            facts.push(Fact::new("test", BankScore::rise(Some(before), after)));
+        }
+        facts.push(Fact::new("bank", self.counts()));
+        facts
+    }
+
+    /// Skills by state and trials by verdict, such as `4 skills active, 2 waiting, 1 retired; 7 trials: 3 admitted, …`.
+    fn counts(&self) -> String {
+        let (skills, trials) = (self.skills, self.trials);
+        let mut words = counted(skills.active as u64, "skill") + " active";
+        let others = [
+            (skills.unmeasured, "of them not measured"),
+            (skills.waiting, "waiting"),
+            (skills.retired, "retired"),
+            (skills.pinned, "pinned"),
+        ];
+        for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
+            let _ = write!(words, ", {n} {what}");
+        }
+        let _ = write!(
+            words,
+            "; {}: {} admitted, {} rejected, {} undecided",
+            counted(trials.total() as u64, "trial"),
+            trials.admitted,
+            trials.rejected,
+            trials.undecided
+        );
+        words
+    }
+}
+
+impl SftBrief {
+    /// Losses, games, the last step and what was trained on.
+    pub fn facts(&self) -> Vec<Fact> {
+        let mut lines = Vec::new();
+        if let (Some(first), Some(loss)) = (self.first_loss, self.loss) {
+            lines.push(Fact::new("loss", format!("{first:.4} → {loss:.4}")));
+        }
+        if let Some(last) = self.validation_loss {
+            let first = self.first_validation_loss.map(|first| format!("{first:.4} → ")).unwrap_or_default();
+            let best =
+                self.best_validation_loss.map(|best| format!(", lowest {best:.4}")).unwrap_or_default();
+            lines.push(Fact::new("valid", format!("{first}{last:.4}{best}")));
+        }
+        lines.extend(games(self.first_games, self.games));
+        if let (Some(rate), Some(norm)) = (self.learning_rate, self.grad_norm) {
+            lines.push(Fact::new("rate", format!("{rate:.2e}, gradient norm {norm:.3}")));
+        }
+        if let Some(speed) = self.tokens_per_second {
+            let memory = self.peak_memory.map(|bytes| format!(", {:.2} GB at its peak", bytes as f64 / 1e9));
+            lines.push(Fact::new("speed", format!("{speed:.0} tokens/s{}", memory.unwrap_or_default())));
+        }
+        lines.extend(self.seconds_left.map(|left| Fact::new("left", format!("about {}", seconds(left)))));
+        let time = self.seconds.map(|time| format!(", {}", seconds(time)));
+        lines.push(Fact::new(
+            "spent",
+            format!("{} tokens trained on{}", grouped(self.tokens), time.unwrap_or_default()),
+        ));
+        lines
+    }
+
+    /// The losses in a few words, for a list of runs.
+    fn in_short(&self) -> Option<String> {
+        let validation = self.validation_loss.map(|loss| format!(", validation {loss:.4}"));
+        Some(format!("fine-tuning: loss {:.4}{}", self.loss?, validation.unwrap_or_default()))
+    }
+}
+
+impl RlBrief {
+    /// Returns, games, the policy, the signs of a run that goes wrong with what to try, and what was trained on.
+    pub fn facts(&self) -> Vec<Fact> {
+        let mut lines = Vec::new();
+        if let (Some(first), Some(reward)) = (self.first_reward, self.reward) {
+            lines.push(Fact::new("return", format!("{first:.3} → {reward:.3}")));
+        }
+        if let (Some(first), Some(last)) = (self.first_episodes, self.episodes) {
+            lines.push(Fact::new("won", format!("{} → {} episodes", of(first), of(last))));
+        }
+        if self.by_task_type.len() > 1 {
+            let types = self.by_task_type.iter().map(|(name, won)| format!("{name} {}", of(*won)));
+            lines.push(Fact::new("types", types.collect::<Vec<_>>().join(", ")));
+        }
+        lines.extend(games(self.first_games, self.games));
+        if let (Some(groups), Some(kl), Some(clipped)) = (self.groups_without_signal, self.kl, self.clipped) {
+            let entropy = match (self.first_entropy, self.entropy) {
+                (Some(first), Some(last)) => format!(", entropy {first:.3} → {last:.3}"),
+                _ => String::new(),
+            };
+            lines.push(Fact::new(
+                "policy",
+                format!(
+                    "{:.0} % of groups without signal, KL {kl:.4}, {:.1} % clipped{entropy}",
+                    100.0 * groups,
+                    100.0 * clipped
+                ),
+            ));
+        }
+        if let (Some(first), Some(last)) = (self.first_reply_tokens, self.reply_tokens) {
+            let invalid = self
+                .invalid_actions
+                .map(|number| format!(", {number:.2} invalid actions"))
+                .unwrap_or_default();
+            lines.push(Fact::new("length", format!("{first:.0} → {last:.0} tokens an episode{invalid}")));
+        }
+        if let (Some(speed), Some(seconds)) = (self.tokens_per_second, self.iteration_seconds) {
+            let norm = self.grad_norm.map(|norm| format!(", gradient norm {norm:.3}")).unwrap_or_default();
+            lines.push(Fact::new("speed", format!("{speed:.0} tokens/s, {seconds:.1} s an iteration{norm}")));
+        }
+        lines.extend(self.seconds_left.map(|left| Fact::new("left", format!("about {}", seconds(left)))));
+        let time = self.seconds.map(|time| format!(", {}", seconds(time)));
+        lines.push(Fact::new(
+            "spent",
+            format!(
+                "{} tokens sampled, {} trained on{}",
+                grouped(self.sampled_tokens),
+                grouped(self.tokens),
+                time.unwrap_or_default()
+            ),
+        ));
+        lines.extend(self.signs.iter().flat_map(|found| {
+            let sign = format!("{}: {}", found.sign.as_str(), found.message);
+            [Fact::new("sign", sign), Fact::new("try", found.advice)]
+        }));
+        lines
+    }
+
+    /// The episodes won in a few words, for a list of runs.
+    fn in_short(&self) -> Option<String> {
+        let games = self.games.map(|games| format!(", {} games", won(games))).unwrap_or_default();
+        let signs: Vec<&str> = self.signs.iter().map(|found| found.sign.as_str()).collect();
+        let signs = if signs.is_empty() { String::new() } else { format!(", {}", signs.join(", ")) };
+        Some(format!("reinforcement learning: {} episodes won{games}{signs}", of(self.episodes?)))
+    }
+}
+
+impl PhasesBrief {
+    /// Each phase with what it came to, the games of the test split, and what they show.
+    pub fn facts(&self) -> Vec<Fact> {
+        let phases = self.phases.iter().map(|found| {
+            let figures = figures(found.figures.iter().map(|(name, value)| (name.as_str(), *value)));
+            let figures = if figures.is_empty() { figures } else { format!(", {figures}") };
+            let time = found.seconds.map(|seconds| format!(" in {seconds:.0} s")).unwrap_or_default();
+            Fact::new(found.phase.as_str(), format!("{}{time}{figures}", found.state.as_str()))
+        });
+        phases.chain(self.results()).collect()
+    }
+
+    /// The games of the test split, and what they show.
+    pub fn results(&self) -> Vec<Fact> {
+        let won = self.test.iter().map(|games| Fact::new("won", tested(games)));
+        won.chain(self.gains().iter().map(|gain| Fact::new("verdict", PhaseGain::sentence(gain)))).collect()
+    }
+}
+
+/// What a policy wins of the test split.
+fn tested(found: &TestGames) -> String {
+    let policy = match found.policy {
+        None => "before training",
+        Some(Phase::Sft) => "after fine-tuning",
+        Some(_) if found.has_skills => "after reinforcement learning",
+        Some(_) => "the same without skills",
+    };
+    let [low, high] = found.games.interval.map(|share| 100.0 * share);
+    format!(
+        "{policy}: {} of {} test games ({:.1} %, 95 % interval {low:.1} to {high:.1})",
+        found.games.won,
+        found.games.played,
+        100.0 * found.games.score
+    )
+}
+
+/// Games before training and as they were played last, with their 95 % intervals.
+fn games(first: Option<SftGames>, last: Option<SftGames>) -> Option<Fact> {
+    let words = |games: SftGames, what: &str| {
+        let [low, high] = games.interval.map(|share| share * 100.0);
+        format!("{}{what} ({low:.0} to {high:.0} %)", won(games))
+    };
+    let before = first.map(|games| format!("{} → ", words(games, ""))).unwrap_or_default();
+    last.map(|games| Fact::new("games", format!("{before}{}", words(games, " won"))))
+}
+
+fn of([won, played]: [usize; 2]) -> String {
+    format!("{won} of {played}")
+}
+
+fn won(games: SftGames) -> String {
+    format!("{} of {}", games.won, games.played)
+}

@@ -1,0 +1,128 @@
+//! Numbers and texts from outside, as all media say them.
+
+pub use skill_core::usage::{dollars, grouped};
+
+use skill_bank::trial::TrialNumbers;
+use skill_core::MeanScore;
+use skill_core::stats::score_interval;
+
+/// A share as a percentage with one decimal.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A difference of shares in points, with its sign.
+pub fn points(difference: f64) -> String {
+    format!("{:+.1} points", difference * 100.0)
+}
+
+/// A difference of shares in whole points, without the unit.
+pub fn whole_points(difference: f64) -> String {
+    format!("{:+.0}", difference * 100.0)
+}
+
+/// A p-value after its sign of comparison.
+pub(crate) fn p_words(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") }
+}
+
+/// An e-value, of which the size is of interest and not the digits.
+pub fn e_value(e: f64) -> String {
+    match e {
+        e if e >= 1e4 => "above 10,000".to_owned(),
+        e if e >= 10.0 => format!("{e:.0}"),
+        e => format!("{e:.2}"),
+    }
+}
+
+/// A difference of success rates with its 95 % interval, in points.
+pub fn difference(numbers: &TrialNumbers) -> String {
+    let [low, high] = numbers.interval.map(whole_points);
+    format!("{} points ({low} to {high})", whole_points(numbers.difference))
+}
+
+/// A score of the selection split with its 95 % interval and its items, after the score without the bank.
+pub fn validation(baseline: Option<MeanScore>, score: MeanScore, n_items: usize) -> String {
+    let [low, high] = score_interval(score.hard, n_items, crate::LEVEL);
+    let before = baseline.map(|before| format!("{} → ", percent(before.hard))).unwrap_or_default();
+    format!(
+        "{before}{} ({:.1} to {}, {})",
+        percent(score.hard),
+        low * 100.0,
+        percent(high),
+        counted(n_items as u64, "item")
+    )
+}
+
+/// Text from outside on one line, without what would steer a terminal.
+pub fn one_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], " ")
+}
+
+/// A time in seconds, as [`duration`] says it.
+pub fn seconds(seconds: f64) -> String {
+    duration((seconds * 1000.0) as i64)
+}
+
+/// A time that was measured in milliseconds, in the unit that fits it.
+pub fn duration(milliseconds: i64) -> String {
+    let seconds = milliseconds as f64 / 1000.0;
+    match milliseconds {
+        ..=999 => format!("{milliseconds} ms"),
+        1_000..=59_999 => format!("{seconds:.1} s"),
+        60_000..=3_599_999 => format!("{:.1} min", seconds / 60.0),
+        3_600_000.. => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// One noun with its number.
+pub fn counted(count: u64, noun: &str) -> String {
+    let plural = match noun {
+        _ if count == 1 => "",
+        noun if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{plural}", grouped(count))
+}
+
+/// Text from outside without what would steer a terminal: control characters are shown as escapes.
+pub fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            // With these, text looks like another.
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{061C}' => {
+                shown.extend(character.escape_default());
+            }
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let numbers = [0, 12, 999, 1000, 12345, 123_456, 1_234_567];
+        let shown = ["0", "12", "999", "1,000", "12,345", "123,456", "1,234,567"];
+        assert_eq!(numbers.map(grouped), shown);
+        assert_eq!([counted(1, "call"), counted(2000, "call")], ["1 call", "2,000 calls"]);
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let times = [0, 999, 1000, 59_949, 60_000, 3_600_000, 36_000_000];
+        assert_eq!(times.map(duration), ["0 ms", "999 ms", "1.0 s", "59.9 s", "1.0 min", "1.0 h", "10.0 h"]);
+    }
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        assert_eq!(harmless("a\tb\n\u{1b}[31mred\r\u{7}ü"), "a\tb\n\\u{1b}[31mred\\r\\u{7}ü");
+        assert_eq!(harmless("a\u{202e}b"), "a\\u{202e}b");
+    }
+}
