@@ -11,8 +11,10 @@ mod trouble;
 
 pub use base::RunBase;
 pub(crate) use base::metered;
+#[cfg(feature = "weights")]
+pub(crate) use calls::CallSettings;
+pub(crate) use calls::RunBudget;
 pub use calls::count_spent;
-pub(crate) use calls::{CallSettings, RunBudget};
 pub use trouble::ReadTrouble;
 
 use crate::error::PipelineError;

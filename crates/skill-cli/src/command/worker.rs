@@ -20,7 +20,7 @@ mod with_broker {
     };
     use skillrl::pipeline::StopSignal;
     use std::collections::BTreeMap;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::sync::{Arc, Mutex, PoisonError};
     use std::time::{Duration, Instant};
 
