@@ -115,7 +115,7 @@ def check_live(browser, url, skillrl, config, runs, models, pictures):
         page.until(f"{MARKS} === 1")
         assert page.ask("document.querySelectorAll('#report svg g.accepted').length") == 1
         page.until("document.getElementById('where').textContent.startsWith('1 of 4 steps')")
-        page.until("document.querySelector('#log .good').textContent.includes('step 1: accepted, new best')")
+        page.until("/step 1\\/4 .*accepted, new best/.test(document.querySelector('#log .good').textContent)")
         page.until("document.getElementById('spent').textContent.includes('of 500')")
         # What a person has opened stays open when the report is a new one.
         page.ask("document.querySelector('#step-1 summary').click()")
