@@ -13,7 +13,7 @@ const WHOLE: i128 = 1_000_000;
 pub struct TokenSaving {
     /// The least share of the tokens that has to be saved, above 0 and below 1.
     pub least: f64,
-    /// How much lower the mean score may be, as in [`NonInferiority::margin`].
+    /// How much lower the mean score may be, as in [`NonInferiority::margin`](crate::NonInferiority::margin).
     pub margin: f64,
 }
 

@@ -26,7 +26,7 @@ pub trait RolloutRunner: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The rollout could not be made; this is never a score. A runner elsewhere sends a [`RolloutFault`].
+    /// The rollout could not be made; this is never a score. A runner elsewhere sends a [`RolloutFault`](crate::RolloutFault).
     async fn run(&self, job: RolloutJob, link: JobLink) -> Result<RolloutOutcome, EnvError>;
 
     /// Whether this runner keeps each result until [`RolloutRunner::acknowledge`] names its job.

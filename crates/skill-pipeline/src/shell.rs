@@ -1,7 +1,7 @@
 //! The shell of a run, whatever it trains: its directory, its identity, its log of events, its stop and its calls.
 //!
-//! [`RunShell`] is what the caller puts around a run. [`RunShell::open`] takes a directory for the run and returns an
-//! [`OpenRun`], through which the run opens its files, tells what happens, is stopped and ends. Nothing here knows a
+//! `RunShell` is what the caller puts around a run. `RunShell::open` takes a directory for the run and returns an
+//! `OpenRun`, through which the run opens its files, tells what happens, is stopped and ends. Nothing here knows a
 //! kind of run: a trainer says by which identity its run is known, and does the work.
 
 mod base;

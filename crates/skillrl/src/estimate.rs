@@ -1,6 +1,6 @@
 //! What a run will take: calls, tokens and money, by stage, as ranges, before anything is sent.
 //!
-//! [`probe`] renders the prompts that a run would send first; [`estimate`] is arithmetic over what it found. Where a
+//! [`probe`] renders the prompts that a run would send first; `estimate` is arithmetic over what it found. Where a
 //! number of calls is fixed the range is that number. Elsewhere the low end is the luckiest run that can be, and the
 //! high end the least lucky one: every step evaluated, every reply as long as [`Assumptions`] have it. Requests that are
 //! sent again after a fault are not counted, and no prompt is taken to come from a provider's cache.

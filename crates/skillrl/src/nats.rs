@@ -1,6 +1,6 @@
 //! Rollouts on several machines: from a configuration to a driver, and from what a driver sends to a worker.
 //!
-//! What a worker sets up travels as one description ([`Setup`]) with the content of files by hash. Keys never do: a
+//! What a worker sets up travels as one description (`Setup`) with the content of files by hash. Keys never do: a
 //! worker takes them from the environment variables that the configuration names, on its own machine.
 
 mod files;
@@ -78,7 +78,7 @@ pub(crate) fn address(asked: &NatsConfig) -> Result<BrokerAddress, Error> {
 ///
 /// # Errors
 ///
-/// As [`address`], and a build without the client.
+/// As `address`, and a build without the client.
 pub fn connect(asked: &NatsConfig, who: &str) -> Result<Arc<dyn Connect>, Error> {
     client(address(asked)?, who)
 }

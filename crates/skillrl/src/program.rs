@@ -1,7 +1,7 @@
 //! Runs of programs that bring their own environment, and maybe their own models, with the settings of the
 //! configuration.
 //!
-//! [`settings`] reads the sections of a configuration, of which all may be left out; [`trainer`] makes the trainer. What
+//! [`settings`] reads the sections of a configuration, of which all may be left out; [`trainer()`] makes the trainer. What
 //! the sections do not decide is the program's: its environment is not described in them.
 //!
 //! ```

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// `steps/step_0001/trajectory_digest.json`: what a step leaves for the optimizer to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryEntry {
-    /// See [`FORMAT_VERSION`].
+    /// See [`FORMAT_VERSION`](super::FORMAT_VERSION).
     pub format_version: String,
     /// The step, from 1.
     pub step: StepIdx,
