@@ -1,10 +1,10 @@
 //! The report of a run, whatever it trains.
 
 use super::bank::BankReport;
-use super::overview::RunPhase;
 use super::phases::PhasesReport;
 use super::rl::RlReport;
 use super::sft::SftReport;
+use super::standing::RunPhase;
 use super::{Report, ReportOptions};
 use crate::ReportError;
 use serde::Serialize;

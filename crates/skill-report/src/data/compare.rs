@@ -4,7 +4,7 @@ use super::any::AnyReport;
 use super::bank::{BankComparison, BankReport};
 use super::epochs::Maker;
 use super::headline::Comparison;
-use super::overview::RunPhase;
+use super::standing::RunPhase;
 use super::{Report, StageRow};
 use crate::{LEVEL, ReportError};
 use serde::Serialize;

@@ -16,6 +16,7 @@ pub(crate) mod phases;
 pub(crate) mod rl;
 pub(crate) mod sft;
 mod source;
+pub(crate) mod standing;
 pub(crate) mod steps;
 mod weights_files;
 
@@ -27,7 +28,6 @@ use indexmap::IndexMap;
 use items::Items;
 use labels::Classes;
 use notes::NoteRow;
-use overview::{RunPhase, Standing};
 use serde::Serialize;
 use skill_core::Gate;
 use skill_pipeline::provenance::{Blame, Version, blame};
@@ -36,6 +36,7 @@ use skill_pipeline::records::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::Sent;
 use skill_pipeline::{PipelineError, RunReader};
 use source::Source;
+use standing::{RunPhase, Standing};
 use std::path::Path;
 use steps::{Chosen, DiffLine, StepRow};
 
@@ -367,7 +368,7 @@ fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<String>), Pipel
     }
 }
 
-/// The models of a run by their part in it, as its configuration names them.
+/// The models of a run by role, as its configuration names them.
 pub fn models(run: &RunReader) -> Vec<(String, String)> {
     let of_role = |role: &str| {
         let section = run.config().config.get("models")?.get(role)?;

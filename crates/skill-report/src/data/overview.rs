@@ -1,24 +1,21 @@
 //! Where a run is, in short: for lists of runs, and for those who look on while it works.
 
 use super::bank::{BankBrief, BankScore};
-use super::ending::{Ending, last_event};
 use super::phases::PhasesBrief;
 use super::rl::RlBrief;
 use super::sft::SftBrief;
+use super::standing::{RunPhase, Standing, total_steps};
 use super::{models, name_of};
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::StageTokens;
-use skill_pipeline::records::bank::SUMMARY_FILE as BANK_SUMMARY_FILE;
-use skill_pipeline::records::sft::SUMMARY_FILE as SFT_SUMMARY_FILE;
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{SUMMARY_FILE, Sent, is_held, is_run, is_stop_requested};
+use skill_pipeline::run_dir::{Sent, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
-use strum::IntoStaticStr;
 
 /// Where a run is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,69 +89,6 @@ pub struct RunOverview {
     /// above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rl: Option<Box<RlBrief>>,
-}
-
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum RunPhase {
-    /// A process works on it.
-    Training,
-    /// It has come to its end.
-    Finished,
-    /// It has not, and no process works on it: the last one said why it ended, or nobody can say.
-    Stopped,
-    /// It has not, and the last process died: it was killed or crashed.
-    Interrupted,
-    /// Its files cannot be read, or are of another format.
-    Damaged,
-}
-
-impl RunPhase {
-    /// What a run is doing whose files can be read: its lock says whether a process works on it.
-    pub fn of(run_dir: &Path, is_finished: bool) -> Self {
-        Standing::of(run_dir, is_finished).phase
-    }
-
-    /// The name used in files and lists.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// What a run is doing, and why it stands still where it does and that is known.
-pub(super) struct Standing {
-    pub(super) phase: RunPhase,
-    pub(super) reason: Option<String>,
-    /// What can be done about it.
-    pub(super) hint: Option<String>,
-}
-
-impl Standing {
-    /// Of a run whose files can be read.
-    pub(super) fn of(run_dir: &Path, is_finished: bool) -> Self {
-        let goes_on = |phase| Self { phase, reason: None, hint: None };
-        if is_finished
-            || [BANK_SUMMARY_FILE, SFT_SUMMARY_FILE].iter().any(|name| run_dir.join(name).is_file())
-        {
-            return goes_on(RunPhase::Finished);
-        }
-        if is_held(run_dir) {
-            return goes_on(RunPhase::Training);
-        }
-        if run_dir.join(SUMMARY_FILE).is_file() {
-            // Its process came to the end of the run after that was looked for.
-            return goes_on(RunPhase::Finished);
-        }
-        let ending = Ending::of(run_dir);
-        let phase = match &ending {
-            Ending::Unknown | Ending::Said { .. } => RunPhase::Stopped,
-            Ending::Silent => RunPhase::Interrupted,
-        };
-        let (reason, hint) = ending.reason_and_hint(run_dir);
-        Self { phase, reason, hint }
-    }
 }
 
 impl RunOverview {
@@ -374,13 +308,4 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
         ..RunOverview::unknown(run.path())
     })
-}
-
-/// Steps of the whole run, by its summary or by its events.
-pub(super) fn total_steps(run: &RunReader, of_summary: Option<usize>) -> Option<u32> {
-    // A planned search learns how many steps there are.
-    let last = |kind: &str| last_event(run.path(), kind)?.get("total_steps")?.as_u64();
-    let of_events = || last("step_started").or_else(|| last("run_started"));
-    let steps = of_summary.map(|steps| steps as u64).or_else(of_events)?;
-    u32::try_from(steps).ok()
 }

@@ -2,7 +2,8 @@
 //!
 //! The files are read as they are, with no part of the program that trains: every build shows every run.
 
-use super::overview::{RunOverview, RunPhase, Standing};
+use super::overview::RunOverview;
+use super::standing::{RunPhase, Standing};
 use super::{name_of, simulated};
 use crate::ReportError;
 use indexmap::IndexMap;

@@ -15,7 +15,7 @@ pub use skills::{BankSkill, BankVersion};
 pub use trials::{BankTrial, TrialPhase};
 
 use super::conversation::{Trajectories, choose};
-use super::overview::{RunPhase, Standing, total_steps};
+use super::standing::{RunPhase, Standing, total_steps};
 use super::{ReportOptions, SentRow, StageRow, name_of, stages, total, unfinished};
 use crate::ReportError;
 use indexmap::IndexMap;

@@ -7,7 +7,7 @@ mod brief;
 pub use brief::RlBrief;
 
 use super::name_of;
-use super::overview::{RunPhase, Standing};
+use super::standing::{RunPhase, Standing};
 use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
 use crate::ReportError;
 use indexmap::IndexMap;

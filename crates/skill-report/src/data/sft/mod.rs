@@ -8,7 +8,7 @@ pub use brief::SftBrief;
 
 use super::ending::last_event;
 use super::name_of;
-use super::overview::{RunPhase, Standing};
+use super::standing::{RunPhase, Standing};
 use super::weights_files::{lines, whole};
 use crate::ReportError;
 use serde::Serialize;
