@@ -7,7 +7,7 @@ use clap::Args;
 pub(crate) struct Plan {
     /// Numbers of calls in flight whose rates are compared.
     pub(crate) widths: Vec<u32>,
-    /// How often what is compared takes turns.
+    /// Rounds in which the compared programs run in turn.
     pub(crate) repetitions: usize,
     /// Rounds of calls before those that are measured.
     pub(crate) warm_up_rounds: u64,
@@ -102,7 +102,7 @@ impl WorldArgs {
     }
 }
 
-/// How large what is looked at is.
+/// The size of the workload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunsArgs {
     /// Steps of the run of many steps.

@@ -4,7 +4,7 @@ use crate::Failure;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// How it says where it listens.
+/// How it prints its address.
 const LISTENING: &str = "listening on ";
 
 /// A server that lives as long as this value, and no longer than this process.

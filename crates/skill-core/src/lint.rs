@@ -29,7 +29,7 @@ const MAX_FINDINGS_PER_RULE: usize = 20;
 pub enum Severity {
     /// The skill should not be given away like this.
     Error,
-    /// A person should look.
+    /// A warning.
     Warning,
     /// Good to know.
     Note,

@@ -1,4 +1,4 @@
-//! What several tools answer with: runs in short, where they are, what they spend.
+//! Parts of several tools' results: runs in short, their status and spend.
 
 use crate::caps::Caps;
 use crate::room::start_of;

@@ -2,11 +2,11 @@
 
 /// The most characters of texts in one answer.
 const MAX_CHARACTERS: usize = 40_000;
-/// The most characters of a text that says what is wrong: it may quote a file.
+/// The most characters of an error message, which may quote a file.
 const MAX_PROBLEM: usize = 1_000;
 const CUT: &str = " […]";
 
-/// What is wrong, or another short text that may quote a file.
+/// An error message, or another short text that may quote a file.
 pub(crate) fn start_of(text: &str) -> String {
     Room::default().take(text, MAX_PROBLEM)
 }

@@ -1,8 +1,8 @@
 //! Credit: what is known of single edits, so that a rejected bundle does not condemn each of them.
 //!
-//! A step leaves which edits it tried, the training items behind each, and how the items of its batch came out
-//! ([`StepCredit`](crate::records::memory::StepCredit)). Later steps work on the same items again, so that for an edit that was kept it can be said which
-//! items it was made for are solved since, and which were solved before and fail now. Nothing here knows an item of the
+//! A [`StepCredit`](crate::records::memory::StepCredit) records which edits a step tried, the training items behind each,
+//! and the results of the items of its batch. Later steps work on the same items again, which shows for an edit that was
+//! kept which of its items are solved since, and which were solved before and fail now. Nothing here knows an item of the
 //! selection split: of those the optimizer is told numbers alone.
 
 use crate::records::memory::{EditCredit, MemoryEntry};

@@ -261,7 +261,7 @@ fn outcome(entry: &MemoryEntry) -> String {
         (Some(after), _, _) => {
             format!("{found}, the score was {before} before and {} with the edits.", score_text(after))
         }
-        // There is no score over a part of the items: what is known is where it would have been.
+        // Only some items were measured, so the score is known as an interval.
         (None, Some([low, high]), Some([seen, n])) => format!(
             "{found} after {seen} of {n} items, the score was {before} before and would have been between {} and {} with the edits.",
             score_text(low),

@@ -1,8 +1,8 @@
-//! The shell of a run, whatever it trains: its directory, its identity, its log of events, its stop and its calls.
+//! The shell of a run of any kind: directory, identity, event log, stop signal and model calls.
 //!
-//! `RunShell` is what the caller puts around a run. `RunShell::open` takes a directory for the run and returns an
-//! `OpenRun`, through which the run opens its files, tells what happens, is stopped and ends. Nothing here knows a
-//! kind of run: a trainer says by which identity its run is known, and does the work.
+//! `RunShell` holds what the caller configures. `RunShell::open` claims a directory and returns an `OpenRun`, through
+//! which a trainer logs events, warns, checks for a stop and ends. Nothing here depends on the kind of run: the trainer
+//! supplies the identity and does the work.
 
 mod base;
 mod calls;
@@ -48,7 +48,7 @@ pub struct RunConfig {
     pub simulated_models: Vec<String>,
 }
 
-/// What surrounds a run.
+/// What the caller of a trainer configures around a run.
 #[derive(Clone)]
 pub(crate) struct RunShell {
     pub(crate) events: Arc<dyn EventSink>,
@@ -70,7 +70,7 @@ impl Default for RunShell {
     }
 }
 
-/// The methods by which every trainer is given its [`RunShell`], which is at this path in it.
+/// The builder methods of every trainer for its [`RunShell`], which is the field at this path.
 macro_rules! shell_methods {
     ($($shell:ident).+) => {
         /// Tells this reader what happens.
@@ -106,7 +106,7 @@ macro_rules! shell_methods {
 pub(crate) use shell_methods;
 
 impl RunShell {
-    /// Takes the directory for a run, writes what is asked now, and opens its log.
+    /// Claims the directory for a run, writes its configuration, and opens its event log.
     ///
     /// `claim` checks that the directory holds this run or none, and returns the identity of the run; see
     /// [`check_same_run`].
@@ -125,15 +125,15 @@ impl RunShell {
         let config = ConfigFile::new(self.config.resolved.clone(), identity)
             .with_simulated_models(&self.config.simulated_models);
         dir.write_config(&config, self.config.source_text.as_deref())?;
-        // What was asked of an earlier process is not asked of this one.
+        // A stop request is addressed to the process that ran then.
         withdraw_stop(path)?;
         let log = EventLog::open(path, self.events.as_ref())?;
         Ok(OpenRun { shell: self, dir, log })
     }
 }
 
-/// Refuses to continue a run of another identity, once there is something that other settings could spoil: `is_begun`
-/// says so, or the state of a run in the directory.
+/// Refuses to resume a run with another identity once it has results: if `is_begun` is true of the stored identity, or
+/// the directory has a state.
 ///
 /// # Errors
 ///
@@ -159,8 +159,7 @@ pub(crate) struct OpenRun<'run> {
 }
 
 impl OpenRun<'_> {
-    /// Does the work of the run in this span, warns of lasting trouble meanwhile, and tells why the run ends before its
-    /// end.
+    /// Does the work of the run in this span, warns while trouble lasts, and logs the reason if the run stops early.
     ///
     /// # Errors
     ///
@@ -183,7 +182,7 @@ impl OpenRun<'_> {
         outcome
     }
 
-    /// Ends the hold of this process: a request to stop was obeyed, or has come too late.
+    /// Withdraws a stop request: it was obeyed, or came too late.
     pub(crate) fn close(&self) {
         if let Err(error) = withdraw_stop(self.dir.path()) {
             tracing::warn!(%error, "the request to stop could not be taken away");
@@ -208,8 +207,7 @@ impl OpenRun<'_> {
         Ok(())
     }
 
-    /// Work that ended because a person stopped the run, or at a cap, is not a fault; a fault that came at the same
-    /// time is.
+    /// The error to report for work that ended early: a stop or a cap if that caused it, otherwise the fault itself.
     pub(crate) fn or_stopped(&self, error: PipelineError, last_step: u32, total_steps: u32) -> PipelineError {
         let StopSignal { soon, now, .. } = &self.shell.stop;
         if error.is_stop() && (soon.is_cancelled() || now.is_cancelled()) {
@@ -218,13 +216,13 @@ impl OpenRun<'_> {
         error.or_capped(last_step, total_steps)
     }
 
-    /// Where the configuration lies, from the directory of the run.
+    /// The directory of the configuration file, relative to the run directory.
     pub(crate) fn config_dir(&self) -> Option<String> {
         let config = self.shell.config.dir.as_deref()?;
         way_to(self.dir.path(), config)
     }
 
-    /// Tells a warning, with what people can do about it.
+    /// Logs a warning with its advice.
     pub(crate) fn warn(&self, step: Option<StepIdx>, warning: Warning) {
         let advice = self.shell.advice.on_warning(&warning);
         self.log.emit(&Event::warning(step, warning, advice));

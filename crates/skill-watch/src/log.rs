@@ -147,12 +147,12 @@ impl Log {
         }
     }
 
-    /// An event as a line; `None` where another line says it.
+    /// An event as a line; `None` if another line covers it.
     fn line(&mut self, event: &Value) -> Option<Line> {
         self.words.is_bank = self.position.bank.is_some();
         let (tone, text) = match Event::deserialize(event) {
             Ok(known) => self.words.line(&known).map(|line| (line.tone.as_str(), line.text))?,
-            // What a later version tells is shown as it stands.
+            // Events of later versions are shown as JSON.
             Err(_) => ("", event.to_string()),
         };
         Some(Line {

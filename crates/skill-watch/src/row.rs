@@ -72,7 +72,7 @@ fn workers_of(path: &Path) -> Vec<WorkerPulse> {
     live.map(|live| live.pulse.workers).unwrap_or_default()
 }
 
-/// Reads what the files of a run say; what is wrong is said in words.
+/// Reads the files of a run; errors become text.
 pub(crate) fn read_files(found: &Found) -> Result<RunOverview, String> {
     if let Some(link) = &found.leaving {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! The state of a run's files, which says whether something has to be read again.
+//! The state of a run's files, to tell whether they changed since the last read.
 
 use skill_pipeline::run_dir::JOURNAL_FILE;
 use std::fs::Metadata;

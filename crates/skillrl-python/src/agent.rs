@@ -114,7 +114,7 @@ fn raised(py: Python<'_>, error: &EnvError) -> PyErr {
 
 #[pymethods]
 impl PyAgent {
-    /// Asks; the thread that gets the reply does what is to be done for it in Python.
+    /// Sends a request; the calling thread runs the Python functions that the request needs while it waits.
     #[pyo3(signature = (messages, max_tokens=None, temperature=None, extra=None))]
     fn ask(
         &self,

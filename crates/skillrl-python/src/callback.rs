@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     describe: Py<PyAny>,
     /// `submit(coroutine, done) -> future`: runs a coroutine in the event loop of the package.
     submit: Py<PyAny>,
-    /// What was raised first: the cause of the error that ends the run.
+    /// The first exception: the cause of the error that ends the run.
     first: Mutex<Option<PyErr>>,
     threads: Arc<Pool>,
 }
@@ -53,12 +53,12 @@ impl Shared {
         lock(&self.first).take()
     }
 
-    /// Ends the threads, which takes a moment; those that are in a function are left to it.
+    /// Ends the idle threads; those that are inside a function are left behind.
     pub(crate) fn end(&self, py: Python<'_>) {
         py.detach(|| self.threads.close());
     }
 
-    /// What a thread of Python's waits for, and does meanwhile.
+    /// The next step for a Python thread that waits for a reply: a function to run, or the reply.
     pub(crate) fn receive(&self, py: Python<'_>, steps: &Mutex<mpsc::Receiver<Step>>) -> Option<Step> {
         lock(&self.threads.state).asking += 1;
         let step = py.detach(|| lock(steps).recv().ok());
@@ -84,13 +84,13 @@ impl Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody panics while holding it.
+    // No code panics while holding it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A function of Python with its arguments.
 pub(crate) type Call<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
-/// What makes a call, with the interpreter's lock held.
+/// Builds a call, with the interpreter's lock held.
 pub(crate) type Start = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Call<'py>> + Send>;
 type Finish = Box<dyn for<'py> FnOnce(Python<'py>, PyResult<Bound<'py, PyAny>>) + Send>;
 
@@ -181,7 +181,7 @@ impl Pool {
         }
     }
 
-    /// Waits until no thread is in the engine, which none must be when the interpreter ends.
+    /// Waits until no thread is inside the engine: one that is when the interpreter ends would crash it.
     fn close(&self) {
         let mut waiting = lock(&self.state);
         waiting.is_closed = true;
@@ -197,7 +197,7 @@ impl Pool {
     }
 }
 
-/// How long the end of a run waits for threads at a time, and how often.
+/// Interval and number of the checks for threads at the end of a run.
 const LOOK: Duration = Duration::from_millis(5);
 const MOST_LOOKS: u32 = 400;
 
@@ -241,21 +241,21 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Does this for the thread.
+    /// Runs the future with this thread as its caller.
     pub(crate) async fn scope<T>(self, work: impl Future<Output = T>) -> T {
         CALLER.scope(self, work).await
     }
 }
 
-/// What a thread that waits for a reply gets.
+/// The next step for a thread that waits for a reply.
 pub(crate) enum Step {
     /// A function of a client, which it runs.
     Job(Job),
-    /// What it waits for.
+    /// The reply.
     Reply(Result<ChatReply, EnvError>),
 }
 
-/// What the threads of a rollout share.
+/// State shared by the threads of a rollout.
 pub(crate) struct Rollout {
     late: watch::Sender<Option<Duration>>,
 }
@@ -267,7 +267,7 @@ impl Default for Rollout {
 }
 
 impl Rollout {
-    /// Waits until a call of a client is late that a thread of the rollout is in, and returns how long it might take.
+    /// Waits until a client's call in a thread of the rollout exceeds its limit, and returns the limit.
     pub(crate) async fn late(&self) -> Duration {
         let mut late = self.late.subscribe();
         loop {
@@ -281,7 +281,7 @@ impl Rollout {
     }
 }
 
-/// Says that a call of a client in this task has taken longer than this.
+/// Reports that a client's call in this task exceeded its limit.
 pub(crate) fn say_late(limit: Duration) {
     let _ = CALLER.try_with(|caller| caller.rollout.late.send_replace(Some(limit)));
 }
@@ -339,7 +339,7 @@ enum Begun<T, R> {
     Pending(Pending, R),
 }
 
-/// What a function returned: its result, or a coroutine, which is started.
+/// The result of a function; if that is a coroutine, starts it.
 fn begun<T, R: FnOnce(&Bound<'_, PyAny>) -> PyResult<T>>(
     py: Python<'_>,
     shared: &Shared,

@@ -33,7 +33,7 @@ pub(crate) struct PyClient {
 #[derive(Default)]
 pub(crate) struct Extras(Mutex<HashMap<String, (usize, Py<PyDict>)>>);
 
-/// The arguments of one call, kept until it is dropped.
+/// Holds the arguments of one call until it is dropped.
 pub(crate) struct Kept {
     extras: Arc<Extras>,
     part: String,

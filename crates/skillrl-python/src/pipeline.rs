@@ -32,7 +32,7 @@ fn written(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// What a stage asks with.
+/// The model, prompts and limits of a stage.
 struct Asks {
     model: Arc<dyn ChatModel>,
     max_tokens: u32,
@@ -68,7 +68,7 @@ impl Asks {
         Optimizer { model: &*self.model, max_tokens: self.max_tokens }
     }
 
-    /// Works in a thread of its own, so that Ctrl-C ends the stage whatever it waits for.
+    /// Runs the stage in its own thread, so that Ctrl-C ends it even while a function blocks.
     fn run<T: Send + 'static>(
         self,
         py: Python<'_>,

@@ -102,7 +102,7 @@ fn watch(
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody panics while holding it.
+    // No code panics while holding it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,7 +1,7 @@
-//! The course of a trial, whoever makes its rollouts: which version is next, what its halves are shown, on which design
-//! it is tried, and what its verdict brings.
+//! Trials of skills, for banks, GRPO and external trainers: the next version to try, what each half is shown, the design,
+//! and the consequence of a verdict.
 //!
-//! Between any two steps a person may retire, restore or pin any skill, so each step looks at the bank as it is then.
+//! People may retire, restore or pin skills at any time, so each step reads the bank again.
 
 use super::design::{TrialDesign, TrialSettings};
 use super::error::TrialError;
@@ -18,23 +18,23 @@ use std::collections::BTreeSet;
 /// Groups that must tell something before the standing check retires a skill.
 pub const MIN_STANDING_GROUPS: u64 = 8;
 
-/// A version that is tried, or that could be.
+/// A version of a skill that is on trial, or may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidacy {
     /// The version.
     pub skill: SkillRef,
-    /// True if it is active, and its retirement is tried.
+    /// True if the trial decides whether an active version is retired.
     pub is_retirement: bool,
 }
 
-/// What the verdict of a trial brings about.
+/// The consequence of a verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Consequence {
-    /// Everything stays as it is.
+    /// No change.
     Nothing,
-    /// This event.
+    /// This event is recorded.
     Event(Box<BankEvent>),
-    /// Nothing, for this reason.
+    /// No change, because the bank no longer allows it; the reason.
     Hindered(String),
 }
 
@@ -42,7 +42,7 @@ impl Candidacy {
     /// The next trial: proposed retirements first, then the candidate that was tried least, and the earliest in the bank
     /// of equal ones.
     ///
-    /// Retirements that are looked at are taken out. A candidate that was tried `most` times waits.
+    /// Removes the retirements that it considers. A candidate that was tried `most` times is skipped.
     pub fn next(
         bank: &Bank,
         retirements: &mut Vec<SkillRef>,
@@ -60,12 +60,12 @@ impl Candidacy {
         candidates.min_by_key(&n_tried).map(|skill| Self { skill, is_retirement: false })
     }
 
-    /// Why it cannot be tried; see [`obstacle`].
+    /// The reason why it cannot be tried, if there is one; see [`obstacle`].
     pub fn obstacle(&self, bank: &Bank) -> Option<String> {
         obstacle(bank, &self.skill, self.is_retirement)
     }
 
-    /// What the halves are shown: the bank without what is tried, and with it.
+    /// The banks that the two halves are shown: without the version, and with it.
     pub fn arms(&self, bank: &Bank) -> [BankView; 2] {
         let view = bank.view();
         if self.is_retirement {
@@ -77,8 +77,8 @@ impl Candidacy {
 
     /// The design of a trial on some of the tasks that would be shown the candidate.
     ///
-    /// A trial that may be looked at is looked at after whole passes, of at least as many groups as in the simulations
-    /// that the page on trials reports.
+    /// An anytime-valid trial is evaluated after whole passes over its tasks, each of at least as many groups as in the
+    /// simulations of the page on trials.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Candidacy {
         TrialDesign::new(self.skill.clone(), items, &TrialSettings { rule, ..settings }, seed)
     }
 
-    /// The event by which a trial of this design begins.
+    /// The event that opens a trial of this design.
     pub fn opened(&self, design: &TrialDesign) -> BankEvent {
         BankEvent::TrialOpened {
             skill: self.skill.clone(),
@@ -110,8 +110,8 @@ impl Candidacy {
         }
     }
 
-    /// The event by which a trial ends without a verdict, so that the candidate waits again; `None` where no trial is
-    /// open.
+    /// The event that ends an open trial without a verdict, so that the candidate waits again; `None` without an open
+    /// trial.
     pub fn released(&self, bank: &Bank) -> Option<BankEvent> {
         (self.state(bank) == Some(State::Trial)).then(|| BankEvent::Measured {
             skill: self.skill.clone(),
@@ -124,7 +124,7 @@ impl Candidacy {
         })
     }
 
-    /// What this verdict brings about.
+    /// The consequence of this verdict in this bank.
     pub fn consequence(&self, bank: &Bank, verdict: Verdict) -> Consequence {
         let event = match (verdict, self.is_retirement) {
             // An active skill that helps stays.
@@ -137,7 +137,7 @@ impl Candidacy {
                 BankEvent::Retired { skill: self.skill.clone(), reason: Reason::Trial }
             }
         };
-        // A candidate that failed takes nobody's place, so a pin is not in its way.
+        // A rejected candidate replaces no skill, so pinned skills do not matter.
         let only_ends =
             verdict == Verdict::Reject && !self.is_retirement && self.state(bank) == Some(State::Trial);
         match self.obstacle(bank).filter(|_| !only_ends) {
@@ -150,7 +150,7 @@ impl Candidacy {
         bank.version(&self.skill).map(|version| version.state)
     }
 
-    /// The event by which a trial makes a candidate active: in the place of what it was made from.
+    /// The event that makes a candidate active and retires what it was made from.
     fn admission(&self, bank: &Bank) -> BankEvent {
         let (skill, basis) = (self.skill.clone(), Basis::Trial);
         let replaced = bank.replaced_by(&skill);
@@ -165,7 +165,7 @@ impl Candidacy {
     }
 }
 
-/// Why a version cannot be tried, or an active one not be retired; `None` where nothing is in the way.
+/// The reason why a version cannot be tried, or an active one not be retired; `None` if it can.
 pub fn obstacle(bank: &Bank, skill: &SkillRef, is_retirement: bool) -> Option<String> {
     let Some((owner, version)) = bank.skill(&skill.skill).zip(bank.version(skill)) else {
         return Some("the bank does not contain it".to_owned());
@@ -186,8 +186,7 @@ pub fn obstacle(bank: &Bank, skill: &SkillRef, is_retirement: bool) -> Option<St
     pinned.next().map(|id| format!("it would replace {id}, which is pinned"))
 }
 
-/// The active skills with this one, before all others of its tier, since one that nobody is shown cannot be measured, and
-/// in the place of what it was made from.
+/// The active skills with this one first in its tier, so that retrieval selects it, and without those that it replaces.
 pub fn with_skill(bank: &Bank, skill: &SkillRef) -> BankView {
     let view = bank.view();
     let Some(viewed) = bank.viewed(skill) else { return view };
@@ -201,7 +200,7 @@ pub fn with_skill(bank: &Bank, skill: &SkillRef) -> BankView {
     view.with(ViewedSkill { utility: Some(utility), ..viewed }, &bank.replaced_by(skill))
 }
 
-/// The least useful skills of tiers that hold more than so many; see [`over_cap`].
+/// The least useful skills of each tier with more than `max_active`; see [`over_cap`].
 pub fn over_cap_of(bank: &Bank, max_active: usize) -> Vec<SkillRef> {
     let view = bank.view();
     let pinned: BTreeSet<_> =

@@ -142,7 +142,7 @@ impl TrialState {
         self.groups.n_informative()
     }
 
-    /// True if no further group need be made: the trial is decided or at its end, or nobody expects it to be decided.
+    /// True if no further group is needed: the trial is decided, at its end, or unlikely to be decided.
     ///
     /// Where every task of the first look came out the same in both halves, more of the same would cost as much and tell
     /// as little.

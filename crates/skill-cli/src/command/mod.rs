@@ -113,7 +113,7 @@ impl std::error::Error for Regression {}
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
 
-/// What is said where the program would need a part that it was built without.
+/// The message where a feature is missing from this build.
 #[cfg(not(all(
     feature = "mcp",
     feature = "nats",

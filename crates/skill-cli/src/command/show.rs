@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The run: where it is, what it came to, a line for each step, and the skills of its bank.
+/// The run: status, results, a line for each step, and the skills of its bank.
 fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
     let view = skillrl::report::view(&args.run)?;
     let overview = &view.overview;

@@ -1,10 +1,10 @@
-//! What an agent did on an item, as text.
+//! The trajectory of an item, as text.
 
 use crate::table::harmless;
 use skillrl::reports::Trajectory;
 use std::fmt::Write as _;
 
-/// What the agent did; `with` names the split and what it was shown there.
+/// The trajectory; `with` names the split and the skills shown.
 pub(super) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
     let mut text = format!("\non the {with}: hard {}, soft {:.4}\n", trajectory.hard, trajectory.soft);
     for (what, said) in [

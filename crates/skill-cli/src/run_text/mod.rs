@@ -35,7 +35,7 @@ pub(crate) fn fact_lines(facts: &[Fact], indent: &str) -> String {
     })
 }
 
-/// What a run does now, what it has come to and spent, and how to go on with it.
+/// Current stage, results and spend of a run, and how to resume it.
 fn facts_of(status: &RunOverview) -> Vec<Fact> {
     let mut facts = Vec::new();
     // Steps that train weights have no stages.
@@ -55,7 +55,7 @@ fn facts_of(status: &RunOverview) -> Vec<Fact> {
         facts.push(Fact::new("note", "best_skill.md was changed after the run wrote it"));
     }
     match &status.live {
-        // A run that trains weights has said it, and sends nothing.
+        // Runs that train weights show it already, and send no requests.
         _ if trains_weights => {}
         Some(live) => facts.push(Fact::new("spent", spent(&live.pulse.spend))),
         None => facts.push(Fact::new("spent", sent(status))),
@@ -76,7 +76,7 @@ fn facts_of(status: &RunOverview) -> Vec<Fact> {
 fn next(status: &RunOverview) -> Option<String> {
     const GOES_ON: &str = "the command that started it resumes from here";
     match (status.phase, &status.hint) {
-        // What stopped it would stop it again: the hint says what to change first.
+        // Resuming alone would stop it again: the hint names what to change first.
         (RunPhase::Stopped, Some(hint)) if hint.contains("same command") || hint.contains("`run.dir`") => {
             Some(hint.clone())
         }
@@ -87,7 +87,7 @@ fn next(status: &RunOverview) -> Option<String> {
     }
 }
 
-/// What is trained, and how far it is.
+/// The kind of the run, and its progress.
 pub(crate) fn steps_of(status: &RunOverview) -> String {
     let what = status.kind_words().map(|what| format!("{what}, ")).unwrap_or_default();
     match status.total_steps {
@@ -119,7 +119,7 @@ pub(crate) fn now(live: &LiveState) -> String {
     if let Some(rate) = live.rate() {
         let _ = write!(text, ", {rate:.1}/s");
     }
-    // A pass of a trial is not the trial, and nobody knows how many passes decide it.
+    // The number of passes until a trial is decided is unknown, so a pass has no bar of its own.
     let left = live.stage_seconds_left().filter(|_| live.done < live.total && trial.is_none());
     if let Some(left) = left {
         let _ = write!(text, ", {} left", seconds(left));
@@ -146,7 +146,7 @@ pub(crate) fn now(live: &LiveState) -> String {
     text
 }
 
-/// What a run has sent that nobody works on.
+/// Requests of a run without a process.
 pub(crate) fn sent(status: &RunOverview) -> String {
     if status.is_replay {
         return "0 calls, as the replies come from a recording".to_owned();
@@ -160,7 +160,7 @@ pub(crate) fn sent(status: &RunOverview) -> String {
     format!("{calls}, {tokens}{money}")
 }
 
-/// What a run has used, each against its cap where there is one.
+/// Usage of a run, with caps where they are set.
 pub(crate) fn spent(spend: &Spend) -> String {
     let of = |cap: Option<String>| cap.map(|cap| format!(" of {cap}")).unwrap_or_default();
     let calls = counted(spend.calls, "call");

@@ -1,4 +1,4 @@
-//! What a run came to, in a few lines.
+//! The results of a run, in a few lines.
 
 use crate::table::counted;
 use skillrl::core::usage::dollars;
@@ -166,7 +166,7 @@ fn interval_words(paired: &PairedRecord) -> String {
     paired.interval.map(words).unwrap_or_default()
 }
 
-/// What a run that trains a bank came to.
+/// The results of a run that trains a bank.
 pub(crate) fn bank_lines(summary: &BankSummary, dir: &Path) -> String {
     let [n_val, n_test] = summary.n_items;
     let [n_trials, n_admitted] = summary.trials;

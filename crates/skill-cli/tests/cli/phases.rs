@@ -54,11 +54,11 @@ fn the_same_command_again_is_done_and_another_one_is_refused() {
     let told = |more: &[&str]| -> Value {
         parsed(&context.succeed(&few(&[&["distill", "--json"][..], more].concat())))
     };
-    let (again, anew) = (told(&[]), told(&["--force"]));
+    let (resumed, forced) = (told(&[]), told(&["--force"]));
     let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&again), names(&anew));
-    assert_eq!((&again["skills"], &again["by_tier"]), (&anew["skills"], &anew["by_tier"]));
-    assert_eq!(again["calls"], 0);
+    assert_eq!(names(&resumed), names(&forced));
+    assert_eq!((&resumed["skills"], &resumed["by_tier"]), (&forced["skills"], &forced["by_tier"]));
+    assert_eq!(resumed["calls"], 0);
     for other in [&["collect", "--episodes", "9"][..], &["distill", "--max", "3"]] {
         let outcome = context.run(&few(other));
         outcome.assert_code(code::USAGE);

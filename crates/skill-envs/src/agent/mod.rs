@@ -44,7 +44,7 @@ pub const ROLLOUT_PROMPT_NAME: &str = "rollout_world";
 /// Its `system` block is rendered once, its `user` block for each turn.
 pub const ROLLOUT_PROMPT: &str = include_str!("../../prompts/rollout_world.md");
 
-/// What a world shows at this moment, whatever the prompt says of it; an extension of each call of the agent.
+/// The observation and admissible actions of a world, independent of the prompt; an extension of each call of the agent.
 ///
 /// It is for players of this process that take the place of a model, such as experts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@
 //!
 //! | layer | what it adds | shared by |
 //! |---|---|---|
-//! | [`Metered`] | sums of calls and tokens | a [`crate::Meter`] by whoever reads them together |
+//! | [`Metered`] | sums of calls and tokens | a [`crate::Meter`], shared by models that are counted together |
 //! | `crate::Journaled` | answers from the journal, and records; feature `journal` | a journal by all models of a run |
 //! | [`Traced`] | a span for each call | nobody |
 //! | [`Retried`] | further attempts, and the record of each | a [`RetryBudget`] by all models of a provider |

@@ -133,7 +133,7 @@ pub struct ValidationRecord {
     pub shown: IndexMap<ItemId, Vec<String>>,
 }
 
-/// What a run that trains a bank came to.
+/// The results of a run that trains a bank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BankSummary {

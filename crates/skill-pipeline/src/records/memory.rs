@@ -50,7 +50,7 @@ pub struct MemoryEntry {
 skill_core::named_enum! {
     /// The names that analysts have for ways to fail, so that what several of them saw adds up.
     pub enum FailureType {
-        /// The skill says nothing of it.
+        /// The skill does not cover it.
         RuleMissing = "rule_missing",
         /// The skill says something wrong.
         RuleWrong = "rule_wrong",

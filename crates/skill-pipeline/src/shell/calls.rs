@@ -1,4 +1,4 @@
-//! The model calls of a run: its journal, a recording that replies are taken from, and what its caps know of both.
+//! The model calls of a run: its journal, the recording of a replay, and the budget.
 
 use crate::error::PipelineError;
 use crate::run_dir::RunDir;
@@ -17,7 +17,7 @@ pub(crate) struct CallSettings {
 }
 
 impl CallSettings {
-    /// Whether the run goes on with a journal that does not hold all that it has held.
+    /// True if the run continues although its journal is missing earlier requests.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl CallSettings {
         }
     }
 
-    /// Opens the journal of a run, and tells the budget what it holds already.
+    /// Opens the journal of a run, and counts its earlier calls in the budget.
     ///
     /// # Errors
     ///

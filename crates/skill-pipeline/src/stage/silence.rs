@@ -20,7 +20,7 @@ fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError
     Some(PipelineError::Silent { place: place.to_string(), n: results.len(), n_cut })
 }
 
-/// An error if the target said nothing to any item: that measures a model or a server, and no skill.
+/// An error if the target returned an empty reply for every item: that is a fault of the model or server, not a score.
 ///
 /// # Errors
 ///

@@ -139,7 +139,7 @@ impl Run<'_> {
         }
     }
 
-    /// Says that the run goes on with a journal that does not hold all that it has held.
+    /// Warns that the journal is missing earlier requests.
     pub(super) fn warn_of_a_lost_journal(&self) {
         self.warn(None, Warning::LostJournal { n_requests: self.journal.requests_committed() });
     }

@@ -1,4 +1,4 @@
-//! The events of runs in words: one line each, for the terminal of the process and for those who look on.
+//! The events of runs as text: one line each, for the terminal, the log of `serve`, and MCP.
 
 pub mod bank;
 pub mod progress;
@@ -8,18 +8,18 @@ pub(crate) mod weights;
 use crate::words::{counted, validation};
 use skill_pipeline::Event;
 
-/// How a line is meant.
+/// The tone of a line, for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// As it is.
+    /// Neutral.
     Plain,
-    /// Something got better.
+    /// An improvement or a success.
     Good,
-    /// Something did not.
+    /// A rejection or a failure.
     Bad,
-    /// A person should look.
+    /// A warning.
     Warning,
-    /// It changed nothing.
+    /// A step without a change.
     Faint,
 }
 
@@ -36,16 +36,16 @@ impl Tone {
     }
 }
 
-/// An event in words. Texts of models and data are in it as they are.
+/// An event as text. Texts of models and data are not escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventLine {
-    /// How it is meant.
+    /// Its tone.
     pub tone: Tone,
-    /// What happened.
+    /// The line.
     pub text: String,
-    /// The words of it that say what was decided.
+    /// The part of the text that names the decision.
     pub decision: Option<&'static str>,
-    /// True if the terminal of the process shows it otherwise, or not at all.
+    /// True if the terminal of the process leaves it out or shows it as a progress bar.
     pub is_detail: bool,
 }
 
@@ -63,14 +63,14 @@ impl EventLine {
     }
 }
 
-/// The lines of a run's events, which are taken in order: some need what earlier ones said.
+/// Turns the events of a run into lines; takes them in order, because some lines need earlier events.
 #[derive(Debug, Clone, Default)]
 pub struct EventLines {
     /// True for a run that trains a bank, whose steps are rounds.
     pub is_bank: bool,
     total_steps: Option<u32>,
     n_selection: Option<usize>,
-    /// True once the plan of a search was told.
+    /// True once the plan of a search was shown.
     has_plan: bool,
 }
 
@@ -80,7 +80,7 @@ impl EventLines {
         self.total_steps.unwrap_or_default()
     }
 
-    /// The line of an event; `None` where another line says it.
+    /// The line of an event; `None` if another line covers it.
     pub fn line(&mut self, event: &Event) -> Option<EventLine> {
         let unit = if self.is_bank { "round" } else { "step" };
         Some(match event {

@@ -15,13 +15,13 @@ pub fn place(bank: &BankProgress, stage: &str) -> String {
     }
 }
 
-/// What is tried, such as `gen_001 "Look first" (general)`.
+/// The skill on trial, such as `gen_001 "Look first" (general)`.
 pub fn tried(trial: &TrialProgress) -> String {
     let what = if trial.is_retirement { "retirement of " } else { "" };
     format!("{what}{} \"{}\" ({})", trial.skill, one_line(&trial.title), one_line(&trial.tier))
 }
 
-/// What is known of the trial, such as `+12 points (-3 to +27), e 3.2, admits at 20`.
+/// The evidence so far, such as `+12 points (-3 to +27), e 3.2, admits at 20`.
 pub fn known(trial: &TrialProgress) -> String {
     let numbers = match &trial.numbers {
         Some(numbers) => format!("{}, {}", difference(numbers), evidence(trial.rule, numbers)),

@@ -9,7 +9,7 @@ use skill_pipeline::records::paired::PairedRecord;
 use skill_pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
 
-/// One step in one line: what was proposed, what applied, the score before and after, the decision.
+/// One step in one line: edits proposed and applied, the score before and after, the decision.
 pub fn step_line(record: &StepRecord, total_steps: u32) -> String {
     let mut line = format!("step {}  batch {:.3}", place(record, total_steps), record.rollout_hard);
     let n_patches = record.n_failure_patches + record.n_success_patches;
@@ -48,7 +48,7 @@ pub fn step_line(record: &StepRecord, total_steps: u32) -> String {
     line
 }
 
-/// The step among all of them; 0 stands for a number that is not known.
+/// The step number, with the total where `total_steps` is not 0.
 fn place(record: &StepRecord, total_steps: u32) -> String {
     match total_steps {
         0 => record.step.to_string(),
@@ -62,7 +62,7 @@ fn saving_words(saving: SavingRecord) -> String {
     format!(", {:.1} % {change} tokens", 100.0 * saving.saved.abs())
 }
 
-/// The decision in words, with what it means where nothing was evaluated.
+/// The decision, with an explanation if nothing was evaluated.
 pub fn decision_words(action: StepAction) -> &'static str {
     match action {
         StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",

@@ -71,7 +71,7 @@ fn described(phase: Phase) -> &'static str {
     }
 }
 
-/// What a finished phase came to, in a line.
+/// The results of a finished phase, in a line.
 fn finished(record: &PhaseRecord) -> String {
     let taken = if record.is_reused { " (taken over from another run)" } else { "" };
     let figures = figures(record.figures.iter().map(|(name, value)| (name.as_str(), *value)));

@@ -1,4 +1,4 @@
-//! The curves of a run: what they show, and over which steps.
+//! The curves of a run.
 
 use crate::data::rl::{RlReport, RlRow, RlTaskType};
 use crate::data::sft::SftReport;

@@ -1,4 +1,4 @@
-//! A run as all media show it: filled once from its files for each kind of run, and rendered by each medium.
+//! The view model of a run: read once from its files for each kind of run, and rendered by each medium.
 
 mod charts;
 mod facts;
@@ -22,10 +22,10 @@ use skill_pipeline::records::document::StepRecord;
 /// The most warnings that are kept.
 const MAX_WARNINGS: usize = 100;
 
-/// A run with its course: what it has come to, its curves, and a row for each of its steps.
+/// A run with its results so far, its curves, and a row for each step.
 #[derive(Debug, Clone)]
 pub struct RunView {
-    /// Where it is; whoever looks on may put in what the process does now.
+    /// The state of the run; a live view replaces its `live` part.
     pub overview: RunOverview,
     /// Its curves.
     pub charts: Vec<Chart>,
@@ -110,7 +110,7 @@ impl RunView {
     /// A row for each finished step, and for each trial of the round under way.
     pub fn rows(&self) -> Vec<ViewRow> {
         let now = self.overview.live.as_ref().and_then(|live| live.bank.as_ref());
-        // The record of a round is there a moment before its process says that it has ended.
+        // The record of a round is written a moment before the event that ends it.
         let is_new = |round: &u32| self.last_round.is_none_or(|last| *round > last);
         let trials = now
             .and_then(|now| Some((now.round.filter(is_new)?, &now.trials)))

@@ -16,7 +16,7 @@ const WIDEST: [usize; 2] = [16, 20];
 /// A row of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewRow {
-    /// How it is meant.
+    /// Its tone.
     pub tone: Tone,
     /// True for a row that sums up those before it, and for the names of columns.
     pub is_strong: bool,

@@ -120,7 +120,7 @@ fn line_of(row: ViewRow, width: usize) -> Line<'static> {
     Line::from(if is_short { row.short } else { row.text }).style(style)
 }
 
-/// What the run is doing, where and what it is, what it has come to, and what it has spent.
+/// Status, kind, results and spend of a run.
 fn head(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
     let style = match overview.phase {
         RunPhase::Training => Style::new().fg(Color::Cyan),
@@ -141,7 +141,7 @@ fn head(overview: &RunOverview, width: usize) -> Vec<Line<'static>> {
         overview.facts().iter().map(|fact| format!("{} {}", fact.name, fact.words)).collect();
     match (&overview.live, &overview.reason) {
         (None, Some(reason)) => said.push(reason.clone()),
-        // What trains weights has said it, and sends nothing.
+        // Runs that train weights show it already, and send no requests.
         _ if overview.trains_weights() => {}
         (Some(live), _) => said.push(format!("spent {}", spent(&live.pulse.spend))),
         (None, None) => said.push(format!("spent {}", sent(overview))),

@@ -1,4 +1,4 @@
-//! What is drawn of a document, of a bank, and of weights.
+//! Screens of runs that train a document, a bank, or weights.
 
 use super::*;
 use crate::run_text::made;
