@@ -1,4 +1,4 @@
-//! From a configuration to what trains.
+//! Makes the trainers of a configuration.
 
 mod elsewhere;
 
@@ -58,7 +58,7 @@ pub fn bank(
     Ok((bank_over(&loaded.config, base, embedding)?, loaded.run_dir()))
 }
 
-/// The trainer with these models of an engine, whose rollouts are made where `run.runner` says.
+/// The trainer with these models of an engine; `run.runner` decides where its rollouts run.
 fn of_engine(
     engine: &Engine<'_>,
     models: RunModels,

@@ -1,4 +1,4 @@
-//! A run in short as facts: a name and its words each, the same in every medium.
+//! The facts of a run, each a name and a text, the same in every medium.
 
 use crate::data::bank::{BankBrief, BankScore};
 use crate::data::overview::RunOverview;
@@ -13,12 +13,12 @@ use skill_pipeline::records::phases::{Phase, TestGames};
 use skill_pipeline::records::sft::SftGames;
 use std::fmt::Write as _;
 
-/// Something to know of a run.
+/// A fact about a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
     /// Its name, a word.
     pub name: &'static str,
-    /// What there is to know.
+    /// The text.
     pub words: String,
 }
 
@@ -30,7 +30,7 @@ impl Fact {
 }
 
 impl RunOverview {
-    /// What the run has come to so far, whatever it trains.
+    /// The results so far.
     pub fn facts(&self) -> Vec<Fact> {
         match (&self.bank, &self.phases, &self.sft, &self.rl) {
             (Some(bank), ..) => bank.facts(),
@@ -57,7 +57,7 @@ impl RunOverview {
         facts
     }
 
-    /// What the run trains, where that is not a document.
+    /// The kind of the run; `None` for a document.
     pub fn kind_words(&self) -> Option<&'static str> {
         match (&self.bank, &self.phases, &self.sft, &self.rl) {
             (Some(_), ..) => Some("a bank"),
@@ -89,7 +89,7 @@ impl RunOverview {
     }
 }
 
-/// The name of a metric behind a score that it made, where it is not the usual one.
+/// The metric of a score in brackets; empty for the default metric.
 pub fn metric_words(metric: GateMetric) -> &'static str {
     match metric {
         GateMetric::Hard => "",
