@@ -179,6 +179,12 @@ const CHECKS: &[Check] = &[
         run: demos,
     },
     Check {
+        name: "sandbox",
+        about: "runs hostile programs in bwrap, as root too where it is started by root, and tasks of spreadsheets in it",
+        is_external: IsExternal::No,
+        run: sandboxes,
+    },
+    Check {
         name: "caps",
         about: "makes 78 runs up to a cap, half of them killed again and again (minutes)",
         is_external: IsExternal::No,
@@ -222,6 +228,16 @@ fn python_programs(sh: &Shell) -> anyhow::Result<()> {
     let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "only");
     let as_tested = workspace::as_tested(sh)?;
     Ok(cmd!(sh, "cargo test {as_tested...} --test external_python --test docs --quiet").run()?)
+}
+
+/// Programs that mean harm in a real sandbox; what is missing for it is a failure here.
+fn sandboxes(sh: &Shell) -> anyhow::Result<()> {
+    cmd!(sh, "bwrap --version").run().context("this check needs bubblewrap 0.8 or later")?;
+    cmd!(sh, "/usr/bin/python3 --version").run().context("this check needs the system's Python")?;
+    let _must = sh.push_env("SKILLRL_SANDBOX", "1");
+    // One after the other, since the programs of a test take all processors.
+    let words = ["--test", "hostile", "--", "--test-threads=1", "--nocapture"];
+    Ok(cmd!(sh, "cargo test --quiet --package skill-sandbox {words...}").run()?)
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.

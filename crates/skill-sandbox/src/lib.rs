@@ -1,0 +1,36 @@
+//! Runs programs that a model wrote.
+//!
+//! One call, [`Sandbox::run`], takes a [`Program`] (command, files in, names of files out, [`Limits`]) and returns an
+//! [`Outcome`]: the [`Verdict`], what the program printed, and its files. The program has no network, sees none of the
+//! user's files, environment variables or processes, and nothing that it does outlives the call.
+//!
+//! On Linux this is `bwrap` (bubblewrap 0.8 or later) with all namespaces unshared. Memory and processes are limited by
+//! a cgroup (version 1 or 2) where this process may make one, and else by resource limits and a monitor. On other
+//! systems a container engine does it. Where nothing can, [`Sandbox::open`] refuses and says what is missing.
+//!
+//! The crate knows nothing of models, tasks or skills. It starts no async runtime: a call blocks its thread, and is
+//! ended from another one by [`Cancel`].
+
+mod bubblewrap;
+#[cfg(unix)]
+mod cgroup;
+mod container;
+mod error;
+mod limits;
+#[cfg(unix)]
+mod monitor;
+mod outcome;
+mod program;
+#[cfg(unix)]
+mod run;
+mod sandbox;
+mod script;
+mod stage;
+mod verdict;
+
+pub use container::ContainerConfig;
+pub use error::{RunError, SandboxError};
+pub use limits::Limits;
+pub use outcome::{Outcome, OutputFile, Printed, Verdict};
+pub use program::{Cancel, Input, Outputs, Program};
+pub use sandbox::{Choice, Limiting, Sandbox};

@@ -1,0 +1,466 @@
+//! One program: its files, its start, what is seen of it, and its end.
+
+use crate::bubblewrap::{TEMPORARY, UNPACK, WORK};
+#[cfg(target_os = "linux")]
+use crate::cgroup::Cgroup;
+use crate::container::ENGINE_FAILED;
+use crate::outcome::{Outcome, OutputFile, Printed};
+use crate::program::{Cancel, Input, Outputs, Program};
+use crate::sandbox::Kind;
+use crate::script::{BEGAN, Channel, ENDED, RlimitSet, Script, check_name};
+use crate::stage::{Stage, is_open_to_others};
+use crate::verdict::{Report, Seen, verdict};
+use crate::{Limits, RunError, Sandbox};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How often limits are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How long the streams of a program may stay open that was killed.
+const CLOSING: Duration = Duration::from_secs(5);
+/// What an archive takes besides the content of its files: headers, and zeros at its end.
+const ARCHIVE_OVERHEAD: u64 = 1 << 20;
+/// How much of the end of a stream is searched for the reason of a failure.
+const SAID_BYTES: usize = 2048;
+/// The user and group without rights.
+const NOBODY: &str = "65534";
+/// The number of the names of containers.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A program that is running.
+struct Running<'a> {
+    child: Child,
+    limits: Limits,
+    kind: &'a Kind,
+    #[cfg(target_os = "linux")]
+    cgroup: Option<Cgroup>,
+    container: Option<String>,
+}
+
+/// What came through the channel of the script.
+struct Channelled {
+    bytes: Vec<u8>,
+    is_too_much: bool,
+}
+
+pub(crate) fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome, RunError> {
+    if cancel.is_cancelled() {
+        return Err(RunError::Cancelled);
+    }
+    check(sandbox, program)?;
+    let began = Instant::now();
+    let stage = sandbox.base.stage().map_err(RunError::Start)?;
+    let prepared = prepare(sandbox, program, &stage)?;
+    let (mut running, channel) = start(sandbox, program, &stage, &prepared)?;
+    let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
+    let limits = program.limits;
+    let max_bytes = limits.output.saturating_add(ARCHIVE_OVERHEAD);
+    let (files, stdout) = match channel {
+        Some(channel) => (read_channel(Some(channel), max_bytes), read_printed(stdout, limits.printed)),
+        None => (read_channel(stdout, max_bytes), read_printed(None::<io::Empty>, limits.printed)),
+    };
+    let stderr = read_printed(stderr, limits.printed);
+    let (seen, channelled) = running.watch(&files, began, cancel)?;
+    let code = running.end();
+    let channelled = match channelled {
+        Some(channelled) => channelled,
+        None => files.recv_timeout(CLOSING).unwrap_or(Channelled { bytes: Vec::new(), is_too_much: false }),
+    };
+    let wall = began.elapsed();
+    let printed = |stream: Receiver<Printed>| stream.recv_timeout(CLOSING).unwrap_or_default();
+    let (stdout, stderr) = (printed(stdout), printed(stderr));
+    let seen = seen.or(channelled.is_too_much.then_some(Seen::Output));
+    let engine_failed = running.container.is_some() && code == Some(ENGINE_FAILED);
+    let Some(said) = channelled.bytes.strip_prefix(BEGAN).filter(|_| !engine_failed) else {
+        if seen == Some(Seen::Clock) {
+            return Err(RunError::Setup { said: "nothing, in the time that the program had".to_owned() });
+        }
+        return Err(RunError::Setup { said: stderr.text().trim().to_owned() });
+    };
+    let (report, archive) = report(said);
+    let verdict = verdict(seen, report, &last_words(&stdout, &stderr), wall, &limits);
+    let files = match seen {
+        None => files_of(archive, program, limits.output),
+        Some(_) => Vec::new(),
+    };
+    Ok(Outcome { verdict, stdout, stderr, files, wall })
+}
+
+/// Checks what can be wrong with a program before it is started.
+fn check(sandbox: &Sandbox, program: &Program) -> Result<(), RunError> {
+    if program.command.is_empty() {
+        return Err(RunError::Program("the command of a program is empty".to_owned()));
+    }
+    let named: &[String] = match &program.outputs {
+        Outputs::Named(names) => names,
+        Outputs::None | Outputs::All => &[],
+    };
+    program.inputs.iter().map(|(name, _)| name).chain(named).try_for_each(|name| check_name(name))?;
+    if let Some((name, _)) = program
+        .environment
+        .iter()
+        .find(|(name, value)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0'))
+    {
+        return Err(RunError::Program(format!("{name:?} cannot be the name of an environment variable")));
+    }
+    for path in &program.readable {
+        if sandbox.is_other_user() && !is_open_to_others(path) {
+            return Err(RunError::Program(format!(
+                "{} is closed to the user as whom programs run; put it where everybody may read it",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The inputs as the sandbox is given them.
+#[derive(Default)]
+struct Prepared {
+    /// Files of this machine with their places inside.
+    binds: Vec<(PathBuf, String)>,
+    has_archive: bool,
+}
+
+fn prepare(sandbox: &Sandbox, program: &Program, stage: &Stage) -> Result<Prepared, RunError> {
+    let mut prepared = Prepared::default();
+    let mut archive = tar::Builder::new(Vec::new());
+    for (number, (name, input)) in program.inputs.iter().enumerate() {
+        let failed =
+            |path: &Path, source| RunError::Input { name: name.clone(), path: path.to_owned(), source };
+        let place = format!("{WORK}/{name}");
+        let copy = format!("input-{number}");
+        // Without a sandbox all inputs are files of the working directory, and only copies.
+        let is_off = matches!(sandbox.kind, Kind::Off);
+        match input {
+            Input::Bytes(bytes) if !is_off => {
+                let path = stage.write(&copy, bytes).map_err(|source| failed(stage.path(), source))?;
+                prepared.binds.push((path, place));
+            }
+            Input::File(path) if !is_off => {
+                let path = if sandbox.is_other_user() {
+                    stage.copy(&copy, path).map_err(|source| failed(path, source))?
+                } else {
+                    path.canonicalize().map_err(|source| failed(path, source))?
+                };
+                prepared.binds.push((path, place));
+            }
+            Input::File(path) => {
+                let bytes = std::fs::read(path).map_err(|source| failed(path, source))?;
+                append(&mut archive, name, &bytes).map_err(|source| failed(path, source))?;
+            }
+            Input::Bytes(bytes) | Input::Writable(bytes) => {
+                append(&mut archive, name, bytes).map_err(|source| failed(stage.path(), source))?;
+                prepared.has_archive = true;
+            }
+        }
+        prepared.has_archive |= is_off;
+    }
+    if prepared.has_archive {
+        let written = archive.into_inner().and_then(|bytes| stage.write("unpack.tar", &bytes));
+        let path = written.map_err(RunError::Start)?;
+        prepared.binds.push((path, UNPACK.to_owned()));
+    }
+    Ok(prepared)
+}
+
+fn append(archive: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    archive.append_data(&mut header, name, bytes)
+}
+
+fn start<'a>(
+    sandbox: &'a Sandbox,
+    program: &Program,
+    stage: &Stage,
+    prepared: &Prepared,
+) -> Result<(Running<'a>, Option<io::PipeReader>), RunError> {
+    let limits = program.limits;
+    let unpack = prepared.has_archive.then_some(UNPACK);
+    let script = Script {
+        channel: Channel::Input,
+        work: WORK,
+        temporary: TEMPORARY,
+        unpack,
+        outputs: &program.outputs,
+        limits: None,
+    };
+    #[cfg(target_os = "linux")]
+    let mut cgroup = None;
+    let mut container = None;
+    let mut directory = None;
+    let mut environment = None;
+    let (mut words, script) = match &sandbox.kind {
+        #[cfg(target_os = "linux")]
+        Kind::Bubblewrap(bubblewrap) => {
+            cgroup = bubblewrap.cgroups.as_ref().map(|place| place.make(&limits)).transpose()?;
+            let mut words = cgroup.as_ref().map(join).unwrap_or_default();
+            if bubblewrap.drops_root {
+                let [user, group] = ["--reuid=", "--regid="].map(|flag| format!("{flag}{NOBODY}"));
+                words.extend(["setpriv", &user, &group, "--clear-groups", "--"].map(OsString::from));
+            }
+            words.extend(crate::bubblewrap::words(
+                &bubblewrap.path,
+                &limits,
+                &prepared.binds,
+                &program.readable,
+                &program.environment,
+            ));
+            let limits = Some(RlimitSet { limits, is_alone: cgroup.is_none() });
+            (words, Script { limits, ..script }.text())
+        }
+        Kind::Container(config) => {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("skillrl-sandbox-{}-{number}", std::process::id());
+            let words =
+                crate::container::words(config, &name, &limits, &prepared.binds, &program.environment);
+            container = Some(name);
+            (words, Script { channel: Channel::Output, ..script }.text())
+        }
+        Kind::Off => {
+            let work = stage.path().join("work");
+            std::fs::create_dir(&work).map_err(RunError::Start)?;
+            let usual =
+                [("PATH", std::env::var_os("PATH").unwrap_or_default()), ("HOME", work.clone().into())];
+            let usual = usual.into_iter().map(|(name, value)| (OsString::from(name), value));
+            let own = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
+            environment = Some(usual.chain(own).collect::<Vec<_>>());
+            directory = Some(work);
+            let unpack = prepared.has_archive.then_some("../unpack.tar");
+            (Vec::new(), Script { work: ".", temporary: ".", unpack, ..script }.text())
+        }
+    };
+    words.extend(["/bin/sh".into(), "-c".into(), script.into(), "sh".into()]);
+    words.extend(program.command.iter().cloned());
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
+    if let Some(environment) = environment {
+        command.env_clear().envs(environment);
+    }
+    let channel = if container.is_some() {
+        command.stdin(Stdio::null());
+        None
+    } else {
+        let (reader, writer) = io::pipe().map_err(RunError::Start)?;
+        command.stdin(writer);
+        Some(reader)
+    };
+    let child = command.spawn().map_err(RunError::Start)?;
+    let kind = &sandbox.kind;
+    let running = Running {
+        child,
+        limits,
+        kind,
+        #[cfg(target_os = "linux")]
+        cgroup,
+        container,
+    };
+    Ok((running, channel))
+}
+
+/// A shell that enters the cgroups and becomes what follows.
+#[cfg(target_os = "linux")]
+fn join(cgroup: &Cgroup) -> Vec<OsString> {
+    let entrances = cgroup.entrances();
+    // Both values are ours: a count of one or two, and paths that are arguments.
+    let script = r#"for at in 1 2; do [ "$1" = -- ] && break; echo 0 >"$1" || exit 125; shift; done; shift; exec "$@""#;
+    let mut words: Vec<OsString> = ["/bin/sh", "-c", script, "sh"].map(OsString::from).into();
+    words.extend(entrances.into_iter().map(OsString::from));
+    words.push("--".into());
+    words
+}
+
+impl Running<'_> {
+    /// Waits for the end of the program, or ends it where it is over a limit.
+    fn watch(
+        &mut self,
+        files: &Receiver<Channelled>,
+        began: Instant,
+        cancel: &Cancel,
+    ) -> Result<(Option<Seen>, Option<Channelled>), RunError> {
+        loop {
+            match files.recv_timeout(TICK) {
+                Ok(channelled) => return Ok((self.over(), Some(channelled))),
+                Err(RecvTimeoutError::Disconnected) => return Ok((self.over(), None)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let seen = self.over().or((began.elapsed() >= self.limits.wall).then_some(Seen::Clock));
+            if cancel.is_cancelled() {
+                self.kill();
+                return Err(RunError::Cancelled);
+            }
+            if seen.is_some() {
+                self.kill();
+                return Ok((seen, None));
+            }
+        }
+    }
+
+    /// The limit that the program is over.
+    fn over(&self) -> Option<Seen> {
+        #[cfg(target_os = "linux")]
+        if let Some(cgroup) = &self.cgroup {
+            let counts = cgroup.counts();
+            return match (counts.n_oom_kills, counts.n_refused_forks) {
+                (0, 0) => None,
+                (0, _) => Some(Seen::Processes),
+                (_, _) => Some(Seen::Memory),
+            };
+        } else if let Kind::Bubblewrap(_) = self.kind {
+            return crate::monitor::over(self.child.id(), &self.limits);
+        }
+        None
+    }
+
+    /// Ends the program with all that it has started.
+    fn kill(&mut self) {
+        if let (Kind::Container(config), Some(name)) = (self.kind, &self.container) {
+            let mut kill = Command::new(&config.engine);
+            kill.args(["kill", name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            // An engine that does not answer leaves the rest to the time limit of the container's own processes.
+            drop(kill.status());
+        }
+        // In a sandbox all other processes die with the first one.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+        drop(self.child.kill());
+    }
+
+    /// Waits until the sandbox is gone.
+    fn end(&mut self) -> Option<i32> {
+        if let Kind::Off = self.kind {
+            // What the program has left running; the number of the group is still its own.
+            self.kill();
+        }
+        let began = Instant::now();
+        // The first process has ended or was killed: this takes a moment.
+        while began.elapsed() < CLOSING {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return status.code(),
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Err(_) => break,
+            }
+        }
+        self.kill();
+        self.child.wait().ok().and_then(|status| status.code())
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.kill();
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// Reads all that the script sends, up to a limit.
+fn read_channel(stream: Option<impl Read + Send + 'static>, max_bytes: u64) -> Receiver<Channelled> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(stream) = stream {
+            // What cannot be read has not been sent.
+            drop(stream.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
+        }
+        let is_too_much = bytes.len() as u64 > max_bytes;
+        drop(sender.send(Channelled { bytes, is_too_much }));
+    });
+    receiver
+}
+
+fn read_printed(stream: Option<impl Read + Send + 'static>, limit: usize) -> Receiver<Printed> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut printed = Printed::default();
+        let mut buffer = vec![0; 64 << 10];
+        if let Some(mut stream) = stream {
+            while let Ok(n_read) = stream.read(&mut buffer) {
+                match buffer.get(..n_read) {
+                    Some(bytes) if n_read > 0 => printed.add(bytes, limit),
+                    Some(_) | None => break,
+                }
+            }
+        }
+        printed.cut(limit);
+        drop(sender.send(printed));
+    });
+    receiver
+}
+
+/// The line about the end of the program, and the archive behind it.
+fn report(said: &[u8]) -> (Option<Report>, &[u8]) {
+    let none = (None, &[][..]);
+    let Some(rest) = said.strip_prefix(ENDED) else { return none };
+    let Some(end) = rest.iter().position(|byte| *byte == b'\n') else { return none };
+    let (line, archive) = rest.split_at(end);
+    let Ok(line) = str::from_utf8(line) else { return none };
+    let mut numbers = line.split(' ').map(str::parse::<i32>);
+    let (Some(Ok(code)), Some(Ok(full))) = (numbers.next(), numbers.next()) else { return none };
+    (Some(Report { code, is_disk_full: full == 1 }), archive.get(1..).unwrap_or_default())
+}
+
+/// The regular files of an archive that were asked for.
+fn files_of(archive: &[u8], program: &Program, max_bytes: u64) -> Vec<OutputFile> {
+    let is_fixed = |name: &str| {
+        program.inputs.iter().any(|(input, content)| input == name && !matches!(content, Input::Writable(_)))
+    };
+    let is_wanted = |name: &str| match &program.outputs {
+        Outputs::None => false,
+        Outputs::Named(names) => names.iter().any(|wanted| wanted == name),
+        Outputs::All => !is_fixed(name),
+    };
+    let mut archive = tar::Archive::new(archive);
+    let mut files = Vec::new();
+    let mut n_left = max_bytes;
+    // An archive that cannot be read further was cut: what came before is whole.
+    for entry in archive.entries().into_iter().flatten().map_while(Result::ok) {
+        let path = entry.path().map(|path| path.to_string_lossy().into_owned());
+        let Ok(name) = path.map(|path| path.trim_start_matches("./").to_owned()) else { continue };
+        let size = entry.size();
+        if entry.header().entry_type().is_file()
+            && check_name(&name).is_ok()
+            && is_wanted(&name)
+            && size <= n_left
+        {
+            let mut bytes = Vec::new();
+            if entry.take(size).read_to_end(&mut bytes).is_ok() && bytes.len() as u64 == size {
+                n_left -= size;
+                files.push(OutputFile { name, bytes });
+            }
+        }
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files
+}
+
+/// The end of what was printed.
+fn last_words(stdout: &Printed, stderr: &Printed) -> String {
+    let end = |printed: &Printed| {
+        let all = [printed.head.as_slice(), &printed.tail].concat();
+        let at = all.len().saturating_sub(SAID_BYTES);
+        String::from_utf8_lossy(all.get(at..).unwrap_or_default()).into_owned()
+    };
+    // A program that says why it failed says so on its standard error.
+    let said = end(stderr);
+    if said.trim().is_empty() { end(stdout) } else { said }
+}

@@ -1,0 +1,149 @@
+//! The shell script that is the first process inside of the sandbox: it starts the program, ends what that leaves
+//! running, and hands out the files.
+//!
+//! The program runs as a child without the channel for files. The script is process 1 of its namespace, which no signal
+//! from inside ends. What it writes to the channel: a line [`BEGAN`], a line [`ENDED`] with the exit code and `1` where
+//! a file system is full, and an archive with the files.
+
+use crate::program::Outputs;
+use crate::{Limits, RunError};
+use std::fmt::Write as _;
+
+/// The line that says that the program is about to start.
+pub(crate) const BEGAN: &[u8] = b"began\n";
+/// The beginning of the line that says how it ended.
+pub(crate) const ENDED: &[u8] = b"ended ";
+
+/// How the script's files leave the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// By a pipe that is the standard input.
+    Input,
+    /// By the standard output; what the program prints goes to the standard error.
+    Output,
+}
+
+/// What the script needs to know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Script<'a> {
+    pub(crate) channel: Channel,
+    /// The working directory.
+    pub(crate) work: &'a str,
+    /// Where other files may be written.
+    pub(crate) temporary: &'a str,
+    /// An archive to unpack into the working directory.
+    pub(crate) unpack: Option<&'a str>,
+    pub(crate) outputs: &'a Outputs,
+    /// Limits that `prlimit` sets; none where the engine sets them.
+    pub(crate) limits: Option<RlimitSet>,
+}
+
+/// Resource limits of each process of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RlimitSet {
+    pub(crate) limits: Limits,
+    /// The address space in bytes, and the processes of the user: where no cgroup bounds both.
+    pub(crate) is_alone: bool,
+}
+
+/// What a process may map beyond its memory, since libraries and threads map more than they use.
+const MAPPED_BEYOND: u64 = 1 << 30;
+/// How many processes may be begun beyond what is allowed, so that the monitor sees that there are too many.
+const PROCESSES_BEYOND: u32 = 16;
+
+impl RlimitSet {
+    fn words(self) -> String {
+        let Limits { cpu, file, open_files, memory, processes, .. } = self.limits;
+        let cpu = cpu.as_secs().max(1);
+        let hard = cpu + 1;
+        let mut words = format!("prlimit --cpu={cpu}:{hard} --fsize={file} --nofile={open_files} --core=0");
+        if self.is_alone {
+            let mapped = memory.saturating_add(MAPPED_BEYOND);
+            let processes = processes.saturating_add(PROCESSES_BEYOND);
+            // Writing to a string does not fail.
+            let _ = write!(words, " --as={mapped} --nproc={processes}");
+        }
+        words + " -- "
+    }
+}
+
+impl Script<'_> {
+    /// The text of the script, whose arguments are the program's words.
+    pub(crate) fn text(&self) -> String {
+        let Self { work, temporary, .. } = self;
+        let mut text = String::new();
+        text.push_str(match self.channel {
+            Channel::Input => "exec 3>&0 </dev/null\n",
+            Channel::Output => "exec 3>&1 >&2 </dev/null\n",
+        });
+        text.push_str(&format!("cd {work} || exit 120\n"));
+        if let Some(archive) = self.unpack {
+            text.push_str(&format!("tar -xf {archive} 3>&- || exit 121\n"));
+        }
+        text.push_str("printf 'began\\n' >&3\n");
+        let limits = self.limits.map(RlimitSet::words).unwrap_or_default();
+        text.push_str(&format!("{limits}\"$@\" 3>&-\nrc=$?\n"));
+        // Outside of a namespace of its own this would end every process of the user.
+        text.push_str("[ $$ = 1 ] && kill -9 -1 2>/dev/null\n");
+        text.push_str(&format!(
+            "full=0\n[ $rc = 0 ] || for at in {work} {temporary} /dev/shm; do\n  \
+             [ \"$(stat -f -c %a $at 2>/dev/null)\" = 0 ] && full=1\ndone\n"
+        ));
+        text.push_str("printf 'ended %d %d\\n' $rc $full >&3\n");
+        let members = match self.outputs {
+            Outputs::None => return text,
+            Outputs::Named(names) => {
+                let quoted = names.iter().map(|name| format!("'./{name}'"));
+                quoted.collect::<Vec<_>>().join(" ")
+            }
+            Outputs::All => "--one-file-system .".to_owned(),
+        };
+        text.push_str(&format!("tar -cf - {members} >&3 2>/dev/null\nexit 0\n"));
+        text
+    }
+}
+
+/// Checks a name that becomes a part of the script, or of a path in the sandbox.
+pub(crate) fn check_name(name: &str) -> Result<(), RunError> {
+    let is_plain =
+        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\'', '\0', '\n']);
+    if name.split('/').all(is_plain) {
+        return Ok(());
+    }
+    Err(RunError::Program(format!(
+        "{name:?} is not the name of a file in the working directory: it has to be relative, without `..` and quotes"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lie_in_the_working_directory_and_end_no_quote() {
+        for name in ["output.xlsx", "data/in 1.xlsx", "é"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "it's", "a\nb", "a\0"] {
+            assert!(matches!(check_name(name), Err(RunError::Program(_))), "{name:?}");
+        }
+    }
+
+    /// Where the script is not process 1, nothing of the user is killed.
+    #[test]
+    fn only_process_1_kills_everything_that_it_can() {
+        let outputs = Outputs::All;
+        let limits = Some(RlimitSet { limits: Limits::default(), is_alone: true });
+        let script = Script {
+            channel: Channel::Input,
+            work: "/work",
+            temporary: "/tmp",
+            unpack: Some("/unpack.tar"),
+            outputs: &outputs,
+            limits,
+        };
+        let text = script.text();
+        let kills: Vec<&str> = text.lines().filter(|line| line.contains("kill")).collect();
+        assert_eq!(kills, ["[ $$ = 1 ] && kill -9 -1 2>/dev/null"]);
+    }
+}

@@ -1,0 +1,125 @@
+//! From what was seen of a program to its verdict.
+
+use crate::{Limits, Verdict};
+use std::time::Duration;
+
+/// Signals that the kernel sends for resource limits, and the one that cannot be caught; the same numbers on Linux for
+/// all processors that it is built for here.
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+const SIGXFSZ: i32 = 25;
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNALLED: i32 = 128;
+/// The signals of Linux are below this number.
+const MAX_SIGNAL: i32 = 65;
+
+/// What a limit was seen to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Memory,
+    Processes,
+    Output,
+    Clock,
+}
+
+/// How the script says that the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) code: i32,
+    pub(crate) is_disk_full: bool,
+}
+
+/// The last words of programs that were refused something, in the words of C, Python and the shell.
+const MEMORY_WORDS: [&str; 5] =
+    ["MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory", "memory allocation of"];
+const PROCESS_WORDS: [&str; 6] = [
+    "Resource temporarily unavailable",
+    "BlockingIOError",
+    "can't start new thread",
+    "Cannot fork",
+    "fork failed",
+    "retry: No child processes",
+];
+const DISK_WORDS: [&str; 4] =
+    ["No space left on device", "File too large", "Disk quota exceeded", "File size limit exceeded"];
+
+/// The verdict: limits that were seen to act first, then signals, then what the program says of its own failure.
+pub(crate) fn verdict(
+    seen: Option<Seen>,
+    report: Option<Report>,
+    said: &str,
+    wall: Duration,
+    limits: &Limits,
+) -> Verdict {
+    match seen {
+        Some(Seen::Memory) => return Verdict::OutOfMemory,
+        Some(Seen::Processes) => return Verdict::TooManyProcesses,
+        Some(Seen::Output) => return Verdict::DiskFull,
+        Some(Seen::Clock) => return Verdict::TimedOut,
+        None => {}
+    }
+    // The script did not come to its end: whoever ended it ended all.
+    let Some(Report { code, is_disk_full }) = report else { return Verdict::Killed { signal: SIGKILL } };
+    if code == 0 {
+        return Verdict::Exited { code };
+    }
+    let signal = (code > SIGNALLED && code < SIGNALLED + MAX_SIGNAL).then_some(code - SIGNALLED);
+    match signal {
+        Some(SIGXCPU) => return Verdict::TimedOut,
+        // The kernel's answer to a program that goes on after the other signal.
+        Some(SIGKILL) if wall >= limits.cpu => return Verdict::TimedOut,
+        Some(SIGXFSZ) => return Verdict::DiskFull,
+        Some(_) | None => {}
+    }
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if says(&MEMORY_WORDS) {
+        Verdict::OutOfMemory
+    } else if says(&PROCESS_WORDS) {
+        Verdict::TooManyProcesses
+    } else if says(&DISK_WORDS) || is_disk_full {
+        Verdict::DiskFull
+    } else if let Some(signal) = signal {
+        Verdict::Killed { signal }
+    } else {
+        Verdict::Exited { code }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(seen: Option<Seen>, code: Option<i32>, said: &str, expect: Verdict) {
+        let limits = Limits::default();
+        let report = code.map(|code| Report { code, is_disk_full: false });
+        assert_eq!(verdict(seen, report, said, Duration::from_secs(1), &limits), expect);
+    }
+
+    #[test]
+    fn what_was_seen_comes_before_what_was_said() {
+        check(None, Some(0), "MemoryError", Verdict::Exited { code: 0 });
+        check(None, Some(1), "", Verdict::Exited { code: 1 });
+        check(None, Some(1), "MemoryError", Verdict::OutOfMemory);
+        check(Some(Seen::Clock), Some(1), "MemoryError", Verdict::TimedOut);
+        check(Some(Seen::Memory), None, "", Verdict::OutOfMemory);
+        check(Some(Seen::Processes), None, "", Verdict::TooManyProcesses);
+        check(Some(Seen::Output), None, "", Verdict::DiskFull);
+        check(None, None, "", Verdict::Killed { signal: 9 });
+        check(None, Some(139), "", Verdict::Killed { signal: 11 });
+        check(None, Some(137), "", Verdict::Killed { signal: 9 });
+        check(None, Some(152), "", Verdict::TimedOut);
+        check(None, Some(153), "", Verdict::DiskFull);
+        check(None, Some(255), "", Verdict::Exited { code: 255 });
+        check(None, Some(2), "sh: 1: Cannot fork", Verdict::TooManyProcesses);
+        check(None, Some(1), "OSError: [Errno 28] No space left on device", Verdict::DiskFull);
+    }
+
+    #[test]
+    fn a_program_that_ignores_the_limit_of_its_time_has_timed_out_too() {
+        let limits = Limits { cpu: Duration::from_secs(2), ..Limits::default() };
+        let report = Some(Report { code: 137, is_disk_full: false });
+        let after = |seconds| verdict(None, report, "", Duration::from_secs(seconds), &limits);
+        assert_eq!((after(3), after(1)), (Verdict::TimedOut, Verdict::Killed { signal: 9 }));
+    }
+}
