@@ -34,8 +34,9 @@ impl Log {
 #[cfg_attr(feature = "otel", expect(unused_variables, reason = "whoever calls models is traced"))]
 pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
     let default = match verbose {
-        // How much memory a local model will take is told before its weights are read.
-        0 => "skillrl::engine::local=info,warn",
+        // How much memory a local model will take is told before its weights are read. Warnings of rmcp repeat what a
+        // client sent, which may be anything, to a client that may not read it.
+        0 => "skillrl::engine::local=info,rmcp=error,warn",
         1 => {
             "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_serve=info,skill_watch=info,skill_mcp=info,skill_nats=info,warn"
         }

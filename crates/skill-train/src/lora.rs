@@ -12,6 +12,8 @@ use crate::model_file;
 pub const CONFIG_FILE: &str = "adapter_config.json";
 /// The file of the weights in an adapter's directory.
 pub const WEIGHTS_FILE: &str = "adapter_model.safetensors";
+/// The largest rank of an adapter.
+pub const MAX_RANK: usize = 1 << 16;
 /// The linear layers of a decoder, by the last part of their names.
 pub const LINEAR_LAYERS: [&str; 7] =
     ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
@@ -74,8 +76,9 @@ impl LoraConfig {
     fn from_map(file: Map<String, Value>) -> Result<Self, TrainError> {
         refuse_variants(&file)?;
         let rank = file.get("r").and_then(Value::as_u64).and_then(|rank| usize::try_from(rank).ok());
-        let rank = rank.filter(|rank| (1..=1 << 16).contains(rank));
-        let rank = rank.ok_or_else(|| TrainError::model("r", "not a rank above 0"))?;
+        let rank = rank.filter(|rank| (1..=MAX_RANK).contains(rank));
+        let rank =
+            rank.ok_or_else(|| TrainError::model("r", format!("not a rank between 1 and {MAX_RANK}")))?;
         let alpha = file.get("lora_alpha").and_then(Value::as_f64);
         let alpha = alpha.ok_or_else(|| TrainError::model("lora_alpha", "not a number"))?;
         let has_rank_stabilized_scale = file.get("use_rslora").and_then(Value::as_bool) == Some(true);

@@ -15,7 +15,7 @@ pub(crate) fn run(_: &TrainServerArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::TrainServerArgs;
-    use crate::command::{UsageError, block_on, print};
+    use crate::command::{UsageError, heeding_signals, print, runtime};
     use anyhow::Context as _;
     use skill_serve::{AccessError, Token};
     use skillrl::llm::error::with_causes;
@@ -35,7 +35,8 @@ mod built_in {
             .map_err(|error| UsageError::new(format!("failed to {}", with_causes(&error))))?;
         let stop = StopSignal::default();
         let until = stop.soon.clone();
-        block_on(stop, "stopping", async move {
+        let runtime = runtime()?;
+        let serving = async move {
             let listener = TcpListener::bind(args.listen).await;
             let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
             // Written out at once: a program that starts this one waits for it.
@@ -50,7 +51,11 @@ mod built_in {
                 () = until.cancelled() => {}
             }
             anyhow::Ok(())
-        })?
+        };
+        let outcome = runtime.block_on(heeding_signals(stop, "stopping", serving));
+        // What a job computes is in no file yet, and files are written whole or not at all: nobody waits for it.
+        runtime.shutdown_background();
+        outcome
     }
 
     /// The name and the path of `NAME=PATH`, or of a path alone.

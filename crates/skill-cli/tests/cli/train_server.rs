@@ -1,8 +1,9 @@
 //! `skillrl train-server`, and runs that train by it.
 
 use crate::context::{TestContext, code};
-use serde_json::Value;
-use std::io::{BufRead as _, BufReader};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
 /// A model with random weights.
@@ -108,4 +109,56 @@ fn what_a_server_cannot_train_is_refused_before_a_run_begins() {
         assert!(outcome.stderr.contains(word), "{}", outcome.stderr);
         assert!(!context.path("x/config.json").exists());
     }
+}
+
+/// Sends a request and returns the body of its answer.
+fn post(url: &str, call: &str, body: &Value) -> Value {
+    let address = url.strip_prefix("http://").unwrap();
+    let body = body.to_string();
+    let mut socket = TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /api/v1/{call} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    socket.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+/// A job of minutes is under way, and more wait behind it.
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_the_server_while_it_computes() {
+    let of_server = TestContext::new();
+    let (mut server, url) = TrainServer::start(&of_server);
+    let session = post(&url, "create_session", &json!({}));
+    let lora = json!({"rank": 2});
+    let asked = json!({"session_id": session["session_id"], "base_model": "chat-tiny", "lora_config": lora});
+    let made = post(&url, "create_model", &asked);
+    let tokens = vec![1; 400];
+    let row = json!({
+        "model_input": {"chunks": [{"type": "encoded_text", "tokens": tokens}]},
+        "loss_fn_inputs": {"target_tokens": {"data": tokens}, "weights": {"data": vec![1.0; 400]}},
+    });
+    let input = json!({"loss_fn": "cross_entropy", "data": vec![row; 2_000]});
+    for sequence in 1..=2 {
+        let asked =
+            json!({"model_id": made["model_id"], "forward_backward_input": input, "seq_id": sequence});
+        let queued = post(&url, "forward_backward", &asked);
+        assert_eq!(queued["status"], "pending", "{queued}");
+    }
+    let id = server.0.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let (ended, waiting) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let server = &mut server;
+        scope.spawn(move || ended.send(server.0.wait().unwrap().code()).unwrap());
+        let code = waiting.recv_timeout(std::time::Duration::from_secs(20));
+        if code.is_err() {
+            std::process::Command::new("kill").args(["-KILL", &id]).status().unwrap();
+        }
+        assert_eq!(code, Ok(Some(0)), "it ends at once, not when its jobs are done");
+    });
 }

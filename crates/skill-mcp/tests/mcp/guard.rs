@@ -130,3 +130,14 @@ async fn what_is_not_an_argument_is_said_so_that_it_can_be_mended() {
     assert_eq!(client.call("list_runs", json!({})).await["runs"][0]["run"], "one");
     client.leave().await;
 }
+
+#[tokio::test]
+async fn a_message_that_is_far_too_long_is_dropped_and_the_next_is_answered() {
+    let place = Place::new();
+    let mut client = place.client().await;
+    let id = client.begin_to_ask(&"x".repeat(2 << 20), json!({})).await;
+    let answer = client.ask("tools/list", json!({})).await;
+    assert!(answer["result"]["tools"].is_array(), "{answer}");
+    assert!(client.notes.iter().all(|message| message["id"] != id), "{:?}", client.notes.len());
+    client.leave().await;
+}

@@ -10,6 +10,7 @@
 mod checkpoints;
 mod futures;
 mod loss;
+mod models;
 mod routes;
 mod work;
 
@@ -25,20 +26,22 @@ use skill_train::chat_model::ModelFiles;
 use skill_train::local::LocalBackend;
 use skill_train::model::Decoder;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use checkpoints::Checkpoints;
 use futures::Futures;
+use models::Models;
 use work::{Job, Weights, Worker};
 
 /// The scale of new adapters times their rank, as other servers of the interface have it.
 pub const LORA_ALPHA: f64 = 32.0;
-/// Models that are kept; the one that was not used for the longest time goes first.
-const MAX_MODELS: usize = 8;
 /// Connections at once.
 const MAX_CONNECTIONS: usize = 1_024;
 /// Jobs that wait; further ones are turned away with status 429.
 const MAX_WAITING_JOBS: usize = 4_096;
+/// KiB of the bodies that are read, and of those whose jobs wait; further ones are turned away with status 429. What a
+/// body holds takes about six times its bytes.
+const MAX_WAITING_KIB: usize = 512 << 10;
 
 /// What a server offers, and to whom.
 #[derive(Debug, Clone)]
@@ -83,14 +86,16 @@ struct Shared {
     checkpoints: Checkpoints,
     futures: Futures,
     jobs: mpsc::Sender<(u64, Job)>,
+    /// KiB of bodies that may come in.
+    body_kib: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// The one that was heard of last is at the end.
     sessions: Vec<String>,
-    /// By id, the one that was used last at the end.
-    models: Vec<(String, Trained)>,
+    models: Models,
     /// The requests of calls that change a model, by model and number, so that a repeated one is not carried out twice.
     by_sequence: BTreeMap<(String, u64), u64>,
     /// What sampling sessions sample from, the newest at the end.
@@ -118,6 +123,7 @@ impl TinkerServer {
             checkpoints: Checkpoints::open(settings.directory)?,
             futures: Futures::default(),
             jobs,
+            body_kib: Arc::new(Semaphore::new(MAX_WAITING_KIB)),
             state: Mutex::default(),
         });
         Ok(Self { worker: Worker::new(Arc::clone(&shared), waiting), shared, token: settings.token })
@@ -149,20 +155,56 @@ impl TinkerServer {
 impl Shared {
     /// A model by its id, which is then the one that was used last.
     fn model(&self, model_id: &str) -> Option<Trained> {
-        let mut state = self.state.lock();
-        let place = state.models.iter().position(|(id, _)| id == model_id)?;
-        let found = state.models.remove(place);
-        let trained = found.1.clone();
-        state.models.push(found);
-        Some(trained)
+        self.state.lock().models.find(model_id)
+    }
+}
+
+impl State {
+    /// The request of a call by its model and number; `queue` makes it if there is none yet.
+    fn once<E>(&mut self, call: (String, u64), queue: impl FnOnce() -> Result<u64, E>) -> Result<u64, E> {
+        if let Some(number) = self.by_sequence.get(&call) {
+            return Ok(*number);
+        }
+        let number = queue()?;
+        self.by_sequence.insert(call, number);
+        Ok(number)
     }
 
-    fn keep_model(&self, model_id: String, trained: Trained) {
-        let mut state = self.state.lock();
-        state.models.push((model_id, trained));
-        while state.models.len() > MAX_MODELS {
-            let (gone, _) = state.models.remove(0);
-            state.by_sequence.retain(|(model, _), _| *model != gone);
-        }
+    /// Keeps a new model; returns the reason if all others are in use.
+    fn keep_model(&mut self, model_id: String, trained: Trained) -> Result<(), String> {
+        let Self { models, by_sequence, .. } = self;
+        models.keep(model_id, trained)?;
+        by_sequence.retain(|(model_id, _), _| models.holds(model_id));
+        Ok(())
+    }
+
+    fn forget_model(&mut self, model_id: &str) {
+        self.models.forget(model_id);
+        self.by_sequence.retain(|(model, _), _| model != model_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+    use std::cell::Cell;
+
+    /// The state is borrowed from the look-up to the note of the new number, so no other request can come between.
+    #[test]
+    fn a_call_of_one_number_is_queued_once() {
+        let mut state = State::default();
+        let n_queued = Cell::new(0);
+        let mut ask = |sequence| {
+            state.once(("model".to_owned(), sequence), || {
+                n_queued.set(n_queued.get() + 1);
+                Ok::<u64, ()>(n_queued.get())
+            })
+        };
+        assert_eq!([ask(7), ask(7), ask(8), ask(7)], [Ok(1), Ok(1), Ok(2), Ok(1)]);
+        assert_eq!(n_queued.get(), 2);
+        // What was refused can be asked for again.
+        let full = state.once(("model".to_owned(), 9), || Err("too many calls are waiting"));
+        assert!(full.is_err());
+        assert_eq!(state.once(("model".to_owned(), 9), || Ok::<u64, ()>(3)), Ok(3));
     }
 }

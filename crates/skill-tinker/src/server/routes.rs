@@ -1,7 +1,7 @@
 //! Who may ask, and which path means what.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -10,8 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use skill_http_server::Incoming;
 use skill_http_server::access::{self, Access};
-use skill_train::lora::LINEAR_LAYERS;
+use skill_train::lora::{LINEAR_LAYERS, MAX_RANK};
 use skill_train::seam::GenerationSettings;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::checkpoints::{Address, Checkpoints, Kind, is_name};
 use super::futures::{Content, Found};
@@ -24,7 +26,7 @@ use crate::wire::{self, PREFIX};
 const MAX_BODY_BYTES: usize = 256 << 20;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
-/// Sessions that are known; the oldest are forgotten first.
+/// Sessions that are known; those that were not heard of for the longest time are forgotten first.
 const MAX_SESSIONS: usize = 1_024;
 /// The most samples of one request.
 const MAX_SAMPLES: usize = 256;
@@ -84,7 +86,7 @@ impl Shared {
         if head.method != Method::POST {
             return Err(Refusal::new(405, "GET and POST alone"));
         }
-        let body = collect(body).await?;
+        let (body, seat) = self.collect(head, body).await?;
         match call {
             "/create_session" => self.create_session(&body),
             "/session_heartbeat" => self.heartbeat(&body),
@@ -98,21 +100,22 @@ impl Shared {
             "/forward" => {
                 let asked: wire::ForwardRequest = parse(&body)?;
                 let rows = self.rows(&asked.model_id, &asked.forward_input, "forward_input")?.0;
-                self.pending(Job::Forward { model_id: asked.model_id, rows })
+                Ok(queued(self.open(Job::Forward { model_id: asked.model_id, rows }, Some(seat))?))
             }
             "/forward_backward" => {
                 let asked: wire::ForwardBackwardRequest = parse(&body)?;
                 let input = &asked.forward_backward_input;
                 let (rows, loss) = self.rows(&asked.model_id, input, "forward_backward_input")?;
                 let model_id = asked.model_id.clone();
-                self.once(asked.model_id, asked.seq_id, Job::ForwardBackward { model_id, rows, loss })
+                let job = Job::ForwardBackward { model_id, rows, loss };
+                self.once(asked.model_id, asked.seq_id, job, Some(seat))
             }
             "/optim_step" => {
                 let asked: wire::OptimStepRequest = parse(&body)?;
                 self.check_model(&asked.model_id)?;
                 let model_id = asked.model_id.clone();
                 let job = Job::OptimStep { model_id, settings: asked.adam_params };
-                self.once(asked.model_id, asked.seq_id, job)
+                self.once(asked.model_id, asked.seq_id, job, None)
             }
             "/save_weights" => {
                 let asked: wire::WeightsRequest = parse(&body)?;
@@ -125,9 +128,9 @@ impl Shared {
                 self.check_model(&asked.model_id)?;
                 let address = self.saved(&asked.path, Kind::Training)?;
                 let model_id = asked.model_id.clone();
-                self.once(asked.model_id, asked.seq_id, Job::Load { model_id, address })
+                self.once(asked.model_id, asked.seq_id, Job::Load { model_id, address }, None)
             }
-            "/asample" => self.sample(&body),
+            "/asample" => self.sample(&body, seat),
             "/retrieve_future" => self.retrieve(&body).await,
             _ => Err(Refusal::new(404, "no such call")),
         }
@@ -172,9 +175,15 @@ impl Shared {
         Ok(json_answer(200, &session))
     }
 
+    /// Checks that a session is known; it is then the one that was heard of last.
     fn check_session(&self, session_id: &str) -> Result<(), Refusal> {
-        let is_known = self.state.lock().sessions.iter().any(|known| known == session_id);
-        if is_known { Ok(()) } else { Err(Refusal::new(404, "Session not found")) }
+        let sessions = &mut self.state.lock().sessions;
+        let place = sessions.iter().position(|known| known == session_id);
+        let place = place.ok_or_else(|| Refusal::new(404, "Session not found"))?;
+        if let Some(rest) = sessions.get_mut(place..) {
+            rest.rotate_left(1);
+        }
+        Ok(())
     }
 
     fn heartbeat(&self, body: &Bytes) -> Answered {
@@ -192,8 +201,9 @@ impl Shared {
             return Err(Refusal::field(&["base_model"], message));
         }
         let lora = &asked.lora_config;
-        if lora.rank == 0 {
-            return Err(Refusal::field(&["lora_config", "rank"], "a rank is at least 1"));
+        if !(1..=MAX_RANK).contains(&lora.rank) {
+            let message = format!("a rank is between 1 and {MAX_RANK}");
+            return Err(Refusal::field(&["lora_config", "rank"], message));
         }
         // Clients that follow the defaults of the interface say true; the matrix is tied to the embeddings in most models.
         let (attention, mlp) = LINEAR_LAYERS.split_at(N_ATTENTION_LAYERS);
@@ -210,7 +220,7 @@ impl Shared {
         let (rank, seed) = (lora.rank, lora.seed.unwrap_or(0));
         let base_model = asked.base_model.clone();
         let number =
-            self.open(Job::Create { model_id: model_id.clone(), base_model, rank, seed, targets })?;
+            self.open(Job::Create { model_id: model_id.clone(), base_model, rank, seed, targets }, None)?;
         let made = json!({
             "model_id": model_id, "base_model": asked.base_model,
             "lora_config": {"rank": rank, "seed": lora.seed},
@@ -309,7 +319,7 @@ impl Shared {
         self.check_model(&asked.model_id)?;
         let sampling_session = self.open_sampler(|id| Weights::Snapshot(id.to_owned()))?;
         let model_id = asked.model_id.clone();
-        self.once(asked.model_id, asked.seq_id, Job::Snapshot { model_id, sampling_session })
+        self.once(asked.model_id, asked.seq_id, Job::Snapshot { model_id, sampling_session }, None)
     }
 
     fn save(&self, model_id: String, name: String, kind: Kind) -> Answered {
@@ -334,7 +344,7 @@ impl Shared {
         }
     }
 
-    fn sample(&self, body: &Bytes) -> Answered {
+    fn sample(&self, body: &Bytes, seat: OwnedSemaphorePermit) -> Answered {
         let asked: wire::SampleRequest = parse(body)?;
         let weights = match &asked.sampling_session_id {
             Some(id) => {
@@ -356,7 +366,7 @@ impl Shared {
             settings,
             has_prompt_logprobs: asked.prompt_logprobs == Some(true),
         };
-        self.pending(Job::Sample(job))
+        Ok(queued(self.open(Job::Sample(job), Some(seat))?))
     }
 
     /// What a client names to sample from.
@@ -388,7 +398,7 @@ impl Shared {
     }
 
     async fn download(&self, address: Address) -> Answered {
-        let number = self.open(Job::Archive { address })?;
+        let number = self.open(Job::Archive { address }, None)?;
         loop {
             match self.futures.result(number).await {
                 Found::Unknown => return Err(Refusal::new(500, "the archive was not made")),
@@ -398,29 +408,42 @@ impl Shared {
         }
     }
 
-    /// Queues a job.
-    fn open(&self, job: Job) -> Result<u64, Refusal> {
+    /// Queues a job; the bytes of its body count until it has a result.
+    fn open(&self, job: Job, seat: Option<OwnedSemaphorePermit>) -> Result<u64, Refusal> {
         let permit = self.jobs.try_reserve().map_err(|_| Refusal::new(429, "too many calls are waiting"))?;
-        let number = self.futures.open();
+        let number = self.futures.open(seat);
         permit.send((number, job));
         Ok(number)
     }
 
     fn pending(&self, job: Job) -> Answered {
-        let number = self.open(job)?;
-        Ok(queued(number))
+        Ok(queued(self.open(job, None)?))
     }
 
     /// Queues a job that changes a model, unless a call of this number was queued already.
-    fn once(&self, model_id: String, sequence: Option<u64>, job: Job) -> Answered {
-        let Some(sequence) = sequence else { return self.pending(job) };
-        let key = (model_id, sequence);
-        if let Some(number) = self.state.lock().by_sequence.get(&key) {
-            return Ok(queued(*number));
-        }
-        let number = self.open(job)?;
-        self.state.lock().by_sequence.insert(key, number);
+    fn once(
+        &self,
+        model_id: String,
+        sequence: Option<u64>,
+        job: Job,
+        seat: Option<OwnedSemaphorePermit>,
+    ) -> Answered {
+        let queue = || self.open(job, seat);
+        let number = match sequence {
+            Some(sequence) => self.state.lock().once((model_id, sequence), queue)?,
+            None => queue()?,
+        };
         Ok(queued(number))
+    }
+
+    /// The body of a request, and what it takes of the bytes that may wait.
+    async fn collect(&self, head: &Parts, body: Incoming) -> Result<(Bytes, OwnedSemaphorePermit), Refusal> {
+        let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let kib = length.unwrap_or(MAX_BODY_BYTES).min(MAX_BODY_BYTES) / 1_024 + 1;
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        let seat = Arc::clone(&self.body_kib).try_acquire_many_owned(kib);
+        let seat = seat.map_err(|_| Refusal::new(429, "too many bytes are waiting"))?;
+        Ok((collect(body).await?, seat))
     }
 }
 
@@ -435,8 +458,8 @@ fn queued(number: u64) -> Answer {
 
 fn content(outcome: futures::Outcome) -> Answered {
     match outcome {
-        Ok(Content::Json(value)) => Ok(json_answer(200, &value)),
-        Ok(Content::Bytes(bytes)) => Ok(answer(200, "application/gzip", bytes)),
+        Ok(Content::Json(bytes)) => Ok(answer(200, "application/json", bytes)),
+        Ok(Content::Archive(bytes)) => Ok(answer(200, "application/gzip", bytes)),
         Err((status, detail)) => Err(Refusal::new(status, detail)),
     }
 }

@@ -99,7 +99,9 @@ fn gone(model_id: &str) -> Failure {
 }
 
 fn value(result: &impl Serialize) -> Outcome {
-    serde_json::to_value(result).map(Content::Json).map_err(|error| (500, error.to_string()))
+    serde_json::to_vec(result)
+        .map(|bytes| Content::Json(bytes.into()))
+        .map_err(|error| (500, error.to_string()))
 }
 
 impl Worker {
@@ -269,7 +271,8 @@ impl Worker {
                 let backend = self.adapted(&base_model, rank, &targets, seed)?;
                 let lora = json!({"rank": rank, "alpha": LORA_ALPHA, "seed": seed});
                 let trained = Trained { base_model, rank, targets, backend };
-                self.shared.keep_model(model_id.clone(), trained);
+                let kept = self.shared.state.lock().keep_model(model_id.clone(), trained);
+                kept.map_err(|full| (429, full))?;
                 value(&json!({"type": "create_model", "model_id": model_id, "lora_config": lora}))
             }
             Job::Forward { model_id, rows } => {
@@ -284,12 +287,15 @@ impl Worker {
                 let request =
                     ForwardBackward { call: self.call(), rows: rows.clone(), temperature: 1.0, pass };
                 let output = model(&model_id)?.backend.forward_backward(request).await.map_err(failed)?;
+                self.shared.state.lock().models.has_gradient(&model_id);
                 value(&result_of(&rows, &output, Some(&loss)))
             }
             Job::OptimStep { model_id, settings } => {
                 let learning_rate = settings.learning_rate;
                 let step = OptimStep { call: self.call(), settings: adam(&settings) };
-                let stepped = model(&model_id)?.backend.optim_step(step).await.map_err(failed)?;
+                let stepped = model(&model_id)?.backend.optim_step(step).await;
+                self.shared.state.lock().models.has_no_gradient(&model_id);
+                let stepped = stepped.map_err(failed)?;
                 let metrics: BTreeMap<&str, f64> =
                     [("skillrl/grad_norm", stepped.grad_norm), ("skillrl/learning_rate", learning_rate)]
                         .into();
@@ -331,6 +337,7 @@ impl Worker {
                 }
                 let load = LoadRequest { call: self.call(), hash: saved.hash };
                 trained.backend.load(load).await.map_err(failed)?;
+                self.shared.state.lock().models.has_no_gradient(&model_id);
                 value(&json!({"path": Checkpoints::path(&address, Kind::Training), "type": "load_weights"}))
             }
             Job::Archive { address } => {
@@ -339,10 +346,10 @@ impl Worker {
                 let files: Vec<(String, Vec<u8>)> =
                     files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
                 let packed = archive(&files).map_err(|error| (500, error.to_string()))?;
-                Ok(Content::Bytes(packed.into()))
+                Ok(Content::Archive(packed.into()))
             }
             Job::Unload { model_id } => {
-                self.shared.state.lock().models.retain(|(id, _)| *id != model_id);
+                self.shared.state.lock().forget_model(&model_id);
                 value(&json!({"model_id": model_id, "type": "unload_model"}))
             }
             Job::Sample(_) => Err((500, "samples are decoded together".to_owned())),
