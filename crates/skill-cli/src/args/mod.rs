@@ -250,6 +250,11 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) policy: Option<PathBuf>,
 
+    /// Measures greedy replies of the policy in batches of 1, 8, 64, 128 and 140, and prints how far scores depend on
+    /// `batch_rows`.
+    #[arg(long, requires = "policy", conflicts_with_all = ["bank", "out", "against"])]
+    pub(crate) check_batch: bool,
+
     /// The split to measure it on: train, val or test.
     #[arg(long, default_value = "val")]
     pub(crate) split: String,

@@ -31,6 +31,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if let Some(bank) = &args.bank {
         return super::eval_bank::run(args, bank);
     }
+    #[cfg(feature = "weights")]
+    if let Some(policy) = args.policy.as_deref().filter(|_| args.check_batch) {
+        return super::check_batch::run(args, policy);
+    }
     let start = args.config.start();
     let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
     let split = world::split(&args.split)?;

@@ -5,6 +5,8 @@ pub(crate) mod bank;
 mod bank_run;
 pub(crate) mod blame;
 pub(crate) mod check;
+#[cfg(feature = "weights")]
+mod check_batch;
 pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod config;

@@ -145,6 +145,16 @@ mod built_in {
             let eval = ["eval", "task/skillrl.toml", "--policy", &policy, "--split", "test", "--json"];
             let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
             assert_eq!(measured["n"], 2, "{measured}");
+            let by_batch = [&eval[..], &["--check-batch"]].concat();
+            let by_batch: Value = serde_json::from_str(&context.succeed(&by_batch)).unwrap();
+            let rows = by_batch["batches"].as_array().unwrap();
+            let batches: Vec<&Value> = rows.iter().map(|row| &row["batch_rows"]).collect();
+            // Two tasks are never more than eight together.
+            assert_eq!(batches, [1, 8], "{by_batch}");
+            for row in rows {
+                let found = ["n", "n_scored_otherwise", "n_said_otherwise"].map(|field| &row[field]);
+                assert_eq!(found, [2, 0, 0], "{by_batch}");
+            }
         }
     }
 

@@ -76,3 +76,30 @@ fn sample(
 ) -> Vec<Sample> {
     with_threads(n_threads, || generate(model, prompts, settings, Adapters::On, kept, &|| false).unwrap())
 }
+
+/// How far apart the log-probability of a token may be in two batches: sums of f32 in another order.
+const ROUNDING: f32 = 1e-4;
+
+/// The number of threads changes no byte. The number of prompts that are decoded together changes the last bits of
+/// log-probabilities, and so the reply where two tokens are as good as equal; here are none.
+#[test]
+fn greedy_replies_by_batch_and_threads() {
+    let (model, prompts) = (model(), sequences(140, 20));
+    let settings = GenerationSettings { max_tokens: 6, temperature: 0.0, ..GenerationSettings::default() };
+    let by_batch = |n_rows: usize, n_threads: usize| -> Vec<Sample> {
+        let reply = |prompts: &[Vec<u32>]| {
+            sample(n_threads, &model, prompts, &settings, &mut KeptSequences::default())
+        };
+        prompts.chunks(n_rows).flat_map(reply).collect()
+    };
+    let alone = by_batch(1, 1);
+    for n_rows in [1, 8, 64, 128, 140] {
+        let found = by_batch(n_rows, 1);
+        assert_eq!(by_batch(n_rows, 4), found, "{n_rows} together");
+        for (found, alone) in found.iter().zip(&alone) {
+            assert_eq!(found.tokens, alone.tokens, "{n_rows} together");
+            let pairs = found.logprobs.iter().zip(&alone.logprobs);
+            assert!(pairs.clone().all(|(one, other)| (one - other).abs() < ROUNDING), "{n_rows} together");
+        }
+    }
+}
