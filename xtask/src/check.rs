@@ -219,7 +219,7 @@ pub(crate) fn external(sh: &Shell) -> anyhow::Result<()> {
 /// The programs in Python: environments played by the engine, and the pages of the documentation that run one.
 fn python_programs(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "python3 --version").run().context("these checks need Python 3 as `python3`")?;
-    for package in ["exec-program", "skill-cli"] {
+    for package in ["skill-envs", "skill-cli"] {
         let test = format!("crates/{package}/tests/external_python.rs");
         ensure!(sh.path_exists(&test), "{test} is missing, and nothing else runs its tests");
     }

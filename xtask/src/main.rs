@@ -120,7 +120,7 @@ const SEARCH_MEGABYTES: u64 = 4096;
 
 fn search_bench(sh: &Shell, quick: bool, python: Option<&Path>) -> anyhow::Result<()> {
     let profile = if quick { "dev" } else { "release" };
-    cmd!(sh, "cargo build --profile {profile} --quiet --package search-bench").run()?;
+    cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --bin search-bench").run()?;
     let program = built(sh, if quick { "debug" } else { "release" }, "search-bench");
     let python = python.map(|python| [OsString::from("--python"), python.into()]).into_iter().flatten();
     let args: Vec<OsString> = quick.then(|| "--quick".into()).into_iter().chain(python).collect();

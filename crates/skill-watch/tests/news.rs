@@ -1,9 +1,9 @@
 //! What is new in a run, for those who look on, who go away, and who come back.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use run_maker::{RunSize, make_run};
 use skill_report::RunPhase;
 use skill_watch::{News, Runs, Told, Watches};
+use skillrl_bench::runs::{RunSize, make_run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory with the finished run `one`, and the log of its events.
 fn with_run() -> (TempDir, PathBuf) {
-    let dir = run_maker::temporary_dir().unwrap();
+    let dir = skillrl_bench::runs::temporary_dir().unwrap();
     let run = dir.path().join("one");
     let size = RunSize { n_steps: 2, batch: 1, n_selection: 2, n_test: 1, ..RunSize::RUN_OF_10_000_STEPS };
     make_run(&run, &size).unwrap();
@@ -104,7 +104,7 @@ async fn what_is_not_kept_any_more_is_said_to_be_lost() {
 async fn a_journal_that_could_not_be_read_is_looked_at_again() {
     let (dir, _) = with_run();
     let (made, journal) = (dir.path().join("made.sqlite"), dir.path().join("one/journal.sqlite"));
-    run_maker::make_journal(&made, 2, 10).await.unwrap();
+    skillrl_bench::runs::make_journal(&made, 2, 10).await.unwrap();
     let bytes = std::fs::read(&made).unwrap();
     let time = made.metadata().unwrap().modified().unwrap();
     let put = |bytes: &[u8]| {

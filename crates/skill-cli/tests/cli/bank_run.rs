@@ -2,8 +2,8 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;
-use run_maker::{BankRunSize, RunSize, make_bank_run, make_run};
 use serde_json::Value;
+use skillrl_bench::runs::{BankRunSize, RunSize, make_bank_run, make_run};
 
 const SIZE: BankRunSize = BankRunSize { n_rounds: 3, n_selection: 12, n_test: 16, is_finished: true };
 

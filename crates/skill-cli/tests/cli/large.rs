@@ -13,7 +13,8 @@ fn with_large_journal() -> TestContext {
     let context = TestContext::with_finished_demo();
     let journal = context.path("demo/run/journal.sqlite");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let added = run_maker::add_results(&journal, JOURNAL_BYTES / RESULT_BYTES, RESULT_BYTES as usize);
+    let added =
+        skillrl_bench::runs::add_results(&journal, JOURNAL_BYTES / RESULT_BYTES, RESULT_BYTES as usize);
     runtime.block_on(added).unwrap();
     assert!(journal.metadata().unwrap().len() > u64::from(JOURNAL_BYTES));
     context

@@ -2,9 +2,9 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;
-use run_maker::{RunSize, make_run};
 use serde_json::Value;
 use skillrl::pipeline::run_dir::RunDir;
+use skillrl_bench::runs::{RunSize, make_run};
 use std::collections::BTreeSet;
 
 #[test]

@@ -434,10 +434,7 @@ proptest! {
 
 /// Source files outside `skill-core` that may read the source text of a skill, and what for. No prompt is made in any
 /// of them.
-const SOURCE_TEXT_READERS: [(&str, &str); 14] = [
-    ("fuzz-targets/src/editor.rs", "checks the editor"),
-    ("run-maker/src/story.rs", "anchors of its edits"),
-    ("run-maker/src/tests.rs", "checks a run's files"),
+const SOURCE_TEXT_READERS: [(&str, &str); 11] = [
     ("skill-bank/src/source.rs", "makes one document of a skill and the selected skills of a bank"),
     ("skill-cli/src/command/diff.rs", "shows a person what changed"),
     ("skill-envs/src/source.rs", "sends what is shown to another process"),

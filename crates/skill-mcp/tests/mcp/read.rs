@@ -2,8 +2,8 @@
 
 use crate::client::{Place, texts};
 use crate::runs::{HOSTILE, finished, finished_with};
-use run_maker::{RunSize, make_run};
 use serde_json::{Value, json};
+use skillrl_bench::runs::{RunSize, make_run};
 
 #[tokio::test]
 async fn a_finished_run_is_listed_and_read() {

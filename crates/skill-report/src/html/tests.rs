@@ -4,9 +4,9 @@ use super::environment;
 use crate::{BankReport, Report, ReportOptions};
 use minijinja::value::Serde;
 use minijinja::{Value, context};
-use run_maker::{BankRunSize, RunSize, make_bank_run, make_run};
 use serde_json::json;
 use skill_pipeline::RunReader;
+use skillrl_bench::runs::{BankRunSize, RunSize, make_bank_run, make_run};
 
 /// What stands where a section was left out.
 const LEFT_OUT: &str = "data-left-out";
@@ -64,7 +64,7 @@ fn check_without(template: &str, report: &serde_json::Value) {
 
 #[test]
 fn what_is_missing_leaves_out_its_section_and_never_the_page() {
-    let dir = run_maker::temporary_dir().unwrap();
+    let dir = skillrl_bench::runs::temporary_dir().unwrap();
     let (bank, document) = (dir.path().join("bank"), dir.path().join("document"));
     make_bank_run(&bank, &BankRunSize { n_rounds: 2, n_selection: 6, n_test: 6, is_finished: true }).unwrap();
     let bank = BankReport::read(&RunReader::open(&bank).unwrap(), &ReportOptions::default()).unwrap();

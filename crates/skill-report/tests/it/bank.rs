@@ -1,7 +1,6 @@
 //! The report of a run that trains a bank: what it came to, its trials, its skills, and what they were shown to.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use run_maker::{BankRunSize, RunSize, make_bank_run, make_run};
 use skill_bank::{Occasion, State};
 use skill_core::Gate;
 use skill_llm::error::with_causes;
@@ -10,13 +9,14 @@ use skill_report::{
     AnyReport, BankItemOutcome, BankReport, Report, ReportOptions, RunComparison, RunOverview, RunPhase,
     Trained, TrialPhase, comparison_page, content, page,
 };
+use skillrl_bench::runs::{BankRunSize, RunSize, make_bank_run, make_run};
 use std::path::Path;
 use tempfile::TempDir;
 
 const SIZE: BankRunSize = BankRunSize { n_rounds: 3, n_selection: 30, n_test: 40, is_finished: true };
 
 fn made(size: BankRunSize) -> (TempDir, RunReader) {
-    let dir = run_maker::temporary_dir().unwrap();
+    let dir = skillrl_bench::runs::temporary_dir().unwrap();
     make_bank_run(dir.path(), &size).unwrap();
     let run = RunReader::open(dir.path()).unwrap();
     (dir, run)
@@ -216,7 +216,7 @@ fn any(run: &RunReader, trains: Trained) -> AnyReport {
 fn banks_are_compared_with_each_other_and_with_documents_on_the_items_of_both() {
     let (_dir, first) = made(SIZE);
     let (_other, second) = made(BankRunSize { n_rounds: 1, ..SIZE });
-    let document = run_maker::temporary_dir().unwrap();
+    let document = skillrl_bench::runs::temporary_dir().unwrap();
     let size = RunSize {
         n_steps: 9,
         steps_per_epoch: 3,

@@ -1,12 +1,12 @@
 //! Runs whose files are not all there, or not whole: every reader says which file, and none panics.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use run_maker::{RunSize, make_run};
 use skill_core::StepIdx;
 use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_pipeline::provenance::{StepEvidence, Version, blame};
 use skill_report::{Report, ReportOptions, RunOverview, RunPhase, StepRow, page};
+use skillrl_bench::runs::{RunSize, make_run};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ fn ask(dir: &Path) -> Vec<(&'static str, Asked)> {
 
 #[test]
 fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
-    let room = run_maker::temporary_dir().unwrap();
+    let room = skillrl_bench::runs::temporary_dir().unwrap();
     let dir = room.path().join("run");
     make_run(&dir, &SIZE).unwrap();
     let mut all = Vec::new();
@@ -100,7 +100,7 @@ fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
 
 #[test]
 fn a_newer_format_is_refused_by_name() {
-    let room = run_maker::temporary_dir().unwrap();
+    let room = skillrl_bench::runs::temporary_dir().unwrap();
     make_run(room.path(), &SIZE).unwrap();
     for name in ["config.json", "runtime_state.json", "summary.json"] {
         let path = room.path().join(name);

@@ -1,16 +1,16 @@
 //! Runs that are larger than a page: what is shown is bounded, and what is not shown is said.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use run_maker::{RunSize, make_run};
 use skill_pipeline::RunReader;
 use skill_report::{ItemOutcome, Report, ReportOptions, RunOverview, page};
+use skillrl_bench::runs::{RunSize, make_run};
 use tempfile::TempDir;
 
 const SIZE: RunSize =
     RunSize { n_steps: 60, steps_per_epoch: 6, batch: 2, n_selection: 30, n_test: 40, reply_characters: 200 };
 
 fn made() -> (TempDir, RunReader) {
-    let dir = run_maker::temporary_dir().unwrap();
+    let dir = skillrl_bench::runs::temporary_dir().unwrap();
     make_run(dir.path(), &SIZE).unwrap();
     let run = RunReader::open(dir.path()).unwrap();
     (dir, run)
@@ -87,7 +87,7 @@ fn the_texts_of_steps_have_a_limit_and_what_was_accepted_comes_first() {
 #[test]
 fn a_page_does_not_grow_with_the_run() {
     let length = |n_steps: u32| {
-        let dir = run_maker::temporary_dir().unwrap();
+        let dir = skillrl_bench::runs::temporary_dir().unwrap();
         make_run(dir.path(), &RunSize { n_steps, ..SIZE }).unwrap();
         let report = Report::read(&RunReader::open(dir.path()).unwrap(), &few()).unwrap();
         page(&report.clone().into()).unwrap().len()

@@ -1,7 +1,7 @@
 //! Whole trainings of skillrl in a world, in this process.
 
-use crate::models::{Count, INITIAL_SKILL, SimEnv, SimModel};
-use crate::world::{Family, Sizes, World};
+use crate::search::models::{Count, INITIAL_SKILL, SimEnv, SimModel};
+use crate::search::world::{Family, Sizes, World};
 use serde::{Deserialize, Serialize};
 use skill_core::SkillDoc;
 use skill_llm::JournalOptions;

@@ -12,7 +12,7 @@ use std::path::Path;
 const MIN_FILES: usize = 10;
 
 fn check(name: &str, target: fn(&[u8])) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(name);
     let mut n_files = 0;
     for entry in std::fs::read_dir(&corpus).unwrap() {
         let path = entry.unwrap().path();

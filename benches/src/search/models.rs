@@ -1,8 +1,8 @@
 //! The two models and the environment of a world, as a trainer takes them.
 
-use crate::optimizer;
-use crate::statement::Statement;
-use crate::world::{Task, World};
+use crate::search::optimizer;
+use crate::search::statement::Statement;
+use crate::search::world::{Task, World};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, Usage};
@@ -102,7 +102,7 @@ impl ChatModel for SimModel {
 }
 
 /// An answer as the agent writes it.
-pub fn answer_text(answer: &[crate::statement::Mark]) -> String {
+pub fn answer_text(answer: &[crate::search::statement::Mark]) -> String {
     answer.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 

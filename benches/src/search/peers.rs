@@ -1,14 +1,14 @@
 //! Other systems in the same worlds, where their packages are installed.
 
-use crate::arm::Outcome;
-use crate::world::{Family, Sizes};
+use crate::search::arm::Outcome;
+use crate::search::world::{Family, Sizes};
 use serde::Deserialize;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The program that runs them; it asks a world for every reply.
-const SCRIPT: &str = include_str!("../peers/peer.py");
+const SCRIPT: &str = include_str!("../../python/peers/peer.py");
 
 /// A row that the script prints.
 #[derive(Debug, Deserialize)]

@@ -2,10 +2,10 @@
 //!
 //! So the one implementation of the worlds serves every system that is compared.
 
-use crate::models::{Count, answer_text, scored};
-use crate::optimizer;
-use crate::statement::Statement;
-use crate::world::{Task, World};
+use crate::search::models::{Count, answer_text, scored};
+use crate::search::optimizer;
+use crate::search::statement::Statement;
+use crate::search::world::{Task, World};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
@@ -91,7 +91,7 @@ fn answer(world: &World, question: Question, target: &Count, optimizer: &Count) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{Family, Sizes};
+    use crate::search::world::{Family, Sizes};
 
     #[test]
     fn questions_are_answered_line_by_line_and_nonsense_with_an_error() {

@@ -1,7 +1,7 @@
 //! Means over seeds with intervals, and how many seeds show a difference.
 
-use crate::arm::Outcome;
-use crate::world::Family;
+use crate::search::arm::Outcome;
+use crate::search::world::Family;
 use std::collections::BTreeMap;
 
 /// The normal quantile of 97.5 %, and of 80 %: a two-sided test at 5 % that sees four differences of five.

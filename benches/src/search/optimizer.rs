@@ -4,8 +4,8 @@
 //! errs as models do: it reads a rule wrongly that one task alone shows, takes a rule of one kind of task for one of
 //! all, proposes habits that harm, and repeats what the skill says already.
 
-use crate::statement::{ANY_KIND, Mark, Place, Shown, Statement};
-use crate::world::World;
+use crate::search::statement::{ANY_KIND, Mark, Place, Shown, Statement};
+use crate::search::world::World;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use std::collections::{BTreeMap, BTreeSet};

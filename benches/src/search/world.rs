@@ -1,6 +1,6 @@
 //! Families of worlds: what a task needs, what a skill can say about it, and how an optimizer errs.
 
-use crate::statement::{ANY_KIND, Mark, Place, Shown, Statement};
+use crate::search::statement::{ANY_KIND, Mark, Place, Shown, Statement};
 use skill_core::named_enum;
 use skill_core::random::Dice;
 use std::collections::BTreeMap;

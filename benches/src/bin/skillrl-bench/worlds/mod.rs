@@ -19,9 +19,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The example that is stepped through: with the standard library of Python alone.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/exec-python/guess.py");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/exec-python/guess.py");
 /// What times the real engine.
-const REAL_ALFWORLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/worlds/real_alfworld.py");
+const REAL_ALFWORLD: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/src/bin/skillrl-bench/worlds/real_alfworld.py");
 /// The name under which Python is looked for.
 const PYTHON: &str = "python3";
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// A whole journal with one call, as text.
-const GOOD: &str = include_str!("../../skill-llm/tests/data/journal/v5.sql");
+const GOOD: &str = include_str!("../../../crates/skill-llm/tests/data/journal/v5.sql");
 /// The columns that a damaged cell can be in.
 const CELLS: [(&str, &str); 26] = [
     ("calls", "key"),

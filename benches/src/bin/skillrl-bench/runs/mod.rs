@@ -1,6 +1,6 @@
 //! Runs and journals of the sizes that people have, and larger ones: what the program takes to look at them.
 //!
-//! The directories are those of `run-maker`; the program `skillrl` is beside this one and is started as a person
+//! The directories are those of `skillrl_bench::runs`; the program `skillrl` is beside this one and is started as a person
 //! starts it.
 
 mod browser;
@@ -12,7 +12,7 @@ pub(crate) use rows::rows;
 use crate::Failure;
 use crate::plan::{Plan, RunsArgs};
 use browser::ServeReport;
-use run_maker::RunSize;
+use skillrl_bench::runs::RunSize;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -68,17 +68,17 @@ pub(crate) fn make(dir: &Path, n_steps: Option<u32>) -> Result<(), Failure> {
         None => RunSize::RUN_OF_40_STEPS,
         Some(n_steps) => RunSize { n_steps, ..RunSize::RUN_OF_10_000_STEPS },
     };
-    Ok(run_maker::make_run(dir, &size)?)
+    Ok(skillrl_bench::runs::make_run(dir, &size)?)
 }
 
 /// Makes a journal of about this size: its calls have prompts and replies of 20,000 characters.
 pub(crate) async fn make_journal(path: &Path, megabytes: u32) -> Result<(), Failure> {
-    Ok(run_maker::make_journal(path, megabytes * 25, 20_000).await?)
+    Ok(skillrl_bench::runs::make_journal(path, megabytes * 25, 20_000).await?)
 }
 
 /// Measures all of it.
 pub(crate) async fn run(plan: &Plan) -> Result<RunReports, Failure> {
-    let dir = run_maker::temporary_dir()?;
+    let dir = skillrl_bench::runs::temporary_dir()?;
     let [paper, many, journal] = ["paper", "many", "journal.sqlite"].map(|name| dir.path().join(name));
     let RunsArgs { many_steps, journal_megabytes, evaluated_items, has_scripts } = plan.runs;
     eprintln!(

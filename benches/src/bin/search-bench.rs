@@ -4,13 +4,13 @@
 #![expect(clippy::print_stderr, reason = "progress, for the person who waits")]
 
 use clap::{Parser, Subcommand};
-use search_bench::arm::{Outcome, train};
-use search_bench::peers::{self, Jobs};
-use search_bench::table::{Column, leads, scores};
-use search_bench::{Family, Sizes, World};
 use skill_core::search_plan::SearchBudget;
 use skill_core::{EditBudget, Schedule};
 use skill_pipeline::{EpochEnd, Protocol, SearchLimits, TrainSettings};
+use skillrl_bench::search::arm::{Outcome, train};
+use skillrl_bench::search::peers::{self, Jobs};
+use skillrl_bench::search::table::{Column, leads, scores};
+use skillrl_bench::search::{Family, Sizes, World};
 use std::error::Error;
 use std::path::PathBuf;
 
@@ -90,7 +90,11 @@ fn main() -> Result<(), Failure> {
     let cli = Cli::parse();
     if let Some(Command::World { family, seed, train, val, test }) = &cli.command {
         let world = World::new(family_of(family)?, *seed, Sizes { train: *train, val: *val, test: *test });
-        return Ok(search_bench::serve::serve(&world, std::io::stdin().lock(), std::io::stdout().lock())?);
+        return Ok(skillrl_bench::search::serve::serve(
+            &world,
+            std::io::stdin().lock(),
+            std::io::stdout().lock(),
+        )?);
     }
     let families: Vec<Family> = match cli.families.as_slice() {
         [] => Family::ALL.to_vec(),

@@ -1,6 +1,6 @@
 //! What happens in a run that is made: every third candidate applies its edits and every eighth is accepted.
 
-use crate::RunSize;
+use super::RunSize;
 use serde_json::json;
 use skill_core::stats::Paired;
 use skill_core::{
@@ -142,7 +142,7 @@ impl<'size> Story<'size> {
         let n_steps = size.n_steps as usize;
         dir.write_history(&self.history)?;
         let mut summary = Summary::of_state(&self.state(), self.baseline.hard);
-        summary.version = concat!("run-maker ", env!("CARGO_PKG_VERSION")).to_owned();
+        summary.version = concat!("skillrl-bench ", env!("CARGO_PKG_VERSION")).to_owned();
         summary.env = "made".to_owned();
         summary.config = json!({"env": {"kind": "made"}});
         summary.total_steps = n_steps;

@@ -1,7 +1,7 @@
 //! The story of a run that trains a bank: in each round one skill is admitted and one rejected.
 
-use crate::story::{results, tokens};
-use crate::{BankRunSize, RunSize};
+use super::story::{results, tokens};
+use super::{BankRunSize, RunSize};
 use serde_json::{Value, json};
 use skill_bank::trial::TrialNumbers;
 use skill_bank::{

@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 
 const PYTHON: &str = "python3";
 /// Opens a file in a headless Chromium; ends with 3 where there is none.
-const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-serve/tests/browser/open.py");
+const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/skill-serve/tests/browser/open.py");
 /// Looks at 100 runs through `serve`.
-const MEASURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-serve/tests/browser/measure.py");
+const MEASURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/skill-serve/tests/browser/measure.py");
 /// How a script ends that lacks what it needs.
 const LACKS_SOMETHING: i32 = 3;
 
