@@ -60,10 +60,10 @@ fn static_program(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
     let has_compiler = cmd!(sh, "musl-gcc --version").quiet().ignore_stdout().ignore_stderr().run().is_ok();
     ensure!(has_compiler, "SQLite is C: install musl-gcc (musl-tools in Debian)");
     let variable = format!("CC_{}", target.replace('-', "_"));
-    let build = ["--release", "--package", "skill-cli", "--bin", "skillrl", "--target", &target];
+    let build = ["--profile", "dist", "--package", "skill-cli", "--bin", "skillrl", "--target", &target];
     let nameless = without_paths(sh)?;
     cmd!(nameless, "cargo build {build...} --features {FEATURES}").env(variable, "musl-gcc").run()?;
-    let built = sh.current_dir().join("target").join(&target).join("release/skillrl");
+    let built = sh.current_dir().join("target").join(&target).join("dist/skillrl");
     // ldd says so on both of its streams, depending on the version, and fails for some static programs.
     let linked = cmd!(sh, "ldd {built}").quiet().ignore_status().output()?;
     let said =
@@ -124,7 +124,7 @@ fn release_wheel(sh: &Shell, directory: &Path) -> anyhow::Result<()> {
     let wheel = wheel(
         &without_paths(sh)?,
         directory,
-        &["--release", "--features", &format!("extension,{FEATURES}")],
+        &["--profile", "dist", "--features", &format!("extension,{FEATURES}")],
     )?;
     check_without_paths(sh, &python(sh, REQUIREMENTS)?, &wheel)?;
     let bytes = std::fs::metadata(&wheel)?.len();

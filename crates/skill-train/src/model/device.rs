@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, TrainError>;
 ///
 /// # Errors
 /// [`TrainError::Compute`] if the build is for a GPU and none can be opened.
-#[cfg(any(feature = "cuda", feature = "metal"))]
+#[cfg(any(feature = "cuda", all(feature = "metal", target_os = "macos")))]
 pub(crate) fn of_products() -> Result<Device> {
     use std::sync::OnceLock;
 
@@ -30,7 +30,7 @@ pub(crate) fn of_products() -> Result<Device> {
 }
 
 /// The device of this build, opened once.
-#[cfg(not(any(feature = "cuda", feature = "metal")))]
+#[cfg(not(any(feature = "cuda", all(feature = "metal", target_os = "macos"))))]
 #[expect(clippy::unnecessary_wraps, reason = "opening a GPU can fail")]
 pub(crate) fn of_products() -> Result<Device> {
     Ok(Device::Cpu)
