@@ -9,11 +9,12 @@ use skill_bank::{Bank, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_inputs() {
-    let Some(recorded) = conformance_json("distill.json") else { return };
+    let recorded = conformance_json("distill.json");
     let mut n_compared = 0;
     for (environment, rows) in recorded["inputs"].as_object().unwrap() {
-        let Some(text) = conformance(&format!("memories/{environment}.json")) else { return };
+        let text = conformance(&format!("memories/{environment}.json"));
         let episodes = train(read_episodes(&text).unwrap().episodes);
         let plan = DistillPlan::new(&episodes, &DistillSettings::default());
         assert_eq!(plan.missing(), []);
@@ -37,8 +38,9 @@ fn conformance_inputs() {
 }
 
 #[tokio::test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 async fn conformance_replies() {
-    let Some(recorded) = conformance_json("distill.json") else { return };
+    let recorded = conformance_json("distill.json");
     let rows = recorded["replies"].as_array().unwrap().clone();
     for row in &rows {
         let id = row["id"].as_str().unwrap();

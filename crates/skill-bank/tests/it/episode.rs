@@ -373,10 +373,11 @@ fn text_from_outside_cannot_end_the_block() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_memories() {
     let mut n_compared = 0;
     for environment in ["alfworld", "webshop", "search"] {
-        let Some(text) = conformance(&format!("memories/{environment}.json")) else { return };
+        let text = conformance(&format!("memories/{environment}.json"));
         let records: Vec<Value> = serde_json::from_str(&text).unwrap();
         let read = read_episodes(&text).unwrap();
         assert_eq!((read.format, read.skipped.len()), (EpisodeFormat::Memories, 0));
@@ -411,10 +412,11 @@ fn conformance_memories() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_eto() {
-    let Some(text) = conformance("import/eto_alfworld_sft.json") else { return };
-    let cases = conformance_json("import/eto_cases.json").unwrap();
-    let names = conformance_json("import/categories.json").unwrap();
+    let text = conformance("import/eto_alfworld_sft.json");
+    let cases = conformance_json("import/eto_cases.json");
+    let names = conformance_json("import/categories.json");
     let category = |task_type: &str| {
         let rows = names["rows"].as_array().unwrap();
         rows.iter().find(|row| row["alfworld"] == task_type).map(|row| row["krill"].clone())
@@ -462,8 +464,9 @@ fn conformance_eto() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_krill() {
-    let Some(text) = conformance("import/krill_trajectories.json") else { return };
+    let text = conformance("import/krill_trajectories.json");
     let records: Vec<Value> = serde_json::from_str(&text).unwrap();
     let read = read_episodes(&text).unwrap();
     assert_eq!((read.format, read.skipped.len()), (EpisodeFormat::Krill, 0));

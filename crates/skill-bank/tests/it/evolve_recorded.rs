@@ -30,8 +30,9 @@ fn recorded_bank(recorded: &Value) -> Bank {
 }
 
 #[tokio::test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 async fn conformance_prompt() {
-    let Some(recorded) = conformance_json("evolution.json") else { return };
+    let recorded = conformance_json("evolution.json");
     let rows = recorded["prompt"].as_array().unwrap();
     for row in rows {
         let id = row["id"].as_str().unwrap();
@@ -89,8 +90,9 @@ async fn conformance_prompt() {
 }
 
 #[tokio::test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 async fn conformance_replies() {
-    let Some(recorded) = conformance_json("evolution.json") else { return };
+    let recorded = conformance_json("evolution.json");
     let rows = recorded["replies"].as_array().unwrap();
     for row in rows {
         let id = row["id"].as_str().unwrap();
@@ -159,8 +161,9 @@ async fn conformance_replies() {
 }
 
 #[tokio::test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 async fn conformance_rounds() {
-    let Some(recorded) = conformance_json("evolution.json") else { return };
+    let recorded = conformance_json("evolution.json");
     let mut n_compared = 0;
     for row in recorded["rounds"].as_array().unwrap() {
         let mut bank = recorded_bank(&row["bank"]);
@@ -198,8 +201,9 @@ async fn conformance_rounds() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_trigger() {
-    let Some(recorded) = conformance_json("evolution.json") else { return };
+    let recorded = conformance_json("evolution.json");
     let rows = recorded["trigger"].as_array().unwrap();
     for row in rows {
         let id = row["id"].as_str().unwrap();
@@ -240,8 +244,9 @@ fn conformance_trigger() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_samples() {
-    let Some(recorded) = conformance_json("evolution.json") else { return };
+    let recorded = conformance_json("evolution.json");
     let mut n_compared = 0;
     for row in recorded["samples"].as_array().unwrap() {
         let Some(right) = row["right"].as_array() else {

@@ -206,9 +206,10 @@ fn each_active_skill_becomes_a_folder_with_a_name_of_its_own() {
 
 /// The recorded banks of the paper and of krill.
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_with_recorded_banks() {
     let mut counted = Counted::new("banks of other systems");
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     let mut files: Vec<_> =
         fs::read_dir(folder.join("banks")).unwrap().map(|file| file.unwrap().path()).collect();
     files.push(folder.join("import/krill_skill_bank.json"));

@@ -90,11 +90,12 @@ fn what_several_sets_forbid_adds_up() {
 
 /// Banks that people use are good advice, so few of their skills are refused by the tasks that they were made from.
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_banks_pass() {
     let (mut n_skills, mut refused) = (0, Vec::new());
     for environment in ["alfworld", "webshop", "search"] {
-        let Some(memories) = conformance(&format!("memories/{environment}.json")) else { return };
-        let bank = conformance_json(&format!("banks/{environment}.json")).unwrap();
+        let memories = conformance(&format!("memories/{environment}.json"));
+        let bank = conformance_json(&format!("banks/{environment}.json"));
         let forbidden = Forbidden::of_episodes(&read_episodes(&memories).unwrap().episodes);
         let of_types = ["task_specific_skills", "query_type_skills"].map(|key| bank[key].as_object());
         let of_types = of_types.into_iter().flatten().flat_map(|types| types.values());

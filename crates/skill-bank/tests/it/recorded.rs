@@ -1,9 +1,10 @@
 //! Recorded data of the reference: where it lies, and how many rows of it were compared.
 
+use crate::support::conformance;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Says at its end how many cases were compared; without the recorded data it says that there were none.
+/// Says at its end how many cases were compared, and fails if there were none.
 pub(crate) struct Counted {
     what: &'static str,
     n_cases: usize,
@@ -21,39 +22,32 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            return;
-        }
-        match folder() {
-            None => println!("{}: nothing compared, SKILLRL_CONFORMANCE is not set", self.what),
-            Some(_) => {
-                println!("{}: {} cases compared", self.what, self.n_cases);
-                assert!(self.n_cases > 0, "{} has no cases", self.what);
-            }
+        if !std::thread::panicking() {
+            println!("{}: {} cases compared", self.what, self.n_cases);
+            assert!(self.n_cases > 0, "{} has no cases", self.what);
         }
     }
 }
 
-/// The folder of the recorded data; `None` without the variable.
-pub(crate) fn folder() -> Option<PathBuf> {
-    std::env::var_os("SKILLRL_CONFORMANCE").map(|root| PathBuf::from(root).join("skillbank"))
+/// The folder of the recorded data.
+pub(crate) fn folder() -> PathBuf {
+    let root = std::env::var_os("SKILLRL_CONFORMANCE").expect("SKILLRL_CONFORMANCE names the recorded data");
+    PathBuf::from(root).join("skillbank")
 }
 
-/// A file of the recorded data; `None` without the variable.
-pub(crate) fn file(name: &str) -> Option<Value> {
-    let path = folder()?.join(name);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Some(serde_json::from_str(&text).unwrap())
+/// A file of the recorded data.
+pub(crate) fn file(name: &str) -> Value {
+    serde_json::from_str(&conformance(name)).unwrap()
 }
 
-/// The rows of one list of a file; none without the variable.
+/// The rows of one list of a file.
 pub(crate) fn rows(name: &str, list: &str) -> Vec<Value> {
-    file(name).map(|mut file| file[list].take().as_array().unwrap().clone()).unwrap_or_default()
+    file(name)[list].take().as_array().unwrap().clone()
 }
 
 /// The types of an official bank, in the order of the file.
 pub(crate) fn bank_types(bank: &str) -> Vec<String> {
-    let bank = file(&format!("banks/{bank}.json")).unwrap();
+    let bank = file(&format!("banks/{bank}.json"));
     let types = bank.get("task_specific_skills").or_else(|| bank.get("query_type_skills"));
     types.unwrap().as_object().unwrap().keys().cloned().collect()
 }

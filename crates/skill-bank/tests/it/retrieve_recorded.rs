@@ -69,7 +69,7 @@ fn view_of(bank: &Value, dynamic: &[Value]) -> BankView {
 
 fn official(bank: &str, n_dynamic: usize) -> BankView {
     let dynamic = rows("retrieval.json", "dyn_skills");
-    view_of(&file(&format!("banks/{bank}.json")).unwrap(), &dynamic[..n_dynamic])
+    view_of(&file(&format!("banks/{bank}.json")), &dynamic[..n_dynamic])
 }
 
 fn retrieval(change: impl FnOnce(&mut RetrievalSettings)) -> Retrieval {
@@ -91,6 +91,7 @@ fn lists(selection: &Selection) -> [Vec<String>; 3] {
 
 /// With the paper's rules every list and every text is theirs, byte for byte.
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_template() {
     let mut counted = Counted::new("retrieval.json template, with the paper's rules");
     for row in rows("retrieval.json", "template") {
@@ -111,6 +112,7 @@ fn conformance_template() {
 
 /// With our rules the lists are theirs where dynamic skills and wrong types do not matter, and right elsewhere.
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_template_right() {
     let mut counted = Counted::new("retrieval.json template, with our rules");
     let detected = rows("retrieval.json", "detect");
@@ -158,6 +160,7 @@ fn conformance_template_right() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_odd_banks() {
     let mut counted = Counted::new("retrieval.json odd");
     for row in rows("retrieval.json", "odd") {
@@ -198,9 +201,10 @@ fn conformance_odd_banks() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_rendered_sizes() {
     let mut counted = Counted::new("agent_prompt.json sizes");
-    let Some(data) = file("agent_prompt.json") else { return };
+    let data = file("agent_prompt.json");
     let growth = &data["growth_with_dyn_skills"];
     // The texts of more dynamic skills are not recorded.
     let grown = list(&growth["rows"]).into_iter().filter(|row| number(&row["dyn"]) <= 8);
@@ -240,6 +244,7 @@ fn check_ranking(
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_embedding_rankings() {
     let mut counted = Counted::new("embedding.json rankings");
     for row in rows("embedding.json", "rankings") {
@@ -335,6 +340,7 @@ fn conformance_embedding_rankings() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_embedding_texts() {
     let mut counted = Counted::new("embedding.json texts of skills");
     for row in rows("embedding.json", "texts") {
@@ -350,9 +356,10 @@ fn conformance_embedding_texts() {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_embedding_special() {
     let mut counted = Counted::new("embedding.json special");
-    let Some(data) = file("embedding.json") else { return };
+    let data = file("embedding.json");
     let special = &data["special"];
     // Four equal skills.
     let equal: Vec<ViewedSkill> = (1..=4)

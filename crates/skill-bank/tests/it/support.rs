@@ -1,21 +1,17 @@
 //! What several modules of tests use.
 
+use crate::recorded::folder;
 use skill_bank::episode::{Episode, TrainEpisode, TrainItems};
 use skill_core::ItemId;
-use std::path::PathBuf;
 
-/// The file of the recorded data, where there are any.
-#[expect(clippy::print_stdout, reason = "a test that compares nothing says so")]
-pub(crate) fn conformance(path: &str) -> Option<String> {
-    let Some(directory) = std::env::var_os("SKILLRL_CONFORMANCE") else {
-        println!("SKILLRL_CONFORMANCE is not set: {path} is not compared");
-        return None;
-    };
-    Some(std::fs::read_to_string(PathBuf::from(directory).join("skillbank").join(path)).unwrap())
+/// A file of the recorded data.
+pub(crate) fn conformance(path: &str) -> String {
+    let path = folder().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-pub(crate) fn conformance_json(path: &str) -> Option<serde_json::Value> {
-    Some(serde_json::from_str(&conformance(path)?).unwrap())
+pub(crate) fn conformance_json(path: &str) -> serde_json::Value {
+    serde_json::from_str(&conformance(path)).unwrap()
 }
 
 /// An episode of a task of its own.

@@ -116,6 +116,7 @@ fn a_table_of_ones_own_is_checked() {
 
 /// Every recorded goal gets one of the right types: exactly, or for hard ones as a guess that says so.
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_detect() {
     let mut counted = Counted::new("retrieval.json detect");
     for row in rows("retrieval.json", "detect") {
@@ -150,12 +151,13 @@ fn conformance_detect() {
 
 /// Of the recorded trajectories whose environment says its type, the words of the goal alone find the same one.
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_types_of_memories() {
     let mut counted = Counted::new("memories/alfworld.json types");
-    let memories = file("memories/alfworld.json").map(|memories| memories.as_array().unwrap().clone());
+    let memories = file("memories/alfworld.json").as_array().unwrap().clone();
     let types = ALFWORLD;
     let detector = TypeTable::default().detector(types);
-    for memory in memories.unwrap_or_default() {
+    for memory in memories {
         let said = memory["contextual_description"].as_str().unwrap();
         let named = said.split_once("classified as '").and_then(|(_, rest)| rest.split_once('\''));
         let Some((environment_type, _)) = named else { continue };

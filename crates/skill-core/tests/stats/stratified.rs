@@ -64,15 +64,13 @@ fn check_case(case: &Value) -> usize {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 #[expect(
     clippy::disallowed_methods,
     reason = "the recorded cases lie in a folder that a variable names, and the test says how many it compared"
 )]
 fn conformance() {
-    let Ok(folder) = std::env::var("SKILLRL_CONFORMANCE") else {
-        println!("SKILLRL_CONFORMANCE is not set: no recorded case is compared");
-        return;
-    };
+    let folder = std::env::var("SKILLRL_CONFORMANCE").unwrap();
     let path = format!("{folder}/skillbank/statistics.json");
     let data: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let cases = data["cases"].as_array().unwrap();

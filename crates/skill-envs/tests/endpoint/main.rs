@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "../support/said.rs"]
+#[path = "../../../skill-llm/tests/support/said.rs"]
 mod said;
 mod session;
 mod support;

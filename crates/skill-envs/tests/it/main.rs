@@ -26,7 +26,7 @@ mod qa_data;
 mod qa_rollout;
 mod requests;
 mod runner;
-#[path = "../support/said.rs"]
+#[path = "../../../skill-llm/tests/support/said.rs"]
 mod said;
 #[cfg(feature = "tables")]
 mod tables;

@@ -15,7 +15,7 @@ mod conformance;
 mod details;
 mod people;
 mod recorded;
-#[path = "../support/said.rs"]
+#[path = "../../../skill-llm/tests/support/said.rs"]
 mod said;
 mod sessions;
 mod vectors;

@@ -4,10 +4,10 @@ use crate::site::Site;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-fn recording(name: &str) -> Option<Value> {
-    let root = std::env::var_os("SKILLRL_CONFORMANCE")?;
+fn recording(name: &str) -> Value {
+    let root = std::env::var_os("SKILLRL_CONFORMANCE").unwrap();
     let path = std::path::Path::new(&root).join("rl-interfaces").join(name);
-    Some(serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn keys(value: &Value) -> BTreeSet<&str> {
@@ -15,11 +15,9 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 }
 
 #[tokio::test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 async fn conformance_of_replies_with_the_recorded_ones() {
-    let Some(recorded) = recording("openenv-official-server.json") else {
-        println!("SKILLRL_CONFORMANCE is not set: nothing is compared");
-        return;
-    };
+    let recorded = recording("openenv-official-server.json");
     let site = Site::household().await;
     let mut client = site.session().await;
     client.reset(json!({})).await;

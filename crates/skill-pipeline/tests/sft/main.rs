@@ -7,6 +7,7 @@
 )]
 
 mod bigram;
+#[path = "../../../skill-train/tests/it/byte_codec.rs"]
 mod codec;
 mod demos;
 mod faults;

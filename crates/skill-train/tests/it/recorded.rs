@@ -30,26 +30,21 @@ impl Drop for Counted {
     }
 }
 
-/// A file of the recorded data; `None`, and a line that says so, where it is not committed and the variable is not set.
-pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    if let Some(root) = std::env::var_os("SKILLRL_CONFORMANCE") {
-        return Some(PathBuf::from(root).join("weights").join(name));
+/// A file of the recorded data.
+pub(crate) fn path(name: &str) -> PathBuf {
+    match std::env::var_os("SKILLRL_CONFORMANCE") {
+        Some(root) => PathBuf::from(root).join("weights").join(name),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/weights").join(name),
     }
-    let committed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/weights").join(name);
-    if committed.exists() {
-        return Some(committed);
-    }
-    println!("{name}: nothing compared, SKILLRL_CONFORMANCE is not set");
-    None
 }
 
-pub(crate) fn text(name: &str) -> Option<String> {
-    let path = path(name)?;
-    Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+pub(crate) fn text(name: &str) -> String {
+    let path = path(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-pub(crate) fn json(name: &str) -> Option<Value> {
-    Some(serde_json::from_str(&text(name)?).unwrap())
+pub(crate) fn json(name: &str) -> Value {
+    serde_json::from_str(&text(name)).unwrap()
 }
 
 /// A number, or one of the texts `nan`, `inf` and `-inf`.

@@ -19,9 +19,9 @@ pub(super) struct Rendering<'a> {
 
 /// Runs `check` on every rendering of every case, and counts those that it compared.
 pub(super) fn each(what: &str, mut check: impl FnMut(&Rendering<'_>) -> bool) {
-    let Some(recorded) = recorded::json("chat/chat.json") else { return };
+    let recorded = recorded::json("chat/chat.json");
     let mut counted = Counted::new(what);
-    let source = |path: &Value| recorded::text(&format!("chat/{}", path.as_str().unwrap())).unwrap();
+    let source = |path: &Value| recorded::text(&format!("chat/{}", path.as_str().unwrap()));
     let templates: Vec<(&String, ChatTemplate)> = recorded["templates"]
         .as_object()
         .unwrap()
@@ -49,6 +49,7 @@ pub(super) fn each(what: &str, mut check: impl FnMut(&Rendering<'_>) -> bool) {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_of_chat_texts() {
     each("chat, texts", |case| {
         let ours = case.template.render(&case.conversation, &case.options);

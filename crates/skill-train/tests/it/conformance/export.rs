@@ -4,8 +4,9 @@ use crate::recorded::{self, Counted};
 use skill_train::export::{Kind, llama_factory, trl};
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_of_export_checks() {
-    let Some(folder) = recorded::path("exports") else { return };
+    let folder = recorded::path("exports");
     let mut counted = Counted::new("exports");
     let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {

@@ -20,8 +20,7 @@ pub(super) const PARAMETER: Tolerance = Tolerance { relative: 0.0, absolute: 5e-
 
 /// The recorded files of a folder whose names begin so and end in `.json`.
 pub(super) fn files(folder: &str, prefix: &str) -> Vec<PathBuf> {
-    let Some(folder) = recorded::path(folder) else { return Vec::new() };
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+    let mut files: Vec<PathBuf> = std::fs::read_dir(recorded::path(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix))
@@ -32,7 +31,7 @@ pub(super) fn files(folder: &str, prefix: &str) -> Vec<PathBuf> {
 }
 
 pub(super) fn model(name: &str) -> Decoder {
-    Decoder::open(&recorded::path(&format!("models/{name}")).unwrap()).unwrap()
+    Decoder::open(&recorded::path(&format!("models/{name}"))).unwrap()
 }
 
 /// One row of a recorded batch: the real tokens, their positions in the row and their position ids.

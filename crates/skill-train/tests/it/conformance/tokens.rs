@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A tokenizer of the recorded data; a large one is not among them, see `SOURCES` there.
 fn tokenizer(name: &str) -> Option<JsonTokenizer> {
-    let path = recorded::path(&format!("tokenizers/{name}/tokenizer.json"))?;
+    let path = recorded::path(&format!("tokenizers/{name}/tokenizer.json"));
     if !path.exists() {
         println!("{name}: nothing compared, {} does not exist", path.display());
         return None;
@@ -19,8 +19,9 @@ fn tokenizer(name: &str) -> Option<JsonTokenizer> {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_of_tokenizers() {
-    let Some(recorded) = recorded::json("tokenizers/vectors.json") else { return };
+    let recorded = recorded::json("tokenizers/vectors.json");
     for (name, of_tokenizer) in recorded["tokenizers"].as_object().unwrap() {
         let Some(tokenizer) = tokenizer(name) else { continue };
         let mut counted = Counted::new(format!("tokenizer {name}"));
@@ -84,10 +85,11 @@ fn pre_of(tokenizer: &str) -> Option<&'static str> {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_of_tokenizers_of_gguf_files() {
-    let Some(recorded) = recorded::json("tokenizers/vectors.json") else { return };
+    let recorded = recorded::json("tokenizers/vectors.json");
     for (name, of_tokenizer) in recorded["tokenizers"].as_object().unwrap() {
-        let path = recorded::path(&format!("tokenizers/{name}/tokenizer.json")).unwrap();
+        let path = recorded::path(&format!("tokenizers/{name}/tokenizer.json"));
         let Some(pre) = pre_of(name).filter(|_| path.exists()) else {
             println!("{name} as GGUF: nothing compared");
             continue;
@@ -129,6 +131,7 @@ fn is_refused(case: &chat::Rendering<'_>, codec: &dyn TokenCodec) -> bool {
 }
 
 #[test]
+#[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
 fn conformance_of_chat_tokens() {
     let mut tokenizers: BTreeMap<String, Option<JsonTokenizer>> = BTreeMap::new();
     chat::each("chat, tokens and spans", |case| {
