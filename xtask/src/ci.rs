@@ -4,7 +4,7 @@
 //! dependencies nor the crates are read twice. The tests then run while rustdoc works: many of them wait for programs,
 //! sockets and virtual clocks, and leave a processor idle.
 
-use crate::{circles, generated, workspace};
+use crate::{assertions, circles, generated, workspace};
 use anyhow::{Context as _, anyhow};
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     let began = Instant::now();
     step("format", || format(sh))?;
     step("import circles", || circles::check(&sh.current_dir()))?;
+    step("sentences in assertions", || assertions::check(sh))?;
     step("generated files", || generated::run(sh, true))?;
     let linting = linting(sh)?;
     step("build and clippy", || build_everything(&linting))?;
@@ -60,11 +61,18 @@ pub(crate) fn linting(sh: &Shell) -> anyhow::Result<Shell> {
 pub(crate) fn test(sh: &Shell) -> anyhow::Result<()> {
     let everything = workspace::as_tested(sh)?;
     if has(sh, "nextest") {
-        cmd!(sh, "cargo nextest run {everything...}").run()?;
+        let recorded = recorded().then_some(["--run-ignored", "all"]).into_iter().flatten();
+        cmd!(sh, "cargo nextest run {everything...} {recorded...}").run()?;
         doctests(sh)
     } else {
-        Ok(cmd!(sh, "cargo test {everything...} --quiet").run()?)
+        let recorded = recorded().then_some(["--", "--include-ignored"]).into_iter().flatten();
+        Ok(cmd!(sh, "cargo test {everything...} --quiet {recorded...}").run()?)
     }
+}
+
+/// True if the data lie here that tests with `#[ignore]` compare with: whoever sets the variable wants them compared.
+pub(crate) fn recorded() -> bool {
+    std::env::var_os("SKILLRL_CONFORMANCE").is_some()
 }
 
 /// Builds every target of the workspace, and names what is wrong in all of them.
@@ -92,8 +100,14 @@ fn list_tests(sh: &Shell) -> anyhow::Result<()> {
 fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
     let [metadata, programs] = lists();
     let quiet = ["--no-fail-fast", "--status-level", "slow", "--final-status-level", "slow"];
-    Ok(cmd!(sh, "cargo nextest run --cargo-metadata {metadata} --binaries-metadata {programs} {quiet...}")
-        .run()?)
+    let recorded = recorded().then_some(["--run-ignored", "all"]).into_iter().flatten();
+    let of_build = [
+        "--cargo-metadata".as_ref(),
+        metadata.as_os_str(),
+        "--binaries-metadata".as_ref(),
+        programs.as_os_str(),
+    ];
+    Ok(cmd!(sh, "cargo nextest run {of_build...} {quiet...} {recorded...}").run()?)
 }
 
 fn lists() -> [PathBuf; 2] {

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "a task talks to the person who started it")]
 
 mod api;
+mod assertions;
 mod check;
 mod ci;
 mod circles;
