@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// Where the page is.
-pub(crate) const PAGE: &str = "docs/records.md";
+pub(crate) const PAGE: &str = "docs/reference/records.md";
 
 /// A heading of the page, and the types that are listed below it.
 struct Section {
@@ -161,7 +161,7 @@ pub(crate) fn markdown(root: &Path) -> anyhow::Result<String> {
     let mut page = String::from(
         "# Records\n\n\
          This page is made from the types that write the files by `cargo xtask gen`.\n\
-         [run-directory.md](run-directory.md) says which files there are.\n\n\
+         [run-directory.md](../run-directory.md) says which files there are.\n\n\
          Fields that are marked with \"?\" are left out, or null, where they say nothing.\n\
          `format_version` is `MAJOR.MINOR`: a reader refuses a newer major version and ignores fields that it does not know.\n\
          Scores are from 0 to 1.\n",

@@ -41,7 +41,7 @@ fn variables() -> Vec<Variable> {
         open("NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM", "whether output is coloured; without them it is where a terminal shows it"),
         open(
             "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "where [traces](opentelemetry.md) go, in programs that are built with the feature `otel`; that page has the other variables of OpenTelemetry",
+            "where [traces](../opentelemetry.md) go, in programs that are built with the feature `otel`; that page has the other variables of OpenTelemetry",
         ),
         Variable {
             name: "OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS",
@@ -79,7 +79,7 @@ pub fn markdown() -> String {
          ## What programs get\n\n\
          A program that plays a model, is the environment or scores answers (`env.command`) sees the variables below, where they are set, and those that `pass_env` names.\n\
          It sees no others, and so no key of a model.\n\
-         An environment also gets `PYTHONUNBUFFERED=1` and `PYTHONUTF8=1`, what `set_env` says, and, where the engine answers the calls of its agent, the address and the token of [the endpoint](agent-endpoint.md).\n\
+         An environment also gets `PYTHONUNBUFFERED=1` and `PYTHONUTF8=1`, what `set_env` says, and, where the engine answers the calls of its agent, the address and the token of [the endpoint](../agent-endpoint.md).\n\
          They also find `SKILLRL_PROCESS`, by which skillrl recognises what they have started; an `api_key_command` does not, and may leave an agent running that keeps a session.\n\
          An `api_key_command` alone is started with the whole environment of skillrl: what logs in may need any part of it.\n\n",
     );

@@ -3,25 +3,23 @@
 
 use crate::args::Cli;
 use clap::{Command, CommandFactory as _};
-use skillrl::config::reference;
+use skillrl::config::reference::{json_schema, pages::pages};
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// The width of the commands' help on the page.
 const WIDTH: usize = 100;
 
-/// Writes the pages into a directory; what is there is replaced.
+/// Writes the schema into a directory, and the pages into the directory `reference` there; what is there is replaced.
 pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
     let schema = schema_text()?;
-    let (cli, configuration) = (commands(), reference::markdown());
-    let environment = skillrl::env_vars::markdown();
-    let files = [
-        ("cli.md", cli.as_str()),
-        ("configuration.md", configuration.as_str()),
-        ("environment-variables.md", environment.as_str()),
-        ("skillrl.schema.json", schema.as_str()),
-    ];
-    super::write_files(dir, files, true)?;
+    super::write_files(dir, [("skillrl.schema.json", schema.as_str())], true)?;
+    let (cli, environment) = (commands(), skillrl::env_vars::markdown());
+    let configuration = pages();
+    let files = [("cli.md", cli.as_str()), ("environment-variables.md", environment.as_str())]
+        .into_iter()
+        .chain(configuration.iter().map(|page| (page.path.as_str(), page.text.as_str())));
+    super::write_files(&dir.join("reference"), files, true)?;
     Ok(())
 }
 
@@ -31,7 +29,7 @@ pub(crate) fn schema() -> anyhow::Result<()> {
 }
 
 fn schema_text() -> anyhow::Result<String> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(&reference::json_schema())?))
+    Ok(format!("{}\n", serde_json::to_string_pretty(&json_schema())?))
 }
 
 /// The help of every command as a page of Markdown.

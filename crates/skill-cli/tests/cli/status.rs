@@ -162,8 +162,17 @@ fn pages_that_are_made_from_the_program_are_current() {
     let context = TestContext::new();
     context.succeed(&["reference", "pages"]);
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for page in ["cli.md", "configuration.md", "environment-variables.md", "skillrl.schema.json"] {
-        let committed = std::fs::read_to_string(docs.join(page)).unwrap();
+    let configuration = |root: &std::path::Path| {
+        let pages = std::fs::read_dir(root.join("reference/configuration")).unwrap();
+        let names = pages.map(|page| page.unwrap().file_name().into_string().unwrap());
+        names.map(|name| format!("reference/configuration/{name}")).collect::<std::collections::BTreeSet<_>>()
+    };
+    let pages = configuration(&context.path("pages"));
+    assert_eq!(configuration(&docs), pages, "remove the pages of sections that no longer exist");
+    let others = ["reference/cli.md", "reference/configuration.md", "reference/environment-variables.md"];
+    let others = others.into_iter().chain(["skillrl.schema.json"]).map(str::to_owned);
+    for page in pages.into_iter().chain(others) {
+        let committed = std::fs::read_to_string(docs.join(&page)).unwrap_or_default();
         let is_current = committed == context.read(&format!("pages/{page}"));
         assert!(is_current, "docs/{page} is not current: run `cargo xtask gen`");
     }

@@ -11,7 +11,7 @@ static SPAN: LazyLock<Regex> = LazyLock::new(|| Regex::new("`([^`]+)`").unwrap()
 /// The help of every command, by its name.
 fn help() -> BTreeMap<String, String> {
     let pages = pages();
-    let commands = pages.iter().find(|page| page.name == "docs/cli.md").unwrap();
+    let commands = pages.iter().find(|page| page.name == "docs/reference/cli.md").unwrap();
     let mut help: BTreeMap<String, String> = BTreeMap::new();
     let mut name = String::new();
     for line in &commands.lines {

@@ -1,10 +1,11 @@
-//! The table of keys as a JSON schema for editors, and as a page for people.
+//! The table of keys as a JSON schema for editors, and in [`pages`] as Markdown for people.
 
-use super::key::{Effect, KeyDefault, KeySpec, ValueType};
+pub mod pages;
+
+use super::key::{KeyDefault, KeySpec, ValueType};
 use super::keys::{SectionSpec, sections};
 use serde_json::{Map, Value, json};
 use skill_core::SplitRatio;
-use std::fmt::Write as _;
 
 /// Which JSON schema this is.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -161,50 +162,4 @@ fn json_of_toml(text: &str) -> Option<Value> {
 /// Lines of the default file as one text.
 fn sentences(doc: &str) -> String {
     doc.replace('\n', " ")
-}
-
-/// Every key of the configuration as a page of Markdown.
-pub fn markdown() -> String {
-    let mut text = String::from(
-        "# Configuration\n\n\
-         This page is made from the program's own table of keys by `cargo xtask gen`.\n\
-         `skillrl init` writes a commented file, `skillrl config show` says what holds and where it comes from, \
-         `skillrl config schema` prints a JSON schema for editors.\n\
-         Any key can be set on the command line: `--set train.batch_size=8`.\n\
-         Paths are relative to the configuration file.\n",
-    );
-    for section in sections() {
-        let _ = write!(text, "\n## `[{}]`\n\n{}\n", section.path, section.doc);
-        for key in section.keys() {
-            key_markdown(&mut text, section, key);
-        }
-    }
-    text
-}
-
-fn key_markdown(text: &mut String, section: &SectionSpec, key: &KeySpec) {
-    let _ = write!(text, "\n### `{}`\n\n", section.path_of(key));
-    for sentence in key.doc().lines() {
-        let _ = writeln!(text, "{sentence}");
-    }
-    let _ = write!(text, "\n- Takes {}.\n", key.value.expectation().replace('|', "\\|"));
-    match key.default {
-        KeyDefault::Required { example } => {
-            let _ = writeln!(text, "- It must be given, such as `{example}`.");
-        }
-        KeyDefault::Value(default) => {
-            let _ = writeln!(text, "- Default: `{default}`.");
-        }
-        KeyDefault::Absent { example } | KeyDefault::Suggested { example } => {
-            let _ = writeln!(text, "- Default: nothing; an example is `{example}`.");
-        }
-    }
-    let kinds = key.kinds.names();
-    if !kinds.is_empty() {
-        let kinds: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
-        let _ = writeln!(text, "- Kinds that have it: {}.", kinds.join(", "));
-    }
-    if key.effect == Effect::Process {
-        text.push_str("- A run can be resumed with another value.\n");
-    }
 }

@@ -43,7 +43,7 @@ fn code(source: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The names of all commands, from the page that the program writes.
 fn commands() -> BTreeSet<String> {
-    let page = fs::read_to_string(workspace().join("docs/cli.md")).unwrap();
+    let page = fs::read_to_string(workspace().join("docs/reference/cli.md")).unwrap();
     let names = page.lines().filter_map(|line| line.strip_prefix("## `skillrl ")?.strip_suffix('`'));
     names.filter_map(|name| Some(name.split(' ').next()?.to_owned())).collect()
 }

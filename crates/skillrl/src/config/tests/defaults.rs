@@ -18,7 +18,7 @@ fn sections(file: &str, names: &[&str], leaves_out: impl Fn(&str) -> bool) -> St
     shown
 }
 
-/// The form by two sections; `docs/configuration.md` has the sentences of all keys.
+/// The form by two sections; the pages below `docs/reference/configuration/` have the sentences of all keys.
 #[test]
 fn the_default_file() {
     let file = default_file(&[]).unwrap();
