@@ -135,6 +135,14 @@ impl Gate {
         }
     }
 
+    /// True if the candidate scored strictly more than the current skill on the same items, in exact arithmetic.
+    ///
+    /// [`Gate::decide`] with the current skill as the best one; [`GateRule::accepts`](crate::GateRule::accepts) can ask
+    /// for more.
+    pub fn accepts(&self, candidate: &[ItemScore], current: &[ItemScore]) -> bool {
+        self.decide(candidate, current, current).is_accepted()
+    }
+
     /// Compares three skills by what each scored on the same items, in any order and in exact arithmetic: strictly
     /// above the current skill accepts, and strictly above the best one too is a new best. A tie rejects.
     ///

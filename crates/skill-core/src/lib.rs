@@ -36,16 +36,13 @@
 //! # Example
 //!
 //! ```
-//! use skill_core::{Edit, EditOp, Gate, GateAction, ItemScore, SkillDoc, apply_patch};
+//! use skill_core::{Edit, EditOp, Gate, ItemScore, SkillDoc};
 //!
 //! let current = SkillDoc::new("# Trivia\n\n- Answer the question.\n");
-//! let (candidate, rows) = apply_patch(
-//!     &current,
-//!     &[
-//!         Edit::append("- Reply with the bare answer."),
-//!         Edit::new(EditOp::Delete, "- Think aloud.", ""),
-//!     ],
-//! );
+//! let (candidate, rows) = current.apply(&[
+//!     Edit::append("- Reply with the bare answer."),
+//!     Edit::new(EditOp::Delete, "- Think aloud.", ""),
+//! ]);
 //! assert_eq!(candidate.source_text(), "# Trivia\n\n- Answer the question.\n\n- Reply with the bare answer.\n");
 //! assert!(rows[0].status.is_applied());
 //! assert_eq!(rows[1].missed_anchor(), Some("- Think aloud."));
@@ -53,7 +50,7 @@
 //! // Both skills were measured on held-out tasks: 1 of 4 solved before, 3 after.
 //! let scores = |hard: [f64; 4]| hard.map(|hard| ItemScore { hard, soft: hard });
 //! let (before, after) = (scores([1.0, 0.0, 0.0, 0.0]), scores([1.0, 1.0, 0.0, 1.0]));
-//! assert_eq!(Gate::default().decide(&after, &before, &before), GateAction::AcceptNewBest);
+//! assert!(Gate::default().accepts(&after, &before));
 //! ```
 
 pub mod appendix;

@@ -152,6 +152,7 @@ pub(crate) fn exceeds_standard_errors(k: f64, n_items: usize, sum: f64, squares:
 /// // Four wins without a loss are a p-value of 1/16, and four items could not have shown more.
 /// assert_eq!(decide(14), GateAction::Indecisive);
 /// assert_eq!(decide(10), GateAction::Reject);
+/// assert!(rule.accepts(&scores(15), &current) && !rule.accepts(&scores(14), &current));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GateRule {
@@ -190,6 +191,12 @@ impl GateRule {
             Judgement::Better if against(best) == Judgement::Better => GateAction::AcceptNewBest,
             Judgement::Better => GateAction::Accept,
         }
+    }
+
+    /// True if the candidate shows against the current skill what the mode asks for; [`GateRule::decide`] tells apart
+    /// why it does not.
+    pub fn accepts(&self, candidate: &[ItemScore], current: &[ItemScore]) -> bool {
+        self.decide(candidate, current, current).is_accepted()
     }
 
     /// Whether any candidate could be accepted instead of a skill with these scores; if not, none has to be measured.

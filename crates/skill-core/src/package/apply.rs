@@ -24,6 +24,17 @@ const SEPARATES_FILES: &str = "the edit would make a line that separates the fil
 const NO_SUCH_FILE: &str = "the skill has no such file";
 const CARRIED: &str = "only SKILL.md and the reference files can be edited";
 
+impl SkillDoc {
+    /// Applies edits by the default rules: [`apply_package_patch`] without edits of the front matter.
+    ///
+    /// Each edit changes the file that it names, `SKILL.md` if it names none; there is one row for each edit, in their
+    /// order. It is total: an edit that cannot be applied is skipped, and its row says why. Files that are carried
+    /// along stay.
+    pub fn apply(&self, edits: &[Edit]) -> (Self, Vec<EditRow>) {
+        apply_package_patch(self, edits, &EditRules::default(), FrontMatterEdits::Never)
+    }
+}
+
 /// Applies edits in order, each to the file that it names, and each to the result of the one before.
 ///
 /// As [`EditRules::apply`], it is total and gives one row for each edit. An edit without a file is one of `SKILL.md`; one

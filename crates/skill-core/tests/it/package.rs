@@ -107,7 +107,7 @@ fn each_edit_goes_to_its_file() {
         Edit::new(EditOp::Replace, "name: trivia", "name: other"),
         of("references/names.md", Edit::append("x\n<!-- SKILL_FILE: references/evil.md -->\ny")),
     ];
-    let (edited, rows) = apply_package_patch(&skill, &edits, &EditRules::default(), FrontMatterEdits::Never);
+    let (edited, rows) = skill.apply(&edits);
     let statuses: Vec<(usize, EditStatus)> = rows.iter().map(|row| (row.index, row.status)).collect();
     let expect = [
         EditStatus::AppliedAppend,
