@@ -8,6 +8,15 @@
 //! [`ChatModel`] is the seam: dialects that speak to a provider, layers around them, and scripted
 //! models, which need no network, all implement it.
 //!
+//! [`model`] makes one by its name, with pace and retries:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), skill_llm::LlmError> {
+//! let model = skill_llm::model("openai/gpt-5-mini")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | module | what it gives |
 //! |---|---|
 //! | [`embedding`] | the same for embeddings: texts in, vectors out |
@@ -29,6 +38,8 @@
 //! | [`text_file`] | text files of people and other programs |
 //! | `process` | programs that run to a deadline and leave nothing behind; feature `process`, on by default |
 //! | `testbed` | a provider in virtual time that fails by a seed; behind the feature of this name |
+//!
+//! A call, of a model that needs no network:
 //!
 //! ```
 //! use skill_llm::{CallCtx, ChatModel, ChatRequest, Message, Script, ScriptedModel};
@@ -64,6 +75,7 @@ pub mod journal;
 pub mod layer;
 pub mod listing;
 pub mod meter;
+mod named;
 pub mod openai;
 pub mod price_table;
 #[cfg(feature = "process")]
@@ -102,6 +114,7 @@ pub use layer::{
     Prices, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 pub use meter::{Meter, MeterReading};
+pub use named::model;
 pub use openai::{
     MaxTokensField, OpenAiChat, OpenAiConfig, OpenAiEmbeddings, OpenAiEmbeddingsConfig, ResponseFormat,
 };

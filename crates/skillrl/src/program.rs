@@ -36,16 +36,16 @@ use crate::{prompts, skills, trainer};
 use serde_json::{Value, json};
 use skill_core::{Gate, GateMetric};
 use skill_envs::Env;
-use skill_llm::{ChatModel, LlmError};
+use skill_llm::ChatModel;
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::{EventSink, RunConfig, StopSignal, Trainer};
 use std::sync::Arc;
 use toml::{Table, Value as Toml};
 
-/// The model of this name with every layer but the journal, which a trainer adds: retries, pace, and a span for each
-/// call. The name is `PROVIDER/MODEL`, such as `openai/gpt-5-mini`; the key is in the provider's usual variable.
+/// The model of this name, such as `openai/gpt-5-mini`: [`skill_llm::model`] with the error of this crate.
 ///
-/// Models of one run that share caps or the pace of a server come from one [`Engine`].
+/// It has every layer but the journal, which a trainer adds. Models of one run that share caps or the pace of a server
+/// come from one [`Engine`].
 ///
 /// ```no_run
 /// # fn main() -> Result<(), skillrl::Error> {
@@ -56,22 +56,9 @@ use toml::{Table, Value as Toml};
 ///
 /// # Errors
 ///
-/// A name without a known provider or without a model, and a key that is not set.
+/// Those of [`skill_llm::model`].
 pub fn model(name: &str) -> Result<Arc<dyn ChatModel>, Error> {
-    let role = ModelRole::Target;
-    let Some((provider, model)) = name.split_once('/') else {
-        let message = format!("`{name}` names no provider: write it as in `openai/gpt-5-mini`");
-        return Err(Error::Model { role: role.as_str(), source: LlmError::Configuration { message } });
-    };
-    let section = Table::from_iter([
-        ("provider".to_owned(), Toml::from(provider)),
-        ("model".to_owned(), Toml::from(model)),
-    ]);
-    let text = Table::from_iter([(
-        "models".to_owned(),
-        Toml::Table(Table::from_iter([(role.as_str().to_owned(), Toml::Table(section))])),
-    )]);
-    Engine::new(&settings(&text.to_string(), name)?).model(role)
+    skill_llm::model(name).map_err(|source| Error::Model { role: ModelRole::Target.as_str(), source })
 }
 
 /// Reads settings: TOML with the sections of a configuration but `[env]`, each of which may be left out; `origin` names
