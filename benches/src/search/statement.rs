@@ -3,6 +3,11 @@
 //! A skill states rules in braces, such as `{B:f03=v7}`. A trajectory shows what was wanted and what was answered
 //! without braces, such as `t012/B:f03=v7` and `t012/B:f03->?`. So a reply can depend on what a prompt shows, in
 //! whatever words its author put around it.
+//!
+//! # Invariants
+//!
+//! - No reply of the bench depends on the words of a prompt or a skill, only on the marks in it. Held by
+//!   `statements_are_read_from_their_lines_and_from_nothing_else`, `marks_are_read_out_of_json_and_prose`.
 
 use std::fmt;
 

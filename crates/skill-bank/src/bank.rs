@@ -1,4 +1,9 @@
 //! The bank: the events so far, and the state that they add up to.
+//!
+//! # Invariants
+//!
+//! - No process retires, revises or merges a skill that a person has pinned. Held by
+//!   `no_process_changes_what_a_person_pinned`.
 
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis, Reason, Record, Verdict};

@@ -3,6 +3,14 @@
 //! The [`DistillPlan`] decides before the first call which episodes each call reads. Chunks of a tier are asked at the
 //! same time, then merged. [`distill`] returns all proposals or an error, never a part of them; [`apply`] puts them into
 //! a bank.
+//!
+//! # Invariants
+//!
+//! - Every episode that a plan promises to a tier reaches one of its calls, and a distillation gives all of its
+//!   proposals or an error. Held by `no_plan_misses_an_episode`,
+//!   `a_dead_teacher_is_an_error_and_nothing_is_proposed`.
+//! - A skill that a teacher proposes passes the linter before it is a proposal, and its id comes from the bank.
+//!   Held by `a_skill_with_the_goal_of_a_task_is_refused`.
 
 mod plan;
 mod prompts;

@@ -2,6 +2,12 @@
 //!
 //! It can be repeated: ids come from the bank, the teacher sees what earlier rounds brought, and a skill that is nearly
 //! there already becomes a revision of it.
+//!
+//! # Invariants
+//!
+//! - Evolution reads failures of weak types alone, proposes for the tiers of these types, and gives strictly new
+//!   ids in every round. Held by `failures_of_weak_types_are_shown_in_turns_by_type_and_kind`,
+//!   `rounds_give_strictly_new_ids_and_see_what_earlier_rounds_brought`.
 
 mod select;
 

@@ -2,6 +2,11 @@
 //!
 //! It is read strictly: an event or a field that this version does not know is an error, since a bank without it would
 //! be another bank.
+//!
+//! # Invariants
+//!
+//! - A log with an unknown event or field is refused with its line and the name, and one that is read keeps its
+//!   bytes. Held by `a_log_is_read_strictly_and_keeps_its_bytes`.
 
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Record};

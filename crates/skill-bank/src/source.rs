@@ -1,4 +1,9 @@
 //! A bank as a source of skills for agents: what each task is shown is selected from a view.
+//!
+//! # Invariants
+//!
+//! - The version of a source names everything that decides what it shows. Held by
+//!   `everything_that_decides_the_text_is_in_the_version`.
 
 use crate::error::BankError;
 use crate::retrieve::{PreparedBank, Retrieval, RetrievalMode, Selection, SkillVectors, vectors_of};

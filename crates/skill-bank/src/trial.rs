@@ -10,6 +10,12 @@
 //! - [`TrialState`]: the results so far, and the [`Decision`];
 //! - [`preflight`]: the effects that a design can show, before anything is paid for;
 //! - [`HideRule`] and [`Standing`]: the standing check of active skills, and [`over_cap`] for tiers that are too large.
+//!
+//! # Invariants
+//!
+//! - A trial's decision depends on the shortest prefix of its groups that decides, not on what arrives first, and
+//!   ending early never takes back an admission. Held by `the_order_of_arrival_decides_nothing`,
+//!   `an_early_end_is_the_decision_of_the_whole_trial`.
 
 mod candidacy;
 mod design;

@@ -8,6 +8,11 @@
 //! ```no_run
 //! std::process::exit(skill_cli::run(std::env::args_os()).into());
 //! ```
+//!
+//! # Invariants
+//!
+//! - A reader that has gone, a full disk and a narrow terminal are no failures of a run. Held by
+//!   `tests/cli/output.rs` and `tests/cli/narrow.rs`.
 
 mod args;
 mod command;

@@ -2,6 +2,11 @@
 //!
 //! A run never waits for a collector: spans go into a queue with a limit, a thread of its own sends them, and what
 //! finds no room, or a collector that does not answer, is counted and left out.
+//!
+//! # Invariants
+//!
+//! - A collector of traces that is slow or gone changes no file of a run and no exit code, and no prompt, reply or
+//!   key reaches it unless texts were requested. Held by the tests in `tests/cli/otel.rs`.
 
 mod conventions;
 mod transport;

@@ -3,6 +3,11 @@
 //! An edit that would remove a pinned line is skipped, and so is one that adds forbidden text or repeats a forbidden
 //! deletion. Lines are compared without surrounding white space and list markers, so a rule that returns as an item of
 //! another list is the same rule.
+//!
+//! # Invariants
+//!
+//! - No edit or rewrite removes a pinned line or repeats a forbidden edit. Held by
+//!   `a_pinned_line_and_a_forbidden_edit_hold_until_they_are_taken_back`.
 
 use crate::edit::{Edit, EditOp};
 use crate::editor::{EditRow, EditRules, EditStatus};

@@ -19,6 +19,14 @@
 //! - [`evaluation_order`] says which items to measure first, and [`FlipCounts`] what it knows of the past;
 //! - [`EarlyRejection`] takes results in that order;
 //! - [`PrefixFold`] takes them as they arrive.
+//!
+//! # Invariants
+//!
+//! - Early rejection never changes a decision, and where it stops depends on scores alone, not on what arrives
+//!   first. Held by `early_rejection_decides_as_the_whole_evaluation_does`,
+//!   `neither_completion_order_nor_calls_in_flight_change_the_prefix`.
+//! - Nothing is accepted before the last item is in; the test shows why. Held by
+//!   `a_sequential_accept_is_valid_in_random_order_and_not_with_failed_items_first`.
 
 mod bound;
 

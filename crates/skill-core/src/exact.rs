@@ -4,6 +4,11 @@
 //! A finite `f64` in [0, 1] is a whole multiple of 2^-1074, and a product of two of them a whole multiple of 2^-2148.
 //! [`ExactSum`] is therefore a fixed-point number that is wide enough for both: adding is integer addition, nothing
 //! underflows, and equal sums are equal bit by bit.
+//!
+//! # Invariants
+//!
+//! - An exact comparison of scores depends neither on rounding nor on the order of summands. Held by
+//!   `sums_compare_as_whole_numbers_do`, `the_order_of_summands_does_not_matter`.
 
 use crate::rollout::unit_interval;
 use std::iter;

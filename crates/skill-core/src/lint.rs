@@ -4,6 +4,10 @@
 //! knows the rules of the Agent Skills specification, sizes, links, secrets, characters that cannot be seen or look like others,
 //! orders to override other instructions or the task, and text that was copied from training items. Nothing here asks a model, reads a
 //! file, or shows a secret that it found.
+//!
+//! # Invariants
+//!
+//! - No finding shows the secret that it found. Held by `a_finding_never_shows_the_secret`.
 
 mod copied;
 mod hidden;

@@ -4,6 +4,10 @@
 //! [`PyRandom`] is `random.Random(seed)` of CPython 3 for seeds that fit 64 bits; [`Dice`] hash a seed and texts.
 //! Neither is a source of secrets or has global state: a seed is derived from a logical key (the run's seed, the
 //! epoch, the batch), and each key has a generator of its own.
+//!
+//! # Invariants
+//!
+//! - Shuffles are those of CPython's `random.Random(seed)`. Held by `shuffles_are_those_of_cpython`.
 
 mod dice;
 

@@ -2,6 +2,13 @@
 //!
 //! Tokens are compared as whole numbers, and the share that has to be saved counts to a millionth. A draw of which the
 //! tokens are not known for both skills counts for neither.
+//!
+//! # Invariants
+//!
+//! - A candidate that could win by fewer tokens is rejected early only if the whole evaluation would reject it; the
+//!   margin of the score is lost once, not with each acceptance. Held by
+//!   `early_rejection_decides_as_the_whole_evaluation_does_with_tokens`,
+//!   `a_margin_is_given_up_once_and_not_with_each_acceptance`.
 
 use crate::exact::ExactSum;
 

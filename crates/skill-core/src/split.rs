@@ -2,6 +2,11 @@
 //!
 //! The default ([`SplitRatio::Auto`]) takes its shares from the number of items and keeps the types of tasks in the
 //! same proportions in all parts. Explicit shares are applied to a shuffle as SkillOpt does it.
+//!
+//! # Invariants
+//!
+//! - Explicit ratios give SkillOpt's numbers of items, for every size. Held by
+//!   `counts_of_all_sizes_are_those_of_skillopt`.
 
 use crate::random::PyRandom;
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,11 @@
 //!
 //! The two differ where a request words an earlier message differently, such as without the actions that were possible
 //! then, or leaves turns out.
+//!
+//! # Invariants
+//!
+//! - A trajectory holds the exact request of every call of the agent that it records. Held by
+//!   `the_record_holds_every_request_exactly`, `tool_calls_are_turns_too`.
 
 use crate::ids::SkillPartId;
 use crate::reply::{FinishReason, ReplyTokens, Role, ToolCall};

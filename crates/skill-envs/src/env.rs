@@ -1,4 +1,9 @@
 //! The seam: an environment has items and can run one of them.
+//!
+//! # Invariants
+//!
+//! - Calls of an environment to other models than the target go through the run's layers, so a judged answer is not
+//!   paid for twice. Held by `a_judged_call_is_not_sent_twice`.
 
 use crate::error::EnvError;
 use crate::item::{Item, Split};

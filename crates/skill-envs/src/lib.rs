@@ -21,6 +21,10 @@
 //! And for environments whose agent is another program:
 //!
 //! - `endpoint`: the target as an OpenAI- and Anthropic-compatible server on loopback.
+//!
+//! # Invariants
+//!
+//! - Every environment can be left out; `cargo xtask check features` builds the crate without any.
 #![cfg_attr(
     feature = "qa",
     doc = r##"

@@ -3,6 +3,11 @@
 //! A [`RolloutJob`] is plain data, so that it can be made in this process ([`LocalRunner`]) or elsewhere. The driver looks
 //! a rollout up before it asks for it, keeps the journal, and acknowledges a result once that is committed; a runner
 //! knows neither journals nor stages.
+//!
+//! # Invariants
+//!
+//! - A job, its result and its fault survive the way to another process and back. Held by
+//!   `a_run_made_elsewhere_writes_the_same_files`, `a_fault_elsewhere_stops_the_run_and_is_no_score`.
 
 mod local;
 

@@ -1,4 +1,9 @@
 //! Seats: how many connections there are, from whom, and which one has to go when another comes.
+//!
+//! # Invariants
+//!
+//! - Idle connections lock nobody out. Held by `half_open_connections_lock_nobody_out`,
+//!   `half_open_connections_lock_no_agent_out`.
 
 use indexmap::IndexMap;
 use std::net::{IpAddr, Ipv6Addr};

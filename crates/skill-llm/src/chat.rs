@@ -1,4 +1,9 @@
 //! The seam: a request, a reply, and the trait between them.
+//!
+//! # Invariants
+//!
+//! - Provider state that belongs to tool calls goes back unchanged, through the journal and the endpoint too; a
+//!   request that the provider would refuse for lack of it is not sent. Held by `tool_calls_are_turns_too`.
 
 use crate::call::CallCtx;
 use crate::error::LlmError;

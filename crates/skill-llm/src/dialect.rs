@@ -1,6 +1,13 @@
 //! What differs between the interfaces of providers and does not lie in the modules that speak them, as one table.
 //!
 //! A new dialect is a value of [`Dialect`]; the compiler then names what has to be said of it here.
+//!
+//! # Invariants
+//!
+//! - A reply without content, tool call or refusal is an error in every dialect, unless it says why it is empty; it
+//!   never becomes a reply of the journal. Held by `a_reply_without_content_is_a_fault_unless_it_says_why`.
+//! - No bytes that a server sends, or a program prints, make a dialect panic. Held by `no_bytes_make_it_panic`,
+//!   `no_json_makes_it_panic`, `no_choice_makes_it_panic`, `nothing_that_is_printed_makes_it_panic`.
 
 use crate::http::KeyHeader;
 

@@ -2,6 +2,10 @@
 //!
 //! [`ApiKey`] has no `Serialize` and a `Debug` without its content: a key cannot reach a file, a log or an error
 //! by accident. [`Secrets`] are all keys of a run, and take them out of everything that comes in.
+//!
+//! # Invariants
+//!
+//! - No error, log or `Debug` output shows a key. Held by `nothing_shows_the_key`, `debug_hides_the_key`.
 
 mod known;
 

@@ -3,6 +3,11 @@
 //! Dialects speak through [`Transport`], so that tests and simulated providers need no sockets and can run in
 //! virtual time. A transport never repeats a request and never follows a redirect: both would pay twice or carry
 //! the key to another host.
+//!
+//! # Invariants
+//!
+//! - A transport sends a request once and follows no redirect. Held by
+//!   `a_connection_that_breaks_before_the_answer_is_not_tried_again`, `a_redirect_is_not_followed`.
 
 mod encoded;
 mod reqwest;

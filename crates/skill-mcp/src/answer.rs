@@ -1,4 +1,9 @@
 //! Parts of several tools' results: runs in short, their status and spend.
+//!
+//! # Invariants
+//!
+//! - What models and data say is in fields whose names begin with `untrusted_`, and every answer has a limit. Held
+//!   by `what_models_and_data_say_is_in_fields_that_say_so_and_has_a_limit`.
 
 use crate::caps::Caps;
 use crate::room::start_of;

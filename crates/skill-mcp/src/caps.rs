@@ -1,4 +1,9 @@
 //! What a run that is started here may spend: the least of what its configuration, the caller and the server allow.
+//!
+//! # Invariants
+//!
+//! - No run is started without a cap in calls or money, and no caller raises one. Held by
+//!   `a_run_is_not_started_without_a_cap_and_no_caller_raises_one`.
 
 use crate::error::ToolError;
 use schemars::JsonSchema;

@@ -22,6 +22,11 @@
 //!
 //! The client is an agent: what models and data say is in fields whose names begin with `untrusted_`, every answer
 //! has a limit and says what it leaves out, and every error says what to do.
+//!
+//! # Invariants
+//!
+//! - The default program has nothing of this crate in its dependencies. Held by
+//!   `what_is_behind_a_feature_is_not_in_the_default_program`.
 
 mod answer;
 mod caps;

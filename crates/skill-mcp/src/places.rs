@@ -1,4 +1,9 @@
 //! What a client may name: runs by their names in the listing, configurations by their paths below one directory.
+//!
+//! # Invariants
+//!
+//! - Nothing outside the two directories is read, written or started from, whatever a client names. Held by
+//!   `tests/mcp/guard.rs`.
 
 use crate::error::ToolError;
 use skill_pipeline::run_dir::is_run;

@@ -1,4 +1,9 @@
 //! Where a broker is, and who may be sent there: nothing leaves this machine unencrypted or to a server without users.
+//!
+//! # Invariants
+//!
+//! - Nothing leaves this machine without TLS and credentials. Held by
+//!   `nothing_leaves_this_machine_without_tls_and_credentials`.
 
 use crate::broker::BrokerError;
 use skill_llm::ApiKey;

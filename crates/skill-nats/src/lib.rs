@@ -33,6 +33,15 @@
 //!
 //! `client` is the real broker (`client::NatsClient`). Without it there are the protocol, driver and worker over
 //! [`Broker`]; `testbed` has a broker in this process that fails on request.
+//!
+//! # Invariants
+//!
+//! - A reply is in the driver's journal before its worker makes the next call. Held by
+//!   `a_reply_is_in_the_journal_before_the_worker_makes_its_next_call`.
+//! - A killed worker loses at most one call per slot; a killed broker, or a killed driver whose workers live, loses
+//!   none. Held by `tests/it/faults.rs`, and with real processes by `cargo xtask check nats`.
+//! - An empty queue does not mean that a job is done, and no message holds a time of day. Held by
+//!   `a_broker_that_dies_costs_no_call_whatever_it_has_lost`, `no_message_holds_a_time_of_day`.
 
 mod address;
 mod broker;

@@ -1,4 +1,15 @@
 //! The bank over HTTP: what it is, what episodes were worth, and new candidates from what failed.
+//!
+//! # Invariants
+//!
+//! - Chance splits a group before any of its episodes begins, exactly in half, and a trial continues in the next
+//!   process with every result that was accepted. Held by
+//!   `halves_are_exact_in_every_group_and_a_trial_outlives_its_server`.
+//! - An admitted skill is measured on groups that had no part in the decision, over restarts. Held by
+//!   `what_is_admitted_is_measured_on_further_groups_also_by_another_server`.
+//! - No reply of a teacher is paid for twice. Held by `a_reply_of_the_teacher_is_kept_for_the_next_server`.
+//! - The same result twice is one result, and none counts for an episode that was shown something else. Held by
+//!   `a_result_is_recorded_once_and_says_what_is_wrong_with_it`.
 
 use crate::app::App;
 use crate::rejection::{fields, refused};

@@ -1,4 +1,9 @@
 //! Which path means what.
+//!
+//! # Invariants
+//!
+//! - Except on loopback nothing is answered without a token, and no page of another origin opens a session. Held by
+//!   `tests/openenv/access.rs`.
 
 use crate::app::App;
 use crate::rejection::{Rejection, fields, refused, refused_for};

@@ -1,4 +1,12 @@
 //! One session: an environment of its own, one episode at a time.
+//!
+//! # Invariants
+//!
+//! - Only `close` and a message above the size limit end a session, and no message of one session affects another.
+//!   Held by `messages_that_are_wrong_are_answered_and_the_session_goes_on`,
+//!   `a_message_of_10_mb_ends_its_session_and_no_other`,
+//!   `ten_thousand_messages_at_once_are_answered_in_order_while_others_play`.
+//! - A world that breaks is an error and never a reward. Held by `a_world_that_breaks_is_an_error_and_no_score`.
 
 use crate::app::App;
 use crate::skills::{Picked, SkillsAsked};

@@ -1,4 +1,9 @@
 //! The messages of the WebSocket, as OpenEnv's clients send and read them.
+//!
+//! # Invariants
+//!
+//! - Replies have the shapes of OpenEnv's own server; `cargo xtask check trainers` plays every world with the
+//!   official clients and runs its validator. Held by `conformance_of_replies_with_the_recorded_ones`.
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,4 +1,9 @@
 //! The kinds of runs, and how the directory of each is known: by the names of its files alone.
+//!
+//! # Invariants
+//!
+//! - A directory holds the run of a document or that of a bank, and neither is continued as the other. Held by
+//!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around`.
 
 use crate::records::phases::PHASES_FILE;
 use crate::records::{bank, rl, sft};

@@ -10,6 +10,11 @@
 //!
 //! The tokens of an episode are kept as they were sampled and shown: nothing is tokenized twice. An episode is one row
 //! where its prompts only grow, and a row for each turn otherwise.
+//!
+//! # Invariants
+//!
+//! - A run of GRPO that is killed anywhere ends with the same bytes, and no token of an episode is tokenized twice.
+//!   Held by `a_run_that_dies_in_any_call_ends_with_the_same_bytes`, `no_token_of_an_episode_is_tokenized_twice`.
 
 #[cfg(feature = "weights")]
 mod bank;

@@ -1,5 +1,11 @@
 //! What runs share that train weights: caps, passes, faults of the model, episodes that are sampled together, and the
 //! folder of the trained policy.
+//!
+//! # Invariants
+//!
+//! - Every build shows a run that trains weights; the code that trains is not needed to read its files. Held by
+//!   `a_run_that_fine_tunes_is_shown_by_every_program`,
+//!   `a_run_of_reinforcement_learning_is_shown_by_every_program`.
 
 #[cfg(feature = "weights")]
 mod episode;

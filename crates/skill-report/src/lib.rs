@@ -17,6 +17,13 @@
 //!
 //! A report is made from the run directory alone, while the run is in progress too. It holds no markup: what a model
 //! or a data set says is text, and the page escapes it.
+//!
+//! # Invariants
+//!
+//! - A page has a limit whatever the run is like, and says what it leaves out. Held by
+//!   `a_page_does_not_grow_with_the_run`, `a_page_of_a_large_bank_says_what_it_leaves_out`.
+//! - A file of a run that is missing or half written is named, and nothing that reads runs panics. Held by
+//!   `a_file_that_is_missing_or_half_written_is_named_and_nothing_panics`.
 
 mod chart;
 mod data;

@@ -1,4 +1,9 @@
 //! How many connections there may be, and how they end.
+//!
+//! # Invariants
+//!
+//! - Except on loopback nothing is answered without the token, and nothing is changed from a foreign page. Held by
+//!   `tests/serve/access.rs`. Tests: `what_does_not_exist_and_what_comes_from_elsewhere_is_refused`.
 
 use axum::Router;
 use hyper_util::service::TowerToHyperService;

@@ -1,4 +1,11 @@
 //! The pages, from the templates in `assets/`: every text goes through their escaping.
+//!
+//! # Invariants
+//!
+//! - What models, data and directories say is text in every page, and no page contains a script or a style;
+//!   `tests/browser/check.py` checks it in a browser. Held by
+//!   `what_models_data_and_directories_say_is_text_everywhere`,
+//!   `every_answer_says_that_nothing_else_may_be_loaded`.
 
 use crate::lock;
 use minijinja::syntax::SyntaxConfig;

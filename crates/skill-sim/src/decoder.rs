@@ -4,6 +4,11 @@
 //! It is what a simulated target stands for where weights are trained. The tokenizer knows the words of the prompts in
 //! small rooms and those of the simulated teacher's skills; other words are one unknown token. Fixed sentences of the
 //! world are one token each, and so is a name with its number (` desk 2`), so that a name is copied in one step.
+//!
+//! # Invariants
+//!
+//! - The files of the small decoder are the same bytes for a seed. Held by
+//!   `a_seed_gives_the_same_decoder_which_knows_the_words_of_small_households`.
 
 use crate::teacher::household_texts;
 use regex::Regex;
@@ -66,7 +71,7 @@ const PHRASES: &[&str] = &[
 ];
 
 /// The standard deviation of the first matrices: larger than the customary 0.02, at which a model this small starts slowly
-/// (`docs/measurements.md`).
+/// (`benches/weights.md`).
 const STANDARD_DEVIATION: f64 = 0.06;
 
 /// How a text is cut: phrases, names with numbers, words, digits, and whatever else by characters.

@@ -1,4 +1,9 @@
 //! The simulated teacher: it reads the prompts of skill banks and answers by rules.
+//!
+//! # Invariants
+//!
+//! - The teacher knows the prompts of `skill-bank` by their text alone; only tests depend on that crate. Held by
+//!   `the_teacher_does_without_the_bank`.
 
 mod changes;
 mod prompts;

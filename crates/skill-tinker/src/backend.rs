@@ -3,6 +3,12 @@
 //! Each process makes a model of its own on the server, and takes up the saved state that its run names: whatever an
 //! earlier process had begun there is left behind. A saved state is a name of the server's; the file that holds it is
 //! kept here like the states of other back ends.
+//!
+//! # Invariants
+//!
+//! - No call that changes a model is sent twice, and no result is used of weights that are in doubt. Held by
+//!   `what_changes_the_model_is_never_sent_twice_and_leaves_it_in_doubt`,
+//!   `a_call_that_nobody_waits_for_leaves_the_model_in_doubt`.
 
 use std::sync::Arc;
 

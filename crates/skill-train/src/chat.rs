@@ -6,6 +6,11 @@
 //!
 //! Known differences to Jinja: lists and dictionaries that a template prints without `tojson` are not spelt as Python
 //! spells them, and a dictionary that a template writes itself has its keys in ascending order.
+//!
+//! # Invariants
+//!
+//! - No text of a conversation becomes a special token of the model. Held by
+//!   `texts_of_special_tokens_are_refused_or_stay_texts`, `special_tokens_are_special_in_rendered_texts_only`.
 
 mod date;
 mod encode;

@@ -6,6 +6,15 @@
 //!
 //! A reply depends on its request, its seed and its place, and not on what else is in flight, up to the rounding of
 //! sums in f32.
+//!
+//! # Invariants
+//!
+//! - A reply depends on its request, seed and place, and not on other requests in flight. Held by
+//!   `a_reply_is_that_of_its_request_whatever_else_is_in_flight`.
+//! - The memory that the weights need is compared with that of the machine before they are read. Held by
+//!   `too_little_memory_is_an_error_with_both_numbers`.
+//! - The revision of a local model is the hash of its files and of its adapter's, so a recorded reply never answers
+//!   for other weights. Held by `the_id_has_the_hash_of_the_weights_and_the_adapter`.
 
 mod chat;
 mod files;

@@ -10,6 +10,10 @@
 //! | TRL `GRPOTrainer` | [`trl::prompts`] | [`trl::check`] |
 //! | LLaMA-Factory | [`llama_factory::write`] | [`llama_factory::check`] |
 //! | verl, SFT and RL | `verl::messages`, `verl::prompts` (feature `parquet`) | `verl::check` |
+//!
+//! # Invariants
+//!
+//! - What a writer writes passes its checker. Held by `conformance_of_export_checks`.
 
 pub mod llama_factory;
 mod rules;

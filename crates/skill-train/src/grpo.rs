@@ -5,6 +5,12 @@
 //!
 //! - [`AdvantageSettings::advantages`]: the reward of each rollout relative to the others of its group.
 //! - [`AdvantageSettings::visit_advantages`]: the same for single replies to the same state.
+//!
+//! # Invariants
+//!
+//! - A loss is finite or an error, and numbers of a request that are not finite are refused by row and list. Held
+//!   by `a_ratio_that_overflows_gives_a_finite_loss_and_gradient`,
+//!   `numbers_that_are_not_finite_and_settings_outside_their_range_are_refused_by_name`.
 
 mod advantage;
 mod visits;

@@ -6,6 +6,14 @@
 //!
 //! A forward pass is [`Decoder::forward`], log-probabilities and the loss come from [`Decoder::score`], and
 //! [`Decoder::backward`] goes the way back.
+//!
+//! # Invariants
+//!
+//! - A base that keeps the bytes of its file trains an adapter to the same bits as one in f32. Held by
+//!   `a_frozen_base_takes_fewer_bytes_and_changes_no_bit`.
+//! - A model that stays quantized agrees with the dequantized one up to the rounding of inputs to 8 bits, and is
+//!   never trained. Held by `a_model_that_stays_quantized_agrees_with_the_dequantized_one`,
+//!   `a_quantized_model_has_an_adapter_beside_it_and_is_not_written`.
 
 mod attention;
 mod batch;

@@ -1,6 +1,11 @@
 //! Work on rows, split over the threads of the pool that products of matrices use.
 //!
 //! A row is computed as a whole by one thread, so results do not depend on the number of threads.
+//!
+//! # Invariants
+//!
+//! - Results are the same bytes for any number of threads: one thread computes a row or a sequence as a whole. Held
+//!   by `tests/it/threads.rs`.
 
 use rayon::prelude::*;
 

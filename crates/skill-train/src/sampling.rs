@@ -4,6 +4,11 @@
 //! order, which is that of transformers' logits processors. All sums are in `f64`, so that the kept tokens do not
 //! depend on how a back end adds up. [`TokenDice`] are throws by seed, sequence and position: a sequence that is
 //! resumed in the middle gets the tokens that it would have got.
+//!
+//! # Invariants
+//!
+//! - A sampled token is a function of logits, settings, seed, sequence and position, on every back end. Held by
+//!   `throws_depend_on_seed_sequence_and_position_alone`, `conformance_of_sampling_distributions`.
 
 mod filter;
 

@@ -1,6 +1,10 @@
 //! Runs that somebody looks at: their news, gathered once for all who look.
 //!
 //! While a run is looked at, its files are looked at twice a second; when it is no longer watched, that ends.
+//!
+//! # Invariants
+//!
+//! - Each viewer gets an event once; dropped events are reported as lost. Held by `tests/news.rs`.
 
 use crate::discover::Found;
 use crate::lock;

@@ -3,6 +3,13 @@
 //! A plain function runs in a thread of Python's (see `skillrl._threads`), so that no frame of the engine is below it:
 //! a thread that Python code blocks for ever ends with the interpreter. A coroutine runs in the event loop of the
 //! package. The interpreter's lock is held while Python code runs, and never while the engine waits.
+//!
+//! # Invariants
+//!
+//! - The interpreter's lock is held while Python code runs, and never while the engine waits. Held by
+//!   `test_clients_that_sleep_hold_no_lock`.
+//! - An exception, a wrong type or a timeout in a function of the caller is an error of the run, and no score. Held
+//!   by the tests in `tests/test_callbacks.py`.
 
 use crate::errors::is_model_error;
 use pyo3::exceptions::PyRuntimeError;

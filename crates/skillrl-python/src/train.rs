@@ -1,4 +1,12 @@
 //! `train`: a run of the engine, under the eyes of the thread that called it.
+//!
+//! # Invariants
+//!
+//! - A run is interrupted in the caller's thread alone, and its files are whole when `KeyboardInterrupt` is raised;
+//!   `tests/test_notebook.py` runs it in a notebook. Held by
+//!   `test_ctrl_c_lets_calls_finish_and_the_same_call_resumes`.
+//! - Nothing of the engine outlives a fork: each run has a runtime of its own. Held by
+//!   `test_a_forked_process_trains_even_after_its_parent_has`.
 
 use crate::errors::run_error;
 use crate::events::Events;

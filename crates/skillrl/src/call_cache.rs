@@ -1,5 +1,12 @@
 //! The calls of work outside of training, kept so that the same work goes on where it ended: in the directory of a run,
 //! or beside the one file that is made.
+//!
+//! # Invariants
+//!
+//! - A command that writes one result keeps its calls beside it: the same command sends nothing twice, and one that
+//!   fails writes no result. Held by `episodes_are_collected_once`,
+//!   `a_collection_that_an_outage_ended_asks_only_for_what_is_missing`, `a_dead_teacher_leaves_no_bank`,
+//!   `a_bank_is_measured_against_none`, `a_measurement_of_a_bank_is_replaced_only_where_that_is_asked`.
 
 use crate::engine::Engine;
 use crate::error::Error;

@@ -1,4 +1,9 @@
 //! From a configuration to episodes, as data for a teacher and for fine-tuning.
+//!
+//! # Invariants
+//!
+//! - An expert is shown what an agent is shown, and says what an agent would say: its episodes hold requests and
+//!   replies of the agent loop. Held by `an_expert_walks_through_the_prompts_of_an_agent_without_a_model`.
 
 use crate::call_cache::CallCache;
 use crate::config::{LoadedConfig, ModelRole, simulated_models};

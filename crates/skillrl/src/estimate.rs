@@ -4,6 +4,11 @@
 //! number of calls is fixed the range is that number. Elsewhere the low end is the luckiest run that can be, and the
 //! high end the least lucky one: every step evaluated, every reply as long as [`Assumptions`] have it. Requests that are
 //! sent again after a fault are not counted, and no prompt is taken to come from a provider's cache.
+//!
+//! # Invariants
+//!
+//! - What a run takes lies within its estimate. Held by `the_demo_takes_what_was_estimated`,
+//!   `a_longer_run_of_other_settings_takes_what_was_estimated`.
 
 mod bank;
 mod caps;

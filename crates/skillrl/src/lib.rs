@@ -57,6 +57,12 @@
 //!
 //! An environment with more than one call or a world of several turns implements [`Env`](envs::Env) or
 //! [`World`](envs::World): `examples/own_world.rs` has one.
+//!
+//! # Invariants
+//!
+//! - Each cargo feature can be left out, and a configuration that needs one of them is refused with its name;
+//!   `cargo xtask check features` builds each alone. Held by `left_out_environments_name_their_feature`,
+//!   `left_out_models_name_their_feature`, `left_out_servers_name_their_feature`.
 
 pub mod call_cache;
 pub mod collect;

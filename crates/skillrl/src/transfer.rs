@@ -3,6 +3,12 @@
 //! Results of the run's own target are read from the run. The others are measured; calls and results are kept in a
 //! directory, so the same command resumes an interrupted measurement without paying for any call twice. A target that
 //! does not answer is named in the matrix and does not affect the others.
+//!
+//! # Invariants
+//!
+//! - A target that does not answer does not affect the others, and no measurement is paid for twice. Held by
+//!   `a_target_that_does_not_answer_is_named_and_takes_nothing_from_the_others`,
+//!   `the_skills_of_a_run_are_measured_under_other_targets_once`.
 
 use crate::call_cache::CallCache;
 use crate::config::LoadedConfig;

@@ -6,6 +6,12 @@
 //!
 //! [`Retrieval`] holds the settings, [`PreparedBank`] what is computed once for a view, [`Selection`] the outcome with
 //! all reasons. Nothing here asks a model; [`crate::BankSource`] does.
+//!
+//! # Invariants
+//!
+//! - The type of a task decides its tier; utility and similarity rank inside it; no section exceeds its K nor the
+//!   text its token budget. Held by `utility_decides_inside_a_tier_and_the_bank_decides_ties`,
+//!   `similarity_ranks_inside_a_tier_after_utility`, `no_bank_passes_the_limits`.
 
 mod prepared;
 mod selection;

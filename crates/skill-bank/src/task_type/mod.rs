@@ -2,6 +2,11 @@
 //!
 //! One [`TypeTable`] serves distilling and retrieving, so that a skill is looked up under the type that it was learned
 //! from. It guesses nothing silently: [`Detected`] says how the type was found, and that it was not.
+//!
+//! # Invariants
+//!
+//! - Distilling and retrieving use one table of types, and a type that is guessed or unknown is reported as such.
+//!   Held by `a_guess_says_that_it_is_one`.
 
 mod words;
 

@@ -1,4 +1,8 @@
 //! `skillrl demo`: the main job on a bundled task, told step by step.
+//!
+//! # Invariants
+//!
+//! - The demo prints the same bytes every time; `cargo xtask check default-build` runs it.
 
 use crate::args::DemoArgs;
 use crate::skill_diff::skill_diff;

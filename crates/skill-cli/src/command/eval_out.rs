@@ -2,6 +2,11 @@
 //!
 //! Beside the results lies [`MEASURED_WITH`]: what they were measured with, so that another measurement does not take
 //! their place by accident.
+//!
+//! # Invariants
+//!
+//! - An evaluation keeps scores in memory and no trajectories; `eval --out` writes those out of the journal. Held
+//!   by `an_evaluation_keeps_no_trajectories_in_memory`.
 
 use super::UsageError;
 use serde::{Deserialize, Serialize};

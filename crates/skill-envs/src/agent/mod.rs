@@ -8,6 +8,11 @@
 //! The trajectory of an episode has a turn for each model call, with its exact request, the action that was found in the
 //! reply, what the world answered and its reward. Its conversation is what a person reads: the observations as later
 //! requests word them, without the actions that were possible.
+//!
+//! # Invariants
+//!
+//! - The skill is in every prompt of an episode; a prompt that is too long loses its oldest turns. Held by
+//!   `a_prompt_that_is_too_long_loses_history_and_never_the_skill`.
 
 mod action;
 mod play;

@@ -2,6 +2,15 @@
 //!
 //! [`Game`] is a room with its rules and its goal, [`Play`] one play of it.
 //! The rules are those of the published domains and grammars, written in Rust; a file with others is refused.
+//!
+//! # Invariants
+//!
+//! - A game answers as the original engine does, to the byte. Held by
+//!   `every_transcript_is_played_as_it_was_recorded`.
+//! - A generated game can be solved by a player who sees only what is shown. Held by
+//!   `every_generated_game_is_solved`.
+//! - A command is understood if and only if it is listed as admissible; the fuzz target `alfworld_commands` and its
+//!   corpus hold this.
 
 mod action;
 mod bits;

@@ -33,6 +33,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Invariants
+//!
+//! - What the model answers nobody (a prompt that is too long, a refusal) is reported to the agent, and is no
+//!   outage. Held by `a_request_that_the_model_does_not_take_is_told_to_the_agent_which_goes_on`,
+//!   `an_agent_that_gives_up_after_a_refusal_has_failed_its_task`.
+//! - No call of an agent and no token outlives its rollout. Held by
+//!   `a_rollout_that_is_given_up_takes_its_calls_with_it`, `a_token_opens_its_own_session_and_nothing_else`.
 
 mod anthropic;
 mod fields;

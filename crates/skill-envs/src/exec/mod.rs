@@ -15,6 +15,15 @@
 //! standard error.
 //!
 //! A rollout that is no longer awaited takes its process with it, so that nothing of it reaches the next one.
+//!
+//! # Invariants
+//!
+//! - Whatever a program prints, and however it ends, is an error and no score, and nothing of it reaches the next
+//!   rollout. Held by `tricks.rs` in the tests of this module.
+//! - The schema of the protocol, its page and its code name the same fields. Held by `schema.rs` in the tests of
+//!   this module.
+//! - A program sees only the environment variables that are named. Held by
+//!   `the_environment_of_the_program_is_what_was_named`.
 
 mod agent;
 mod config;

@@ -20,6 +20,16 @@
 //!
 //! [`Extraction`] takes the answer out of the reply, [`ScorerConfig`] says how it is scored.
 //! A reply without an answer is a failed task under every scorer.
+//!
+//! # Invariants
+//!
+//! - A judge that gives no points is an `Err` and never a score; so is a scorer's program that hangs, fails or
+//!   prints something else. Held by `a_judge_that_gives_no_points_is_asked_again_and_is_never_a_score`,
+//!   `a_program_that_fails_is_an_error_and_no_score`, `a_program_that_hangs_is_killed_with_all_that_it_started`.
+//! - A tool over files reaches the files of its item and nothing else, and every wrong call is answered to the
+//!   agent. Held by `a_call_that_is_wrong_is_an_observation`, `links_are_not_followed`,
+//!   `files_that_cannot_be_had_are_named_with_their_item`.
+//! - The prompt of every item renders before the first call. Held by `prompts_that_do_not_render_are_named`.
 
 pub mod command;
 mod config;

@@ -30,6 +30,11 @@
 //! - Nouns are found by rule ([`nouns`]) or given ([`WebshopConfig::nouns`]), and not by a statistical tagger.
 //! - A goal that cannot be scored is refused when it is loaded, and not when something is bought for it.
 //! - A product without a first feature is indexed without it, and its pictures are not looked at.
+//!
+//! # Invariants
+//!
+//! - Rankings, pages, clickables and rewards are those recorded from the original WebShop. Held by
+//!   `conformance_with_the_recordings`.
 
 mod action;
 mod analyzer;

@@ -8,6 +8,13 @@
 //! A program takes no sampling: temperature, top-p, seed, bounds on tokens and texts at which a reply ends are not
 //! passed on. A schema reaches Codex, and is left to the prompt for the others. Tools of a request are an error: a
 //! program has its own.
+//!
+//! # Invariants
+//!
+//! - No prompt is an argument of a program, and a program, with all that it started, outlives neither its call nor
+//!   its deadline. Held by `arguments_of_the_known_programs`,
+//!   `at_the_deadline_a_program_is_killed_with_all_that_it_started`, `what_a_program_leaves_running_ends_with_it`,
+//!   `cancelling_kills_the_program`.
 
 mod arguments;
 mod config;

@@ -2,6 +2,14 @@
 //!
 //! A request is a row of `calls` like that of a chat model, so that all sums count it; its vectors are found by the key
 //! of their text, whatever request they came with.
+//!
+//! # Invariants
+//!
+//! - A text whose vector was committed is never sent again; equal texts in flight share one request, whatever
+//!   requests ask for them; the vectors of one model in a journal have one length. Held by
+//!   `each_text_is_sent_once_whatever_the_batch_and_the_place`, `equal_texts_under_way_share_one_request`,
+//!   `vectors_of_another_length_than_in_the_journal_are_refused_and_their_cost_is_counted`,
+//!   `every_fault_is_survived_and_no_text_is_answered_twice`.
 
 use super::error::JournalError;
 use super::flight::{FlightMap, Flights, Lookup};

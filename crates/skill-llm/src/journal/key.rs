@@ -1,4 +1,9 @@
 //! What identifies a call: the digest of everything that produced it.
+//!
+//! # Invariants
+//!
+//! - A reply of one revision of a model's weights never answers for another. Held by
+//!   `a_reply_of_other_weights_answers_for_none`.
 
 use crate::call::{CallCtx, CallPlace};
 use crate::chat::{ChatModel, ChatRequest, ContentPart, Message, ModelId};

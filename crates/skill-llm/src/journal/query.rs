@@ -1,4 +1,8 @@
 //! The journal as people read it: lists, totals, export.
+//!
+//! # Invariants
+//!
+//! - A journal is never in memory whole, whoever reads it. Held by `a_large_journal_is_never_in_memory`.
 
 use super::embedding::vectors_of_call;
 use super::error::JournalError;

@@ -1,4 +1,9 @@
 //! The tables of the journal.
+//!
+//! # Invariants
+//!
+//! - A journal of another version is refused by its version, never misread. Held by
+//!   `what_is_no_journal_is_refused_and_left_alone`, `a_recorded_journal_loads`.
 
 use super::error::JournalError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};

@@ -8,6 +8,12 @@
 //! next was sent by a process that was killed: it becomes rows of the table `unanswered`.
 //!
 //! The main type is [`SentFile`].
+//!
+//! # Invariants
+//!
+//! - A request is on record before it is sent, and its usage is on record before another one may reserve what it
+//!   leaves. Held by `a_request_in_flight_is_counted_after_a_kill`,
+//!   `a_reply_that_is_not_committed_is_counted_with_what_it_used`.
 
 use super::error::JournalError;
 use super::record::{ModelSpent, unix_ms, usage_at};

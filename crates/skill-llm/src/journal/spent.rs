@@ -1,4 +1,10 @@
 //! What a journal says that its run has cost.
+//!
+//! # Invariants
+//!
+//! - Paid calls stay counted: neither pruning nor a further process starts a cap from zero unless the user asks for
+//!   it. Held by `what_pruned_calls_had_cost_stays_counted`, `a_lost_journal_is_not_begun_anew_unasked`,
+//!   `an_older_copy_of_a_journal_is_not_gone_on_with_unasked`.
 
 use super::error::JournalError;
 use super::query::JournalReader;

@@ -43,6 +43,11 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Invariants
+//!
+//! - Layers read the wall clock only for the time at which an attempt began, and hold no lock while they wait. Held
+//!   by the storms of `tests/provider_sim.rs` under a paused clock, and by the lint `await_holding_lock`.
 
 mod batch;
 mod budget;

@@ -1,4 +1,10 @@
 //! What a program finds in its environment.
+//!
+//! # Invariants
+//!
+//! - A program that plays a model sees only the environment variables that are named, and their values are in no
+//!   reply, message or trace. Held by `a_program_sees_the_variables_that_are_named_and_no_others`,
+//!   `the_value_of_a_named_variable_is_nowhere_to_be_seen`.
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,6 +1,16 @@
 //! Programs that are started for one exchange: input in, output out, and gone by a deadline with all that they started.
 //!
 //! There is no shell anywhere. What a program prints is the business of the caller; here it is only bounded.
+//!
+//! # Invariants
+//!
+//! - Only what is ours is killed or removed: programs are recognised by a random mark in their environment and
+//!   temporary directories by the lock of their session, never by a process id or a name alone. Held by
+//!   `a_sweep_removes_what_the_dead_have_left_and_nothing_else`,
+//!   `a_mark_is_that_of_its_program_or_session_and_no_other`,
+//!   `what_has_left_the_process_group_ends_with_the_program_too`,
+//!   `a_process_that_ends_by_itself_leaves_nothing_running`,
+//!   `what_a_killed_process_leaves_is_gone_at_the_next_start`.
 
 mod descendants;
 mod environment;

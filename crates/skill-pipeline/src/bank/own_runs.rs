@@ -2,6 +2,12 @@
 //!
 //! Only rollouts of training tasks become episodes. Those of tasks for trials, for validation and for the test are
 //! counted and left out.
+//!
+//! # Invariants
+//!
+//! - A teacher reads only rollouts of training tasks of a run, never those of trials, validation or test. Held by
+//!   `rollouts_of_training_tasks_of_a_run_become_skills`,
+//!   `an_episode_of_a_run_names_the_skill_that_the_agent_was_shown`.
 
 use crate::error::PipelineError;
 use crate::event::Stage;

@@ -15,6 +15,10 @@
 //! `</trajectory>`. Text from outside cannot end such a block: where it has one of these tags, a backslash is put
 //! behind its `<`, as in `<\/trajectory>`. In the skill only `</skill` is treated so, since edits quote the skill
 //! to the letter. JSON is in a fence of more backticks than any run of them in it.
+//!
+//! # Invariants
+//!
+//! - The copies of prompts in the crates are those in `prompts/`. Held by `prompts_agree_in_both_places`.
 
 mod context;
 pub mod files;

@@ -1,6 +1,11 @@
 //! Whole files or none: write beside, flush to the disk, rename, flush the directory.
 //!
 //! What a process that was killed leaves is whole in any case; flushing is for the loss of power.
+//!
+//! # Invariants
+//!
+//! - The files of a state are written in an order that leaves the state before or the one after, whichever write is
+//!   the last. Held by `a_state_is_written_in_an_order_that_leaves_one_whole`.
 
 use super::path::LOCK_FILE;
 use crate::error::PipelineError;

@@ -1,4 +1,9 @@
 //! Where the training of a bank is, by its events: the part of `live.json` that runs of banks alone have.
+//!
+//! # Invariants
+//!
+//! - The progress of training a bank is one fold over events: `live.json`, the terminal and readers of
+//!   `events.jsonl` come to the same. Held by `progress_adds_up_to_the_summary`.
 
 use crate::event::{Event, Stage};
 use crate::records::bank::TrialRecord;

@@ -4,6 +4,10 @@
 //! moment names is checked. A file is held against its hash in `files.jsonl`, a skill against the hash in the state,
 //! logs against their marks in `timings.jsonl`; state, configuration and lines carry their own checksums. Imported runs
 //! have no hashes: their files are read, and what can be read is taken for whole.
+//!
+//! # Invariants
+//!
+//! - A file of another format is refused by name with its version. Held by `no_run_is_an_error_and_no_damage`.
 
 mod journal;
 mod logs;

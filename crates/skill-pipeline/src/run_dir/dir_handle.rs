@@ -1,4 +1,9 @@
 //! The directory that a process holds, known by what it is and not by its name.
+//!
+//! # Invariants
+//!
+//! - A process writes into one directory: if it is renamed or replaced, the process ends. Held by
+//!   `crates/skill-cli/tests/cli/moved.rs`.
 
 use super::atomic::failed;
 use crate::error::PipelineError;

@@ -3,6 +3,11 @@
 //!
 //! Imported runs have the second one alone. A line is a copy of the step's
 //! `step_record.json`, so one that is torn or damaged is made from that.
+//!
+//! # Invariants
+//!
+//! - The size of what a step writes does not grow with the steps before it. Held by
+//!   `a_run_writes_at_most_three_times_its_size`.
 
 use super::atomic;
 use super::files::FileHashes;

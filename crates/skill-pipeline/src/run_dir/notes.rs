@@ -7,6 +7,15 @@
 //! how many lines there were when it began.
 //!
 //! Lines hold times, so the file is none that two equal runs have in common; what a step has read of it is.
+//!
+//! # Invariants
+//!
+//! - A step reads the notes that existed when it first began, however often it is resumed; a run without notes has
+//!   no file for them. Held by `a_note_that_comes_while_a_step_is_made_belongs_to_the_next_one_whatever_stops_it`,
+//!   `a_run_that_is_made_again_reads_each_note_in_the_step_that_has_read_it`,
+//!   `a_run_without_notes_has_no_file_of_them`.
+//! - Notes about tasks outside the training split are refused. Held by
+//!   `notes_on_what_does_not_exist_are_refused_with_what_does_and_leave_no_file`.
 
 mod add;
 

@@ -4,6 +4,11 @@
 //! trainer looks for it after the baseline, after each step and between the evaluations after the last one, takes it
 //! away, and ends as it does when a person stops it. What was asked of an earlier process is not asked of a new one: the
 //! file is taken away when a process takes up the run, and when it leaves it.
+//!
+//! # Invariants
+//!
+//! - A request to stop ends the run after the current step, is obeyed once, and changes no file of the finished
+//!   run. Held by `tests/training/stop.rs`.
 
 use super::atomic;
 use super::read::is_held;

@@ -1,4 +1,9 @@
 //! Stage 6, evaluate: a skill is measured on a held-out split.
+//!
+//! # Invariants
+//!
+//! - A candidate that equals the current skill is not evaluated. Held by
+//!   `a_candidate_that_is_the_current_skill_is_a_no_op_and_costs_nothing`.
 
 use super::StageCtx;
 use super::rollout::{Agent, Recorded, Rollout, Rollouts};

@@ -2,6 +2,10 @@
 //!
 //! A stage function takes what it needs and returns data. It owns no state, writes no file and decides nothing
 //! about the run: that is the trainer's.
+//!
+//! # Invariants
+//!
+//! - A stage owns no state and writes no file; the trainer does both, and puts events in order. No test holds this.
 
 pub mod aggregate;
 pub mod appendix;

@@ -5,6 +5,15 @@
 //! A finished rollout is kept in the journal, so that an environment is not asked twice either. In training a rollout
 //! belongs to its place in the run: another step re-measures. In an evaluation it belongs to what the item was shown,
 //! so that a skill that returns is not measured again, and neither is an item that another skill shows the same.
+//!
+//! # Invariants
+//!
+//! - An evaluation with several targets requests each reply once, wherever the run was stopped, and names a target
+//!   that does not answer. Held by `a_target_that_does_not_answer_is_named_and_nothing_is_lost`.
+//! - An episode of several turns continues at the turn where it stopped. Held by
+//!   `an_episode_goes_on_at_the_turn_where_it_stopped`.
+//! - A world that breaks is restarted with the replies it has had, and never becomes a score. Held by
+//!   `a_world_that_breaks_is_begun_again_without_paying_twice_and_never_becomes_a_score`.
 
 mod panel;
 

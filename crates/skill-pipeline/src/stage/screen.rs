@@ -3,6 +3,11 @@
 //! The candidates are tried one after the other on the same tasks, each at a place of its own. A candidate is given up
 //! at the shortest prefix of the tasks at which it can no longer solve more than the best one before it; what was in
 //! flight beyond that prefix counts for nothing, so that the outcome does not depend on the number of workers.
+//!
+//! # Invariants
+//!
+//! - One of several candidates of a step goes to the gate, the screening is in the step's record, and a run that
+//!   screens keeps the promises on workers and resume. Held by `tests/training/screening.rs`.
 
 use super::StageCtx;
 use super::rollout::{Agent, Rollout, Rollouts};

@@ -3,6 +3,14 @@
 //! The plan of a step follows from the items, the budget of the settings and what the files of the run hold
 //! ([`SearchFacts`]): never from a clock, from requests that were repeated, or from what was in flight. So a resumed
 //! run plans as it did before, whatever stopped it and however many workers it has.
+//!
+//! # Invariants
+//!
+//! - The plan of a step follows from recorded facts: a planned search that was stopped, killed by a fault or run
+//!   with another number of workers leaves the same files, keeps its budget, and continues with a larger one. Held
+//!   by `tests/training/auto.rs`.
+//! - A plateau counts only rejections of candidates that could have shown the configured gain. Held by
+//!   `a_rejection_that_could_not_have_shown_the_gain_is_no_part_of_a_plateau`.
 
 use super::TrainState;
 use super::finish::Place;

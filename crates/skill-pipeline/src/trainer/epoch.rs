@@ -1,6 +1,16 @@
 //! The end of an epoch: the same tasks under two skills, guidance for the agent, and notes of the optimizer to itself.
 //!
 //! What it does belongs to the last step of its epoch: places of calls, timings and events name that step.
+//!
+//! # Invariants
+//!
+//! - An epoch's end is done once, before the next step, and leaves the same files whatever stopped it before. Held
+//!   by `a_run_that_fails_at_any_call_goes_on_to_the_files_of_an_undisturbed_one`,
+//!   `a_run_that_is_stopped_before_the_end_of_an_epoch_ends_it_first`,
+//!   `a_run_that_is_extended_is_one_that_was_longer_from_the_start`.
+//! - The scores of a skill come from an evaluation of that skill; the one exception is an empty region for
+//!   guidance, which the agent does not see. Held by `forced_guidance_is_measured_and_the_best_skill_stays`,
+//!   `the_first_epoch_gets_an_empty_region_and_keeps_its_score`.
 
 mod compare;
 

@@ -1,4 +1,12 @@
 //! What the gate makes of a candidate, and what the record says about it.
+//!
+//! # Invariants
+//!
+//! - A candidate that was given up early has no interval and no p-value: its measured items are not a sample of the
+//!   split. Held by `every_decision_stands_beside_its_evidence`.
+//! - Only the shortest prefix that decides about a candidate enters files and flip counts. Held by
+//!   `a_candidate_that_cannot_win_is_rejected_before_every_item_is_measured`,
+//!   `early_rejection_changes_no_decision`.
 
 use super::run::Run;
 use super::{ScoredSkill, TrainState};

@@ -1,4 +1,8 @@
 //! The end of a run: the test split, read once, and the summary.
+//!
+//! # Invariants
+//!
+//! - A finished run makes no model call. Held by `a_finished_run_is_summed_up_again_without_a_call`.
 
 use super::run::Run;
 use super::{ScoredSkill, TrainState};

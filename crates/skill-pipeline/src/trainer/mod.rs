@@ -1,4 +1,12 @@
 //! The trainer: it owns the state of a run, calls the stages in order, writes the run directory and emits events.
+//!
+//! # Invariants
+//!
+//! - Whole runs come out as the reference's do, step by step, except for its known defects. Held by
+//!   `the_recorded_runs_come_out_the_same`.
+//! - Whatever happens to a run and its provider, it ends with the files of an undisturbed run, requests no reply
+//!   twice that it kept, makes no score of an outage, and exceeds no cap. Held by the seeds of `tests/sim/`, which
+//!   go through faults, outages, kills, Ctrl-C and caps in virtual time.
 
 mod auto;
 mod epoch;

@@ -1,4 +1,9 @@
 //! One process's work on a run: open or resume, baseline, steps, final evaluation.
+//!
+//! # Invariants
+//!
+//! - The trainer flushes the journal before it writes a baseline, a step or a final evaluation, so the calls behind
+//!   them are on the disk first. Held by `what_is_finished_is_committed_before_it_is_said`.
 
 use super::warnings::Warned;
 use super::{OWN_TARGET, TrainState, Trainer};

@@ -6,6 +6,13 @@
 //!
 //! Stricter than the interface: targets are the input shifted by one, `stop` holds token ids, and an adapter is on the
 //! matrices of attention and MLP alone. A gradient's result has 0 as the log-probability of targets with weight 0.
+//!
+//! # Invariants
+//!
+//! - A server trains as the local back end does, with every term of the loss. Held by
+//!   `a_server_trains_as_the_local_back_end_does`.
+//! - A sampling session keeps the weights that it began with. `cargo xtask check tinker` checks it with Tinker's
+//!   SDK. Held by `samples_of_a_session_come_from_the_weights_that_it_began_with`.
 
 mod checkpoints;
 mod futures;

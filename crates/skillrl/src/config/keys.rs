@@ -3,6 +3,11 @@
 //!
 //! Nothing here reads a file. The keys are declared with the structs that hold them, in [`super::types`],
 //! [`super::models`] and [`super::env`].
+//!
+//! # Invariants
+//!
+//! - The table of keys and the types hold the same keys, and a key that is declared as a path has the type of one.
+//!   Held by `every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types`.
 
 use super::key::KeySpec;
 use crate::config::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};

@@ -1,5 +1,10 @@
 //! Configurations that were recorded with a run: what `--set` had changed, which files they read, and how their items
 //! were split.
+//!
+//! # Invariants
+//!
+//! - A run keeps the split that it began with, whatever the default becomes. Held by
+//!   `a_run_without_a_split_rule_keeps_its_split`.
 
 use super::key::{PathUse, ValueType};
 use super::keys;

@@ -1,4 +1,9 @@
 //! What looks like a secret. The configuration is copied into the run directory, so it may hold none.
+//!
+//! # Invariants
+//!
+//! - No configuration with a key in it is accepted, and no message quotes one. Held by the tests in
+//!   `src/config/tests/secrets.rs`.
 
 pub(super) use skill_core::secret::{begins_like_key as looks_like_key, is_secret_header, is_secret_name};
 

@@ -2,6 +2,10 @@
 //!
 //! A row of `settings!` declares a key once, see `key/declare.rs`. The configuration is written as JSON into
 //! the run directory, so nothing in it may be a secret.
+//!
+//! # Invariants
+//!
+//! - The defaults are the paper's protocol. Held by `the_defaults_are_the_paper_protocol`.
 
 use super::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use super::collect::CollectConfig;

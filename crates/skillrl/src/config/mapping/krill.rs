@@ -2,6 +2,11 @@
 //!
 //! Every section and every key may be missing: a model that is not named is that of the program, and other settings
 //! have their defaults here. Keys of models are never copied.
+//!
+//! # Invariants
+//!
+//! - No key of a provider in a configuration of another system is written or printed. Held by
+//!   `a_configuration_of_krill_is_read_where_ours_is`.
 
 use super::Mapping;
 use super::draft::{Draft, Entry};
