@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// What begins a comment whose commands are run and not shown.
 const HIDDEN: &str = "<!-- run:";
 
+/// What differs from the reference systems, and the tests that hold it.
+pub(crate) const DIFFERENCES: &str = "crates/skill-pipeline/tests/conformance/README.md";
+
 /// A file of the documentation.
 pub(crate) struct Page {
     /// The path from the root of the repository.
@@ -57,8 +60,10 @@ pub(crate) fn pages() -> Vec<Page> {
     let root = root();
     let mut paths: Vec<PathBuf> =
         ["README.md", "COMPARE.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "benches/README.md"]
+            .into_iter()
+            .chain(["benches/search.md", "benches/weights.md", DIFFERENCES])
             .map(|name| root.join(name))
-            .to_vec();
+            .collect();
     for dir in ["docs", "examples", "crates/skillrl/demo"] {
         collect(&root.join(dir), &mut paths);
     }

@@ -7,7 +7,7 @@ use crate::config::{EnvKind, keys};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// What the decoder of `skill_sim` learns with in a few minutes, as TOML; `docs/measurements.md` has what it comes to.
+/// What the decoder of `skill_sim` learns with in a few minutes, as TOML; `benches/weights.md` has what it comes to.
 const SETTINGS: &[(&str, &str)] = &[
     ("env.rooms", "\"small\""),
     ("env.task_types", "[\"pick_and_place_simple\", \"look_at_obj_in_light\"]"),
