@@ -11,8 +11,8 @@ import pathlib
 import subprocess
 import sys
 
-# The exit codes after which the same command goes on with the run.
-RESUMABLE = {5: "a provider failed for now", 8: "a cap is reached", 130: "stopped by a person"}
+# The exit codes after which the same command resumes the run.
+RESUMABLE = {5: "a provider failed for now", 8: "a cap is reached", 130: "stopped by the user"}
 
 
 def train(arguments):
@@ -32,7 +32,7 @@ def train(arguments):
                 print("warning:", event["message"])
     if process.returncode != 0:
         why = RESUMABLE.get(process.returncode)
-        hint = f" ({why}; the same command goes on)" if why else ""
+        hint = f" ({why}; rerun the same command to resume)" if why else ""
         sys.exit(f"skillrl ended with {process.returncode}{hint}")
     return run_dir
 

@@ -12,15 +12,15 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DATA: u8 = 3;
 /// A provider will not answer until something is changed: key, quota, model name, request.
 pub(crate) const PROVIDER_REFUSED: u8 = 4;
-/// A provider or the environment failed for now; the same command goes on with the run later.
+/// A provider or the environment failed for now; the same command resumes the run.
 pub(crate) const OUTAGE: u8 = 5;
 /// The run directory cannot be used: not writable, held by another process, damaged, of another format.
 pub(crate) const RUN_DIR: u8 = 6;
 /// The run directory holds a run of other settings.
 pub(crate) const OTHER_RUN: u8 = 7;
-/// A cap of the run is reached: calls, tokens, money or time; with a higher cap the same command goes on.
+/// A cap of the run is reached: calls, tokens, money or time; with a higher cap the same command resumes it.
 pub(crate) const BUDGET: u8 = 8;
-/// A replay has come to a call that its recording does not hold, or to other files than the run.
+/// A replay made a call that is not in its recording, or came to other files than the run.
 pub(crate) const DIVERGED: u8 = 9;
 /// The linter found errors in a skill, or warnings where they count too.
 pub(crate) const LINT: u8 = 10;
@@ -28,7 +28,7 @@ pub(crate) const LINT: u8 = 10;
 pub(crate) const REGRESSED: u8 = 11;
 /// `check`: files of a run are not as the run wrote them.
 pub(crate) const DAMAGED: u8 = 12;
-/// A person stopped the run; the same command goes on with it.
+/// The user stopped the run; the same command resumes it.
 pub(crate) const STOPPED: u8 = 130;
 
 /// The code for a kind of failure.

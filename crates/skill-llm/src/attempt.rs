@@ -169,7 +169,7 @@ impl AttemptLog {
         self.entries.lock().out == Some(true)
     }
 
-    /// Whether a request may be sent and not over: it is, or nobody says.
+    /// True if a request may still be in flight; unknown counts as in flight.
     pub(crate) fn may_be_out(&self) -> bool {
         self.entries.lock().out != Some(false)
     }

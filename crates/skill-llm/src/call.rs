@@ -1,4 +1,4 @@
-//! What surrounds a call: its place in the run, its unit of work, its deadline and its cancellation.
+//! Per-call context: place, scope, deadline, cancellation.
 
 use crate::attempt::AttemptLog;
 use crate::scope::CallScope;
@@ -52,8 +52,8 @@ pub struct CallCtx {
     pub deadline: Option<Instant>,
     /// Ends the call early with [`crate::LlmError::Cancelled`].
     pub cancel: CancellationToken,
-    /// Whoever asked wants no more than what is under way: a reply is waited for, and nothing is sent again or waits to
-    /// be sent, which ends the call with [`crate::LlmError::Cancelled`] too.
+    /// Drain: wait for the request in flight, then return [`crate::LlmError::Cancelled`] instead of retrying or
+    /// queueing.
     pub halt: CancellationToken,
     /// The unit of work that the call belongs to.
     pub scope: Arc<CallScope>,

@@ -149,7 +149,7 @@ async fn step(body: Bytes) -> Response {
     match command(action) {
         Ok(_) => refused(
             StatusCode::CONFLICT,
-            json!("a request has no episode of its own: play over the WebSocket /ws"),
+            json!("HTTP requests are stateless: play over the WebSocket at /ws"),
         )
         .into_response(),
         Err(fault) => refused_for(fault).into_response(),

@@ -45,15 +45,15 @@ Exit codes:
   2    the command line, the configuration, a prompt or a skill file is wrong
   3    the data is wrong
   4    a provider will not answer until something is changed: key, quota, model, request
-  5    a provider or the environment failed for now; the same command goes on later
+  5    a provider or the environment failed for now; rerun the same command to resume
   6    the run directory cannot be used
   7    the run directory holds a run of other settings
-  8    a cap of the run is reached; with a higher cap the same command goes on
-  9    a replay has come to a call that its recording does not hold, or to other files
+  8    a cap of the run is reached; rerun with a higher cap to resume
+  9    a replay made a call that is not in its recording, or came to other files
   10   the skill that was checked has errors, or with --strict warnings
   11   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
   12   `check`: files of the run are missing, empty or changed
-  130  stopped by a person; the same command goes on
+  130  stopped by the user; rerun the same command to resume
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
 
@@ -264,8 +264,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Replaces the measurement that `--out` names where it is of another skill or bank, of other items or with other
-    /// settings.
+    /// Overwrites the result in `--out` even if it is of another skill, bank, item set or settings.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 

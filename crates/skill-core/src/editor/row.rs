@@ -34,11 +34,11 @@ pub enum EditStatus {
     SkippedControlCharacters,
     /// An edit that adds text has none.
     SkippedEmptyContent,
-    /// A replacement that does not say of what.
+    /// `replace` without a target.
     SkippedReplaceMissingTarget,
     /// A replacement of what does not occur.
     SkippedReplaceTargetNotFound,
-    /// A deletion that does not say of what.
+    /// `delete` without a target.
     SkippedDeleteMissingTarget,
     /// A deletion of what does not occur.
     SkippedDeleteTargetNotFound,
@@ -50,7 +50,7 @@ pub enum EditStatus {
     SkippedPinned,
     /// A person has forbidden the edit.
     SkippedForbidden,
-    /// An operation that there is not.
+    /// Unknown operation.
     SkippedUnknownOp,
     /// The edit names a file that the skill package does not have.
     SkippedUnknownFile,

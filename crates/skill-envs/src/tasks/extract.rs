@@ -33,7 +33,7 @@ impl Extractor {
     ///
     /// # Errors
     ///
-    /// A pattern that is none, or a tag that is not a name.
+    /// Invalid regular expression or tag name.
     pub fn new(extraction: Extraction) -> Result<Self, EnvError> {
         let wrong = |message: String| EnvError::Configuration { message };
         let pattern = match &extraction {

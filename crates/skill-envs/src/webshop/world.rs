@@ -163,7 +163,7 @@ impl WebshopEpisode {
         self.observation(text)
     }
 
-    /// Takes one action and tells what is seen then.
+    /// Applies an action and returns the observation.
     pub fn act(&mut self, action: &str) -> Observation {
         let outcome = self.session.act(&shop_action(action));
         let page = self.page();

@@ -54,7 +54,7 @@ impl Endpoint {
     }
 }
 
-/// An address as it may be shown, or that it is none.
+/// The address without credentials, or a placeholder if it is not a URL.
 pub(crate) fn shown_address(base_url: &str) -> String {
     Url::parse(base_url).map_or_else(|_| "not an address".to_owned(), |url| shown(&url))
 }

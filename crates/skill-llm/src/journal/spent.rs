@@ -55,7 +55,7 @@ pub(super) fn spent(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Re
     Ok(all)
 }
 
-/// What each model has cost in the calls after one and up to another; after none, what was pruned too.
+/// Usage per model for calls in `(after, last]`; without a lower bound it includes pruned calls.
 pub(super) fn spent_within(
     connection: &Connection,
     after: i64,

@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) const DESCRIPTION: &str = "\
-Waits until something happens in a training run, and says what: pass `next_cursor` of the answer before, and you miss \
-nothing and are told nothing twice. Without a cursor it answers at once with the latest news. It returns when what you \
+Waits until something happens in a training run, and says what: pass `next_cursor` of the last answer, and you get \
+each event once. Without a cursor it answers at once with the latest news. It returns when what you \
 wait for has happened, when the run is not training any more, or when the time is up. Costs nothing; waiting costs you \
 less than asking often.";
 
@@ -248,7 +248,7 @@ pub(super) async fn now(
 fn next(now: &Now) -> &'static str {
     match now.state {
         RunPhase::Training => "the run continues: call follow_run again with next_cursor",
-        RunPhase::Finished => "the run has come to its end: read_run has the result, read_skill the skill",
+        RunPhase::Finished => "run finished: call read_run for the result, read_skill for the skill",
         RunPhase::Stopped | RunPhase::Interrupted => {
             "no process works on the run; start_run with the same configuration resumes it"
         }

@@ -121,7 +121,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         log: log.display().to_string(),
         caps,
         note: match state {
-            State::Finished => "the run has come to its end: read_run has the result".to_owned(),
+            State::Finished => "run finished: call read_run".to_owned(),
             State::Training | State::Stopped | State::Interrupted | State::Damaged => {
                 "the run continues by itself: follow_run reports its events, stop_run stops it".to_owned()
             }

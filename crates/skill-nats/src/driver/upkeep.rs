@@ -95,7 +95,7 @@ impl State {
             .map(|(name, _)| name.clone())
             .collect();
         for worker in lost {
-            tracing::info!(worker, "a worker was not heard of and is taken to be gone");
+            tracing::info!(worker, "worker timed out; its jobs are requeued");
             self.lose(&worker, times, true);
         }
         for entry in self.jobs.values_mut() {

@@ -208,7 +208,7 @@ impl Worker {
             match connected.await {
                 Ok(broker) => return Ok(Some(broker)),
                 Err(error @ BrokerError::Unreachable { .. }) => {
-                    tracing::warn!(%error, "the broker is waited for");
+                    tracing::warn!(%error, "waiting for the broker");
                 }
                 Err(error) => return Err(error),
             }

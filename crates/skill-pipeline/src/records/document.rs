@@ -263,7 +263,7 @@ pub struct StepRecord {
     /// The candidates that were tried before one of them went to the gate; absent if there was one alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screening: Option<ScreeningRecord>,
-    /// The most edits that this step could apply; absent if nobody said.
+    /// The most edits that this step could apply; absent if no budget was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit_budget: Option<u32>,
     /// Who decided that.

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx, Usage};
 use std::path::{Path, PathBuf};
 
-/// Reads the files of a run; what is not there yet is `None` or empty, what is not what it should be an error.
+/// Reads the files of a run. Missing files read as `None` or empty; malformed files are errors.
 ///
 /// It may be used while another process trains: a step is shown when all of its files are written.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ struct ResultBrief {
     usage: Usage,
 }
 
-/// What was answered in a rollout, and what is right.
+/// Predicted and reference answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct AnswerBrief {

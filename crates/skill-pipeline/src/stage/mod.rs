@@ -92,7 +92,7 @@ pub struct StageCtx<'run> {
 }
 
 impl<'run> StageCtx<'run> {
-    /// A stage outside of steps that does one thing at a time, that nobody stops, and that keeps nothing.
+    /// Context of a one-off stage: sequential, not cancellable, not journaled.
     pub fn new(stage: Stage, events: &'run dyn EventSink) -> Self {
         Self {
             step: None,

@@ -37,7 +37,7 @@ pub struct StepRow {
     pub batch: f64,
     /// Items of the batch.
     pub batch_n: usize,
-    /// The most edits it might apply; absent if nobody said.
+    /// The most edits it might apply; absent if no budget was set.
     pub edit_budget: Option<u32>,
     /// Edits that changed the skill.
     pub n_applied: usize,
