@@ -106,7 +106,7 @@ fn tests_that_are_named_exist() {
     static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`([a-z0-9]+(_[a-z0-9]+){4,})`").unwrap());
     static FUNCTION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b(?:fn|def) (\w+)\(").unwrap());
     let mut sources = String::new();
-    for dir in ["crates", "xtask"] {
+    for dir in ["crates", "xtask", "benches"] {
         read_sources(&crate::markdown::root().join(dir), &mut sources);
     }
     let functions: BTreeSet<&str> =
