@@ -90,7 +90,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "packages",
-        about: "packs each published crate with every file that it needs",
+        about: "packs each published crate with every file that it needs, and builds the packages",
         is_external: IsExternal::No,
         run: packages,
     },
@@ -317,11 +317,11 @@ fn facade_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What would be published has all files that it needs; building it is left to a release.
+/// What would be published has all files that it needs: each package is built from itself.
 fn packages(sh: &Shell) -> anyhow::Result<()> {
-    let unpublished =
-        ["xtask", "skillrl-bench", "skillrl-python", "exec-lights"].map(|name| format!("--exclude={name}"));
-    let options = ["--no-verify", "--allow-dirty", "--quiet"];
+    let unpublished = ["xtask", "skillrl-bench", "skillrl-python", "exec-lights", "fuzz-targets"];
+    let unpublished = unpublished.map(|name| format!("--exclude={name}"));
+    let options = ["--allow-dirty", "--quiet"];
     Ok(cmd!(sh, "cargo package --workspace {unpublished...} {options...}").run()?)
 }
 

@@ -1,6 +1,6 @@
 //! Files that are made from others: copies, so that every crate can be packaged with what it uses, and pages.
 
-use crate::records;
+use crate::{readmes, records};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,10 +21,10 @@ const PROMPT_COPIES: [&str; 4] = [
 pub(crate) fn run(sh: &Shell, check: bool) -> anyhow::Result<()> {
     let root = sh.current_dir();
     let mut stale = stale_copies(&root)?;
-    let (page, records) = (root.join(records::PAGE), records::markdown(&root)?);
-    if !fs::read_to_string(&page).is_ok_and(|text| text == records) {
-        stale.insert(page, records);
-    }
+    let mut pages = readmes::pages(&root)?;
+    pages.insert(root.join(records::PAGE), records::markdown(&root)?);
+    pages.retain(|path, made| fs::read_to_string(path).map_or(true, |text| text != *made));
+    stale.append(&mut pages);
     if check {
         if let Some((path, _)) = stale.first_key_value() {
             bail!("{} is not current: run `cargo xtask gen`", path.display());

@@ -11,6 +11,7 @@ mod flags;
 mod generated;
 mod nats;
 mod python;
+mod readmes;
 mod records;
 mod weights;
 mod workspace;
