@@ -7,7 +7,7 @@
 
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis, Reason, Record, Verdict};
-use crate::log::{check_header, log_header, log_line, read_line};
+use crate::log::{LogChain, check_header, log_header, log_line, read_line};
 use crate::skill::{Skill, SkillRef, State, Tier, Version, ViewedSkill};
 use crate::view::BankView;
 use indexmap::IndexMap;
@@ -23,35 +23,74 @@ pub struct Bank {
     numbers: BTreeMap<String, u32>,
 }
 
+/// A bank that was read from its log.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ReadLog {
+    /// The bank.
+    pub bank: Bank,
+    /// The hash of the log, for the next event.
+    pub chain: LogChain,
+    /// Events at the end of the log that no hash covers: a change of these is not noticed.
+    pub n_unchained: usize,
+}
+
 impl Bank {
     /// An empty bank.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The bank of a log, as [`log_text`](Self::log_text) writes it.
+    /// The bank of a log, see [`read_log`](Self::read_log).
     ///
     /// # Errors
     ///
-    /// A log of another format or a later version, and the first line that cannot be read, has an event or a field that is
-    /// not known, or does not follow from those before it.
+    /// As [`read_log`](Self::read_log).
     pub fn from_log(text: &str) -> Result<Self, BankError> {
+        Ok(Self::read_log(text)?.bank)
+    }
+
+    /// Reads a log with hashes, as [`chained_log_text`](Self::chained_log_text) writes it, or one without, as
+    /// [`log_text`](Self::log_text) and earlier versions do.
+    ///
+    /// # Errors
+    ///
+    /// A log of another format or a later version, and the first line that cannot be read, was changed, has an event or a
+    /// field that is not known, or does not follow from those before it.
+    pub fn read_log(text: &str) -> Result<ReadLog, BankError> {
         let mut lines = text.lines();
-        check_header(lines.next().unwrap_or_default())?;
-        let mut bank = Self::new();
+        let header = lines.next().unwrap_or_default();
+        check_header(header)?;
+        let (mut bank, mut chain, mut n_unchained) = (Self::new(), LogChain::of_header(header), 0);
         for (line, text) in (2..).zip(lines) {
             let bad = |message: String| BankError::BadLog { line, message };
-            let record = read_line(text).map_err(&bad)?;
+            let (plain, is_chained) = chain.follow(text).map_err(&bad)?;
+            let record = read_line(&plain).map_err(&bad)?;
+            if !is_chained && n_unchained < bank.log.len() {
+                return Err(bad("its hash, `chain`, is missing".to_owned()));
+            }
+            n_unchained = if is_chained { 0 } else { n_unchained + 1 };
             let expected = bank.next_number();
             if record.n != expected {
                 return Err(bad(format!("event {} where event {expected} was expected", record.n)));
             }
             bank.record(record.round, record.by, record.event).map_err(|error| bad(error.to_string()))?;
         }
-        Ok(bank)
+        Ok(ReadLog { bank, chain, n_unchained })
     }
 
-    /// The log as lines of JSON: a header, then one line for each event.
+    /// The log as it is in a file, with the hash of each line, and the hash of all of it.
+    pub fn chained_log_text(&self) -> (String, LogChain) {
+        let mut text = log_header();
+        let mut chain = LogChain::of_header(text.trim_end());
+        for record in &self.log {
+            text.push_str(&chain.line(record));
+        }
+        (text, chain)
+    }
+
+    /// The log as lines of JSON without their hashes: a header, then one line for each event. It names the bank, so it is
+    /// what identities are made of; files hold [`chained_log_text`](Self::chained_log_text).
     pub fn log_text(&self) -> String {
         let mut text = log_header();
         for record in &self.log {

@@ -57,14 +57,14 @@ pub mod trial;
 mod view;
 mod words;
 
-pub use bank::Bank;
+pub use bank::{Bank, ReadLog};
 pub use diff::{BankDiff, FieldChange, SkillChange};
 pub use distill::{DistillError, DistillPlan, DistillSettings, Teacher, TeacherPrompts, distill};
 pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
 pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
 pub use evolve::{EvolvePlan, EvolveSettings, evolve};
-pub use log::log_line;
+pub use log::{LogChain, log_line};
 pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
 pub use source::BankSource;
 pub use summary::{BankSummary, LongestSkill, TierSummary};

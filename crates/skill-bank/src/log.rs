@@ -3,15 +3,24 @@
 //! It is read strictly: an event or a field that this version does not know is an error, since a bank without it would
 //! be another bank.
 //!
+//! In a file the log is chained: the last field of each line, `chain`, is the SHA-256 of the `chain` before it (for the
+//! first event, the SHA-256 of the header) followed by the line without that field. So a line that was changed, removed
+//! or inserted is found, unless it was the last one. Lines without the field, as earlier versions wrote them, are read
+//! too, and count for the hash of the first line that has it.
+//!
 //! # Invariants
 //!
 //! - A log with an unknown event or field is refused with its line and the name, and one that is read keeps its
 //!   bytes. Held by `a_log_is_read_strictly_and_keeps_its_bytes`.
+//! - Every change of a chained log but the loss of its end is found. Held by
+//!   `a_chained_log_shows_every_change_but_the_loss_of_its_end`.
 
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use skill_core::canonical::hex_sha256;
+use std::borrow::Cow;
 
 /// The version of the log that this program writes.
 const LOG_VERSION: u32 = 1;
@@ -31,9 +40,66 @@ pub(crate) fn log_header() -> String {
     serde_json::to_string(&header).unwrap_or_default() + "\n"
 }
 
-/// One event as a line of the log.
+/// One event as a line of the log, without its hash.
 pub fn log_line(record: &Record) -> String {
     serde_json::to_string(record).unwrap_or_default() + "\n"
+}
+
+/// What comes before the hash at the end of a chained line, and after it.
+const CHAIN: &str = ",\"chain\":\"";
+const CHAIN_END: &str = "\"}";
+
+/// The hash of a log up to a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogChain(String);
+
+impl LogChain {
+    /// Of a log with this first line and no events.
+    pub(crate) fn of_header(line: &str) -> Self {
+        Self(hex_sha256(line.as_bytes()))
+    }
+
+    /// The line of the next event, with its hash.
+    pub fn line(&mut self, record: &Record) -> String {
+        let line = log_line(record);
+        let line = line.trim_end();
+        self.add(line);
+        let hash = &self.0;
+        format!("{}{CHAIN}{hash}{CHAIN_END}\n", line.strip_suffix('}').unwrap_or(line))
+    }
+
+    /// The hash, as 64 hexadecimal digits.
+    pub fn hash(&self) -> &str {
+        &self.0
+    }
+
+    /// Goes on by a line as it is in a log, and returns that without its hash, and whether it has one.
+    ///
+    /// # Errors
+    ///
+    /// A hash that is another one.
+    pub(crate) fn follow<'line>(&mut self, line: &'line str) -> Result<(Cow<'line, str>, bool), String> {
+        let Some((plain, hash)) = split_chain(line) else {
+            self.add(line);
+            return Ok((Cow::Borrowed(line), false));
+        };
+        self.add(&plain);
+        if hash != self.0 {
+            return Err("it or a line before it was changed after it was written".to_owned());
+        }
+        Ok((Cow::Owned(plain), true))
+    }
+
+    /// Adds a line without its hash.
+    fn add(&mut self, line: &str) {
+        self.0 = hex_sha256(format!("{}{line}", self.0).as_bytes());
+    }
+}
+
+/// A line without its hash, and the hash; `None` for a line that has none.
+fn split_chain(line: &str) -> Option<(String, &str)> {
+    let (before, hash) = line.strip_suffix(CHAIN_END)?.rsplit_once(CHAIN)?;
+    Some((format!("{before}}}"), hash))
 }
 
 /// Checks the first line of a log.
@@ -52,6 +118,9 @@ pub(crate) fn check_header(line: &str) -> Result<(), BankError> {
         fields.get("version").and_then(Value::as_u64).and_then(|version| u32::try_from(version).ok());
     if let Some(version) = version.filter(|version| *version > LOG_VERSION) {
         return Err(BankError::NewerVersion { version, newest: LOG_VERSION });
+    }
+    if version == Some(0) {
+        return Err(bad("there is no version 0".to_owned()));
     }
     let checked: Result<Header, _> = serde_json::from_value(Value::Object(fields));
     checked.map(|_| ()).map_err(|error| bad(error.to_string()))

@@ -6,14 +6,19 @@
 //! | `bank.json` | the active skills in the format that the bank was imported from, else in that of the SkillRL paper |
 //! | `measurements.json` | what is known of each skill besides its text: state, versions, worth, evidence |
 //! | `source.json` | the file that the bank was imported from, as it was |
+//!
+//! Each line of the log has a hash of itself and of those before it. What that cannot show, that lines at its end are
+//! missing, is seen by `measurements.json`, which is written after them and counts the events.
 
 use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{atomic, is_run};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use skill_bank::format::{self, BankFormat, Note, ReadBank};
-use skill_bank::{Author, Bank, BankError, BankEvent, log_line};
+use skill_bank::{Author, Bank, BankError, BankEvent, LogChain, ReadLog};
+use skill_core::canonical::hex_sha256;
 use skill_llm::text_file;
 use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
@@ -46,6 +51,9 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
     })?;
     let whole = if path.is_dir() { whole_lines(&text) } else { &text };
     let mut read = format::read(whole).map_err(bad)?;
+    if path.is_dir() {
+        check_has_its_end(path, &read.bank)?;
+    }
     if whole.len() < text.len() {
         read.notes.push(Note::CutLog { bytes: text.len() - whole.len() });
     }
@@ -58,11 +66,15 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
 ///
 /// # Errors
 ///
-/// [`PipelineError::RunDir`] for a file that is there and cannot be read.
+/// [`PipelineError::RunDir`] for a file that is there and cannot be read, [`PipelineError::ChangedFile`] for one in a
+/// directory that is not as it was.
 pub fn read_source(path: &Path, bank: &Bank) -> Result<Option<(BankFormat, String)>, PipelineError> {
-    let Some(format) = imported_format(bank) else { return Ok(None) };
+    let Some((format, sha256)) = imported(bank) else { return Ok(None) };
     let file = if path.is_dir() { path.join(SOURCE_FILE) } else { path.to_owned() };
     match text_file::read(&file) {
+        Ok(text) if path.is_dir() && hex_sha256(text.as_bytes()) != sha256 => {
+            Err(PipelineError::ChangedFile { path: file })
+        }
         Ok(text) => Ok(Some((format, text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(PipelineError::RunDir { action: "read", path: file, source }),
@@ -78,6 +90,26 @@ fn check_is_bank(path: &Path) -> Result<(), PipelineError> {
     Err(PipelineError::Bank { path: path.to_owned(), source })
 }
 
+/// Refuses a log that lacks events which `measurements.json` knows of: that is written after them.
+fn check_has_its_end(dir: &Path, bank: &Bank) -> Result<(), PipelineError> {
+    #[derive(Deserialize)]
+    struct Measured {
+        events: u64,
+    }
+    // What cannot be read says nothing about the log.
+    let bytes = fs::read(dir.join(MEASUREMENTS_FILE)).unwrap_or_default();
+    let Ok(Measured { events: n_known }) = serde_json::from_slice(&bytes) else { return Ok(()) };
+    let n_found = u64::try_from(bank.log().len()).unwrap_or(u64::MAX);
+    if n_found >= n_known {
+        return Ok(());
+    }
+    let message = format!(
+        "the log ends after event {n_found}, but {MEASUREMENTS_FILE} was written after event {n_known}"
+    );
+    let source = BankError::BadLog { line: n_found.saturating_add(2), message };
+    Err(PipelineError::Bank { path: dir.join(LOG_FILE), source })
+}
+
 /// The lines that were written whole: what comes after the last line feed was under way when a process was killed.
 fn whole_lines(text: &str) -> &str {
     text.rfind('\n').and_then(|end| text.get(..=end)).unwrap_or_default()
@@ -88,6 +120,8 @@ fn whole_lines(text: &str) -> &str {
 pub struct BankDir {
     path: PathBuf,
     bank: Bank,
+    /// The hash of the log.
+    chain: LogChain,
     source: Option<(BankFormat, String)>,
     log: File,
 }
@@ -124,13 +158,12 @@ impl BankDir {
         if let Some((_, text)) = source {
             atomic::write(&path.join(SOURCE_FILE), text.as_bytes())?;
         }
-        atomic::write(&path.join(LOG_FILE), bank.log_text().as_bytes())?;
-        let dir = Self::open(path)?;
-        dir.write_views()?;
-        Ok(dir)
+        atomic::write(&path.join(LOG_FILE), bank.chained_log_text().0.as_bytes())?;
+        Self::open(path)
     }
 
-    /// Opens a bank to change it.
+    /// Opens a bank to change it. The files that follow from the log are written again where they differ from it, as a
+    /// process that was killed leaves them.
     ///
     /// # Errors
     ///
@@ -153,10 +186,13 @@ impl BankDir {
         if whole.len() < text.len() {
             log.set_len(u64::try_from(whole.len()).unwrap_or(u64::MAX)).map_err(failed("write"))?;
         }
-        let bank =
-            Bank::from_log(whole).map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
+        let ReadLog { bank, chain, .. } =
+            Bank::read_log(whole).map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
+        check_has_its_end(path, &bank)?;
         let source = read_source(path, &bank)?;
-        Ok(Self { path: path.to_owned(), bank, source, log })
+        let dir = Self { path: path.to_owned(), bank, chain, source, log };
+        dir.write_views()?;
+        Ok(dir)
     }
 
     /// The bank.
@@ -176,40 +212,50 @@ impl BankDir {
         events: impl IntoIterator<Item = BankEvent>,
     ) -> Result<(), PipelineError> {
         let file = self.path.join(LOG_FILE);
-        let mut bank = self.bank.clone();
+        let (mut bank, mut chain) = (self.bank.clone(), self.chain.clone());
         let mut lines = String::new();
         for event in events {
             let record = bank
                 .record(round, by, event)
                 .map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
-            lines.push_str(&log_line(record));
+            lines.push_str(&chain.line(record));
         }
         let written = self.log.write_all(lines.as_bytes()).and_then(|()| self.log.sync_data());
         written.map_err(|source| PipelineError::RunDir { action: "write", path: file, source })?;
-        self.bank = bank;
+        (self.bank, self.chain) = (bank, chain);
         self.write_views()
     }
 
+    /// Writes the files that follow from the log, where they are not there already.
     fn write_views(&self) -> Result<(), PipelineError> {
-        let (format, original) = match &self.source {
-            Some((format, text)) => (*format, Some(text.as_str())),
-            None => (BankFormat::Paper, None),
-        };
-        let written = format::write(&self.bank, format, original, UNKNOWN_TIME)
-            .map_err(|source| PipelineError::Bank { path: self.path.join(BANK_FILE), source })?;
-        atomic::write(&self.path.join(BANK_FILE), written.text.as_bytes())?;
-        let measurements = serde_json::to_string_pretty(&measurements(&self.bank)).unwrap_or_default() + "\n";
-        atomic::write(&self.path.join(MEASUREMENTS_FILE), measurements.as_bytes())
+        let source = self.source.as_ref().map(|(format, text)| (*format, text.as_str()));
+        for (name, text) in views(&self.bank, source)
+            .map_err(|source| PipelineError::Bank { path: self.path.join(BANK_FILE), source })?
+        {
+            let path = self.path.join(name);
+            if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
+                atomic::write(&path, text.as_bytes())?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// The files that follow from a log, with their names.
+fn views(bank: &Bank, source: Option<(BankFormat, &str)>) -> Result<[(&'static str, String); 2], BankError> {
+    let (format, original) = source.map_or((BankFormat::Paper, None), |(format, text)| (format, Some(text)));
+    let written = format::write(bank, format, original, UNKNOWN_TIME)?;
+    let measurements = serde_json::to_string_pretty(&measurements(bank)).unwrap_or_default() + "\n";
+    Ok([(BANK_FILE, written.text), (MEASUREMENTS_FILE, measurements)])
 }
 
 /// What new entries of krill's history get: a bank's files do not depend on when they were written.
 pub const UNKNOWN_TIME: &str = "1970-01-01T00:00:00Z";
 
-/// The format that a bank was imported from.
-fn imported_format(bank: &Bank) -> Option<BankFormat> {
+/// The format that a bank was imported from, and the SHA-256 of the text.
+fn imported(bank: &Bank) -> Option<(BankFormat, &str)> {
     bank.log().iter().find_map(|record| match &record.event {
-        BankEvent::Imported { format, .. } => BankFormat::parse(format),
+        BankEvent::Imported { format, sha256 } => Some((BankFormat::parse(format)?, sha256.as_str())),
         _ => None,
     })
 }
@@ -245,5 +291,10 @@ pub fn measurements(bank: &Bank) -> Value {
             })
         })
         .collect();
-    json!({"format_version": 1, "bank_version": bank.view().version(), "skills": skills})
+    json!({
+        "format_version": 1,
+        "bank_version": bank.view().version(),
+        "events": bank.log().len(),
+        "skills": skills,
+    })
 }

@@ -19,7 +19,7 @@ mod style;
 
 pub use agent_skills::{AgentSkill, agent_skills};
 
-use crate::bank::Bank;
+use crate::bank::{Bank, ReadLog};
 use crate::distill::Admit;
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis};
@@ -94,6 +94,24 @@ pub enum Note {
         /// The bytes of the line.
         bytes: usize,
     },
+    /// The log has no hashes, as earlier versions wrote it: a changed line is not noticed.
+    UnchainedLog {
+        /// Its events.
+        events: usize,
+    },
+}
+
+impl Note {
+    /// True if it is about the file of the log, and not about a skill.
+    pub fn is_of_log(&self) -> bool {
+        match self {
+            Self::CutLog { .. } | Self::UnchainedLog { .. } => true,
+            Self::IdsGiven { .. }
+            | Self::LongSkill { .. }
+            | Self::Suspicious { .. }
+            | Self::EmptyTier { .. } => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Note {
@@ -114,6 +132,13 @@ impl std::fmt::Display for Note {
                 write!(
                     f,
                     "`{id}` would be refused if a teacher proposed it: {finding}; read it before agents see it"
+                )
+            }
+            Self::UnchainedLog { events } => {
+                write!(
+                    f,
+                    "the log's {events} events have no hashes, so a changed line is not noticed; the next event adds one \
+                     for all of them"
                 )
             }
             Self::EmptyTier { tier } => write!(f, "the tier `{tier}` has no skills"),
@@ -162,7 +187,9 @@ pub fn read(text: &str) -> Result<ReadBank, BankError> {
 pub fn read_as(text: &str, admit: Admit) -> Result<ReadBank, BankError> {
     let first_line = text.lines().next().unwrap_or_default();
     if is_log_header(first_line) {
-        return Ok(ReadBank { bank: Bank::from_log(text)?, format: BankFormat::Log, notes: Vec::new() });
+        let ReadLog { bank, n_unchained, .. } = Bank::read_log(text)?;
+        let notes = (n_unchained > 0).then_some(Note::UnchainedLog { events: n_unchained });
+        return Ok(ReadBank { bank, format: BankFormat::Log, notes: notes.into_iter().collect() });
     }
     let (format, entries) = entries(&parse(text)?)?;
     let mut bank = Bank::new();

@@ -290,6 +290,44 @@ fn a_log_is_read_strictly_and_keeps_its_bytes() {
 }
 
 #[test]
+fn a_chained_log_shows_every_change_but_the_loss_of_its_end() {
+    let bank = Bank::from_log(&whole_log()).unwrap();
+    let (text, chain) = bank.chained_log_text();
+    let read = Bank::read_log(&text).unwrap();
+    assert_eq!((&read.bank, &read.chain, read.n_unchained), (&bank, &chain, 0));
+    for at in 0..text.len() - 1 {
+        let mut changed = text.clone().into_bytes();
+        changed[at] ^= 1;
+        if let Ok(changed) = String::from_utf8(changed) {
+            assert!(Bank::from_log(&changed).is_err(), "byte {at}: {}", text.split_at(at).1);
+        }
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    for at in 1..lines.len() - 1 {
+        let mut fewer = lines.clone();
+        fewer.remove(at);
+        assert!(Bank::from_log(&fewer.join("\n")).is_err(), "without line {at}");
+    }
+}
+
+#[test]
+fn a_log_without_hashes_is_read_and_chained_from_its_next_event() {
+    let text = whole_log();
+    let mut read = Bank::read_log(&text).unwrap();
+    assert_eq!(read.n_unchained, read.bank.log().len());
+    let skill = read.bank.next_skill(&Tier::General);
+    propose(&mut read.bank, skill, &Tier::General, "later").unwrap();
+    let line = read.chain.line(read.bank.log().last().unwrap());
+    let text = text + &line;
+    let again = Bank::read_log(&text).unwrap();
+    assert_eq!((&again.bank, &again.chain, again.n_unchained), (&read.bank, &read.chain, 0));
+    let changed = text.replacen("\"n\":1,", "\"n\":1, ", 1);
+    assert!(matches!(Bank::from_log(&changed), Err(BankError::BadLog { .. })), "of an old line");
+    let unchained = text.clone() + &line.replacen(",\"chain\"", "}", 1);
+    assert!(Bank::from_log(&unchained).is_err(), "a line without its hash behind one that has it");
+}
+
+#[test]
 fn a_part_id_names_its_version() {
     for (id, version) in [("gen_001", 1), ("gen_001", 2), ("a@b", 1), ("a@b", 7)] {
         let skill = SkillRef::new(SkillPartId::new(id), version);

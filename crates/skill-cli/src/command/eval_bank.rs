@@ -7,7 +7,7 @@ use super::eval_out::deciding;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
-use crate::table::counted;
+use crate::table::{counted, harmless};
 use serde_json::{Value, json};
 use skillrl::bank::{BankSource, SkillRef, State};
 use skillrl::call_cache::CallCache;
@@ -50,6 +50,9 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         return Err(UsageError::new(message).with_hint("leave out `--against` or `--bank`").into());
     }
     let read = read_bank(bank_path).map_err(skillrl::Error::Pipeline)?;
+    for note in read.notes.iter().filter(|note| note.is_of_log()) {
+        super::say(&format!("note: {}", harmless(&note.to_string())));
+    }
     let view = read.bank.view();
     if view.skills().is_empty() {
         let waiting = read.bank.skills().filter(|skill| skill.state() == State::Candidate).count();

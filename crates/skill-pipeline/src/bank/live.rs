@@ -2,8 +2,9 @@
 
 use crate::bank_dir::BankDir;
 use crate::error::PipelineError;
+use crate::records::bank::LOG_FILE;
 use skill_bank::format::BankFormat;
-use skill_bank::{Author, Bank, BankEvent, Record};
+use skill_bank::{Author, Bank, BankError, BankEvent, Record};
 use std::path::{Path, PathBuf};
 
 /// A bank that grows as its log says, and beyond it.
@@ -29,7 +30,7 @@ impl LiveBank {
         source: Option<(BankFormat, &str)>,
     ) -> Result<Self, PipelineError> {
         let dir = match crate::bank_dir::is_bank(path) {
-            true => BankDir::open(path)?,
+            true => BankDir::open(path).map_err(of_run)?,
             false => BankDir::create_in_run(path, initial.clone(), source)?,
         };
         let log = dir.bank().log().to_vec();
@@ -39,6 +40,27 @@ impl LiveBank {
         let mut live = Self { path: path.to_owned(), dir, log, bank: initial.clone() };
         live.follow_people()?;
         Ok(live)
+    }
+
+    /// The bank in this directory as it was after so many events.
+    ///
+    /// # Errors
+    ///
+    /// A directory that holds no bank, and a log that cannot be read or has fewer events.
+    pub(crate) fn first_events(path: &Path, n_events: u64) -> Result<Bank, PipelineError> {
+        let dir = BankDir::open(path).map_err(of_run)?;
+        let log = dir.bank().log();
+        let events = usize::try_from(n_events).ok().and_then(|n| log.get(..n));
+        let events = events.ok_or_else(|| PipelineError::Corrupt {
+            path: path.join(LOG_FILE),
+            message: format!("has {} of the {n_events} events that the checkpoint counts", log.len()),
+        })?;
+        let mut bank = Bank::new();
+        for Record { round, by, event, .. } in events.iter().cloned() {
+            bank.record(round, by, event)
+                .map_err(|source| PipelineError::Bank { path: path.to_owned(), source })?;
+        }
+        Ok(bank)
     }
 
     /// The bank as it is now.
@@ -104,5 +126,16 @@ impl LiveBank {
             path: path.to_owned(),
             message: format!("its log differs from what the run comes to, from event {} on", event.max(1)),
         }
+    }
+}
+
+/// A log that is damaged is a damaged file of the run, and not data that somebody wrote.
+fn of_run(error: PipelineError) -> PipelineError {
+    match error {
+        PipelineError::Bank {
+            path,
+            source: source @ (BankError::BadLog { .. } | BankError::NotABank { .. }),
+        } => PipelineError::Corrupt { path, message: source.to_string() },
+        other => other,
     }
 }

@@ -14,7 +14,7 @@ use super::bank::RlBank;
 use super::rollout::Played;
 use super::settings::RlSettings;
 use crate::bank::{LiveBank, episode_of, forbid_items, item_sets, teacher_error};
-use crate::bank_dir::{BankDir, is_bank};
+use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
 use crate::records::bank::BANK_DIR;
 use crate::records::rl::RlBankIteration;
@@ -71,7 +71,7 @@ impl<'run> Evolving<'run> {
     ) -> Result<Self, PipelineError> {
         let path = dir.path().join(BANK_DIR);
         let initial = match &kept {
-            Some(kept) if is_bank(&path) => first_events(&path, kept.events)?,
+            Some(kept) if is_bank(&path) => LiveBank::first_events(&path, kept.events)?,
             Some(_) | None => setup.initial.clone(),
         };
         let source = setup.source.as_ref().map(|(format, text)| (*format, text.as_str()));
@@ -295,16 +295,6 @@ fn trial_error(dir: &std::path::Path, error: &TrialError) -> PipelineError {
 
 fn episodes_file(dir: &std::path::Path, since: u64) -> PathBuf {
     dir.join(EPISODES_DIR).join(format!("{since:06}.jsonl"))
-}
-
-/// The bank of a log as it was after so many events.
-fn first_events(path: &std::path::Path, n_events: u64) -> Result<Bank, PipelineError> {
-    let whole = BankDir::open(path)?;
-    let text = whole.bank().log_text();
-    // The header comes first.
-    let n_lines = usize::try_from(n_events).unwrap_or(usize::MAX).saturating_add(1);
-    let text: String = text.split_inclusive('\n').take(n_lines).collect();
-    Bank::from_log(&text).map_err(|source| PipelineError::Bank { path: path.to_owned(), source })
 }
 
 fn round_of(iteration: u64) -> u32 {

@@ -78,6 +78,73 @@ fn a_line_that_was_cut_by_a_kill_is_left_out_and_written_over() {
 }
 
 #[test]
+fn a_log_that_was_changed_or_lost_its_end_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let mut bank_dir = BankDir::create(&path, Bank::new(), None).unwrap();
+    for title in ["Ask", "Look"] {
+        let event = proposed(bank_dir.bank(), title);
+        bank_dir.record(0, Author::Person, [event]).unwrap();
+    }
+    drop(bank_dir);
+    let log = path.join(LOG_FILE);
+    let text = fs::read_to_string(&log).unwrap();
+    let without_last: String = text.split_inclusive('\n').take(2).collect();
+    for (damaged, at) in [
+        (text.replacen("Ask", "Asks", 1), 2),
+        (text.replacen("Look", "Looks", 1), 3),
+        (without_last, 3),
+        (text.trim_end().to_owned(), 3),
+    ] {
+        fs::write(&log, &damaged).unwrap();
+        for refused in [read_bank(&path).map(drop), BankDir::open(&path).map(drop)] {
+            let is_refused = matches!(
+                &refused,
+                Err(PipelineError::Bank { source: BankError::BadLog { line, .. }, .. }) if *line == at
+            );
+            assert!(is_refused, "{damaged}: {refused:?}");
+        }
+    }
+    fs::write(&log, text).unwrap();
+    assert!(read_bank(&path).unwrap().notes.is_empty());
+}
+
+#[test]
+fn a_log_without_hashes_has_one_note_and_is_chained_from_its_next_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let mut bank = Bank::new();
+    let event = proposed(&bank, "Ask");
+    bank.record(0, Author::Person, event).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join(LOG_FILE), bank.log_text()).unwrap();
+    assert!(matches!(read_bank(&path).unwrap().notes[..], [Note::UnchainedLog { events: 1 }]));
+    let mut bank_dir = BankDir::open(&path).unwrap();
+    let event = proposed(bank_dir.bank(), "Look");
+    bank_dir.record(0, Author::Person, [event]).unwrap();
+    assert!(read_bank(&path).unwrap().notes.is_empty());
+    let text = fs::read_to_string(path.join(LOG_FILE)).unwrap();
+    fs::write(path.join(LOG_FILE), text.replacen("Ask", "Asks", 1)).unwrap();
+    assert!(matches!(read_bank(&path), Err(PipelineError::Bank { .. })), "the old line counts too");
+}
+
+#[test]
+fn files_that_follow_from_the_log_are_written_again_when_a_bank_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bank");
+    let bank = skill_bank::format::read(PAPER).unwrap().bank;
+    drop(BankDir::create(&path, bank, Some((BankFormat::Paper, PAPER))).unwrap());
+    let expect = [BANK_FILE, MEASUREMENTS_FILE].map(|name| fs::read(path.join(name)).unwrap());
+    fs::write(path.join(BANK_FILE), "{}").unwrap();
+    fs::remove_file(path.join(MEASUREMENTS_FILE)).unwrap();
+    drop(BankDir::open(&path).unwrap());
+    assert_eq!([BANK_FILE, MEASUREMENTS_FILE].map(|name| fs::read(path.join(name)).unwrap()), expect);
+    // What they are made from has to be what was imported.
+    fs::write(path.join(SOURCE_FILE), PAPER.replacen("Look", "Book", 1)).unwrap();
+    assert!(matches!(BankDir::open(&path), Err(PipelineError::ChangedFile { .. })));
+}
+
+#[test]
 fn one_process_at_a_time_changes_a_bank() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bank");
