@@ -20,7 +20,7 @@ use crate::identity::{MODE, check_identity};
 use crate::kind::RunKind;
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
-use crate::run_dir::{atomic, parse_versioned};
+use crate::run_dir::{atomic, parse_versioned, read_times};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -154,19 +154,22 @@ pub fn phased_identity() -> RunIdentity {
 /// Seconds that each phase has taken, by name.
 pub type PhaseTimes = IndexMap<String, f64>;
 
-/// Reads the times of a run; none where they cannot be read, since no result depends on them.
-pub fn phase_times(run: &Path) -> PhaseTimes {
-    let bytes = std::fs::read(run.join(PHASE_TIMES_FILE)).unwrap_or_default();
-    serde_json::from_slice(&bytes).unwrap_or_default()
+/// Reads the times of a run; none where it has no file of them yet.
+///
+/// # Errors
+///
+/// A file that cannot be read or is damaged.
+pub fn phase_times(run: &Path) -> Result<PhaseTimes, PipelineError> {
+    read_times(&run.join(PHASE_TIMES_FILE))
 }
 
 /// Adds to the time of a phase.
 ///
 /// # Errors
 ///
-/// A file that cannot be written.
+/// A file that cannot be read or written.
 pub fn add_phase_time(run: &Path, phase: Phase, seconds: f64) -> Result<(), PipelineError> {
-    let mut times = phase_times(run);
+    let mut times = phase_times(run)?;
     *times.entry(phase.as_str().to_owned()).or_default() += seconds;
     atomic::write_json(&run.join(PHASE_TIMES_FILE), &times)
 }

@@ -134,6 +134,8 @@ impl PhasedTrainer {
         policy: &LoadedConfig,
     ) -> Result<PhasedSummary, Error> {
         let mut phases = Phases::read(&self.out)?.unwrap_or_default();
+        // The caps hold for the time of all phases, so a clock that cannot be read is found before any work.
+        phase_times(&self.out)?;
         phases.write(&self.out)?;
         let base = self.loaded.path.as_ref().map(|_| Path::new(".").join(self.loaded.base_dir()));
         log.emit(&Event::RunStarted {
@@ -314,7 +316,7 @@ impl PhasedTrainer {
         request.bank = Some(self.shown());
         let (reasoner, _kept) = sft::teacher(&self.loaded, &out)?.unzip();
         request.reasoner = reasoner;
-        request.before = self.spent_before(phases, Phase::Sft);
+        request.before = self.spent_before(phases, Phase::Sft)?;
         let prepared = sft::prepare(policy, &request, Arc::clone(&self.events), self.stop.clone()).await?;
         let summary = prepared.trainer.train(&out).await?;
         let policy = hash_of_dir(&self.policy(Phase::Sft))?;
@@ -331,7 +333,7 @@ impl PhasedTrainer {
         let loaded = with_policy(policy, &self.policy(Phase::Sft))?;
         let mut request = RlRequest::of_config(&loaded.config, &out);
         request.bank = Some(Phase::Distill.dir(&self.out).join(BANK_DIR));
-        request.before = self.spent_before(phases, Phase::Rl);
+        request.before = self.spent_before(phases, Phase::Rl)?;
         request.earlier_calls = self.calls_before();
         let trainer = rl::prepare(&loaded, &request, Arc::clone(&self.events), self.stop.clone())?;
         let summary = trainer.train(&out).await?;
@@ -347,14 +349,14 @@ impl PhasedTrainer {
     }
 
     /// What phases before this one have taken of the caps.
-    fn spent_before(&self, phases: &Phases, phase: Phase) -> WeightsSpent {
-        let times = phase_times(&self.out);
+    fn spent_before(&self, phases: &Phases, phase: Phase) -> Result<WeightsSpent, Error> {
+        let times = phase_times(&self.out)?;
         let earlier = || Phase::ALL.into_iter().take_while(|other| *other != phase);
         let tokens = earlier().filter_map(|phase| phases.get(phase)?.figures.get("tokens").copied());
-        WeightsSpent {
+        Ok(WeightsSpent {
             tokens: tokens.sum::<f64>() as u64,
             seconds: earlier().filter_map(|phase| times.get(phase.as_str())).sum(),
-        }
+        })
     }
 
     fn asked(&self) -> CollectConfig {

@@ -225,12 +225,12 @@ pub struct SftSummary {
 
 /// What a run has taken so far, over all its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
 #[non_exhaustive]
 pub struct SftTimes {
     /// Seconds of work, up to the last checkpoint.
     pub seconds: f64,
     /// The most memory that a process used, in bytes; 0 where the system does not tell.
+    #[serde(default)]
     pub peak_memory: u64,
 }
 

@@ -18,7 +18,7 @@ use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
 use crate::records::bank::BANK_DIR;
 use crate::records::rl::RlBankIteration;
-use crate::run_dir::line_log::LineLog;
+use crate::run_dir::line_log::{LineLog, LogMark};
 use crate::run_dir::{RunDir, atomic};
 use skill_bank::distill::{Admit, DistillError, LeftOut, Proposal, Teacher, apply};
 use skill_bank::episode::ItemSets;
@@ -61,13 +61,14 @@ pub(super) struct Evolving<'run> {
 }
 
 impl<'run> Evolving<'run> {
-    /// Takes the evolution up where a checkpoint left it.
-    pub(super) fn open(
+    /// Takes the evolution up where a checkpoint left it, which has a `mark` of each file of lines.
+    pub(super) fn open<'mark>(
         setup: &'run RlBank,
         env: &'run dyn Env,
         settings: &'run RlSettings,
         dir: &RunDir,
         kept: Option<EvolutionState>,
+        mark: impl Fn(&str) -> Option<&'mark LogMark>,
     ) -> Result<Self, PipelineError> {
         let path = dir.path().join(BANK_DIR);
         let initial = match &kept {
@@ -80,7 +81,8 @@ impl<'run> Evolving<'run> {
         let record = std::mem::take(&mut state.unrecorded);
         let needs_journal = setup.teacher.is_some() || setup.embedding.is_some();
         let calls = if needs_journal { Some(setup.calls.open(dir)?) } else { None };
-        let (log, lines) = LineLog::open(&episodes_file(dir.path(), state.since), state.episodes)?;
+        let name = episodes_name(state.since);
+        let (log, lines) = LineLog::open_kept(&dir.path().join(&name), state.episodes, mark(&name))?;
         let mut episodes = Vec::with_capacity(lines.len());
         for line in &lines {
             episodes.extend(log.record::<Episode>(Some(line))?);
@@ -121,6 +123,11 @@ impl<'run> Evolving<'run> {
             unrecorded: self.record.clone(),
             ..self.state.clone()
         }
+    }
+
+    /// The file of the episodes, and its mark.
+    pub(super) fn mark(&self) -> (String, LogMark) {
+        (episodes_name(self.state.since), self.log.mark())
     }
 
     /// The bank as it is.
@@ -185,7 +192,7 @@ impl<'run> Evolving<'run> {
         self.begin_standing_interval();
         let episodes = std::mem::take(&mut self.episodes);
         self.state.since = iteration;
-        self.log = LineLog::open(&episodes_file(&self.dir, iteration), 0)?.0;
+        self.log = LineLog::open(&self.dir.join(episodes_name(iteration)), 0)?.0;
         let Some(teacher) = self.teacher.clone() else { return Ok(()) };
         let asked = &self.setup.settings;
         let settings = EvolveSettings {
@@ -268,7 +275,7 @@ impl<'run> Evolving<'run> {
 
     /// Removes the episodes of evolutions that the checkpoint has behind it.
     pub(super) fn clean(&self) -> Result<(), PipelineError> {
-        let current = episodes_file(&self.dir, self.state.since);
+        let current = self.dir.join(episodes_name(self.state.since));
         let Ok(entries) = std::fs::read_dir(self.dir.join(EPISODES_DIR)) else { return Ok(()) };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| *path != current) {
             std::fs::remove_file(&path).map_err(|source| PipelineError::RunDir {
@@ -293,8 +300,9 @@ fn trial_error(dir: &std::path::Path, error: &TrialError) -> PipelineError {
     PipelineError::Corrupt { path: dir.join(BANK_DIR), message: error.to_string() }
 }
 
-fn episodes_file(dir: &std::path::Path, since: u64) -> PathBuf {
-    dir.join(EPISODES_DIR).join(format!("{since:06}.jsonl"))
+/// The file of the episodes since an evolution, below the run directory.
+fn episodes_name(since: u64) -> String {
+    format!("{EPISODES_DIR}/{since:06}.jsonl")
 }
 
 fn round_of(iteration: u64) -> u32 {

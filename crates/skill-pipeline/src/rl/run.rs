@@ -14,8 +14,8 @@ use crate::records::rl::{
 use crate::records::sft::SftGames;
 use crate::records::signs::RlSigns;
 use crate::run_dir::event_log::EventLog;
-use crate::run_dir::line_log::LineLog;
-use crate::run_dir::{RunDir, atomic, parse_versioned};
+use crate::run_dir::line_log::{LineLog, LogMark};
+use crate::run_dir::{RunDir, atomic, parse_versioned, read_times};
 use crate::shell::OpenRun;
 use crate::warning::Warning;
 use crate::weights::{PolicyGames, micro_batches, weights_error, write_policy};
@@ -29,6 +29,7 @@ use skill_train::seam::{
     AdamSettings, CallId, ForwardBackward, LoadRequest, Loss, LossMetrics, OptimStep, Pass, Policy,
     SaveRequest,
 };
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,6 +59,9 @@ pub(super) struct RlCheckpoint {
     /// Where the evolution of the bank is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bank: Option<EvolutionState>,
+    /// The marks of the files of lines, by path; absent in checkpoints of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    logs: BTreeMap<String, LogMark>,
 }
 
 impl RlCheckpoint {
@@ -106,28 +110,22 @@ impl<'run> RlRun<'run> {
         let kept = RlCheckpoint::read(path)?;
         let (iteration, n_validations) =
             kept.as_ref().map_or((0, 0), |kept| (kept.iteration, kept.validations));
-        let (iterations, lines) = LineLog::open(&path.join(ITERATIONS_FILE), iteration)?;
-        let (validations, games) = LineLog::open(&path.join(VALIDATION_FILE), n_validations)?;
-        for (log, asked) in [(&iterations, iteration), (&validations, n_validations)] {
-            if log.n_lines() < asked {
-                let message = format!("has {} whole lines, but the checkpoint counts {asked}", log.n_lines());
-                return Err(PipelineError::Corrupt { path: log.path().to_owned(), message });
-            }
-        }
+        let mark = |name: &str| kept.as_ref().and_then(|kept| kept.logs.get(name));
+        let (iterations, lines) =
+            LineLog::open_kept(&path.join(ITERATIONS_FILE), iteration, mark(ITERATIONS_FILE))?;
+        let (validations, games) =
+            LineLog::open_kept(&path.join(VALIDATION_FILE), n_validations, mark(VALIDATION_FILE))?;
         let played = |line: Option<&Vec<u8>>| -> Result<Option<SftGames>, PipelineError> {
             let record: Option<RlValidation> = validations.record(line)?;
             Ok(record.map(|record| record.games))
         };
         let (before, after) = (played(games.first())?, played(games.last())?);
-        let times = match std::fs::read(path.join(TIMES_FILE)) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-            Err(_) => RlTimes::default(),
-        };
+        let times = read_times(&path.join(TIMES_FILE))?;
         let state = kept.as_ref().and_then(|kept| kept.bank.clone());
         let evolving = trainer
             .bank
             .as_ref()
-            .map(|bank| Evolving::open(bank, trainer.env.as_ref(), &trainer.settings, dir, state));
+            .map(|bank| Evolving::open(bank, trainer.env.as_ref(), &trainer.settings, dir, state, mark));
         Ok(Self {
             trainer,
             open,
@@ -400,6 +398,7 @@ impl<'run> RlRun<'run> {
             tokens: self.tokens,
             validations: self.validations.n_lines(),
             bank: self.evolving.as_ref().map(Evolving::state),
+            logs: self.marks(),
         };
         kept.write(self.dir.path())?;
         trainer.store.retain(&[kept.state.as_str()]).map_err(&failed)?;
@@ -409,6 +408,13 @@ impl<'run> RlRun<'run> {
         self.kept = Some(kept);
         let times = RlTimes { seconds: self.seconds() };
         atomic::write_json(&self.dir.path().join(TIMES_FILE), &times)
+    }
+
+    /// The marks of all that the next process builds on line by line.
+    fn marks(&self) -> BTreeMap<String, LogMark> {
+        let own = [(ITERATIONS_FILE, &self.iterations), (VALIDATION_FILE, &self.validations)];
+        let own = own.into_iter().map(|(name, log)| (name.to_owned(), log.mark()));
+        own.chain(self.evolving.as_ref().map(Evolving::mark)).collect()
     }
 
     /// Writes `policy/` from the weights of the last checkpoint, which are those that the back end has.

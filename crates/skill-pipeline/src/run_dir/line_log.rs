@@ -6,10 +6,32 @@
 
 use super::atomic::failed;
 use crate::error::PipelineError;
+use serde::{Deserialize, Serialize};
+use skill_core::canonical::{RunningSha256, hex_sha256};
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+
+/// The beginning of a file of lines, as a checkpoint relies on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogMark {
+    /// Its lines.
+    pub(crate) lines: u64,
+    /// Its SHA-256 in 64 hexadecimal digits.
+    pub(crate) sha256: String,
+}
+
+impl LogMark {
+    /// The bytes of the lines that the mark is of, at the beginning of these; `None` if they are others.
+    pub(super) fn of_beginning<'bytes>(&self, bytes: &'bytes [u8]) -> Option<&'bytes [u8]> {
+        let n_lines = usize::try_from(self.lines).unwrap_or(usize::MAX);
+        let n_bytes = whole_lines(bytes).take(n_lines).map(|line| line.len() + 1).sum();
+        let beginning = bytes.get(..n_bytes)?;
+        (whole_lines(beginning).count() == n_lines && hex_sha256(beginning) == self.sha256)
+            .then_some(beginning)
+    }
+}
 
 /// The end of a file of lines.
 #[derive(Debug)]
@@ -17,8 +39,8 @@ pub(crate) struct LineLog {
     path: PathBuf,
     /// Lines that are kept.
     n_lines: u64,
-    /// Bytes of these lines.
-    n_bytes: u64,
+    /// The hash and the number of the bytes of these lines.
+    kept: RunningSha256,
     /// Whole lines behind them, without their ends.
     later: VecDeque<Vec<u8>>,
 }
@@ -39,16 +61,47 @@ impl LineLog {
         let mut lines = whole_lines(&bytes).map(<[u8]>::to_vec);
         let n_wanted = usize::try_from(n_kept).unwrap_or(usize::MAX);
         let kept: Vec<Vec<u8>> = lines.by_ref().take(n_wanted).collect();
-        let log = Self {
-            path: path.to_owned(),
-            n_lines: kept.len() as u64,
-            n_bytes: kept.iter().map(|line| line.len() as u64 + 1).sum(),
-            later: lines.collect(),
-        };
+        let mut hash = RunningSha256::default();
+        kept.iter().for_each(|line| add_line(&mut hash, line));
+        let log =
+            Self { path: path.to_owned(), n_lines: kept.len() as u64, kept: hash, later: lines.collect() };
         Ok((log, kept))
     }
 
-    /// The file.
+    /// As [`LineLog::open`], of a log on whose first `n_kept` lines a checkpoint relies; one of an earlier version has no
+    /// `mark` of them.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, has fewer lines, or begins with others.
+    #[cfg(feature = "weights")]
+    pub(crate) fn open_kept(
+        path: &Path,
+        n_kept: u64,
+        mark: Option<&LogMark>,
+    ) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
+        let (log, lines) = Self::open(path, n_kept)?;
+        let corrupt = |message: String| PipelineError::Corrupt { path: path.to_owned(), message };
+        if log.n_lines() < n_kept {
+            return Err(corrupt(format!(
+                "has {} of the {n_kept} lines that the checkpoint counts",
+                log.n_lines()
+            )));
+        }
+        if mark.is_some_and(|mark| *mark != log.mark()) {
+            return Err(corrupt(format!(
+                "was changed: its first {n_kept} lines are not those of the checkpoint"
+            )));
+        }
+        Ok((log, lines))
+    }
+
+    /// The mark of the lines that are kept.
+    #[cfg(feature = "weights")]
+    pub(crate) fn mark(&self) -> LogMark {
+        LogMark { lines: self.n_lines, sha256: self.kept.hex() }
+    }
+
     /// Adds a record as a line of JSON.
     ///
     /// # Errors
@@ -87,6 +140,7 @@ impl LineLog {
         }
     }
 
+    /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -115,7 +169,7 @@ impl LineLog {
             self.write(line).map_err(failed("write", &self.path))?;
         }
         self.n_lines += 1;
-        self.n_bytes += line.len() as u64 + 1;
+        add_line(&mut self.kept, line);
         Ok(())
     }
 
@@ -126,7 +180,8 @@ impl LineLog {
     /// A file that cannot be written.
     pub(crate) fn cut(&mut self) -> Result<(), PipelineError> {
         self.later.clear();
-        match File::options().write(true).open(&self.path).and_then(|file| file.set_len(self.n_bytes)) {
+        match File::options().write(true).open(&self.path).and_then(|file| file.set_len(self.kept.n_bytes()))
+        {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("write", &self.path)(error)),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -134,15 +189,21 @@ impl LineLog {
 
     fn write(&self, line: &[u8]) -> io::Result<()> {
         let mut file = File::options().create(true).truncate(false).write(true).open(&self.path)?;
-        if file.seek(SeekFrom::End(0))? != self.n_bytes {
-            file.set_len(self.n_bytes)?;
-            file.seek(SeekFrom::Start(self.n_bytes))?;
+        let n_bytes = self.kept.n_bytes();
+        if file.seek(SeekFrom::End(0))? != n_bytes {
+            file.set_len(n_bytes)?;
+            file.seek(SeekFrom::Start(n_bytes))?;
         }
         let mut bytes = Vec::with_capacity(line.len() + 1);
         bytes.extend_from_slice(line);
         bytes.push(b'\n');
         file.write_all(&bytes)
     }
+}
+
+fn add_line(hash: &mut RunningSha256, line: &[u8]) {
+    hash.update(line);
+    hash.update(b"\n");
 }
 
 /// The lines of a file that have an end, without it.
@@ -176,5 +237,20 @@ mod tests {
         assert_eq!(after("a\nhal", 1, &["b"]), "a\nb\n", "a torn line");
         assert_eq!(after("a\nhalf a line", 1, &[]), "a\nhalf a line", "nobody has added anything");
         assert_eq!(after("a\n", 5, &["b"]), "a\nb\n", "fewer than expected");
+    }
+
+    #[test]
+    fn a_mark_is_of_the_first_lines_alone() {
+        let (log, _) = {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("log");
+            fs::write(&path, "a\nb\nrest\n").unwrap();
+            LineLog::open(&path, 2).unwrap()
+        };
+        let mark = LogMark { lines: log.n_lines, sha256: log.kept.hex() };
+        assert_eq!(mark.of_beginning(b"a\nb\nother"), Some(&b"a\nb\n"[..]));
+        for changed in ["", "a\n", "a\nb", "a\nc\n", "a\n\nb\n", "ab\n\n"] {
+            assert_eq!(mark.of_beginning(changed.as_bytes()), None, "{changed:?}");
+        }
     }
 }

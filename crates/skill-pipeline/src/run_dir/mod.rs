@@ -34,10 +34,10 @@ pub use held::RunDir;
 pub use path::way_to;
 pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_RESULT, round_path};
-pub(crate) use read::parse_versioned;
 pub use read::{
     RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
 };
+pub(crate) use read::{parse_versioned, read_times};
 pub use reader::{AnswerBrief, RunReader, RunTotals};
 pub use sent::Sent;
 pub use skill_llm::journal::JOURNAL_FILE;

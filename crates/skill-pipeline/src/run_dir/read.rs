@@ -111,6 +111,15 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, P
     read_bytes(path)?.map(|bytes| parse(path, &bytes)).transpose()
 }
 
+/// The time that a run has taken; none where it has no file of it yet.
+///
+/// # Errors
+///
+/// A file that cannot be read or is not what it should be: a cap on the time holds for all of it.
+pub(crate) fn read_times<T: DeserializeOwned + Default>(path: &Path) -> Result<T, PipelineError> {
+    Ok(read_json(path)?.unwrap_or_default())
+}
+
 pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
     serde_json::from_slice(bytes).map_err(|error| not_readable(path.to_owned(), &error))
 }

@@ -6,10 +6,11 @@
 
 use crate::error::PipelineError;
 use crate::records::FORMAT_VERSION;
-use crate::records::sft::CHECKPOINT_FILE;
-use crate::run_dir::atomic;
-use crate::run_dir::parse_versioned;
+use crate::records::sft::{CHECKPOINT_FILE, STEPS_FILE, VALIDATION_FILE};
+use crate::run_dir::line_log::{LineLog, LogMark};
+use crate::run_dir::{atomic, parse_versioned};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,9 @@ pub(super) struct Checkpoint {
     pub(super) tokens: u64,
     /// Lines of `validation.jsonl`.
     pub(super) validations: u64,
+    /// The marks of the files of lines, by name; absent in checkpoints of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) logs: BTreeMap<String, LogMark>,
 }
 
 /// The best weights by validation.
@@ -38,8 +42,24 @@ pub(super) struct Best {
 }
 
 impl Checkpoint {
-    pub(super) fn new(step: u64, state: String, best: Option<Best>, tokens: u64, validations: u64) -> Self {
-        Self { format_version: FORMAT_VERSION.to_owned(), step, state, best, tokens, validations }
+    /// The position after the last of these steps.
+    pub(super) fn new(
+        state: String,
+        best: Option<Best>,
+        tokens: u64,
+        steps: &LineLog,
+        validations: &LineLog,
+    ) -> Self {
+        Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            step: steps.n_lines(),
+            state,
+            best,
+            tokens,
+            validations: validations.n_lines(),
+            logs: [(STEPS_FILE.to_owned(), steps.mark()), (VALIDATION_FILE.to_owned(), validations.mark())]
+                .into(),
+        }
     }
 
     /// The states that must stay.

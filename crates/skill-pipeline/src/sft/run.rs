@@ -12,7 +12,7 @@ use crate::records::sft::{
 };
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::LineLog;
-use crate::run_dir::{RunDir, atomic};
+use crate::run_dir::{RunDir, atomic, read_times};
 use crate::shell::OpenRun;
 use crate::weights::{micro_batches, weights_error, write_policy};
 use skill_core::{EpochIdx, StepIdx};
@@ -62,18 +62,11 @@ impl<'run> SftRun<'run> {
         let path = dir.path();
         let kept = Checkpoint::read(path)?;
         let (step, n_validations) = kept.as_ref().map_or((0, 0), |kept| (kept.step, kept.validations));
-        let (steps, step_lines) = LineLog::open(&path.join(STEPS_FILE), step)?;
-        let (validations, validation_lines) = LineLog::open(&path.join(VALIDATION_FILE), n_validations)?;
-        for (log, asked) in [(&steps, step), (&validations, n_validations)] {
-            if log.n_lines() < asked {
-                let message = format!("has {} whole lines, but the checkpoint counts {asked}", log.n_lines());
-                return Err(PipelineError::Corrupt { path: log.path().to_owned(), message });
-            }
-        }
-        let times = match std::fs::read(path.join(TIMES_FILE)) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-            Err(_) => SftTimes::default(),
-        };
+        let mark = |name: &str| kept.as_ref().and_then(|kept| kept.logs.get(name));
+        let (steps, step_lines) = LineLog::open_kept(&path.join(STEPS_FILE), step, mark(STEPS_FILE))?;
+        let (validations, validation_lines) =
+            LineLog::open_kept(&path.join(VALIDATION_FILE), n_validations, mark(VALIDATION_FILE))?;
+        let times = read_times(&path.join(TIMES_FILE))?;
         Ok(Self {
             trainer,
             open,
@@ -297,8 +290,8 @@ impl<'run> SftRun<'run> {
         }
         self.steps.flush()?;
         self.validations.flush()?;
-        let n_validations = self.validations.n_lines();
-        let kept = Checkpoint::new(self.step, saved.hash, self.best.clone(), self.tokens, n_validations);
+        let kept =
+            Checkpoint::new(saved.hash, self.best.clone(), self.tokens, &self.steps, &self.validations);
         kept.write(self.dir.path())?;
         trainer.store.retain(&kept.states()).map_err(&failed)?;
         self.kept = Some(kept);

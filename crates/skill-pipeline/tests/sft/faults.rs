@@ -74,3 +74,47 @@ async fn damaged_files_of_a_run_are_named() {
     let PipelineError::Weights { source, .. } = &error else { panic!("{error:?}") };
     assert!(matches!(source.as_ref(), TrainError::State { .. }));
 }
+
+#[tokio::test]
+async fn a_run_is_not_resumed_on_lines_that_were_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let settings = settings();
+    let data = data(&settings).await;
+    // It dies in step 4, behind the checkpoint of step 2.
+    trainer(&run, &bigram(&run).with_nan_at(4), &data, &settings).train(&run).await.unwrap_err();
+    for name in ["steps.jsonl", "validation.jsonl"] {
+        let path = run.join(name);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        // The same number of lines, and each is a record.
+        let digit = whole.find(|character: char| character.is_ascii_digit() && character != '9').unwrap();
+        let mut changed = whole.clone().into_bytes();
+        changed[digit] = b'9';
+        std::fs::write(&path, changed).unwrap();
+        let refused = trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap_err();
+        assert!(
+            matches!(&refused, PipelineError::Corrupt { path: at, .. } if *at == path),
+            "{name}: {refused:?}"
+        );
+        std::fs::write(&path, whole).unwrap();
+    }
+    trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_clock_that_cannot_be_read_is_an_error_and_does_not_begin_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let settings = settings();
+    let data = data(&settings).await;
+    trainer(&run, &bigram(&run).with_nan_at(4), &data, &settings).train(&run).await.unwrap_err();
+    let path = run.join("sft_times.json");
+    let whole = std::fs::read(&path).unwrap();
+    for damaged in [&b""[..], b"{", b"{\"secomds\": 5.0}", b"[]"] {
+        std::fs::write(&path, damaged).unwrap();
+        let refused = trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap_err();
+        assert!(matches!(&refused, PipelineError::Corrupt { path: at, .. } if *at == path), "{refused:?}");
+    }
+    std::fs::write(&path, whole).unwrap();
+    trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
+}

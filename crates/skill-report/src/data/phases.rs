@@ -135,7 +135,8 @@ impl PhasesBrief {
     /// Files that cannot be read.
     pub fn read(run: &RunReader) -> Result<Self, PipelineError> {
         let path = run.path();
-        let (finished, times) = (Phases::read(path)?.unwrap_or_default(), phase_times(path));
+        let (finished, times) =
+            (Phases::read(path)?.unwrap_or_default(), phase_times(path).unwrap_or_default());
         let has_test =
             run.config().config.pointer("/eval/test").and_then(serde_json::Value::as_bool) != Some(false);
         let brief = |phase: Phase| {
