@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// What the finished file was made from, beside its calls.
 const MADE_FILE: &str = "made_from";
 
+/// What comes before the hash while the file is not finished.
+const BEGUN: &str = "begun ";
+
 /// Kept calls, held by this process.
 pub struct CallCache {
     /// The replies.
@@ -83,6 +86,20 @@ impl CallCache {
     /// True if the file beside which the calls are was finished from these inputs.
     pub fn is_made_from(&self, inputs: &str) -> bool {
         std::fs::read_to_string(self.dir.path().join(MADE_FILE)).is_ok_and(|made| made.trim() == inputs)
+    }
+
+    /// True if a process was making the file from these inputs and died: what is there of it is its own.
+    pub fn is_being_made_from(&self, inputs: &str) -> bool {
+        self.is_made_from(&format!("{BEGUN}{inputs}"))
+    }
+
+    /// Notes that the file is about to be made from these inputs.
+    ///
+    /// # Errors
+    ///
+    /// A note that cannot be written.
+    pub fn note_begun(&self, inputs: &str) -> Result<(), Error> {
+        self.note_made(&format!("{BEGUN}{inputs}"))
     }
 
     /// Notes that the file is finished, and the hash of what it was made from.

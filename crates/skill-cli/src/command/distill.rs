@@ -18,7 +18,7 @@ use skillrl::engine::Engine;
 use skillrl::llm::error::with_causes;
 use skillrl::llm::text_file;
 use skillrl::pipeline::bank::run_episodes;
-use skillrl::pipeline::bank_dir::{BankDir, read_bank};
+use skillrl::pipeline::bank_dir::{BankDir, is_bank, read_bank};
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::{PipelineError, RunReader, StopSignal};
 use std::collections::BTreeMap;
@@ -33,11 +33,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let loaded = load_start(&start, args.quiet)?;
     let is_file = is_json(&args.out);
     let inputs = inputs(&loaded, args, &episodes);
-    if let Some(kept) = CallCache::existing(&args.out)?
-        && args.out.exists()
-        && !args.force
-        && kept.is_made_from(&inputs)
-    {
+    let existing = CallCache::existing(&args.out)?;
+    if existing.as_ref().is_some_and(|kept| kept.is_made_from(&inputs)) && args.out.exists() && !args.force {
         if args.json {
             let bank = read_bank(&args.out).map_err(skillrl::Error::Pipeline)?.bank;
             return super::print(&as_json(args, &loaded, &bank, None));
@@ -46,10 +43,13 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             format!("{} is distilled from these episodes already; nothing to do\n", args.out.display());
         return super::print_wrapped(&done);
     }
-    if is_file && args.out.exists() && !args.force {
+    // A process that died while it wrote the bank has left it, or a part.
+    let is_begun = existing.as_ref().is_some_and(|kept| kept.is_being_made_from(&inputs));
+    let has_bank = is_begun && is_bank(&args.out);
+    if is_file && args.out.exists() && !args.force && !is_begun {
         return Err(super::is_there_already(&args.out).into());
     }
-    if !is_file {
+    if !is_file && !has_bank {
         check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
     }
     let mut engine = Engine::new(&loaded);
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             with_causes(error)
         ));
     }
-    let kept = CallCache::beside(&args.out)?;
+    let kept = existing.map_or_else(|| CallCache::beside(&args.out), Ok)?;
+    kept.note_begun(&inputs)?;
     kept.count_spent(&engine);
     let n_before = engine.budget().spent().calls;
     let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();
@@ -86,6 +87,13 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     if is_file {
         let written = write(bank, BankFormat::Paper, None, "").map_err(failed)?;
         super::write_with_parents(&args.out, written.text.as_bytes())?;
+    } else if has_bank {
+        let found = BankDir::open(&args.out).map_err(skillrl::Error::Pipeline)?;
+        if found.bank().log() != bank.log() {
+            let found = "another bank".to_owned();
+            let error = PipelineError::NotVacant { path: args.out.clone(), found };
+            return Err(skillrl::Error::Pipeline(error).into());
+        }
     } else {
         BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
     }

@@ -97,6 +97,27 @@ fn episodes_are_collected_once() {
 }
 
 #[test]
+fn a_distillation_that_died_behind_its_bank_is_finished_by_the_same_command() {
+    let context = with_episodes();
+    let command = distill("episodes.jsonl", "bank", &[]);
+    context.succeed(&command);
+    let log = context.read("bank/log.jsonl");
+    // It dies before it has noted that the bank is finished.
+    let made = context.read("bank.calls/made_from");
+    context.write("bank.calls/made_from", &format!("begun {made}"));
+    context.remove("bank/measurements.json");
+    context.succeed(&command);
+    assert_eq!((context.read("bank/log.jsonl"), context.read("bank.calls/made_from")), (log, made.clone()));
+    assert!(context.path("bank/measurements.json").is_file());
+    // What a person made of the bank meanwhile is not taken for it.
+    context.write("bank.calls/made_from", &format!("begun {made}"));
+    let shown: Value = json(&context.succeed(&["bank", "show", "bank", "--json"]));
+    let id = shown["skills"][0]["id"].as_str().unwrap().to_owned();
+    context.succeed(&["bank", "pin", "bank", &id]);
+    context.run(&command).assert_code(code::RUN_DIR);
+}
+
+#[test]
 fn each_task_is_tried_once_before_any_is_tried_again() {
     let context = household();
     for (n_episodes, out) in [(5, "few.jsonl"), (15, "many.jsonl")] {
