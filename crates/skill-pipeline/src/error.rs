@@ -493,6 +493,10 @@ fn file_hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// The setting that a group of too few episodes is about.
+#[cfg(feature = "weights")]
+pub(crate) const GROUP_SIZE: &str = "group_size";
+
 /// What can be done about a failure of a model under training.
 #[cfg(feature = "weights")]
 fn weights_hint(error: &skill_train::TrainError) -> &'static str {
@@ -504,6 +508,9 @@ fn weights_hint(error: &skill_train::TrainError) -> &'static str {
         }
         TrainError::State { .. } => {
             "restore the file of the checkpoint, or start a new run in another directory"
+        }
+        TrainError::Request { field, .. } if field == GROUP_SIZE => {
+            "raise `rl.group_size`: half of a group may be the trial of a skill, and a baseline needs several episodes"
         }
         TrainError::Request { .. } => "shorten the examples, or take a model with a longer context",
         _ => "check the files of the model",

@@ -22,6 +22,8 @@ use skill_pipeline::PipelineError;
 use skill_pipeline::prompts::PromptLibraryError;
 #[cfg(feature = "report")]
 use skill_report::ReportError;
+#[cfg(feature = "weights")]
+use skill_train::TrainError;
 use std::path::PathBuf;
 
 /// A configuration that cannot be turned into a run, or a run that stopped before its end.
@@ -325,6 +327,8 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::BankLocked { .. }
         | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::NoExamples { .. } => Failure::Data,
+        #[cfg(feature = "weights")]
+        PipelineError::Weights { source, .. } => of_weights(source),
         PipelineError::SftCapped { .. } => Failure::Budget,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Silent { .. } | PipelineError::SilentOptimizer { .. } => Failure::ProviderRefused,
@@ -333,6 +337,19 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::Halted | PipelineError::StoppedUnkept | PipelineError::Stopped { .. } => {
             Failure::Stopped
         }
+        _ => Failure::Other,
+    }
+}
+
+/// What a failure of the model under training, or of its checkpoints, is.
+#[cfg(feature = "weights")]
+fn of_weights(error: &TrainError) -> Failure {
+    match error {
+        // Files of the run: those of models are read before it begins.
+        TrainError::Io { .. } | TrainError::State { .. } => Failure::RunDir,
+        TrainError::Remote { .. } if error.is_retryable() => Failure::Outage,
+        TrainError::Request { .. } => Failure::Data,
+        TrainError::Cancelled => Failure::Stopped,
         _ => Failure::Other,
     }
 }
@@ -388,5 +405,26 @@ fn of_class(class: ErrorClass) -> Failure {
         ErrorClass::Cancelled => Failure::Stopped,
         ErrorClass::Configuration => Failure::Usage,
         _ => Failure::Other,
+    }
+}
+
+#[cfg(all(test, feature = "weights"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_kept_or_read_is_a_fault_of_the_run_directory() {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let lost = || TrainError::State { hash: "0".to_owned(), fault: "not found".to_owned() };
+        let not_finite = TrainError::NotFinite { quantity: "the loss".to_owned() };
+        for (source, expect) in [
+            (TrainError::Io { path: PathBuf::from("checkpoints/objects/1"), source: full }, Failure::RunDir),
+            (lost(), Failure::RunDir),
+            (TrainError::Cancelled, Failure::Stopped),
+            (not_finite, Failure::Other),
+        ] {
+            let error = PipelineError::Weights { step: 1, total_steps: 2, source: Box::new(source) };
+            assert_eq!(Error::Pipeline(error).failure(), expect);
+        }
     }
 }

@@ -3,11 +3,23 @@
 use super::replies::reply_advantages;
 use super::rollout::Played;
 use super::settings::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
+use crate::error::GROUP_SIZE;
 use crate::weights::EpisodeRow;
 use skill_bank::trial::Half;
 use skill_train::TrainError;
 use skill_train::grpo::{AdvantageSettings, Baseline, GrpoError, Mean, Rollout, Scale, Statistics};
 use skill_train::seam::{KlEstimator, KlPenalty, PolicyLoss, Row};
+
+/// Why nothing is learnt from these episodes.
+fn train_error(error: GrpoError) -> TrainError {
+    match error {
+        GrpoError::Reward { rollout, reward } => {
+            TrainError::NotFinite { quantity: format!("the reward of rollout {rollout}, {reward}") }
+        }
+        // A group of one episode, or a setting.
+        other => TrainError::Request { field: GROUP_SIZE.to_owned(), fault: other.to_string() },
+    }
+}
 
 /// An episode that the policy learns from, with its advantage.
 pub(super) struct Lesson {
@@ -32,11 +44,10 @@ pub(super) fn lessons(settings: &RlSettings, played: &[Played]) -> Result<(Vec<L
             Rollout { group: played.group as u64, arm: arm(played), trajectory, reward: Some(reward) };
         rollouts.extend(std::iter::repeat_n(rollout, n_copies(played)));
     }
-    let not_finite = |error: GrpoError| TrainError::NotFinite { quantity: error.to_string() };
     let rules = settings.advantages();
-    let advantages = rules.advantages(&rollouts).map_err(not_finite)?;
+    let advantages = rules.advantages(&rollouts).map_err(train_error)?;
     let of_replies = match by_reply {
-        true => reply_advantages(settings, &rules, played).map_err(not_finite)?,
+        true => reply_advantages(settings, &rules, played).map_err(train_error)?,
         false => vec![Vec::new(); played.len()],
     };
     let values = first_copies.iter().filter_map(|place| advantages.values.get(*place));
@@ -206,6 +217,15 @@ mod tests {
         // The mean of five replies is 0.2.
         let steps = RlSettings { statistics: RlStatistics::Steps, ..centered };
         close(&advantages(&steps, &won_and_lost), &[0.8, -0.2, -0.2]);
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_compared_is_told_from_a_reward_that_is_no_number() {
+        let single = lessons(&RlSettings::default(), &[played(1.0, None, &[&[1]])]).err().unwrap();
+        assert!(matches!(&single, TrainError::Request { field, .. } if field == GROUP_SIZE), "{single:?}");
+        let rewards = [1.0, f64::NAN].map(|reward| played(reward, None, &[&[1]]));
+        let not_a_number = lessons(&RlSettings::default(), &rewards).err().unwrap();
+        assert!(matches!(not_a_number, TrainError::NotFinite { .. }), "{not_a_number:?}");
     }
 
     #[test]
