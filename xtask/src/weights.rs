@@ -79,8 +79,15 @@ impl Gain {
 /// How often a run is killed.
 const KILLS: u32 = 20;
 /// The files that say when something happened, and those that a process holds.
-const TIMES: [&str; 6] =
-    ["events.jsonl", "phase_times.json", "rl_times.json", "report.html", "run.lock", "sft_times.json"];
+const TIMES: [&str; 7] = [
+    "events.jsonl",
+    "phase_times.json",
+    "rl_times.json",
+    "report.html",
+    "run.lock",
+    "sft_times.json",
+    "timings.jsonl",
+];
 
 /// Kills a run of all phases at random moments, and compares what it ends with with an undisturbed one.
 pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {

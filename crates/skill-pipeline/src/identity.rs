@@ -1,7 +1,7 @@
 //! What makes a run the run it is: the settings that may not change while it is resumed.
 
 use crate::error::{PipelineError, SettingChange};
-use crate::kind::RunKind;
+use crate::kind::{MODE, RunKind};
 use crate::prompts::PromptLibrary;
 use crate::records::RunIdentity;
 use crate::records::bank::ROUNDS_DIR;
@@ -19,9 +19,6 @@ use std::path::Path;
 pub(crate) const PARAMETERS: &str = ".parameters";
 /// The name under which the judge stands; null where the environment has none.
 const JUDGE: &str = "models.judge";
-
-/// The name of what is trained: a document, or a bank.
-pub(crate) const MODE: &str = "train.mode";
 
 /// Collects everything that decides the results of a run: of each model its id and its [`ChatModel::parameters`], and
 /// the same of the environment's judge.

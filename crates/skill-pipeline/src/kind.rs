@@ -6,8 +6,11 @@
 //!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around`.
 
 use crate::records::phases::PHASES_FILE;
-use crate::records::{bank, rl, sft};
+use crate::records::{RunIdentity, bank, rl, sft};
 use std::path::Path;
+
+/// The name of the kind in the identity of a run.
+pub(crate) const MODE: &str = "train.mode";
 
 skill_core::named_enum! {
     /// What a run trains; its name is the mode in the identity of the run.
@@ -26,13 +29,20 @@ skill_core::named_enum! {
 }
 
 impl RunKind {
+    /// The kind by the identity of a run; `None` for one that does not name any, as that of a document.
+    pub(crate) fn of_identity(identity: &RunIdentity) -> Option<Self> {
+        Self::parse(identity.get(MODE)?.as_str()?)
+    }
+
     /// The kind of the run in a directory; `None` without a `config.json`.
     pub fn of(dir: &Path) -> Option<Self> {
+        dir.join("config.json").is_file().then(|| Self::by_files(dir))
+    }
+
+    /// The kind of a run whose `config.json` may be lost.
+    pub(crate) fn by_files(dir: &Path) -> Self {
         let has = |name: &str| dir.join(name).is_file();
-        if !has("config.json") {
-            return None;
-        }
-        Some(if has(PHASES_FILE) {
+        if has(PHASES_FILE) {
             Self::Phases
         } else if [rl::ITERATIONS_FILE, rl::CHECKPOINT_FILE, rl::SUMMARY_FILE, rl::TIMES_FILE]
             .into_iter()
@@ -45,7 +55,7 @@ impl RunKind {
             Self::Bank
         } else {
             Self::Document
-        })
+        }
     }
 
     /// True if the directory holds a run of this kind.

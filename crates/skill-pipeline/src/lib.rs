@@ -48,7 +48,6 @@
 //! [`event::Event`]s. Nothing here names a provider or an environment, and nothing prints.
 
 pub mod bank;
-pub mod bank_dir;
 pub mod credit;
 pub mod error;
 pub mod event;
@@ -78,7 +77,7 @@ pub use prompts::{PromptLibrary, PromptName};
 pub use records::document::{StepAction, StepRecord};
 pub use records::epoch::{MetaSkillAction, MetaSkillRecord, SlowUpdateAction, SlowUpdateRecord};
 pub use records::summary::Summary;
-pub use run_dir::RunReader;
+pub use run_dir::{RunReader, bank_dir};
 pub use settings::{
     Acceptance, AppendixSource, EarlyStop, EpochEnd, Evidence, Protocol, SearchLimits, SkillAware,
     SlowUpdate, StopSignal, TaskTexts, TrainSettings,

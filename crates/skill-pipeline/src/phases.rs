@@ -5,6 +5,7 @@
 //! | path | what it holds |
 //! |---|---|
 //! | `phases.json` | a [`PhaseRecord`] for each finished phase |
+//! | `files.jsonl` | the hashes of the files of phases that are not runs themselves |
 //! | `phase_times.json` | seconds that each phase has taken |
 //! | `collect/` | `trajectories.jsonl`, with its calls |
 //! | `distill/` | `bank/` as trials begin with it, and `shown/` with all its skills active, as demonstrations show them |
@@ -16,8 +17,8 @@
 //! finished phase is found out, and another run that asks for the same takes the result over.
 
 use crate::error::PipelineError;
-use crate::identity::{MODE, check_identity};
-use crate::kind::RunKind;
+use crate::identity::check_identity;
+use crate::kind::{MODE, RunKind};
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
 use crate::run_dir::{atomic, parse_versioned, read_times};
@@ -39,11 +40,14 @@ pub struct Phases {
     format_version: String,
     /// In the order in which they were finished.
     pub finished: Vec<PhaseRecord>,
+    /// How many lines of `files.jsonl` hold; absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_lines: Option<u64>,
 }
 
 impl Default for Phases {
     fn default() -> Self {
-        Self { format_version: FORMAT_VERSION.to_owned(), finished: Vec::new() }
+        Self { format_version: FORMAT_VERSION.to_owned(), finished: Vec::new(), files_lines: None }
     }
 }
 

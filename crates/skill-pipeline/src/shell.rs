@@ -20,8 +20,13 @@ pub use trouble::ReadTrouble;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
 use crate::identity::check_identity;
+use crate::kind::RunKind;
 use crate::records::{ConfigFile, RunIdentity};
 use crate::run_dir::event_log::EventLog;
+#[cfg(feature = "weights")]
+use crate::run_dir::process_log::ProcessLog;
+use crate::run_dir::process_log::file_marks;
+use crate::run_dir::timings::FileMark;
 use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::StopSignal;
@@ -29,6 +34,7 @@ use crate::warning::{Advice, OwnHints, Warning};
 use serde_json::Value;
 use skill_core::StepIdx;
 use skill_llm::error::with_causes;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::{Instrument as _, Span};
@@ -122,9 +128,18 @@ impl RunShell {
         check_vacant(path)?;
         let dir = RunDir::open(path)?;
         let identity = claim(&dir)?;
+        let has_hashes = match RunKind::of_identity(&identity) {
+            // Its state says which lines of files.jsonl hold.
+            None | Some(RunKind::Document) => false,
+            Some(RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => true,
+        };
         let config = ConfigFile::new(self.config.resolved.clone(), identity)
-            .with_simulated_models(&self.config.simulated_models);
+            .with_simulated_models(&self.config.simulated_models)
+            .with_hashes(has_hashes);
         dir.write_config(&config, self.config.source_text.as_deref())?;
+        if has_hashes {
+            dir.commit_start()?;
+        }
         // A stop request is addressed to the process that ran then.
         withdraw_stop(path)?;
         let log = EventLog::open(path, self.events.as_ref())?;
@@ -214,6 +229,23 @@ impl OpenRun<'_> {
             return PipelineError::Stopped { last_step, total_steps };
         }
         error.or_capped(last_step, total_steps)
+    }
+
+    /// The marks of the files that differ between two equal runs, for `timings.jsonl`.
+    pub(crate) fn file_marks(&self) -> BTreeMap<String, FileMark> {
+        file_marks(self.shell.config.source_text.as_deref(), &self.log)
+    }
+
+    /// Begins the lines of this process in `timings.jsonl`, for a run that writes no times of stages.
+    ///
+    /// # Errors
+    ///
+    /// As [`ProcessLog::begin`].
+    #[cfg(feature = "weights")]
+    pub(crate) fn begin_process(&self, finished_steps: u64) -> Result<ProcessLog, PipelineError> {
+        let finished_steps = u32::try_from(finished_steps).unwrap_or(u32::MAX);
+        let source_text = self.shell.config.source_text.as_deref();
+        ProcessLog::begin(self.dir.path(), &self.log, source_text, finished_steps, &[])
     }
 
     /// The directory of the configuration file, relative to the run directory.

@@ -85,7 +85,7 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
             "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
         }
         PipelineError::ChangedFile { .. } => {
-            "`skillrl check RUN` lists all damaged files; restore the file from a copy, or have the run rebuilt from its journal without paying again: remove runtime_state.json, history.jsonl and history.json, then start the same command"
+            "restore the file from a copy; of a run, `skillrl check RUN` lists all damaged files and says what else brings each back"
         }
         PipelineError::MovedRunDir { .. } => {
             "start the same command with the new place of the directory as `run.dir`, or move it back first; everything finished is in it"

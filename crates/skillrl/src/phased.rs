@@ -29,10 +29,11 @@ use skill_llm::text_file;
 use skill_pipeline::bank::{Admission, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
 use skill_pipeline::phases::{Phases, add_phase_time, hash_of_dir, phase_times, phased_identity, test_games};
-use skill_pipeline::records::phases::{Phase, PhaseRecord, TestGames};
+use skill_pipeline::records::phases::{Phase, PhaseRecord, TEST_FILE, TestGames};
 use skill_pipeline::records::sft::{POLICY_DIR, SftGames};
 use skill_pipeline::records::{ConfigFile, RunIdentity};
 use skill_pipeline::run_dir::event_log::EventLog;
+use skill_pipeline::run_dir::process_log::ProcessLog;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunDir, atomic, is_stop_requested, way_to, withdraw_stop};
 use skill_pipeline::sft::demos::Demonstrator;
@@ -48,6 +49,12 @@ const TRAJECTORIES_FILE: &str = "trajectories.jsonl";
 const BANK_DIR: &str = "bank";
 /// The same bank with all skills active, as demonstrations show them.
 const SHOWN_DIR: &str = "shown";
+/// The journals of the phases that are not runs themselves.
+const JOURNALS: [&str; 3] = [
+    "collect/trajectories.jsonl.calls/journal.sqlite",
+    "distill/bank.calls/journal.sqlite",
+    "sft.calls/journal.sqlite",
+];
 
 /// A run of all phases.
 pub struct PhasedTrainer {
@@ -112,17 +119,37 @@ impl PhasedTrainer {
         let roles = ModelRole::of_training(&self.loaded.config);
         config.simulated_models =
             simulated_models(&self.loaded.config, &roles).into_iter().map(str::to_owned).collect();
+        config.has_hashes = true;
         dir.write_config(&config, Some(&self.loaded.source_text))?;
+        let policy = trainable(&self.loaded, &self.out);
+        dir.commit_start()?;
         withdraw_stop(&self.out)?;
         let log = EventLog::open(&self.out, self.events.as_ref())?;
-        let outcome = match trainable(&self.loaded, &self.out) {
-            Ok(policy) => self.work(&dir, env, &log, &policy).await,
-            Err(error) => Err(error),
+        let mut process = None;
+        let outcome = async {
+            let n_finished = Phases::read(&self.out)?.map_or(0, |phases| n_phases(phases.finished.len()));
+            let text = Some(self.loaded.source_text.as_str());
+            process = Some(ProcessLog::begin(&self.out, &log, text, n_finished, &JOURNALS)?);
+            self.work(&dir, env, &log, &policy?).await
         };
+        let outcome = outcome.await;
         if let Err(error) = &outcome {
             log.emit(&Event::RunStopped { reason: with_causes(error), hint: error.hint() });
         }
+        if let Some(Err(error)) = process.map(|mut process| process.write(&log)) {
+            tracing::debug!(%error, "the timings could not be written");
+        }
         outcome
+    }
+
+    /// The files of a phase that is not a run itself. Of banks every command verifies the log.
+    fn files_of(&self, phase: Phase) -> Vec<PathBuf> {
+        let name = match phase {
+            Phase::Collect => TRAJECTORIES_FILE,
+            Phase::Test => TEST_FILE,
+            Phase::Distill | Phase::Sft | Phase::Rl => return Vec::new(),
+        };
+        vec![phase.dir(&self.out).join(name)]
     }
 
     /// Goes through the phases; `policy` is the configuration with the target that is trained.
@@ -156,7 +183,7 @@ impl PhasedTrainer {
             }
             let asked = settings.of(phase, &phases);
             let finish = |record: PhaseRecord, phases: &mut Phases| {
-                dir.check_not_moved()?;
+                phases.files_lines = Some(dir.commit_phase(phase, &self.files_of(phase))?);
                 log.emit(&Event::PhaseFinished { record: Box::new(record.clone()) });
                 phases.put(record);
                 phases.write(&self.out)

@@ -12,6 +12,7 @@ use files::TOKENIZER_FILE;
 use serde_json::{Value, json};
 use skill_llm::LlmError;
 use skill_llm::error::with_causes;
+use skill_pipeline::run_dir::policy_hashes::verify_policy;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic};
 use skill_pipeline::weights::PolicyText;
@@ -173,13 +174,16 @@ impl<'config> LocalTarget<'config> {
     }
 }
 
-/// The same configuration with a trained policy as its target: a folder with an adapter or with all weights.
+/// The same configuration with a trained policy as its target: a folder with an adapter or with all weights, whose files
+/// are those of its hashes, if it has any.
 ///
 /// # Errors
 ///
-/// A folder that holds neither, or an adapter that does not name its base.
+/// A folder that holds neither, or has a file that was changed since training wrote it, or an adapter that does not name
+/// its base.
 pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig, Error> {
     let policy = std::path::absolute(policy).unwrap_or_else(|_| policy.to_owned());
+    verify_policy(&policy)?;
     let adapter = policy.join(skill_train::lora::CONFIG_FILE);
     let (path, adapter) = if adapter.is_file() {
         let text = std::fs::read_to_string(&adapter).map_err(|source| Error::Read {

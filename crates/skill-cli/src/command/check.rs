@@ -5,6 +5,9 @@ use crate::table::harmless;
 use skillrl::pipeline::run_dir::check::{Damage, Remedy, RunCheck, check};
 use std::fmt::Write as _;
 
+/// The most files that a line names.
+const MAX_NAMED: usize = 3;
+
 /// Files are damaged; which ones was printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Damaged;
@@ -43,7 +46,16 @@ fn described(found: &RunCheck) -> String {
             found.n_unrecorded_steps, found.finished_steps
         );
     }
-    for remedy in [Remedy::Resume, Remedy::Rebuild, Remedy::Copy, Remedy::NotNeeded] {
+    if found.is_unrecorded {
+        text.push_str(
+            "note: an earlier version made this run and recorded no hashes; the same command adds them\n",
+        );
+    }
+    if !found.not_checked.is_empty() {
+        let names: Vec<String> = found.not_checked.iter().map(|name| harmless(name)).collect();
+        let _ = writeln!(text, "not checked: {}", few_of(&names));
+    }
+    for remedy in [Remedy::Resume, Remedy::Rebuild, Remedy::Copy, Remedy::OnlyCopy, Remedy::NotNeeded] {
         let files: Vec<&Damage> = found.damage.iter().filter(|damage| damage.remedy == remedy).collect();
         if !files.is_empty() {
             let _ = writeln!(text, "{}", advice(found, remedy, &files));
@@ -52,14 +64,19 @@ fn described(found: &RunCheck) -> String {
     text
 }
 
+/// The first names, and how many more there are.
+fn few_of(names: &[String]) -> String {
+    let mut few = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>();
+    if names.len() > MAX_NAMED {
+        few.push(format!("{} more", names.len() - MAX_NAMED));
+    }
+    few.join(", ")
+}
+
 /// What brings files back.
 fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
-    let few = 3;
-    let mut names: Vec<String> = files.iter().take(few).map(|damage| harmless(&damage.file)).collect();
-    if files.len() > few {
-        names.push(format!("{} more", files.len() - few));
-    }
-    let names = names.join(", ");
+    let names: Vec<String> = files.iter().map(|damage| harmless(&damage.file)).collect();
+    let names = few_of(&names);
     let has_config = found.damage.iter().all(|damage| damage.file != "config.json");
     match remedy {
         Remedy::Resume => format!(
@@ -79,6 +96,9 @@ fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
         Remedy::Copy => format!(
             "{names}: restore it from a copy, with its -wal file; without one, `skillrl train --new-journal` resumes the run"
         ),
+        Remedy::OnlyCopy => {
+            format!("{names}: only a copy brings it back; without one, start in another directory")
+        }
         Remedy::NotNeeded => format!("{names}: cannot be rebuilt; no result depends on it"),
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             let error = PipelineError::NotVacant { path: args.out.clone(), found };
             return Err(skillrl::Error::Pipeline(error).into());
         }
+        found.refresh().map_err(skillrl::Error::Pipeline)?;
     } else {
         BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
     }

@@ -62,6 +62,8 @@ use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::atomic;
+#[cfg(feature = "weights")]
+use skillrl::pipeline::run_dir::policy_hashes::HASHES_FILE;
 use skillrl::pipeline::{StopSignal, Summary};
 use std::future::Future;
 use std::io::Write as _;
@@ -131,10 +133,12 @@ pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
 /// The configuration with a trained policy as its target, where one is named.
 #[cfg(feature = "weights")]
 pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
-    Ok(match policy {
-        Some(policy) => skillrl::policy::with_policy(&loaded, policy)?,
-        None => loaded,
-    })
+    let Some(policy) = policy else { return Ok(loaded) };
+    let loaded = skillrl::policy::with_policy(&loaded, policy)?;
+    if !policy.join(HASHES_FILE).exists() {
+        say(&format!("note: {} has no {HASHES_FILE}, so its files are not verified", policy.display()));
+    }
+    Ok(loaded)
 }
 
 /// The configuration, in a program that can run no policy.

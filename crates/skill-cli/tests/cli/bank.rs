@@ -118,7 +118,7 @@ fn with_banks() -> TestContext {
     let context = TestContext::new();
     context.write("paper.json", PAPER);
     context.write("krill.json", KRILL);
-    context.write("lived/log.jsonl", &lived().log_text());
+    context.write("lived/log.jsonl", &lived().chained_log_text().0);
     context
 }
 

@@ -78,6 +78,8 @@ fn a_program_without_local_models_says_how_to_get_them() {
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{TestContext, Value, code, json, task};
+    use skillrl::pipeline::run_dir::check::check;
+    use std::path::{Path, PathBuf};
 
     fn phases(context: &TestContext, run: &str) -> Vec<(String, String, bool)> {
         let phases = context.json(&format!("{run}/phases.json"));
@@ -87,6 +89,63 @@ mod built_in {
             (text(&record["phase"]), text(&record["result"]), record["is_reused"] == json!(true))
         };
         finished.iter().map(of).collect()
+    }
+
+    /// Flips a bit of each checked file, cuts it, and removes it.
+    fn assert_every_damage_is_named(run: &Path) {
+        let whole = check(run).unwrap();
+        assert_eq!(whole.damage, []);
+        // Reports, times, locks, and what belongs to the journals of SQLite.
+        let is_expected = |name: &String| {
+            let file = name.rsplit('/').next().unwrap();
+            ["report.html", "run.lock"].contains(&file) || file.ends_with("times.json")
+        };
+        let unexpected: Vec<&String> = whole.not_checked.iter().filter(|name| !is_expected(name)).collect();
+        assert!(unexpected.is_empty(), "{unexpected:?}");
+        let mut n_damaged = 0;
+        for (file, path) in files_below(run) {
+            let is_of_sqlite = ["-wal", "-shm"].iter().any(|end| file.ends_with(end));
+            let is_empty = std::fs::metadata(&path).unwrap().len() == 0;
+            if is_empty
+                || is_of_sqlite
+                || whole.not_checked.contains(&file)
+                || file.ends_with("timings.jsonl")
+            {
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let mut flipped = bytes.clone();
+            flipped[bytes.len() / 2] ^= 1;
+            let cut = bytes[..bytes.len() / 2].to_vec();
+            let is_journal = file.ends_with("journal.sqlite");
+            for damaged in [Some(flipped).filter(|_| !is_journal), Some(cut), None] {
+                match damaged {
+                    Some(damaged) => std::fs::write(&path, damaged).unwrap(),
+                    None => std::fs::remove_file(&path).unwrap(),
+                }
+                let found = check(run).unwrap();
+                assert!(found.damage.iter().any(|damage| damage.file == file), "{file}: {:?}", found.damage);
+                n_damaged += 1;
+            }
+            std::fs::write(&path, bytes).unwrap();
+        }
+        assert!(n_damaged > 120, "{n_damaged}");
+        assert_eq!(check(run).unwrap().damage, []);
+    }
+
+    fn files_below(run: &Path) -> Vec<(String, PathBuf)> {
+        let (mut files, mut open) = (Vec::new(), vec![run.to_owned()]);
+        while let Some(dir) = open.pop() {
+            for path in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    open.push(path);
+                } else {
+                    let name = path.strip_prefix(run).unwrap().to_string_lossy().replace('\\', "/");
+                    files.push((name, path));
+                }
+            }
+        }
+        files
     }
 
     #[test]
@@ -111,6 +170,8 @@ mod built_in {
         let page = context.read("one/report.html");
         assert!(page.contains("Games of the test split") && page.contains("sft/report.html"), "{page}");
         assert!(context.path("one/rl/report.html").is_file());
+
+        assert_every_damage_is_named(&context.path("one"));
 
         // The same command does nothing again.
         let before = context.read("one/phases.json");

@@ -172,8 +172,7 @@ impl BankRun<'_> {
     pub(super) fn write_timings(&mut self) -> Result<(), PipelineError> {
         self.dir.check_not_moved()?;
         let (seconds, requests) = (self.started.elapsed().as_secs_f64(), self.journal.requests_committed());
-        let events = ("events.jsonl".to_owned(), self.log.mark());
-        self.timings.append(seconds, requests, std::iter::once(events).collect())
+        self.timings.append(seconds, requests, self.open.file_marks())
     }
 
     pub(super) fn bank_error(&self, source: BankError) -> PipelineError {

@@ -1,8 +1,8 @@
 //! The bank of a run: it is built from the run's journal again by each process, beside the log on the disk.
 
-use crate::bank_dir::BankDir;
 use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
+use crate::run_dir::bank_dir::BankDir;
 use skill_bank::format::BankFormat;
 use skill_bank::{Author, Bank, BankError, BankEvent, Record};
 use std::path::{Path, PathBuf};
@@ -29,10 +29,11 @@ impl LiveBank {
         initial: &Bank,
         source: Option<(BankFormat, &str)>,
     ) -> Result<Self, PipelineError> {
-        let dir = match crate::bank_dir::is_bank(path) {
+        let dir = match crate::run_dir::bank_dir::is_bank(path) {
             true => BankDir::open(path).map_err(of_run)?,
             false => BankDir::create_in_run(path, initial.clone(), source)?,
         };
+        dir.refresh()?;
         let log = dir.bank().log().to_vec();
         if log.get(..initial.log().len()) != Some(initial.log()) {
             return Err(Self::differs(path, 0));

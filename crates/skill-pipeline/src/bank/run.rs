@@ -15,7 +15,7 @@ use crate::records::evaluation::Evaluation;
 use crate::records::{FORMAT_VERSION, StageTokens};
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::timings::TimingsLog;
-use crate::run_dir::{EvaluationDir, RunDir, round_path, summarise};
+use crate::run_dir::{EvaluationDir, RunDir, RunPart, read_bank_summary, round_path, summarise};
 use crate::shell::{OpenRun, spans};
 use crate::stage::ItemHashes;
 use crate::stage::evaluate::evaluate;
@@ -100,6 +100,9 @@ impl BankRun<'_> {
     pub(super) async fn work(&mut self) -> Result<BankSummary, PipelineError> {
         let rounds = self.rounds();
         self.timings.begin_process(StepIdx(0), self.trainer.base.settings.workers);
+        if read_bank_summary(self.dir.path())?.is_some_and(|summary| summary.rounds != rounds) {
+            self.dir.remove_end(SUMMARY_FILE)?;
+        }
         self.log.emit(&Event::RunStarted {
             dir: self.dir.path().to_owned(),
             env: self.env.name().to_owned(),
@@ -382,7 +385,7 @@ impl BankRun<'_> {
             tokens,
         };
         self.journal.flush().await?;
-        self.dir.put_json(&self.dir.path().join(SUMMARY_FILE), &summary)?;
+        self.dir.write_end(SUMMARY_FILE, &summary)?;
         self.write_timings()?;
         self.log.emit(&Event::BankFinished { summary: Box::new(summary.clone()) });
         Ok(summary)
@@ -394,10 +397,9 @@ impl BankRun<'_> {
 
     fn write_round(&self, record: &RoundRecord) -> Result<(), PipelineError> {
         let path = self.round_file(record.round);
-        if let Some(dir) = path.parent() {
-            crate::run_dir::atomic::create_dir(dir)?;
-        }
-        self.dir.put_json(&path, record)
+        self.dir.put_json(&path, record)?;
+        self.dir.commit_part(RunPart::Round { round: record.round })?;
+        Ok(())
     }
 
     fn read_round(&self, round: u32) -> Result<RoundRecord, PipelineError> {

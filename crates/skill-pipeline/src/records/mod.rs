@@ -52,18 +52,34 @@ pub struct ConfigFile {
     /// The models that are simulated, by their names in the configuration; absent where none is, and in earlier runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub simulated_models: Vec<String>,
+    /// True where `files.jsonl` has hashes from the beginning of the run on. Absent in earlier runs, and in runs of
+    /// documents, whose state says which lines of `files.jsonl` hold.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_hashes: bool,
 }
 
 impl ConfigFile {
     /// The configuration of a run, in the newest format.
     pub fn new(config: Value, identity: RunIdentity) -> Self {
-        Self { format_version: FORMAT_VERSION.to_owned(), config, identity, simulated_models: Vec::new() }
+        Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            config,
+            identity,
+            simulated_models: Vec::new(),
+            has_hashes: false,
+        }
     }
 
     /// The same, of a run with these simulated models.
     #[must_use]
     pub fn with_simulated_models(self, names: &[String]) -> Self {
         Self { simulated_models: names.to_vec(), ..self }
+    }
+
+    /// The same, of a run that records the hashes of its files from its beginning on.
+    #[must_use]
+    pub fn with_hashes(self, has_hashes: bool) -> Self {
+        Self { has_hashes, ..self }
     }
 }
 
@@ -122,4 +138,9 @@ pub type TokensByStage = IndexMap<String, StageTokens>;
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 pub(crate) fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(is: &bool) -> bool {
+    !*is
 }

@@ -147,6 +147,11 @@ impl<'run> RlRun<'run> {
         })
     }
 
+    /// Finished iterations.
+    pub(super) fn finished_steps(&self) -> u64 {
+        self.iteration
+    }
+
     pub(super) fn stopped(&self) -> PipelineError {
         let total_steps = to_u32(self.trainer.settings.iterations);
         PipelineError::Stopped { last_step: to_u32(self.iteration), total_steps }
@@ -193,6 +198,9 @@ impl<'run> RlRun<'run> {
             workers: trainer.settings.tasks.saturating_mul(trainer.settings.group_size),
             config_dir: self.open.config_dir(),
         });
+        if self.iteration < trainer.settings.iterations {
+            self.dir.remove_end(SUMMARY_FILE)?;
+        }
         if let Some(kept) = &self.kept {
             // A process that was killed may have left states that no checkpoint names.
             trainer.store.retain(&[kept.state.as_str()]).map_err(self.failed(self.iteration))?;
@@ -423,7 +431,7 @@ impl<'run> RlRun<'run> {
             return Ok(());
         }
         let files = self.trainer.writer.files().await.map_err(self.failed(self.iteration))?;
-        write_policy(self.dir.path(), files)
+        write_policy(self.dir, files)
     }
 
     /// The bank that belongs to the policy, and what the policy wins without it.
@@ -463,8 +471,7 @@ impl<'run> RlRun<'run> {
         // What an earlier process left behind its last checkpoint.
         self.iterations.cut()?;
         self.validations.cut()?;
-        self.dir.check_not_moved()?;
-        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), &summary)?;
+        self.dir.write_end(SUMMARY_FILE, &summary)?;
         self.log.emit(&Event::RlFinished { summary: Box::new(summary.clone()) });
         Ok(summary)
     }

@@ -5,8 +5,7 @@ use super::run::{RlCheckpoint, RlRun};
 use super::settings::RlSettings;
 use crate::bank::gives_small_types_a_task;
 use crate::error::PipelineError;
-use crate::identity::MODE;
-use crate::kind::RunKind;
+use crate::kind::{MODE, RunKind};
 use crate::records::RunIdentity;
 use crate::records::rl::{RlSummary, RlTimes, TIMES_FILE};
 use crate::run_dir::{RunDir, atomic};
@@ -106,8 +105,10 @@ impl RlTrainer {
         if !times.exists() {
             atomic::write_json(&times, &RlTimes::default())?;
         }
+        let mut process = None;
         let work = async {
             let mut run = RlRun::open(self, &open)?;
+            process = Some(open.begin_process(run.finished_steps())?);
             tokio::select! {
                 biased;
                 () = self.shell.stop.now.cancelled() => Err(run.stopped()),
@@ -115,6 +116,9 @@ impl RlTrainer {
             }
         };
         let outcome = open.work(Span::none(), work).await;
+        if let Some(Err(error)) = process.map(|mut process| process.write(&open.log)) {
+            tracing::debug!(%error, "the timings could not be written");
+        }
         open.close();
         outcome
     }

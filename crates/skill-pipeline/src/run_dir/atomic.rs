@@ -92,6 +92,17 @@ pub(super) fn write_all_before(
     rename_all(last_beside, &[last])
 }
 
+/// Sees to it that files which stand where they belong are on the disk, with their names. One that is gone is not an
+/// error.
+///
+/// # Errors
+///
+/// [`PipelineError::RunDir`] naming the file.
+pub(super) fn flush(files: &BTreeSet<PathBuf>) -> Result<(), PipelineError> {
+    let contents = files.iter().map(|path| OnDisk::Content(path));
+    flush_all(contents.chain(names(files.iter().map(PathBuf::as_path))))
+}
+
 fn write_all_beside(files: &[(&Path, &[u8])]) -> Result<Vec<NamedTempFile>, PipelineError> {
     files.iter().map(|(path, bytes)| write_beside(path, bytes, false)).collect()
 }

@@ -1,36 +1,39 @@
-//! Verifies that every file of a run is as the run wrote it, for `skillrl check`.
+//! Verifies that every file of a run of any kind is as the run wrote it, for `skillrl check`.
 //!
 //! Nothing is written and no lock is taken, so a run may be looked at while it is being trained: what the state of that
 //! moment names is checked. A file is held against its hash in `files.jsonl`, a skill against the hash in the state,
-//! logs against their marks in `timings.jsonl`; state, configuration and lines carry their own checksums. Imported runs
-//! have no hashes: their files are read, and what can be read is taken for whole.
+//! the lines and the weights of a checkpoint against the marks and hashes in it, a policy against the hashes in its
+//! folder, a bank against the hashes in its log, logs against their marks in `timings.jsonl`; states, configuration and
+//! lines carry their own checksums. Imported runs have no hashes: their files are read, and what can be read is taken for
+//! whole. What nothing is known of is listed as not checked.
 //!
 //! # Invariants
 //!
 //! - A file of another format is refused by name with its version. Held by `no_run_is_an_error_and_no_damage`.
 
+mod bank;
+mod checkpoint;
+mod document;
 mod journal;
+mod kinds;
 mod logs;
 mod skills;
+mod unchecked;
 
-use super::files::{FILES_FILE, FilesLine};
-use super::history::{self, STEP_RECORD, is_hash_of, lacks_a_step};
+use super::files::{FILES_FILE, FilesLine, RunPart};
 use super::line_log::whole_lines;
-use super::path::{CONFIG_FILE, HISTORY_FILE, HISTORY_LOG, STATE_FILE, SUMMARY_FILE};
+use super::path::{CONFIG_FILE, HISTORY_FILE, SUMMARY_FILE};
 use super::read::{is_held, is_run, read_bytes, read_versioned};
 use super::timings::{TIMINGS_FILE, TIMINGS_LOG};
-use super::whole::damaged_files;
 use crate::error::PipelineError;
+use crate::kind::RunKind;
 use crate::records::ConfigFile;
-use crate::records::document::{RuntimeState, StepRecord};
-use crate::records::summary::Summary;
 use logs::EVENTS_FILE;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use skill_core::StepIdx;
 use skill_core::canonical::hex_sha256;
 use skill_llm::journal::JOURNAL_FILE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use strum::IntoStaticStr;
 
@@ -48,10 +51,21 @@ pub struct RunCheck {
     pub n_whole: usize,
     /// Steps whose files have no recorded hash, as those of an imported run; of these it is known that they can be read.
     pub n_unrecorded_steps: u32,
+    /// True if an earlier version of the program made the run, which recorded no hashes for runs of its kind.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_unrecorded: bool,
     /// Files that are not, in the order in which they were looked at.
     pub damage: Vec<Damage>,
+    /// Files of which nothing is known, in order, and directories, with `/` at the end, of which that is true of every
+    /// file: reports, times, locks, what other commands made, and what people put there.
+    pub not_checked: Vec<String>,
     /// True if the journal is whole, so that files can be rebuilt from it.
     pub is_journal_whole: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_false(is: &bool) -> bool {
+    !*is
 }
 
 /// A file that is not as the run wrote it.
@@ -98,8 +112,10 @@ pub enum Remedy {
     Resume,
     /// The run is repeated from its journal, if that is whole.
     Rebuild,
-    /// Only a copy of it.
+    /// Only a copy of it; of a journal, or a new one.
     Copy,
+    /// Only a copy of it, or another run.
+    OnlyCopy,
     /// Nothing: no result depends on it.
     NotNeeded,
 }
@@ -110,29 +126,23 @@ pub enum Remedy {
 ///
 /// A directory without a run, and a run of another format.
 pub fn check(run: &Path) -> Result<RunCheck, PipelineError> {
-    if !run.join(CONFIG_FILE).exists() && !is_run(run) {
+    if !is_run(run) && [CONFIG_FILE, FILES_FILE].into_iter().all(|name| !run.join(name).exists()) {
         return Err(PipelineError::NoRun { path: run.to_owned() });
     }
-    let mut checking = Checking {
-        run,
-        check: RunCheck {
-            path: run.to_owned(),
-            is_training: is_held(run),
-            finished_steps: 0,
-            n_whole: 0,
-            n_unrecorded_steps: 0,
-            damage: Vec::new(),
-            is_journal_whole: false,
-        },
-    };
+    let mut checking = Checking::new(run);
     checking.all()?;
-    Ok(checking.check)
+    checking.note_unchecked();
+    Ok(RunCheck { n_whole: checking.whole.len(), ..checking.check })
 }
 
 /// A check that is under way.
 struct Checking<'run> {
     run: &'run Path,
     check: RunCheck,
+    /// Files that are as the run wrote them.
+    whole: BTreeSet<String>,
+    /// What brings back the files of `files.jsonl` that the end of a run does not write again.
+    remedy: Remedy,
 }
 
 /// What the lines of `files.jsonl` say.
@@ -140,53 +150,45 @@ struct Checking<'run> {
 struct Recorded {
     /// The hash of each file.
     hashes: BTreeMap<String, String>,
-    /// True if the end of the run has its line.
-    has_end: bool,
+    /// The parts of the lines.
+    parts: Vec<RunPart>,
 }
 
-impl Checking<'_> {
+impl Recorded {
+    /// True if this part of the run has its line.
+    fn has(&self, part: &RunPart) -> bool {
+        self.parts.contains(part)
+    }
+}
+
+impl<'run> Checking<'run> {
+    fn new(run: &'run Path) -> Self {
+        let check = RunCheck {
+            path: run.to_owned(),
+            is_training: is_held(run),
+            finished_steps: 0,
+            n_whole: 0,
+            n_unrecorded_steps: 0,
+            is_unrecorded: false,
+            damage: Vec::new(),
+            not_checked: Vec::new(),
+            is_journal_whole: false,
+        };
+        Self { run, check, whole: BTreeSet::new(), remedy: Remedy::Rebuild }
+    }
+
     fn all(&mut self) -> Result<(), PipelineError> {
         let config: Option<ConfigFile> = self.versioned(CONFIG_FILE, Remedy::Rebuild)?;
         if config.is_none() && !self.run.join(CONFIG_FILE).exists() {
             self.damaged(CONFIG_FILE, Fault::Missing, Remedy::Rebuild);
         }
-        let state: Option<RuntimeState> = self.versioned(STATE_FILE, Remedy::Rebuild)?;
-        let is_state_there = self.run.join(STATE_FILE).exists();
-        if !is_state_there && (self.run.join(HISTORY_FILE).exists() || self.has_lines(HISTORY_LOG)) {
-            self.damaged(STATE_FILE, Fault::Missing, Remedy::Rebuild);
-        }
-        let has_ended = logs::has_ended(self.run);
-        let summary: Option<Summary> = self.versioned(SUMMARY_FILE, Remedy::Resume)?;
-        let recorded = self.recorded(state.as_ref(), is_state_there)?;
-        for (name, hash) in &recorded.hashes {
-            // A process that was killed before it wrote the summary is not one whose summary was lost.
-            if name == SUMMARY_FILE && !has_ended && !self.run.join(name).exists() {
-                continue;
-            }
-            if !self.is_known(name) {
-                self.hashed(name, hash);
+        let named = config.as_ref().and_then(|config| RunKind::of_identity(&config.identity));
+        match named.unwrap_or_else(|| RunKind::by_files(self.run)) {
+            RunKind::Document => self.document(),
+            kind @ (RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
+                self.other(kind, config.as_ref())
             }
         }
-        if summary.is_some()
-            && state.as_ref().is_some_and(|state| state.files_lines.is_some())
-            && !recorded.has_end
-            && !self.check.is_training
-            && !self.is_known(FILES_FILE)
-        {
-            self.damage_of(
-                FILES_FILE,
-                Fault::Changed,
-                Remedy::Rebuild,
-                Some("the line of the end is missing"),
-            );
-        }
-        if let Some(state) = &state {
-            self.check.finished_steps = state.last_completed_step.0;
-            self.histories(state, &recorded)?;
-            self.skills(state, summary.as_ref());
-        }
-        self.logs(state.as_ref(), has_ended)?;
-        self.journal(state.as_ref())
     }
 
     /// Reads a file that carries its version, and its checksum if it is sealed.
@@ -197,7 +199,7 @@ impl Checking<'_> {
     ) -> Result<Option<T>, PipelineError> {
         match read_versioned(&self.run.join(name)) {
             Ok(Some(value)) => {
-                self.check.n_whole += usize::from(name != SUMMARY_FILE);
+                self.whole(name);
                 Ok(Some(value))
             }
             Ok(None) => Ok(None),
@@ -223,44 +225,32 @@ impl Checking<'_> {
         }
     }
 
-    /// The lines of `files.jsonl` that hold for the run as it is.
-    fn recorded(
-        &mut self,
-        state: Option<&RuntimeState>,
-        is_state_there: bool,
-    ) -> Result<Recorded, PipelineError> {
+    /// The lines of `files.jsonl` that hold for the run as it is: the first `n_lines`, all where a state that names them
+    /// cannot be read, and those that no state names.
+    fn recorded(&mut self, n_lines: u64) -> Recorded {
         let mut recorded = Recorded::default();
-        let n_lines = match state {
-            Some(state) => state.files_lines,
-            // Without a state that can be read all lines are taken for those that it would name.
-            None if is_state_there => Some(u64::MAX),
-            None => None,
-        };
-        let Some(n_lines) = n_lines else { return Ok(recorded) };
         let bytes = match read_bytes(&self.run.join(FILES_FILE)) {
             Ok(Some(bytes)) if !bytes.is_empty() => bytes,
             Ok(Some(_)) => {
-                self.damaged(FILES_FILE, Fault::Empty, Remedy::Rebuild);
-                return Ok(recorded);
+                self.damaged(FILES_FILE, Fault::Empty, self.remedy);
+                return recorded;
             }
             Ok(None) => {
-                self.damaged(FILES_FILE, Fault::Missing, Remedy::Rebuild);
-                return Ok(recorded);
+                self.damaged(FILES_FILE, Fault::Missing, self.remedy);
+                return recorded;
             }
             Err(error) => {
-                self.unreadable(FILES_FILE, &error, Remedy::Rebuild);
-                return Ok(recorded);
+                self.unreadable(FILES_FILE, &error, self.remedy);
+                return recorded;
             }
         };
         let (mut n_read, mut damaged) = (0, None);
         for (number, line) in (1_u64..).zip(whole_lines(&bytes)) {
             n_read = number;
-            let line = FilesLine::read(number, line);
-            let is_named = number <= n_lines;
-            match line {
-                Some(line) if is_named || !line.part.is_of_state() && !self.check.is_training => {
-                    recorded.has_end |= line.part == super::files::RunPart::End;
+            match FilesLine::read(number, line) {
+                Some(line) if number <= n_lines || line.part.holds_by_itself(self.check.is_training) => {
                     recorded.hashes.extend(line.files);
+                    recorded.parts.push(line.part);
                 }
                 // A step that is not finished, or the end of a run that is being trained.
                 Some(_) => break,
@@ -269,100 +259,35 @@ impl Checking<'_> {
                 }
             }
         }
-        let is_cut = state.is_some() && n_read < n_lines;
         match damaged {
-            Some(number) => {
-                let detail = format!("line {number} is damaged");
-                self.damage_of(FILES_FILE, Fault::Changed, Remedy::Rebuild, Some(&detail));
+            Some(number) => self.files_changed(&format!("line {number} is damaged")),
+            None if n_lines != u64::MAX && n_read < n_lines => {
+                self.files_changed(&format!("has {n_read} of {n_lines} lines"));
             }
-            None if is_cut => {
-                let detail = format!("has {n_read} of {n_lines} lines");
-                self.damage_of(FILES_FILE, Fault::Changed, Remedy::Rebuild, Some(&detail));
-            }
-            None => self.check.n_whole += 1,
+            None => self.whole(FILES_FILE),
         }
-        Ok(recorded)
+        recorded
+    }
+
+    fn files_changed(&mut self, detail: &str) {
+        self.damage_of(FILES_FILE, Fault::Changed, self.remedy, Some(detail));
     }
 
     /// Holds a file against its hash.
     fn hashed(&mut self, name: &str, hash: &str) {
         // A resumed run writes these again from its other files.
         let is_of_end = [SUMMARY_FILE, HISTORY_FILE].contains(&name) || name.starts_with("best_skill/");
-        let remedy = if is_of_end { Remedy::Resume } else { Remedy::Rebuild };
+        self.hashed_with(name, hash, if is_of_end { Remedy::Resume } else { self.remedy });
+    }
+
+    /// As [`hashed`](Self::hashed), of a file that is brought back in this way.
+    fn hashed_with(&mut self, name: &str, hash: &str, remedy: Remedy) {
         match read_bytes(&self.run.join(name)) {
-            Ok(Some(bytes)) if hex_sha256(&bytes) == hash => self.check.n_whole += 1,
+            Ok(Some(bytes)) if hex_sha256(&bytes) == hash => self.whole(name),
             Ok(Some(bytes)) if bytes.is_empty() => self.damaged(name, Fault::Empty, remedy),
             Ok(Some(_)) => self.damaged(name, Fault::Changed, remedy),
             Ok(None) => self.damaged(name, Fault::Missing, remedy),
             Err(error) => self.unreadable(name, &error, remedy),
-        }
-    }
-
-    /// The records of steps, and the files of those that have no hashes.
-    fn histories(&mut self, state: &RuntimeState, recorded: &Recorded) -> Result<(), PipelineError> {
-        let last = state.last_completed_step;
-        let is_recorded = |step: StepIdx| {
-            recorded.hashes.get(&format!("steps/step_{:04}/{STEP_RECORD}", step.0)).map(String::as_str)
-        };
-        let has_log = self.run.join(HISTORY_LOG).exists();
-        let name = if has_log || state.files_lines.is_some() { HISTORY_LOG } else { HISTORY_FILE };
-        if last == StepIdx(0) {
-            return Ok(());
-        }
-        if !self.run.join(name).exists() {
-            self.damaged(name, Fault::Missing, Remedy::Resume);
-            return Ok(());
-        }
-        let mut history: Vec<StepRecord> = Vec::new();
-        let mut changed = None;
-        let read = history::for_each(self.run, |record: StepRecord| {
-            let step = StepIdx(u32::try_from(history.len()).unwrap_or(u32::MAX).saturating_add(1));
-            let is_whole = record.step == step
-                && is_recorded(step).is_none_or(|hash| is_hash_of(self.run, &record, hash));
-            if !is_whole {
-                changed = Some(step);
-            }
-            history.push(record);
-            changed.is_none() && step < last
-        });
-        let found = match (read, changed) {
-            (Err(error), _) => Err(error),
-            (Ok(_), Some(step)) => {
-                let message = format!("is not the record of step {step} at its place");
-                Err(PipelineError::Corrupt { path: self.run.join(name), message })
-            }
-            (Ok(path), None) if history.len() < last.0 as usize => Err(lacks_a_step(path, last)),
-            (Ok(_), None) => Ok(()),
-        };
-        match found {
-            Ok(()) => self.check.n_whole += usize::from(!recorded.hashes.contains_key(name)),
-            Err(error) => self.unreadable(name, &error, Remedy::Resume),
-        }
-        history.retain(|record| record.step <= last && is_recorded(record.step).is_none());
-        // A damaged state may name any number of steps; the hashes are as many as there are.
-        let of_steps = recorded.hashes.keys().filter_map(|name| super::files::step_of_record(name));
-        let n_recorded = of_steps.filter(|step| *step <= last).count();
-        let n_recorded = u32::try_from(n_recorded).unwrap_or(u32::MAX);
-        self.check.n_unrecorded_steps = last.0.saturating_sub(n_recorded);
-        if self.has_trained() {
-            self.unrecorded(&history, recorded);
-        }
-        Ok(())
-    }
-
-    /// Looks at the files of steps without hashes: what is there can be read, and what has to be there is.
-    fn unrecorded(&mut self, history: &[StepRecord], recorded: &Recorded) {
-        for path in damaged_files(self.run, history) {
-            let Some(name) = super::files::name_below(self.run, &path) else { continue };
-            if recorded.hashes.contains_key(&name) || self.is_known(&name) {
-                continue;
-            }
-            let fault = match path.metadata() {
-                Ok(file) if file.len() == 0 => Fault::Empty,
-                Ok(_) => Fault::Changed,
-                Err(_) => Fault::Missing,
-            };
-            self.damaged(&name, fault, Remedy::Rebuild);
         }
     }
 
@@ -379,12 +304,17 @@ impl Checking<'_> {
         self.check.damage.iter().any(|damage| damage.file == name)
     }
 
+    fn whole(&mut self, name: &str) {
+        self.whole.insert(name.to_owned());
+    }
+
     fn damaged(&mut self, name: &str, fault: Fault, remedy: Remedy) {
         self.damage_of(name, fault, remedy, None);
     }
 
     fn damage_of(&mut self, name: &str, fault: Fault, remedy: Remedy, detail: Option<&str>) {
         let (file, detail) = (name.to_owned(), detail.map(str::to_owned));
+        self.whole.remove(name);
         self.check.damage.push(Damage { file, fault, detail, remedy });
     }
 }

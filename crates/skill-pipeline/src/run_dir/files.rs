@@ -1,13 +1,19 @@
 //! `files.jsonl`: the hash of every file that a run has written, one line for each part of the run.
 //!
-//! The line of a part is on the disk before the state that says that the part is done, and the state names how many
-//! lines it relies on. Files that another process writes (journal, logs, reports) and the few that are replaced in every
-//! step are not listed: the state and the configuration carry a checksum of their own, and the state names the hashes of
-//! the two skills.
+//! In a run of a document, or of several phases, the line of a part is on the disk before the state that says that the
+//! part is done, and the state names how many lines it relies on. In other runs a line is on the disk after the files
+//! that it names, and holds from then on.
+//!
+//! Files that another process writes (journal, logs, reports) and those that are replaced in every step are not listed:
+//! states and configuration carry a checksum of their own, a checkpoint has the marks of files that grow by lines and the
+//! hashes of its weights, the log of a bank is chained, and the state of a document names the hashes of the two skills.
 
 use super::history::STEP_RECORD;
 use super::line_log::LineLog;
+use super::path::STATE_FILE;
+use super::read::read_versioned;
 use crate::error::PipelineError;
+use crate::records::phases::{PHASES_FILE, Phase};
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::hex_sha256;
 use skill_core::{EpochIdx, StepIdx};
@@ -30,10 +36,25 @@ pub struct FilesLine {
     pub checksum: String,
 }
 
-/// A part of a run that writes files.
+/// A part of a run that writes files: of a document, or of a run of another kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RunPart {
+    /// What a run has before its first work.
+    Start,
+    /// The examples of a run that fine-tunes.
+    Data,
+    /// A round of the training of a bank; the first one, 0, comes with the evaluation without a bank.
+    Round {
+        /// The round.
+        round: u32,
+    },
+    /// A phase of a run of several phases.
+    Phase {
+        /// The phase.
+        phase: Phase,
+    },
     /// The evaluation of the initial skill.
     Baseline,
     /// A step.
@@ -59,8 +80,18 @@ impl RunPart {
     /// True if the state commits the part; others are committed by the files themselves.
     pub fn is_of_state(&self) -> bool {
         match self {
-            Self::Baseline | Self::Step { .. } | Self::EpochEnd { .. } => true,
-            Self::Evaluation { .. } | Self::End => false,
+            Self::Baseline | Self::Step { .. } | Self::EpochEnd { .. } | Self::Phase { .. } => true,
+            Self::Start | Self::Data | Self::Round { .. } | Self::Evaluation { .. } | Self::End => false,
+        }
+    }
+
+    /// True if a line that no state names holds, also while a process works on the run.
+    pub(super) fn holds_by_itself(&self, is_training: bool) -> bool {
+        match self {
+            Self::Start | Self::Data | Self::Round { .. } => true,
+            // A process that goes on replaces these.
+            Self::Evaluation { .. } | Self::End => !is_training,
+            Self::Baseline | Self::Step { .. } | Self::EpochEnd { .. } | Self::Phase { .. } => false,
         }
     }
 }
@@ -84,6 +115,26 @@ impl FilesLine {
         let read: Self = serde_json::from_slice(bytes).ok()?;
         (read.line == line && read.checksum == read.own_checksum()).then_some(read)
     }
+}
+
+/// The lines that the state of a run names: that of a document, or of several phases; `None` for a run without a state,
+/// and one whose state names none.
+///
+/// # Errors
+///
+/// A state that cannot be read.
+pub(super) fn lines_of_state(run: &Path) -> Result<Option<u64>, PipelineError> {
+    #[derive(Deserialize)]
+    struct State {
+        #[serde(default)]
+        files_lines: Option<u64>,
+    }
+    for name in [STATE_FILE, PHASES_FILE] {
+        if let Some(State { files_lines }) = read_versioned(&run.join(name))? {
+            return Ok(files_lines);
+        }
+    }
+    Ok(None)
 }
 
 /// What a process that holds a run knows of the hashes of its files.
@@ -110,7 +161,9 @@ impl FileHashes {
         let corrupt = |message: String| PipelineError::Corrupt { path: path.clone(), message };
         if log.n_lines() < n_lines {
             let found = log.n_lines();
-            return Err(corrupt(format!("has {found} of the {n_lines} lines that runtime_state.json names")));
+            return Err(corrupt(format!(
+                "has {found} of the {n_lines} lines that the state of the run names"
+            )));
         }
         let (mut known, mut last) = (BTreeMap::new(), None);
         for (number, bytes) in (1..).zip(&kept) {
@@ -142,6 +195,11 @@ impl FileHashes {
     /// The recorded hash of a file; `None` if nobody has recorded one.
     pub(super) fn of(&self, name: &str) -> Option<&str> {
         self.pending.get(name).or_else(|| self.known.get(name)).map(String::as_str)
+    }
+
+    /// Lines that are kept.
+    pub(super) fn n_lines(&self) -> u64 {
+        self.log.n_lines()
     }
 
     /// Removes the lines that the state does not rely on; the hashes in them stay known here.

@@ -3,7 +3,7 @@
 use super::atomic;
 use super::by_hand::SKILL_FILE_STEMS;
 use super::dir_handle::DirHandle;
-use super::files::{FILES_FILE, FileHashes, RunPart};
+use super::files::{FILES_FILE, FileHashes};
 use super::history::{self, HistoryLog};
 use super::live;
 use super::path::{
@@ -464,12 +464,7 @@ impl RunDir {
     ///
     /// A file that cannot be written, this one or one that was put before.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), PipelineError> {
-        self.check_not_moved()?;
-        let path = self.path().join(SUMMARY_FILE);
-        let summary = atomic::json_bytes(&path, summary)?;
-        self.note(&path, &summary)?;
-        self.commit(RunPart::End)?;
-        atomic::write_all_before((&path, &summary), &[], &self.unflushed.take())
+        self.write_end(SUMMARY_FILE, summary)
     }
 
     /// Takes the run's `summary.json` away, and `history.json` where `history.jsonl` holds the same: a run that goes on

@@ -1,6 +1,7 @@
 //! The run directory: where the files of a run are, who holds it, and how it is read back.
 
 pub mod atomic;
+pub mod bank_dir;
 pub mod bank_progress;
 mod by_hand;
 pub mod check;
@@ -15,6 +16,8 @@ pub(crate) mod line_log;
 pub mod live;
 pub mod notes;
 mod path;
+pub mod policy_hashes;
+pub mod process_log;
 mod read;
 mod reader;
 mod recorded;

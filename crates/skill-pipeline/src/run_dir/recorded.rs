@@ -3,29 +3,31 @@
 
 use super::atomic;
 use super::evaluation::EvaluationDir;
-use super::files::{FileHashes, RunPart, name_below};
+use super::files::{FileHashes, RunPart, lines_of_state, name_below};
 use super::held::RunDir;
-use super::path::{RESULTS_FILE, STATE_FILE, SUMMARY_FILE};
-use super::read::{read_bytes, read_versioned};
+use super::path::{INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
+use super::read::read_bytes;
 use crate::error::PipelineError;
 use crate::records::document::{RuntimeState, StepRecord};
+use crate::records::phases::Phase;
+use serde::Serialize;
 use skill_core::canonical::hex_sha256;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
+use std::{fs, io};
 
 impl RunDir {
     pub(super) fn hashes(&self) -> Result<MutexGuard<'_, Option<FileHashes>>, PipelineError> {
         let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
         if hashes.is_none() {
-            let state: Option<RuntimeState> = read_versioned(&self.path().join(STATE_FILE))?;
-            let n_lines = state.and_then(|state| state.files_lines).unwrap_or_default();
+            let n_lines = lines_of_state(self.path())?.unwrap_or_default();
             *hashes = Some(FileHashes::open(self.path(), n_lines)?);
         }
         Ok(hashes)
     }
 
     /// Notes the hash of a file that was written, if it is below the directory.
-    pub(super) fn note(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+    pub(crate) fn note(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
         if let Some(name) = name_below(self.path(), path)
             && let Some(hashes) = self.hashes()?.as_mut()
         {
@@ -40,6 +42,86 @@ impl RunDir {
         let Some(hashes) = hashes.as_mut() else { return Ok(0) };
         self.unflushed.add(hashes.path());
         hashes.commit(part)
+    }
+
+    /// Writes the line of a part that no state names, when all that was put before is on the disk, and waits until the
+    /// line is there too.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub(crate) fn commit_part(&self, part: RunPart) -> Result<u64, PipelineError> {
+        self.check_not_moved()?;
+        atomic::flush(&self.unflushed.take())?;
+        let n_lines = self.commit(part)?;
+        atomic::flush(&self.unflushed.take())?;
+        Ok(n_lines)
+    }
+
+    /// Writes the line of the beginning of a run, with the model that the program has brought along for it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or written, and one of the model that was changed since.
+    pub fn commit_start(&self) -> Result<(), PipelineError> {
+        for path in files_below(&self.path().join(INITIAL_POLICY_DIR))? {
+            let bytes = self.read_required(&path)?;
+            self.note(&path, &bytes)?;
+        }
+        if self.hashes()?.as_ref().is_none_or(|hashes| hashes.n_lines() == 0) {
+            self.commit_part(RunPart::Start)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a phase that is finished, with these files of it; returns how many lines there are then, for the
+    /// state that says that it is finished.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or written.
+    pub fn commit_phase(&self, phase: Phase, files: &[PathBuf]) -> Result<u64, PipelineError> {
+        for path in files {
+            let bytes = read_bytes(path)?;
+            let bytes = bytes.ok_or_else(|| PipelineError::Corrupt {
+                path: path.clone(),
+                message: "is missing".to_owned(),
+            })?;
+            self.note(path, &bytes)?;
+        }
+        self.commit_part(RunPart::Phase { phase })
+    }
+
+    /// Writes the summary of a run: it is finished, and all that was put before is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written, this one or one that was put before.
+    pub(crate) fn write_end(&self, name: &str, summary: &impl Serialize) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
+        let path = self.path().join(name);
+        let bytes = atomic::json_bytes(&path, summary)?;
+        self.note(&path, &bytes)?;
+        self.commit(RunPart::End)?;
+        atomic::write_all_before((&path, &bytes), &[], &self.unflushed.take())
+    }
+
+    /// Takes away the summary of a run that goes on, if there is one, and before it the lines of `files.jsonl` that are
+    /// not written again yet.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be removed.
+    pub(crate) fn remove_end(&self, name: &str) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
+        let path = self.path().join(name);
+        if !path.exists() {
+            return Ok(());
+        }
+        if let Some(hashes) = self.hashes()?.as_mut() {
+            hashes.cut()?;
+        }
+        atomic::remove_file(&path)
     }
 
     /// The hash that was recorded for a file.
@@ -104,6 +186,22 @@ impl RunDir {
             .iter()
             .try_for_each(|dir| atomic::remove_dir(&self.evaluation_dir(*dir)))
     }
+}
+
+/// All files below a directory, in the order of their paths; none of one that does not exist.
+fn files_below(dir: &Path) -> Result<Vec<PathBuf>, PipelineError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(atomic::failed("read", dir)(error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(atomic::failed("read", dir))?.path();
+        if path.is_dir() { files.extend(files_below(&path)?) } else { files.push(path) }
+    }
+    files.sort_unstable();
+    Ok(files)
 }
 
 /// The part of the run that a state commits.

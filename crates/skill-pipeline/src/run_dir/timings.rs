@@ -36,6 +36,9 @@ pub struct Timings {
     /// is an older copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
+    /// The same of further journals, by path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub journals: BTreeMap<String, u64>,
 }
 
 /// The work of one process.
@@ -81,6 +84,9 @@ pub struct TimingsLine {
     pub steps: BTreeMap<u32, BTreeMap<String, f64>>,
     /// Requests in the journal, those of pruned calls too.
     pub requests: u64,
+    /// The same of each further journal, by its path below the run directory: those of the phases of a run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub journals: BTreeMap<String, u64>,
     /// Files that have no other record of their hash, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, FileMark>,
@@ -95,9 +101,8 @@ impl TimingsLine {
     }
 
     fn own_checksum(&self) -> String {
-        let Self { format_version, process, timing, steps, requests, files, checksum: _ } = self;
-        // The array has an empty member for a field that lines no longer have.
-        let fields = (format_version, process, timing, steps, BTreeMap::<u32, ()>::new(), requests, files);
+        let Self { format_version, process, timing, steps, requests, journals, files, checksum: _ } = self;
+        let fields = (format_version, process, timing, steps, journals, requests, files);
         hex_sha256(&serde_json::to_vec(&fields).unwrap_or_default())
     }
 
@@ -115,6 +120,7 @@ impl Timings {
             processes: Vec::new(),
             steps: BTreeMap::new(),
             requests: None,
+            journals: BTreeMap::new(),
         }
     }
 
@@ -147,6 +153,7 @@ impl Timings {
         }
         // A new journal holds fewer requests than the one before it.
         self.requests = Some(line.requests);
+        self.journals.extend(line.journals);
     }
 }
 
@@ -241,6 +248,17 @@ impl TimingsLog {
         requests: u64,
         files: BTreeMap<String, FileMark>,
     ) -> Result<(), PipelineError> {
+        self.append_with_journals(process_seconds, requests, BTreeMap::new(), files)
+    }
+
+    /// As [`TimingsLog::append`], with what further journals hold.
+    pub(super) fn append_with_journals(
+        &mut self,
+        process_seconds: f64,
+        requests: u64,
+        journals: BTreeMap<String, u64>,
+        files: BTreeMap<String, FileMark>,
+    ) -> Result<(), PipelineError> {
         self.timings.requests = Some(requests);
         let Some(timing) = self.timings.processes.last_mut() else { return Ok(()) };
         timing.seconds = (process_seconds * 1000.0).round() / 1000.0;
@@ -251,6 +269,7 @@ impl TimingsLog {
             timing,
             steps: of_keys(&self.timings.steps, &self.changed),
             requests,
+            journals,
             files,
             checksum: String::new(),
         };

@@ -12,7 +12,7 @@ use crate::records::sft::{
 };
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::LineLog;
-use crate::run_dir::{RunDir, atomic, read_times};
+use crate::run_dir::{RunDir, RunPart, atomic, read_times};
 use crate::shell::OpenRun;
 use crate::weights::{micro_batches, weights_error, write_policy};
 use skill_core::{EpochIdx, StepIdx};
@@ -88,6 +88,11 @@ impl<'run> SftRun<'run> {
         })
     }
 
+    /// Finished steps.
+    pub(super) fn finished_steps(&self) -> u64 {
+        self.step
+    }
+
     pub(super) fn stopped(&self) -> PipelineError {
         PipelineError::Stopped { last_step: to_u32(self.step), total_steps: to_u32(self.total_steps) }
     }
@@ -132,7 +137,11 @@ impl<'run> SftRun<'run> {
             serde_json::to_string(line).unwrap_or_default() + "\n"
         });
         let lines: String = lines.collect();
-        atomic::write(&self.dir.path().join(EXAMPLES_FILE), lines.as_bytes())?;
+        self.dir.put(&self.dir.path().join(EXAMPLES_FILE), lines.as_bytes())?;
+        self.dir.commit_part(RunPart::Data)?;
+        if self.step < self.total_steps {
+            self.dir.remove_end(SUMMARY_FILE)?;
+        }
         if let Some(kept) = &self.kept {
             // A process that was killed may have left states, or parts of them, that no checkpoint names.
             self.trainer.store.retain(&kept.states()).map_err(self.failed())?;
@@ -310,7 +319,7 @@ impl<'run> SftRun<'run> {
         let (state, _) = kept.policy();
         self.load(state.to_owned()).await?;
         let files = self.trainer.writer.files().await.map_err(self.failed())?;
-        write_policy(self.dir.path(), files)
+        write_policy(self.dir, files)
     }
 
     async fn finish(&mut self) -> Result<SftSummary, PipelineError> {
@@ -336,8 +345,7 @@ impl<'run> SftRun<'run> {
         // What an earlier process left behind its last checkpoint.
         self.steps.cut()?;
         self.validations.cut()?;
-        self.dir.check_not_moved()?;
-        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), &summary)?;
+        self.dir.write_end(SUMMARY_FILE, &summary)?;
         self.write_times()?;
         self.log.emit(&Event::SftFinished { summary: Box::new(summary.clone()) });
         Ok(summary)

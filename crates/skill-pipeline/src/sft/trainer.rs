@@ -5,8 +5,7 @@ use super::data::SftData;
 use super::run::SftRun;
 use super::settings::SftSettings;
 use crate::error::PipelineError;
-use crate::identity::MODE;
-use crate::kind::RunKind;
+use crate::kind::{MODE, RunKind};
 use crate::records::RunIdentity;
 use crate::records::sft::SftSummary;
 use crate::run_dir::RunDir;
@@ -87,8 +86,10 @@ impl SftTrainer {
     pub async fn train(&self, path: &Path) -> Result<SftSummary, PipelineError> {
         self.settings.validate()?;
         let open = self.shell.open(path, |dir| self.claim(dir))?;
+        let mut process = None;
         let work = async {
             let mut run = SftRun::open(self, &open)?;
+            process = Some(open.begin_process(run.finished_steps())?);
             tokio::select! {
                 biased;
                 () = self.shell.stop.now.cancelled() => Err(run.stopped()),
@@ -96,6 +97,9 @@ impl SftTrainer {
             }
         };
         let outcome = open.work(Span::none(), work).await;
+        if let Some(Err(error)) = process.map(|mut process| process.write(&open.log)) {
+            tracing::debug!(%error, "the timings could not be written");
+        }
         open.close();
         outcome
     }

@@ -526,10 +526,7 @@ impl Run<'_> {
     fn append_timings<const N: usize>(&mut self, more: [(String, FileMark); N]) -> Result<(), PipelineError> {
         self.dir.check_not_moved()?;
         let (seconds, requests) = (self.started.elapsed().as_secs_f64(), self.journal.requests_committed());
-        let source = self.open.shell.config.source_text.as_ref();
-        let source = source.map(|text| ("config.toml".to_owned(), FileMark::of(text.as_bytes())));
-        let events = ("events.jsonl".to_owned(), self.log.mark());
-        let files = more.into_iter().chain(source).chain([events]).collect();
+        let files = more.into_iter().chain(self.open.file_marks()).collect();
         self.timings.append(seconds, requests, files)
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::error::PipelineError;
 use crate::records::sft::POLICY_DIR;
-use crate::run_dir::atomic;
+use crate::run_dir::policy_hashes::{HASHES_FILE, hashes_text};
+use crate::run_dir::{RunDir, atomic};
 use async_trait::async_trait;
 use skill_llm::error::with_causes;
 use skill_train::TrainError;
 use skill_train::seam::Row;
-use std::path::Path;
+use std::fs;
 
 /// A file of the trained model: its name and its content.
 pub type PolicyFile = (String, Vec<u8>);
@@ -45,16 +46,26 @@ pub(crate) fn weights_error(step: u64, total_steps: u64) -> impl Fn(TrainError) 
     move |source| PipelineError::Weights { step, total_steps, source: Box::new(source) }
 }
 
-/// Replaces the folder of the trained policy by these files; a process that is killed leaves the old one or the new.
-pub(crate) fn write_policy(run: &Path, files: Vec<PolicyFile>) -> Result<(), PipelineError> {
-    let policy = run.join(POLICY_DIR);
-    let beside = run.join(format!("{POLICY_DIR}.new"));
+/// Replaces the folder of the trained policy by these files and their hashes; a process that is killed leaves the old one
+/// or the new.
+pub(crate) fn write_policy(run: &RunDir, mut files: Vec<PolicyFile>) -> Result<(), PipelineError> {
+    run.check_not_moved()?;
+    files.sort();
+    files.push((HASHES_FILE.to_owned(), hashes_text(&files).into_bytes()));
+    let policy = run.path().join(POLICY_DIR);
+    for (name, bytes) in &files {
+        run.note(&policy.join(name), bytes)?;
+    }
+    if files.iter().all(|(name, bytes)| fs::read(policy.join(name)).is_ok_and(|found| found == *bytes)) {
+        return Ok(());
+    }
+    let beside = run.path().join(format!("{POLICY_DIR}.new"));
     atomic::remove_dir(&beside)?;
     for (name, bytes) in files {
         atomic::write(&beside.join(name), &bytes)?;
     }
     atomic::remove_dir(&policy)?;
-    std::fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
+    fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
         action: "write",
         path: policy.clone(),
         source,

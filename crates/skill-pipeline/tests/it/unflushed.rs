@@ -5,6 +5,7 @@ use serde_json::json;
 use skill_core::{MeanScore, SkillDoc};
 use skill_pipeline::PipelineError;
 use skill_pipeline::records::document::RuntimeState;
+use skill_pipeline::records::phases::Phase;
 use skill_pipeline::run_dir::RunDir;
 use std::fs;
 use std::path::Path;
@@ -48,4 +49,14 @@ fn a_step_that_was_begun_anew_does_not_hold_up_the_state() {
     let mut written = state();
     written.files_lines = Some(1);
     assert_eq!(run.read_state().unwrap(), Some(written));
+}
+
+/// A round of a bank, a phase, and the parts of other runs without a state.
+#[test]
+fn no_line_of_hashes_is_written_while_a_file_of_its_part_is_not_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = with_a_file_in_the_way(dir.path());
+    let error = run.commit_phase(Phase::Collect, &[]).unwrap_err().to_string();
+    assert!(error.contains("merged_patch.json"), "{error}");
+    assert!(!dir.path().join("files.jsonl").exists());
 }

@@ -9,6 +9,9 @@
 mod bigram;
 #[path = "../../../skill-train/tests/it/byte_codec.rs"]
 mod codec;
+mod damage;
+#[path = "../support/damages.rs"]
+mod damages;
 mod demos;
 mod faults;
 mod games;

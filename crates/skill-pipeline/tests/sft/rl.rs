@@ -74,7 +74,7 @@ impl Env for Letters {
     }
 }
 
-fn settings() -> RlSettings {
+pub(crate) fn settings() -> RlSettings {
     let mut settings = RlSettings::default();
     settings.iterations = 12;
     settings.tasks = 4;
@@ -98,10 +98,19 @@ fn bigram(run: &Path) -> Bigram {
     Bigram::new(&run.join(CHECKPOINTS_DIR))
 }
 
-async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram) {
+pub(crate) async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram) {
     let model = bigram(run);
     let summary = trainer(run, Letters::new(6), &model, settings).train(run).await.unwrap();
     (summary, model)
+}
+
+/// Ends behind the first iteration.
+pub(crate) async fn train_capped(run: &Path, settings: &RlSettings) {
+    let capped = trainer(run, Letters::new(6), &bigram(run), settings)
+        .with_caps(WeightsCaps::new(Some(1), None))
+        .train(run)
+        .await;
+    assert!(matches!(capped, Err(PipelineError::SftCapped { last_step: 1, .. })), "{capped:?}");
 }
 
 #[tokio::test]
@@ -271,10 +280,7 @@ async fn a_capped_or_stopped_run_continues_to_the_same_weights() {
     settings.iterations = 4;
     train(&dir.path().join("whole"), &settings).await;
     let run = dir.path().join("capped");
-    let capped =
-        trainer(&run, Letters::new(6), &bigram(&run), &settings).with_caps(WeightsCaps::new(Some(1), None));
-    let ended = capped.train(&run).await;
-    assert!(matches!(ended, Err(PipelineError::SftCapped { last_step: 1, .. })), "{ended:?}");
+    train_capped(&run, &settings).await;
     assert!(run.join("policy/weights.bin").is_file());
     let stop = StopSignal::default();
     stop.after_step.cancel();

@@ -111,7 +111,7 @@ fn unmeasured(title: &str) -> (Bank, SkillRef) {
     (bank, skill)
 }
 
-fn settings() -> RlSettings {
+pub(crate) fn settings() -> RlSettings {
     let mut settings = RlSettings::default();
     settings.iterations = 24;
     settings.tasks = 8;
@@ -177,10 +177,17 @@ fn bigram(run: &Path) -> Bigram {
     Bigram::new(&run.join(CHECKPOINTS_DIR))
 }
 
-async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram, usize) {
+pub(crate) async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram, usize) {
     let (model, n_asked) = (bigram(run), Arc::default());
     let summary = trainer(run, &model, settings, &n_asked).train(run).await.unwrap();
     (summary, model, n_asked.load(Ordering::Relaxed))
+}
+
+/// Dies in this call of the model.
+pub(crate) async fn train_dying(run: &Path, settings: &RlSettings, call: usize) {
+    let dying = bigram(run).failing_at(call, || TrainError::Cancelled);
+    let ended = trainer(run, &dying, settings, &Arc::default()).train(run).await;
+    assert!(ended.is_err() || call >= dying.n_calls(), "{ended:?}");
 }
 
 #[tokio::test]

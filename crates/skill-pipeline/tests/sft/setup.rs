@@ -81,7 +81,9 @@ fn collect(run: &Path, dir: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
         let name = path.strip_prefix(run).unwrap().display().to_string();
         if path.is_dir() {
             collect(run, &path, files);
-        } else if !["events.jsonl", "sft_times.json", "lock", ".lock"].contains(&name.as_str()) {
+        } else if !["events.jsonl", "timings.jsonl", "sft_times.json", "lock", ".lock"]
+            .contains(&name.as_str())
+        {
             files.insert(name, std::fs::read(&path).unwrap());
         }
     }

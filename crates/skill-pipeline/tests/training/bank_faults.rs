@@ -1,6 +1,7 @@
 //! Runs that train a bank and are stopped, killed or changed by a person between two processes.
 
 use crate::banks::{Run, bank_settings, opens, record, teaches};
+use crate::damages::assert_every_damage_is_named;
 use crate::run_files::files;
 use crate::world::{Counted, Job, changed, counted};
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, Skil
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{JournalOptions, JournalReader, Role};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
+use skill_pipeline::run_dir::check::check;
 use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -426,4 +428,30 @@ fn no_retirement_is_tried_after_a_request_to_stop() {
     assert!(matches!(error, PipelineError::Stopped { last_step: 0, total_steps: 1 }), "{error:?}");
     let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
     assert!(!bank.log().iter().any(|record| matches!(record.event, BankEvent::TrialOpened { .. })));
+}
+
+#[test]
+fn every_damage_to_a_run_of_a_bank_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, half) = (dir.path().join("run"), dir.path().join("half"));
+    Run::default().run(&run).unwrap();
+    let n_damaged = assert_every_damage_is_named(&run, &["run.lock"]);
+    assert!(n_damaged > 120, "{n_damaged}");
+    // An outage in the second round, behind the first one.
+    begun_trial(&half);
+    assert_eq!(check(&half).unwrap().damage, []);
+}
+
+#[test]
+fn a_run_is_whole_wherever_an_outage_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for n_replies in (0..400).step_by(40) {
+        let run = dir.path().join(n_replies.to_string());
+        let ended = Run { target: breaking_target(n_replies), ..Run::default() }.run(&run);
+        let found = check(&run).unwrap();
+        assert_eq!(found.damage, [], "{n_replies}: {ended:?}");
+        Run::default().run(&run).unwrap();
+        let found = check(&run).unwrap();
+        assert_eq!(found.damage, [], "{n_replies}");
+    }
 }

@@ -9,6 +9,8 @@ mod bank_numbers;
 mod bank_scores;
 mod banks;
 mod budget;
+#[path = "../support/damages.rs"]
+mod damages;
 mod epochs;
 mod evidence;
 mod identity;

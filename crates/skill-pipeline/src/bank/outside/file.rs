@@ -2,8 +2,8 @@
 
 use super::error::OutsideError;
 use super::trial::TrialPlace;
-use crate::bank_dir::is_bank;
 use crate::error::PipelineError;
+use crate::run_dir::bank_dir::is_bank;
 use serde::{Deserialize, Serialize};
 use skill_bank::SkillRef;
 use skill_bank::trial::TrialResult;

@@ -55,7 +55,7 @@ impl OutsideBank {
         if self.is_evolving {
             return Err(OutsideError::Evolving);
         }
-        if !crate::bank_dir::is_bank(&self.path) {
+        if !crate::run_dir::bank_dir::is_bank(&self.path) {
             return Err(OutsideError::ReadOnly { path: self.path.clone() });
         }
         self.refresh()?;

@@ -2,7 +2,6 @@
 
 use super::{Checking, Fault, Remedy};
 use crate::error::PipelineError;
-use crate::records::document::RuntimeState;
 use crate::run_dir::line_log::whole_lines;
 use crate::run_dir::read::read_bytes;
 use crate::run_dir::timings::{FileMark, TIMINGS_FILE, TIMINGS_LOG, Timings, TimingsLine};
@@ -13,8 +12,8 @@ use std::path::Path;
 
 pub(super) const EVENTS_FILE: &str = "events.jsonl";
 
-/// The name of the event that ends a run.
-const ENDED: &str = "run_finished";
+/// The names of the events that end a run.
+const ENDED: [&str; 4] = ["run_finished", "bank_finished", "sft_finished", "rl_finished"];
 
 /// Whether the log of events says that the run has come to its end, and nothing has begun since.
 pub(super) fn has_ended(run: &Path) -> bool {
@@ -24,18 +23,15 @@ pub(super) fn has_ended(run: &Path) -> bool {
     }
     let bytes = read_bytes(&run.join(EVENTS_FILE)).ok().flatten().unwrap_or_default();
     let last = whole_lines(&bytes).last().and_then(|line| serde_json::from_slice::<Named>(line).ok());
-    last.is_some_and(|last| last.event == ENDED)
+    last.is_some_and(|last| ENDED.contains(&last.event.as_str()))
 }
 
 impl Checking<'_> {
-    pub(super) fn logs(
-        &mut self,
-        state: Option<&RuntimeState>,
-        has_ended: bool,
-    ) -> Result<(), PipelineError> {
+    /// `is_expected` of a run that has written its first line of `timings.jsonl`.
+    pub(super) fn logs(&mut self, is_expected: bool, has_ended: bool) -> Result<(), PipelineError> {
         // The only thing that is refused is another format.
         Timings::read_or_new(self.run)?;
-        let marks = self.marks(state.is_some_and(|state| state.files_lines.is_some()))?;
+        let marks = self.marks(is_expected)?;
         for (name, mark) in &marks {
             let grows = name == EVENTS_FILE;
             // It is replaced before its mark is written.
@@ -56,7 +52,7 @@ impl Checking<'_> {
             let lacks_its_mark =
                 has_ended && self.run.join(TIMINGS_LOG).exists() && !self.is_known(TIMINGS_LOG);
             match is_whole && !lacks_its_mark {
-                true => self.check.n_whole += 1,
+                true => self.whole(TIMINGS_FILE),
                 false if lacks_its_mark => {
                     let detail = Some("the last line is missing");
                     self.damage_of(TIMINGS_LOG, Fault::Changed, Remedy::NotNeeded, detail);
@@ -101,7 +97,7 @@ impl Checking<'_> {
                 let detail = format!("line {number} is damaged");
                 self.damage_of(TIMINGS_LOG, Fault::Changed, Remedy::NotNeeded, Some(&detail));
             }
-            None => self.check.n_whole += 1,
+            None => self.whole(TIMINGS_LOG),
         }
         Ok(marks)
     }
@@ -116,7 +112,7 @@ impl Checking<'_> {
         let marked = bytes.get(..n_marked).filter(|_| grows || bytes.len() == n_marked);
         let rest = bytes.get(n_marked..).unwrap_or_default();
         if marked.is_some_and(|marked| FileMark::of(marked) == *mark) && are_json_lines(rest) {
-            self.check.n_whole += 1;
+            self.whole(name);
         } else if bytes.is_empty() {
             self.damaged(name, Fault::Empty, remedy);
         } else {
@@ -129,7 +125,7 @@ impl Checking<'_> {
             Ok(Some(bytes)) if bytes.is_empty() => {
                 self.damaged(EVENTS_FILE, Fault::Empty, Remedy::NotNeeded);
             }
-            Ok(bytes) if are_json_lines(bytes.as_deref().unwrap_or_default()) => self.check.n_whole += 1,
+            Ok(bytes) if are_json_lines(bytes.as_deref().unwrap_or_default()) => self.whole(EVENTS_FILE),
             Ok(_) => self.damaged(EVENTS_FILE, Fault::Changed, Remedy::NotNeeded),
             Err(error) => self.unreadable(EVENTS_FILE, &error, Remedy::NotNeeded),
         }

@@ -28,7 +28,7 @@ impl Checking<'_> {
             };
             let found = SkillHash::of(&String::from_utf8_lossy(&bytes));
             if found == *expected || summary.is_none() && self.is_on_its_way(state, &found) {
-                self.check.n_whole += 1;
+                self.whole(name);
             } else if bytes.is_empty() {
                 self.damaged(name, Fault::Empty, Remedy::Resume);
             } else {

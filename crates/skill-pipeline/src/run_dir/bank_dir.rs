@@ -10,10 +10,10 @@
 //! Each line of the log has a hash of itself and of those before it. What that cannot show, that lines at its end are
 //! missing, is seen by `measurements.json`, which is written after them and counts the events.
 
+use super::vacant::check_vacant;
+use super::{atomic, is_run};
 use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
-use crate::run_dir::vacant::check_vacant;
-use crate::run_dir::{atomic, is_run};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skill_bank::format::{self, BankFormat, Note, ReadBank};
@@ -44,6 +44,8 @@ pub fn is_bank(dir: &Path) -> bool {
 pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
     check_is_bank(path)?;
     let file = if path.is_dir() { path.join(LOG_FILE) } else { path.to_owned() };
+    // Before the log, which another process may be writing: it is never behind.
+    let n_measured = measured_events(path);
     let bad = |source: BankError| PipelineError::Bank { path: file.clone(), source };
     let text = text_file::read(&file).map_err(|source| match text_file::fault_of(&source) {
         Some(fault) => bad(BankError::NotJson { message: format!("it {fault}") }),
@@ -52,7 +54,7 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
     let whole = if path.is_dir() { whole_lines(&text) } else { &text };
     let mut read = format::read(whole).map_err(bad)?;
     if path.is_dir() {
-        check_has_its_end(path, &read.bank)?;
+        check_has_its_end(path, &read.bank, n_measured)?;
     }
     if whole.len() < text.len() {
         read.notes.push(Note::CutLog { bytes: text.len() - whole.len() });
@@ -90,21 +92,22 @@ fn check_is_bank(path: &Path) -> Result<(), PipelineError> {
     Err(PipelineError::Bank { path: path.to_owned(), source })
 }
 
-/// Refuses a log that lacks events which `measurements.json` knows of: that is written after them.
-fn check_has_its_end(dir: &Path, bank: &Bank) -> Result<(), PipelineError> {
+/// How many events `measurements.json` knows of; `None` where it cannot be read, or an earlier version wrote it.
+fn measured_events(dir: &Path) -> Option<u64> {
     #[derive(Deserialize)]
     struct Measured {
         events: u64,
     }
-    // What cannot be read says nothing about the log.
-    let bytes = fs::read(dir.join(MEASUREMENTS_FILE)).unwrap_or_default();
-    let Ok(Measured { events: n_known }) = serde_json::from_slice(&bytes) else { return Ok(()) };
+    let bytes = fs::read(dir.join(MEASUREMENTS_FILE)).ok()?;
+    serde_json::from_slice::<Measured>(&bytes).ok().map(|measured| measured.events)
+}
+
+/// Refuses a log that lacks events which `measurements.json` knows of: that is written after them.
+fn check_has_its_end(dir: &Path, bank: &Bank, n_measured: Option<u64>) -> Result<(), PipelineError> {
     let n_found = u64::try_from(bank.log().len()).unwrap_or(u64::MAX);
-    if n_found >= n_known {
-        return Ok(());
-    }
+    let Some(n_measured) = n_measured.filter(|n_measured| *n_measured > n_found) else { return Ok(()) };
     let message = format!(
-        "the log ends after event {n_found}, but {MEASUREMENTS_FILE} was written after event {n_known}"
+        "the log ends after event {n_found}, but {MEASUREMENTS_FILE} was written after event {n_measured}"
     );
     let source = BankError::BadLog { line: n_found.saturating_add(2), message };
     Err(PipelineError::Bank { path: dir.join(LOG_FILE), source })
@@ -159,11 +162,12 @@ impl BankDir {
             atomic::write(&path.join(SOURCE_FILE), text.as_bytes())?;
         }
         atomic::write(&path.join(LOG_FILE), bank.chained_log_text().0.as_bytes())?;
-        Self::open(path)
+        let dir = Self::open(path)?;
+        dir.refresh()?;
+        Ok(dir)
     }
 
-    /// Opens a bank to change it. The files that follow from the log are written again where they differ from it, as a
-    /// process that was killed leaves them.
+    /// Opens a bank to change it.
     ///
     /// # Errors
     ///
@@ -188,11 +192,9 @@ impl BankDir {
         }
         let ReadLog { bank, chain, .. } =
             Bank::read_log(whole).map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
-        check_has_its_end(path, &bank)?;
+        check_has_its_end(path, &bank, measured_events(path))?;
         let source = read_source(path, &bank)?;
-        let dir = Self { path: path.to_owned(), bank, chain, source, log };
-        dir.write_views()?;
-        Ok(dir)
+        Ok(Self { path: path.to_owned(), bank, chain, source, log })
     }
 
     /// The bank.
@@ -223,11 +225,15 @@ impl BankDir {
         let written = self.log.write_all(lines.as_bytes()).and_then(|()| self.log.sync_data());
         written.map_err(|source| PipelineError::RunDir { action: "write", path: file, source })?;
         (self.bank, self.chain) = (bank, chain);
-        self.write_views()
+        self.refresh()
     }
 
-    /// Writes the files that follow from the log, where they are not there already.
-    fn write_views(&self) -> Result<(), PipelineError> {
+    /// Writes the files that follow from the log, where they differ from it, as a process that was killed leaves them.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::RunDir`] for what cannot be written.
+    pub fn refresh(&self) -> Result<(), PipelineError> {
         let source = self.source.as_ref().map(|(format, text)| (*format, text.as_str()));
         for (name, text) in views(&self.bank, source)
             .map_err(|source| PipelineError::Bank { path: self.path.join(BANK_FILE), source })?
@@ -241,8 +247,25 @@ impl BankDir {
     }
 }
 
+/// The files that follow from the log as it was when `measurements.json` was written; `None` if that says nothing.
+pub(super) fn views_when_measured(
+    dir: &Path,
+    bank: &Bank,
+    source: Option<(BankFormat, &str)>,
+) -> Option<[(&'static str, String); 2]> {
+    let n_events = usize::try_from(measured_events(dir)?).ok()?;
+    let mut earlier = Bank::new();
+    for record in bank.log().get(..n_events)? {
+        earlier.record(record.round, record.by, record.event.clone()).ok()?;
+    }
+    views(&earlier, source).ok()
+}
+
 /// The files that follow from a log, with their names.
-fn views(bank: &Bank, source: Option<(BankFormat, &str)>) -> Result<[(&'static str, String); 2], BankError> {
+pub(super) fn views(
+    bank: &Bank,
+    source: Option<(BankFormat, &str)>,
+) -> Result<[(&'static str, String); 2], BankError> {
     let (format, original) = source.map_or((BankFormat::Paper, None), |(format, text)| (format, Some(text)));
     let written = format::write(bank, format, original, UNKNOWN_TIME)?;
     let measurements = serde_json::to_string_pretty(&measurements(bank)).unwrap_or_default() + "\n";

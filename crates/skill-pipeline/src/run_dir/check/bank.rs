@@ -1,0 +1,96 @@
+//! A bank in a run: its log by the hashes in it, and the files that follow from the log by writing them again.
+
+use super::{Checking, Fault, Remedy};
+use crate::error::PipelineError;
+use crate::records::bank::LOG_FILE;
+use crate::run_dir::bank_dir::{SOURCE_FILE, read_bank, read_source, views, views_when_measured};
+use crate::run_dir::read::read_bytes;
+use skill_bank::Bank;
+use skill_bank::format::{BankFormat, Note};
+
+impl Checking<'_> {
+    /// The bank in this directory; `is_expected` of one that has to be there, and `is_finished` of one that no process
+    /// was changing when it was killed.
+    pub(super) fn bank(&mut self, dir: &str, is_finished: bool, is_expected: bool) {
+        let path = self.run.join(dir);
+        let log = format!("{dir}/{LOG_FILE}");
+        if !self.run.join(&log).exists() {
+            if is_expected {
+                self.damaged(&log, Fault::Missing, Remedy::OnlyCopy);
+            }
+            return;
+        }
+        let read = match read_bank(&path) {
+            Ok(read) => read,
+            Err(error) => {
+                let detail = match &error {
+                    PipelineError::Bank { source, .. } => Some(source.to_string()),
+                    _ => None,
+                };
+                let is_empty = self.run.join(&log).metadata().is_ok_and(|file| file.len() == 0);
+                let fault = if is_empty { Fault::Empty } else { Fault::Changed };
+                return self.damage_of(&log, fault, Remedy::OnlyCopy, detail.as_deref());
+            }
+        };
+        let is_cut = read.notes.iter().any(|note| matches!(note, Note::CutLog { .. }));
+        let is_unchained = read.notes.iter().any(|note| matches!(note, Note::UnchainedLog { .. }));
+        if is_cut && is_finished && !self.check.is_training {
+            self.damage_of(&log, Fault::Changed, Remedy::OnlyCopy, Some("ends within a line"));
+        } else if !is_unchained {
+            self.whole(&log);
+        }
+        // They are written behind the log.
+        if !self.check.is_training {
+            self.views(dir, &read.bank, is_finished, is_expected);
+        }
+    }
+
+    fn views(&mut self, dir: &str, bank: &Bank, is_finished: bool, is_expected: bool) {
+        let path = self.run.join(dir);
+        let source_name = format!("{dir}/{SOURCE_FILE}");
+        let source = match read_source(&path, bank) {
+            Ok(source) => source,
+            Err(error) => return self.unreadable(&source_name, &error, Remedy::OnlyCopy),
+        };
+        if source.is_some() {
+            self.whole(&source_name);
+        }
+        let source = source.as_ref().map(|(format, text)| (*format, text.as_str()));
+        let Ok(expected) = views(bank, source) else { return };
+        for (file, text) in expected {
+            let name = format!("{dir}/{file}");
+            let bytes = match read_bytes(&self.run.join(&name)) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.unreadable(&name, &error, Remedy::Resume);
+                    continue;
+                }
+            };
+            match bytes {
+                Some(bytes) if bytes == text.as_bytes() => self.whole(&name),
+                Some(bytes) if !is_finished && self.is_of_earlier(dir, file, &bytes, bank, source) => {
+                    self.whole(&name);
+                }
+                Some(bytes) => {
+                    let fault = if bytes.is_empty() { Fault::Empty } else { Fault::Changed };
+                    self.damaged(&name, fault, Remedy::Resume);
+                }
+                None if is_finished || is_expected => self.damaged(&name, Fault::Missing, Remedy::Resume),
+                None => {}
+            }
+        }
+    }
+
+    /// True if a process was killed between an event and this file, which is that of the events before.
+    fn is_of_earlier(
+        &self,
+        dir: &str,
+        file: &str,
+        bytes: &[u8],
+        bank: &Bank,
+        source: Option<(BankFormat, &str)>,
+    ) -> bool {
+        let earlier = views_when_measured(&self.run.join(dir), bank, source);
+        earlier.iter().flatten().any(|(name, text)| *name == file && text.as_bytes() == bytes)
+    }
+}

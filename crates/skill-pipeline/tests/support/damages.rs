@@ -1,0 +1,84 @@
+//! Damage to every file of a run, one after the other: `check` names each.
+
+use skill_pipeline::run_dir::check::check;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Flips a bit of each checked file of a run, cuts it, empties it and removes it, and sees each of that named. Files that
+/// are not checked have to be these. Returns how often something was damaged.
+pub(crate) fn assert_every_damage_is_named(run: &Path, not_checked: &[&str]) -> usize {
+    let whole = check(run).unwrap();
+    assert_eq!(whole.damage, [], "the run is whole");
+    assert_eq!(whole.not_checked, not_checked);
+    let is_of_sqlite = |name: &str| ["-wal", "-shm"].iter().any(|end| name.ends_with(end));
+    let is_unchecked = |name: &String| is_of_sqlite(name) || whole.not_checked.contains(name);
+    let mut n_damaged = 0;
+    for (name, path) in all_files(run).iter().filter(|(name, _)| !is_unchecked(name)) {
+        let bytes = std::fs::read(path).unwrap();
+        for damaged in damages(name, &bytes) {
+            match &damaged {
+                Some(damaged) => std::fs::write(path, damaged).unwrap(),
+                None => std::fs::remove_file(path).unwrap(),
+            }
+            let found = check(run).unwrap();
+            let what = damaged.map(|damaged| (damaged.len(), bytes.len()));
+            // A changed hash of a policy's file is that of a changed file.
+            let is_it =
+                |file: &str| file == name || name == "policy/SHA256SUMS" && file.starts_with("policy/");
+            assert!(
+                found.damage.iter().any(|damage| is_it(&damage.file)),
+                "{name} {what:?}: {:?}, not checked: {:?}",
+                found.damage,
+                found.not_checked
+            );
+            n_damaged += 1;
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+    assert_eq!(check(run).unwrap().damage, [], "the run is whole again");
+    n_damaged
+}
+
+/// Flips at the beginning, in the middle and of the last byte; cuts of one byte and of a half; no bytes, and no file.
+fn damages(name: &str, bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
+    let n_bytes = bytes.len();
+    if n_bytes == 0 {
+        return vec![None];
+    }
+    let flipped = |at: usize| {
+        let mut changed = bytes.to_vec();
+        changed[at] ^= 1;
+        changed
+    };
+    let flips = [0, n_bytes / 3, n_bytes / 2].map(flipped);
+    let [half, most] = [n_bytes / 2, n_bytes - 1].map(|at| bytes[..at].to_vec());
+    let mut damages = vec![Vec::new()];
+    // SQLite finds damage to the structure of a journal, and not to every byte; of times a last line may be lost.
+    if name.ends_with("journal.sqlite") {
+        damages.push(half);
+    } else if name.ends_with("timings.jsonl") {
+        damages.extend(flips);
+    } else {
+        damages.extend(flips);
+        damages.extend([flipped(n_bytes - 1), half, most]);
+    }
+    damages.into_iter().map(Some).chain([None]).collect()
+}
+
+/// All files below a run, by name.
+fn all_files(run: &Path) -> BTreeMap<String, PathBuf> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![run.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(run).unwrap().to_string_lossy().replace('\\', "/");
+                files.insert(name, path);
+            }
+        }
+    }
+    files
+}
