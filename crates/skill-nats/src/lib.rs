@@ -48,11 +48,11 @@ mod broker;
 #[cfg(feature = "client")]
 pub mod client;
 mod driver;
-mod elsewhere;
 #[cfg(feature = "testbed")]
 pub mod fake;
 mod frames;
 mod protocol;
+mod remote_model;
 mod setup;
 mod times;
 mod wire_error;
@@ -61,9 +61,9 @@ mod worker;
 pub use address::{BrokerAddress, Credentials};
 pub use broker::{Broker, BrokerError, BrokerFacts, Delivery, Inbox, QueueConfig};
 pub use driver::{Connect, DriverConfig, NatsRunner, ReadWorkers, WorkerNow, WorkersNow};
-pub use elsewhere::Elsewhere;
 pub use frames::MAX_MESSAGE_BYTES;
 pub use protocol::{Announcement, Doing, ModelFacts, PROTOCOL, WorkerFacts};
+pub use remote_model::RemoteModel;
 pub use setup::Contents;
 pub use times::Times;
 pub use worker::{

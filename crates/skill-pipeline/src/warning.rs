@@ -4,7 +4,7 @@
 //! [`Advice`] is how that program adds what its users can do.
 
 use crate::error::PipelineError;
-use crate::records::signs::RlSign;
+use crate::records::signs::TrainingAlert;
 use skill_core::GateMode;
 use std::fmt;
 use std::path::PathBuf;
@@ -125,7 +125,7 @@ pub enum Warning {
     /// A run of reinforcement learning shows a sign of going wrong for the first time.
     TrainingSign {
         /// The sign.
-        sign: RlSign,
+        sign: TrainingAlert,
         /// The sign in words, with its numbers.
         message: String,
     },

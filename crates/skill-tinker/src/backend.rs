@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use skill_core::random::Dice;
-use skill_train::answers::Answers;
+use skill_train::answers::IdempotencyCache;
 use skill_train::checkpoint::{StateFile, StateStore};
 use skill_train::seam::{
     AdamSettings, Ended, ForwardBackward, ForwardOutput, GenerationSettings, LoadRequest, Loss, LossMetrics,
@@ -68,7 +68,7 @@ pub struct TinkerBackend {
 
 #[derive(Debug, Default)]
 struct State {
-    answers: Answers<Answer>,
+    answers: IdempotencyCache<Answer>,
     /// The model, once a call has needed it.
     model: Option<Model>,
     /// The number of the next call that changes the model.

@@ -1,4 +1,4 @@
-//! The answers that a back end has given: a repeated call gets the first answer.
+//! Idempotency of a back end: a repeated call gets the first answer.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ const MAX_ANSWERS: usize = 4096;
 
 /// Answers by call; a call is identified by run, step and sequence number, and compared by its whole content.
 #[derive(Debug)]
-pub struct Answers<T> {
+pub struct IdempotencyCache<T> {
     kept: BTreeMap<CallId, ([u8; 32], T)>,
     /// For each run the first step whose answers are kept.
     first_steps: BTreeMap<String, u64>,
 }
 
-impl<T> Default for Answers<T> {
+impl<T> Default for IdempotencyCache<T> {
     fn default() -> Self {
         Self { kept: BTreeMap::new(), first_steps: BTreeMap::new() }
     }
 }
 
-impl<T: Clone> Answers<T> {
+impl<T: Clone> IdempotencyCache<T> {
     /// The answer to a repeated call; `None` for a new one.
     ///
     /// # Errors
@@ -70,13 +70,13 @@ fn digest_of<R: Serialize>(request: &R) -> Result<[u8; 32], TrainError> {
 
 #[cfg(test)]
 mod tests {
-    use super::Answers;
+    use super::IdempotencyCache;
     use crate::error::TrainError;
     use crate::seam::CallId;
 
     #[test]
     fn a_repeated_call_gets_its_answer_and_a_changed_one_an_error() {
-        let mut answers = Answers::default();
+        let mut answers = IdempotencyCache::default();
         let call = |step| CallId::new("run", step, 0);
         assert_eq!(answers.find(&call(3), &"question").unwrap(), None);
         answers.keep(&call(3), &"question", 7).unwrap();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn answers_of_older_steps_are_forgotten() {
-        let mut answers = Answers::default();
+        let mut answers = IdempotencyCache::default();
         let call = |step| CallId::new("run", step, 0);
         for step in 0..3 {
             answers.keep(&call(step), &"question", step).unwrap();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::answers::Answers;
+use crate::answers::IdempotencyCache;
 use crate::checkpoint::{StateFile, StateStore};
 use crate::error::TrainError;
 use crate::generate::{IsCancelled, KeptSequences, generate, generate_by};
@@ -37,7 +37,7 @@ struct Inner {
     gradients: Gradients,
     keep: Keep,
     store: StateStore,
-    answers: Answers<Answer>,
+    answers: IdempotencyCache<Answer>,
     /// Sequences that prompts of the same step of a run may continue.
     kept: (Option<(String, u64)>, KeptSequences),
 }
@@ -72,7 +72,7 @@ impl LocalBackend {
             gradients: Gradients::default(),
             keep,
             store,
-            answers: Answers::default(),
+            answers: IdempotencyCache::default(),
             kept: Default::default(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }

@@ -56,7 +56,7 @@ pub struct Engine<'config> {
 /// The model with requests that a worker sends, where the call is one of a worker.
 fn sent_by_workers(model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
     #[cfg(feature = "nats")]
-    let model = Arc::new(skill_nats::Elsewhere::new(model));
+    let model = Arc::new(skill_nats::RemoteModel::new(model));
     model
 }
 

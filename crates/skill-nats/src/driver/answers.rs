@@ -5,9 +5,9 @@ use super::Shared;
 use super::sender::WorkerSender;
 use super::state::{Holder, QuestionId, UnderWay};
 use crate::broker::Inbox;
-use crate::elsewhere::CallSender;
 use crate::frames::Assembler;
 use crate::protocol::{Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays};
+use crate::remote_model::RemoteSend;
 use crate::wire_error::WireError;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
@@ -314,7 +314,7 @@ impl Shared {
         let ctx = CallCtx {
             deadline,
             scope: Arc::new(CallScope::starting_at(question.occurrence)),
-            ..of.ctx(question.place).with(CallSender(Arc::clone(&sender) as Arc<dyn ChatModel>))
+            ..of.ctx(question.place).with(RemoteSend(Arc::clone(&sender) as Arc<dyn ChatModel>))
         };
         let reply = model.chat(&question.request, &ctx).await?;
         if let Some(record) = &models.record {

@@ -1,8 +1,8 @@
 //! The models of a rollout on a worker: each call is asked of the driver, and sent from here if the driver says so.
 
 use super::link::{RunLink, Said};
-use crate::elsewhere::CallSender;
 use crate::protocol::{Answer, CallQuestion, Question, Role, WorkerSays};
+use crate::remote_model::RemoteSend;
 use crate::wire_error::WireError;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -143,7 +143,7 @@ impl DriverModel {
         deadline_ms: Option<u64>,
     ) -> Sending<'a> {
         let deadline = deadline_ms.map(|left| Instant::now() + Duration::from_millis(left));
-        let call = CallCtx { deadline, attempts: Arc::default(), ..call.clone().without::<CallSender>() };
+        let call = CallCtx { deadline, attempts: Arc::default(), ..call.clone().without::<RemoteSend>() };
         Box::pin(async move { self.sending.chat(request, &call).await })
     }
 

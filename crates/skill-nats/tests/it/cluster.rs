@@ -16,8 +16,8 @@ use skill_llm::{
 };
 use skill_nats::fake::{FakeClient, FakeConnect, FakeServer};
 use skill_nats::{
-    DriverConfig, Elsewhere, FetchContent, NatsRunner, Times, Worker, WorkerAgent, WorkerConfig, WorkerStop,
-    Workshop,
+    DriverConfig, FetchContent, NatsRunner, RemoteModel, Times, Worker, WorkerAgent, WorkerConfig,
+    WorkerStop, Workshop,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -191,7 +191,7 @@ impl Driver {
         let runner = Arc::new(NatsRunner::new(Arc::new(FakeConnect(Arc::clone(&client))), config));
         let journal = Journal::open(&dir.join("journal.sqlite"), JournalOptions::default()).unwrap();
         let budget = Budget::new(caps);
-        let plain = Arc::new(Elsewhere::new(Arc::new(NotHere(scripted().id().clone()))));
+        let plain = Arc::new(RemoteModel::new(Arc::new(NotHere(scripted().id().clone()))));
         let budgeted = Arc::new(Budgeted::new(plain, Arc::clone(&budget), Prices::default()));
         let retried = Retried::new(budgeted, RetryPolicy::default(), Arc::new(RetryBudget::default()));
         let kept = Journaled::new(Arc::new(retried), journal.clone());

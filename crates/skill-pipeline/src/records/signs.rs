@@ -1,6 +1,6 @@
 //! Signs of a run that goes wrong, read from the records of its iterations.
 //!
-//! Detection reads numbers alone: no file, no clock. [`RlSigns`] takes the iterations one by one, so that a run warns
+//! Detection reads numbers alone: no file, no clock. [`TrainingAlerts`] takes the iterations one by one, so that a run warns
 //! when a sign first appears; [`signs_of`] reads the iterations of a run that is looked at.
 
 use super::rl::RlIteration;
@@ -32,7 +32,7 @@ pub const MOST_INVALID: f64 = 1.0;
 named_enum! {
     /// Something that commonly goes wrong.
     #[derive(PartialOrd, Ord)]
-    pub enum RlSign {
+    pub enum TrainingAlert {
         /// No group has a signal, as every episode is lost.
         AllLost = "all_lost",
         /// No group has a signal, as every episode is won.
@@ -56,7 +56,7 @@ named_enum! {
     }
 }
 
-impl RlSign {
+impl TrainingAlert {
     /// The sign in words.
     pub fn title(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl RlSign {
 #[non_exhaustive]
 pub struct RlFinding {
     /// The sign.
-    pub sign: RlSign,
+    pub sign: TrainingAlert,
     /// The first iteration after which it showed.
     pub first_iteration: u64,
     /// The last one.
@@ -119,9 +119,9 @@ impl RlFinding {
     }
 }
 
-/// All signs that the iterations of a run showed, in the order of [`RlSign::ALL`].
+/// All signs that the iterations of a run showed, in the order of [`TrainingAlert::ALL`].
 pub fn signs_of(iterations: &[RlIteration]) -> Vec<RlFinding> {
-    let mut signs = RlSigns::default();
+    let mut signs = TrainingAlerts::default();
     for record in iterations {
         signs.add(record);
     }
@@ -163,7 +163,7 @@ struct Update {
 
 /// The signs of a run whose iterations come one by one. It keeps no more than it compares.
 #[derive(Debug, Clone, Default)]
-pub struct RlSigns {
+pub struct TrainingAlerts {
     n_iterations: u64,
     n_won: u64,
     first: Vec<Sample>,
@@ -172,10 +172,10 @@ pub struct RlSigns {
     updates: VecDeque<Update>,
     /// True if the last iteration had an optimizer step.
     is_updated: bool,
-    found: BTreeMap<RlSign, RlFinding>,
+    found: BTreeMap<TrainingAlert, RlFinding>,
 }
 
-impl RlSigns {
+impl TrainingAlerts {
     /// Takes the next iteration, and returns the signs that it is the first to show.
     pub fn add(&mut self, record: &RlIteration) -> Vec<RlFinding> {
         let sample = Sample::of(record);
@@ -192,7 +192,7 @@ impl RlSigns {
             push(&mut self.updates, Update { entropy, kl, clipped }, KL_SPAN + 1);
         }
         let mut new = Vec::new();
-        for sign in RlSign::ALL {
+        for sign in TrainingAlert::ALL {
             let Some(numbers) = self.numbers(sign) else { continue };
             let message = format!("{} ({numbers})", sign.title());
             if let Some(known) = self.found.get_mut(&sign) {
@@ -207,38 +207,42 @@ impl RlSigns {
         new
     }
 
-    /// All signs that showed until now, in the order of [`RlSign::ALL`].
+    /// All signs that showed until now, in the order of [`TrainingAlert::ALL`].
     pub fn found(&self) -> Vec<RlFinding> {
         self.found.values().cloned().collect()
     }
 
     /// The numbers by which a sign shows after the last iteration; `None` where it does not.
-    fn numbers(&self, sign: RlSign) -> Option<String> {
+    fn numbers(&self, sign: TrainingAlert) -> Option<String> {
         if self.recent.len() < WINDOW {
             return None;
         }
         match sign {
-            RlSign::AllLost => self.without_signal(|sample| sample.n_won == 0),
-            RlSign::AllWon => self.without_signal(|sample| sample.n_won == sample.n_episodes),
-            RlSign::NoSignal => {
-                let is_said =
-                    self.numbers(RlSign::AllLost).or_else(|| self.numbers(RlSign::AllWon)).is_some();
+            TrainingAlert::AllLost => self.without_signal(|sample| sample.n_won == 0),
+            TrainingAlert::AllWon => self.without_signal(|sample| sample.n_won == sample.n_episodes),
+            TrainingAlert::NoSignal => {
+                let is_said = self
+                    .numbers(TrainingAlert::AllLost)
+                    .or_else(|| self.numbers(TrainingAlert::AllWon))
+                    .is_some();
                 self.without_signal(|_| true).filter(|_| !is_said)
             }
-            RlSign::NeverWon => (self.n_won == 0).then(|| format!("in {} iterations", self.n_iterations)),
-            RlSign::EntropyCollapse => {
+            TrainingAlert::NeverWon => {
+                (self.n_won == 0).then(|| format!("in {} iterations", self.n_iterations))
+            }
+            TrainingAlert::EntropyCollapse => {
                 let (first, mean) = (self.first_entropy?, self.mean_update(|update| update.entropy)?);
                 (mean < LEAST_ENTROPY || mean < first * LEAST_ENTROPY_SHARE)
                     .then(|| format!("{mean:.3} nats per token, {first:.3} at first"))
             }
-            RlSign::KlExplosion => self.kl_numbers(),
-            RlSign::ManyClipped => {
+            TrainingAlert::KlExplosion => self.kl_numbers(),
+            TrainingAlert::ManyClipped => {
                 let mean = self.mean_update(|update| update.clipped)?;
                 (mean >= MOST_CLIPPED).then(|| format!("{:.0} %", 100.0 * mean))
             }
-            RlSign::LengthGrowth => self.length_numbers(|change| change >= LENGTH_CHANGE),
-            RlSign::LengthCollapse => self.length_numbers(|change| change <= 1.0 / LENGTH_CHANGE),
-            RlSign::InvalidActions => {
+            TrainingAlert::LengthGrowth => self.length_numbers(|change| change >= LENGTH_CHANGE),
+            TrainingAlert::LengthCollapse => self.length_numbers(|change| change <= 1.0 / LENGTH_CHANGE),
+            TrainingAlert::InvalidActions => {
                 let (first, mean) = (self.mean_first(|of| of.invalid), self.mean_recent(|of| of.invalid));
                 (mean >= MOST_INVALID && mean > first / 2.0)
                     .then(|| format!("{mean:.1} in an episode, {first:.1} at first"))
@@ -328,7 +332,7 @@ mod tests {
 
     /// Changes these iterations of a run and compares the signs that show at its end.
     #[track_caller]
-    fn check(n_iterations: u64, change: impl Fn(&mut RlIteration), expect: &[RlSign]) {
+    fn check(n_iterations: u64, change: impl Fn(&mut RlIteration), expect: &[TrainingAlert]) {
         let mut records: Vec<RlIteration> = (1..=n_iterations).map(healthy).collect();
         records.iter_mut().for_each(change);
         let found = signs_of(&records).into_iter().filter(|found| found.holds_at(n_iterations));
@@ -362,29 +366,29 @@ mod tests {
 
     #[test]
     fn groups_without_a_signal_are_told_apart() {
-        check(3, |record| without_signal(record, 8), &[RlSign::AllWon]);
-        check(3, |record| without_signal(record, 0), &[RlSign::AllLost, RlSign::NeverWon]);
-        check(3, |record| without_signal(record, 4), &[RlSign::NoSignal]);
+        check(3, |record| without_signal(record, 8), &[TrainingAlert::AllWon]);
+        check(3, |record| without_signal(record, 0), &[TrainingAlert::AllLost, TrainingAlert::NeverWon]);
+        check(3, |record| without_signal(record, 4), &[TrainingAlert::NoSignal]);
         // It has won before.
         let lost_later = |record: &mut RlIteration| {
             if record.iteration > 4 {
                 without_signal(record, 0);
             }
         };
-        check(7, lost_later, &[RlSign::AllLost]);
+        check(7, lost_later, &[TrainingAlert::AllLost]);
         check(6, lost_later, &[]);
         // Penalties tell episodes apart that are all lost.
-        check(5, |record| record.won = 0, &[RlSign::NeverWon]);
+        check(5, |record| record.won = 0, &[TrainingAlert::NeverWon]);
         check(2, |record| without_signal(record, 0), &[]);
     }
 
     #[test]
     fn entropy_collapses_in_itself_and_by_its_share() {
-        check(3, |record| record.entropy = 0.01, &[RlSign::EntropyCollapse]);
+        check(3, |record| record.entropy = 0.01, &[TrainingAlert::EntropyCollapse]);
         let falls = |record: &mut RlIteration| {
             record.entropy = if record.iteration > 2 { 0.09 } else { 1.0 };
         };
-        check(5, falls, &[RlSign::EntropyCollapse]);
+        check(5, falls, &[TrainingAlert::EntropyCollapse]);
         check(4, falls, &[]);
         // An iteration without an optimizer step has none.
         check(6, |record| record.steps = 0, &[]);
@@ -392,27 +396,31 @@ mod tests {
 
     #[test]
     fn divergence_explodes_in_itself_and_by_its_growth() {
-        check(3, |record| record.kl = 0.6, &[RlSign::KlExplosion]);
-        check(8, |record| record.kl = 1e-4 * 3_f64.powf(record.iteration as f64), &[RlSign::KlExplosion]);
+        check(3, |record| record.kl = 0.6, &[TrainingAlert::KlExplosion]);
+        check(
+            8,
+            |record| record.kl = 1e-4 * 3_f64.powf(record.iteration as f64),
+            &[TrainingAlert::KlExplosion],
+        );
         check(8, |record| record.kl = 0.02 * record.iteration as f64, &[]);
         check(8, |record| record.kl = 0.0, &[]);
     }
 
     #[test]
     fn clipped_tokens_and_invalid_actions_are_counted_over_several_iterations() {
-        check(3, |record| record.clipped = 0.25, &[RlSign::ManyClipped]);
+        check(3, |record| record.clipped = 0.25, &[TrainingAlert::ManyClipped]);
         check(4, |record| record.clipped = if record.iteration == 4 { 0.4 } else { 0.02 }, &[]);
-        check(3, |record| record.invalid_actions = 16, &[RlSign::InvalidActions]);
+        check(3, |record| record.invalid_actions = 16, &[TrainingAlert::InvalidActions]);
         check(9, |record| record.invalid_actions = if record.iteration > 4 { 16 } else { 40 }, &[]);
     }
 
     #[test]
     fn lengths_drift_only_where_no_more_is_won() {
         let grows = |record: &mut RlIteration| record.sampled_tokens = 100 * record.iteration;
-        check(7, grows, &[RlSign::LengthGrowth]);
+        check(7, grows, &[TrainingAlert::LengthGrowth]);
         check(5, grows, &[]);
         let shrinks = |record: &mut RlIteration| record.sampled_tokens = 800 / record.iteration;
-        check(8, shrinks, &[RlSign::LengthCollapse]);
+        check(8, shrinks, &[TrainingAlert::LengthCollapse]);
         check(
             8,
             |record| {
@@ -425,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_sign_is_new_once_and_keeps_its_first_and_last_iteration() {
-        let mut signs = RlSigns::default();
+        let mut signs = TrainingAlerts::default();
         let mut record = healthy(1);
         record.clipped = 0.5;
         let new: Vec<usize> = (1..=6)
@@ -439,9 +447,12 @@ mod tests {
             assert!(signs.add(&healthy(iteration)).is_empty());
         }
         let found = signs.found();
-        assert_eq!((found.len(), found[0].first_iteration, found[0].sign), (1, 3, RlSign::ManyClipped));
+        assert_eq!(
+            (found.len(), found[0].first_iteration, found[0].sign),
+            (1, 3, TrainingAlert::ManyClipped)
+        );
         assert!(found[0].last_iteration < 12 && !found[0].holds_at(12), "{found:?}");
-        assert!(found[0].message.starts_with(RlSign::ManyClipped.title()));
+        assert!(found[0].message.starts_with(TrainingAlert::ManyClipped.title()));
     }
 
     #[test]
@@ -449,8 +460,9 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reinforcement-learning.md");
         let page = std::fs::read_to_string(page).unwrap();
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
-        let row = |sign: RlSign| format!("| `{}` | {} | {} |", sign.as_str(), sign.title(), sign.advice());
-        for sign in RlSign::ALL {
+        let row =
+            |sign: TrainingAlert| format!("| `{}` | {} | {} |", sign.as_str(), sign.title(), sign.advice());
+        for sign in TrainingAlert::ALL {
             assert!(rows.contains(&row(sign).as_str()), "{}", row(sign));
         }
     }

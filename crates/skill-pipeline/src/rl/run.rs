@@ -12,7 +12,7 @@ use crate::records::rl::{
     SUMMARY_FILE, TIMES_FILE, VALIDATION_FILE,
 };
 use crate::records::sft::SftGames;
-use crate::records::signs::RlSigns;
+use crate::records::signs::TrainingAlerts;
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::line_log::{LineLog, LogMark};
 use crate::run_dir::{RunDir, atomic, parse_versioned, read_times};
@@ -94,7 +94,7 @@ pub(super) struct RlRun<'run> {
     validations: LineLog,
     first: Option<RlIteration>,
     last: Option<RlIteration>,
-    signs: RlSigns,
+    signs: TrainingAlerts,
     before: Option<SftGames>,
     after: Option<SftGames>,
     evolving: Option<Evolving<'run>>,
@@ -478,8 +478,8 @@ impl<'run> RlRun<'run> {
 }
 
 /// The signs of the iterations that earlier processes finished, which have warned of them.
-fn signs_until_now(log: &LineLog, lines: &[Vec<u8>]) -> Result<RlSigns, PipelineError> {
-    let mut signs = RlSigns::default();
+fn signs_until_now(log: &LineLog, lines: &[Vec<u8>]) -> Result<TrainingAlerts, PipelineError> {
+    let mut signs = TrainingAlerts::default();
     for line in lines {
         if let Some(record) = log.record(Some(line))? {
             signs.add(&record);

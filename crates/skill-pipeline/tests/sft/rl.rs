@@ -10,7 +10,7 @@ use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::{ChatModel, ChatRequest, Message};
 use skill_pipeline::records::rl::{RlIteration, RlSummary};
 use skill_pipeline::records::sft::CHECKPOINTS_DIR;
-use skill_pipeline::records::signs::RlSign;
+use skill_pipeline::records::signs::TrainingAlert;
 use skill_pipeline::rl::{RlSettings, RlTrainer};
 use skill_pipeline::weights::WeightsCaps;
 use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Warning};
@@ -249,7 +249,7 @@ async fn a_sign_is_a_warning_when_it_first_shows_also_over_several_processes() {
         let trainer = trainer(&run, env, &bigram(&run), &settings).with_events(Arc::clone(&see));
         trainer.train(&run).await.unwrap();
     }
-    let expected = [(Some(3), RlSign::AllLost), (Some(3), RlSign::NeverWon)];
+    let expected = [(Some(3), TrainingAlert::AllLost), (Some(3), TrainingAlert::NeverWon)];
     assert_eq!(*warned.lock().unwrap(), expected);
 }
 
