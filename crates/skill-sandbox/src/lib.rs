@@ -10,6 +10,22 @@
 //!
 //! The crate knows nothing of models, tasks or skills. It starts no async runtime: a call blocks its thread, and is
 //! ended from another one by [`Cancel`].
+//!
+//! # Who should depend on this crate
+//!
+//! Anybody who runs code that a model wrote. It depends on no other crate of the workspace.
+//!
+//! ```no_run
+//! use skill_sandbox::{Cancel, Choice, Input, Program, Sandbox};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sandbox = Sandbox::open(&Choice::Auto)?;
+//! let program = Program::new(["python3", "answer.py"]).with_input("answer.py", Input::text("print(6 * 7)"));
+//! let outcome = sandbox.run(&program, &Cancel::default())?;
+//! assert!(outcome.verdict.is_success());
+//! # Ok(())
+//! # }
+//! ```
 
 mod bubblewrap;
 #[cfg(unix)]
