@@ -131,6 +131,43 @@ fn tests_that_are_named_exist() {
     assert!(n_named > 200, "{n_named}");
 }
 
+/// Files of the code that these pages name, by the end of their path.
+#[test]
+fn files_that_are_named_exist() {
+    static FILE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"`([a-z][\w.-]*(?:/[\w.-]+)+\.(?:rs|py|md|toml|sql))`").unwrap());
+    let root = crate::markdown::root();
+    let mut paths = Vec::new();
+    for dir in ["crates", "xtask/src", "benches", "docs", "fuzz", "prompts"] {
+        list_files(&root.join(dir), &mut paths);
+    }
+    let named_in = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/how-a-step-works.md"];
+    let (mut failures, mut n_named) = (Vec::new(), 0);
+    for page in pages().iter().filter(|page| named_in.contains(&page.name.as_str())) {
+        for (line, text) in page.prose() {
+            for found in FILE.captures_iter(text).filter(|found| !found[1].contains("NAME")) {
+                n_named += 1;
+                if !paths.iter().any(|path| path.ends_with(&format!("/{}", &found[1]))) {
+                    failures.push(format!("{}: there is no file {}", page.at(line), &found[1]));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(n_named > 80, "{n_named}");
+}
+
+fn list_files(dir: &Path, paths: &mut Vec<String>) {
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            list_files(&path, paths);
+        } else {
+            paths.push(path.display().to_string());
+        }
+    }
+}
+
 fn read_sources(dir: &Path, sources: &mut String) {
     for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();
