@@ -256,6 +256,6 @@ fn result(size: &RunSize, split: &str, number: usize, n_accepted: u32) -> Rollou
     made.target_user_prompt.clone_from(&question);
     made.question = question;
     made.predicted_answer = answer;
-    made.usage = Usage { input: 900, cached: 600, output: 300, reasoning: 0 };
+    made.usage = Usage { input: 900, cached: 600, output: 300, ..Usage::default() };
     made
 }

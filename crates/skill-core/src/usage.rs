@@ -11,6 +11,9 @@ pub struct Usage {
     /// Tokens of the prompt that the provider took from its cache.
     #[serde(default)]
     pub cached: u64,
+    /// Tokens of the prompt that the provider wrote to its cache; no part of `cached`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_written: u64,
     /// Tokens of the reply, reasoning included.
     pub output: u64,
     /// Tokens of the reply that were spent on reasoning.
@@ -25,10 +28,17 @@ impl Usage {
     }
 }
 
+/// Most providers do not report tokens that are written to a cache.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.cached = self.cached.saturating_add(other.cached);
+        self.cache_written = self.cache_written.saturating_add(other.cache_written);
         self.output = self.output.saturating_add(other.output);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }

@@ -84,6 +84,8 @@ struct Entries {
     out: Option<bool>,
     /// `None` without a budget.
     bounds: Option<Bounds>,
+    /// What a reply cost that is an error for the caller.
+    billed: Option<Usage>,
     /// The number of the request under way in the record.
     recorded: Option<usize>,
 }
@@ -139,8 +141,19 @@ impl AttemptLog {
     /// What a provider may bill for the attempt under way if it ends like this: what the budget takes it to be, else
     /// this estimate.
     pub(crate) fn may_be_billed(&self, error: &LlmError, estimate: impl FnOnce() -> Usage) -> Usage {
-        let bounds = self.entries.lock().bounds;
+        let (billed, bounds) = {
+            let mut entries = self.entries.lock();
+            (entries.billed.take(), entries.bounds)
+        };
+        if let Some(billed) = billed {
+            return billed;
+        }
         bounds.filter(|_| error.is_billed()).map_or_else(estimate, |bounds| bounds.unanswered)
+    }
+
+    /// Notes what the attempt under way has cost, though its reply is of no use.
+    pub(crate) fn note_billed(&self, usage: Usage) {
+        self.entries.lock().billed = Some(usage);
     }
 
     /// Notes a wait: for the pace, for the budget, or between attempts. Waits add up until somebody takes them.

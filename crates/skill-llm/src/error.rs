@@ -216,7 +216,7 @@ pub enum LlmError {
         last: Box<LlmError>,
     },
     /// A cap of the run is reached.
-    #[error("the run's cap on {what} is reached: {spent} of {cap}{}", after_failure(failed.as_deref()))]
+    #[error("the run's cap on {what} is reached: {spent} of {cap}{}{}", more(next.as_deref()), after_failure(failed.as_deref()))]
     BudgetExhausted {
         /// What is capped: `calls`, `tokens`, `money` or `time`.
         what: &'static str,
@@ -224,6 +224,8 @@ pub enum LlmError {
         spent: Box<str>,
         /// The cap.
         cap: Box<str>,
+        /// What the next request may take and what is left, where that is more than a number of calls.
+        next: Option<Box<Shortfall>>,
         /// What the call's attempt before came to, where that failed: failures may have used the cap up.
         failed: Option<Box<LlmError>>,
     },
@@ -313,6 +315,15 @@ fn of_status(status: u16) -> String {
         0 => String::new(),
         status => format!(" (HTTP {status})"),
     }
+}
+
+/// What the request that a cap has no room for may take, and what is left, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortfall(pub String);
+
+/// What to say of the request that a cap has no room for.
+pub fn more(next: Option<&Shortfall>) -> String {
+    next.map(|Shortfall(next)| format!("; {next}")).unwrap_or_default()
 }
 
 /// What to say of an attempt that failed before a cap was reached.

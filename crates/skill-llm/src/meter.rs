@@ -79,6 +79,7 @@ impl MeterReading {
             usage: Usage {
                 input: now.input.saturating_sub(before.input),
                 cached: now.cached.saturating_sub(before.cached),
+                cache_written: now.cache_written.saturating_sub(before.cache_written),
                 output: now.output.saturating_sub(before.output),
                 reasoning: now.reasoning.saturating_sub(before.reasoning),
             },

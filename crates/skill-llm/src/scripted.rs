@@ -291,9 +291,13 @@ fn scripted_error(class: ErrorClass, message: &str, call: &CallCtx) -> LlmError 
         ErrorClass::Connection => LlmError::Connection { provider, message },
         ErrorClass::Truncated => LlmError::Truncated { provider, message },
         ErrorClass::InvalidReply => LlmError::InvalidReply { provider, message },
-        ErrorClass::Budget => {
-            LlmError::BudgetExhausted { what: "calls", spent: message.into(), cap: "0".into(), failed: None }
-        }
+        ErrorClass::Budget => LlmError::BudgetExhausted {
+            what: "calls",
+            spent: message.into(),
+            cap: "0".into(),
+            next: None,
+            failed: None,
+        },
         ErrorClass::Journal => LlmError::Journal { message },
         ErrorClass::NotRecorded => LlmError::NotRecorded { place: call.place.to_string() },
         ErrorClass::Cancelled => LlmError::Cancelled,

@@ -20,7 +20,7 @@ const N_CALLS: usize = 200;
 const REQUESTS_PER_MINUTE: u32 = 600;
 /// Kinds of faults, each way to ask for a wait counted.
 const N_FAULTS: usize = 17;
-const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
+const PRICES: Prices = Prices { input: 1.0, cached: 0.1, cache_write: 1.0, output: 10.0 };
 
 fn pace() -> PaceConfig {
     PaceConfig { requests_per_minute: Some(REQUESTS_PER_MINUTE), ..PaceConfig::default() }

@@ -1,7 +1,7 @@
 //! Errors of models as data, so that they decide on the other side what they decide here.
 
 use serde::{Deserialize, Serialize};
-use skill_llm::error::with_causes;
+use skill_llm::error::{Shortfall, with_causes};
 use skill_llm::{ErrorClass, GiveUpReason, LlmError};
 use std::time::Duration;
 
@@ -9,30 +9,111 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum WireError {
-    RateLimited { provider: String, status: u16, message: String, retry_after: Option<Duration> },
-    QuotaExhausted { provider: String, status: u16, message: String },
-    Authentication { provider: String, status: u16, message: String },
-    StaleToken { provider: String, status: u16, message: String },
-    NoToken { provider: String, message: String },
-    Program { program: String, class: ErrorClass, message: String },
-    BadRequest { provider: String, status: u16, message: String },
-    ContextTooLong { provider: String, status: u16, message: String },
-    Refused { provider: String, status: u16, message: String },
-    ServerError { provider: String, status: u16, message: String, retry_after: Option<Duration> },
-    Timeout { provider: String, after: Duration },
-    Unreachable { provider: String, message: String },
-    Connection { provider: String, message: String },
-    Truncated { provider: String, message: String },
-    GaveUp { attempts: u32, elapsed: Duration, why: WireReason, last: Box<WireError> },
-    BudgetExhausted { what: String, spent: String, cap: String },
-    Journal { message: String },
-    NotRecorded { place: String },
-    NoContent { provider: String, message: String },
-    InvalidReply { provider: String, message: String },
+    RateLimited {
+        provider: String,
+        status: u16,
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    QuotaExhausted {
+        provider: String,
+        status: u16,
+        message: String,
+    },
+    Authentication {
+        provider: String,
+        status: u16,
+        message: String,
+    },
+    StaleToken {
+        provider: String,
+        status: u16,
+        message: String,
+    },
+    NoToken {
+        provider: String,
+        message: String,
+    },
+    Program {
+        program: String,
+        class: ErrorClass,
+        message: String,
+    },
+    BadRequest {
+        provider: String,
+        status: u16,
+        message: String,
+    },
+    ContextTooLong {
+        provider: String,
+        status: u16,
+        message: String,
+    },
+    Refused {
+        provider: String,
+        status: u16,
+        message: String,
+    },
+    ServerError {
+        provider: String,
+        status: u16,
+        message: String,
+        retry_after: Option<Duration>,
+    },
+    Timeout {
+        provider: String,
+        after: Duration,
+    },
+    Unreachable {
+        provider: String,
+        message: String,
+    },
+    Connection {
+        provider: String,
+        message: String,
+    },
+    Truncated {
+        provider: String,
+        message: String,
+    },
+    GaveUp {
+        attempts: u32,
+        elapsed: Duration,
+        why: WireReason,
+        last: Box<WireError>,
+    },
+    BudgetExhausted {
+        what: String,
+        spent: String,
+        cap: String,
+        #[serde(default)]
+        next: Option<String>,
+    },
+    Journal {
+        message: String,
+    },
+    NotRecorded {
+        place: String,
+    },
+    NoContent {
+        provider: String,
+        message: String,
+    },
+    InvalidReply {
+        provider: String,
+        message: String,
+    },
     Cancelled,
-    MissingKey { provider: String, variable: String },
-    NoRule { message: String },
-    Configuration { message: String },
+    MissingKey {
+        provider: String,
+        variable: String,
+    },
+    NoRule {
+        message: String,
+    },
+    Configuration {
+        message: String,
+    },
 }
 
 /// A [`GiveUpReason`].
@@ -106,9 +187,12 @@ impl From<&LlmError> for WireError {
                 let last = Box::new(Self::from(last.as_ref()));
                 Self::GaveUp { attempts, elapsed, why: why.into(), last }
             }
-            LlmError::BudgetExhausted { what, spent, cap, .. } => {
-                Self::BudgetExhausted { what: what.to_owned(), spent: spent.into(), cap: cap.into() }
-            }
+            LlmError::BudgetExhausted { what, spent, cap, next, .. } => Self::BudgetExhausted {
+                what: what.to_owned(),
+                spent: spent.into(),
+                cap: cap.into(),
+                next: next.map(|next| next.0),
+            },
             LlmError::Journal { message } => Self::Journal { message },
             LlmError::NotRecorded { place } => Self::NotRecorded { place },
             LlmError::NoContent { provider, message } => Self::NoContent { provider, message },
@@ -160,9 +244,10 @@ impl From<WireError> for LlmError {
             WireError::GaveUp { attempts, elapsed, why, last } => {
                 Self::GaveUp { attempts, elapsed, why: why.into(), last: Box::new((*last).into()) }
             }
-            WireError::BudgetExhausted { what, spent, cap } => {
+            WireError::BudgetExhausted { what, spent, cap, next } => {
                 let what = CAPPED.into_iter().find(|capped| *capped == what).unwrap_or("calls");
-                Self::BudgetExhausted { what, spent: spent.into(), cap: cap.into(), failed: None }
+                let next = next.map(|next| Box::new(Shortfall(next)));
+                Self::BudgetExhausted { what, spent: spent.into(), cap: cap.into(), next, failed: None }
             }
             WireError::Journal { message } => Self::Journal { message },
             WireError::NotRecorded { place } => Self::NotRecorded { place },
@@ -201,7 +286,13 @@ mod tests {
             LlmError::Refused { provider: provider.clone(), status: 400, message: message.clone() },
             LlmError::StaleToken { provider: provider.clone(), status: 401, message: message.clone() },
             LlmError::Unreachable { provider: provider.clone(), message: message.clone() },
-            LlmError::BudgetExhausted { what: "money", spent: "1".into(), cap: "2".into(), failed: None },
+            LlmError::BudgetExhausted {
+                what: "money",
+                spent: "1".into(),
+                cap: "2".into(),
+                next: Some(Box::new(Shortfall("3".to_owned()))),
+                failed: None,
+            },
             LlmError::Program { program: "agent".to_owned(), class: ErrorClass::Timeout, message },
             LlmError::Cancelled,
         ];

@@ -12,7 +12,7 @@ use crate::records::sft::SftCounts;
 use skill_bank::{BankError, DistillError};
 use skill_core::{ItemId, SkillHash, StepIdx};
 use skill_envs::{EnvError, Split};
-use skill_llm::error::after_failure;
+use skill_llm::error::{Shortfall, after_failure, more};
 use skill_llm::{ErrorClass, JournalError, LlmError, PromptError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -261,8 +261,9 @@ pub enum PipelineError {
     Halted,
     /// A cap of the run is reached.
     #[error(
-        "the run's cap on {what} is reached ({spent} of {cap}), {}{}",
+        "the run's cap on {what} is reached ({spent} of {cap}), {}{}{}",
         stand(*last_step, *total_steps),
+        more(next.as_deref()),
         after_failure(failed.as_deref())
     )]
     Capped {
@@ -272,6 +273,8 @@ pub enum PipelineError {
         spent: String,
         /// The cap.
         cap: String,
+        /// What the next request may take and what is left, where that is more than a number of calls.
+        next: Option<Box<Shortfall>>,
         /// What the call's attempt before came to, where that failed: failures may have used the cap up.
         failed: Option<Box<LlmError>>,
         /// The last finished step.
@@ -371,12 +374,14 @@ impl PipelineError {
     pub(crate) fn or_capped(self, last_step: u32, total_steps: u32) -> Self {
         match self {
             Self::Rollout {
-                source: EnvError::Model(LlmError::BudgetExhausted { what, spent, cap, failed }),
+                source: EnvError::Model(LlmError::BudgetExhausted { what, spent, cap, next, failed }),
                 ..
             }
-            | Self::Optimizer { source: LlmError::BudgetExhausted { what, spent, cap, failed }, .. } => {
+            | Self::Optimizer {
+                source: LlmError::BudgetExhausted { what, spent, cap, next, failed }, ..
+            } => {
                 let (spent, cap) = (spent.into_string(), cap.into_string());
-                Self::Capped { what, spent, cap, failed, last_step, total_steps }
+                Self::Capped { what, spent, cap, next, failed, last_step, total_steps }
             }
             error => error,
         }

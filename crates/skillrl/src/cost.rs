@@ -13,7 +13,8 @@ use std::path::Path;
 
 /// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price.
 ///
-/// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given.
+/// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given; tokens that the provider
+/// wrote to its cache cost `price_cache_write`, or what the provider asks for the time that it keeps them.
 /// Where a judge with prices of its own grades answers, nothing is said: its tokens are counted with the agent's, and
 /// [`run_cost`] tells them apart.
 pub(crate) fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
@@ -105,6 +106,7 @@ fn usage(used: StageTokens) -> Usage {
     Usage {
         input: used.prompt_tokens,
         cached: used.cached_tokens,
+        cache_written: used.cache_written_tokens,
         output: used.completion_tokens,
         reasoning: 0,
     }
@@ -171,7 +173,12 @@ pub fn has_prices(model: &ModelConfig) -> bool {
 pub fn prices(model: &ModelConfig) -> Prices {
     let asked = model.prices().unwrap_or_default();
     let input = asked.input.unwrap_or(0.0);
-    Prices { input, cached: asked.cached.unwrap_or(input), output: asked.output.unwrap_or(0.0) }
+    Prices {
+        input,
+        cached: asked.cached.unwrap_or(input),
+        cache_write: asked.cache_write.unwrap_or_else(|| input * model.cache_write_factor()),
+        output: asked.output.unwrap_or(0.0),
+    }
 }
 
 #[cfg(test)]
@@ -205,6 +212,22 @@ mod tests {
         check(", price_input = 2.0", Some(2.0));
         check(", price_input = 2.0, price_cached = 0.5", Some(1.4));
         check(", price_input = 2.0, price_cached = 0.5, price_output = 10.0", Some(2.4));
+    }
+
+    #[test]
+    fn what_is_written_to_the_cache_costs_what_the_provider_asks() {
+        let written = |kind: &str, more: &str| {
+            let text = format!(
+                "[env]\nkind = \"qa\"\ndata = \"d\"\n[models]\noptimizer = {{ kind = \"simulated\" }}\n\
+                 target = {{ kind = \"{kind}\", model = \"m\", price_input = 2.0{more} }}\n"
+            );
+            prices(&Config::parse(&text, "test", &[]).unwrap().config.models.target).cache_write
+        };
+        assert_eq!(written("anthropic", ""), 2.5, "five minutes by default");
+        assert_eq!(written("anthropic", ", prompt_cache = \"1h\""), 4.0);
+        assert_eq!(written("anthropic", ", prompt_cache = \"off\""), 2.0);
+        assert_eq!(written("anthropic", ", price_cache_write = 3.0"), 3.0);
+        assert_eq!(written("openai", ""), 2.0);
     }
 
     const TARGET: &str = ", price_input = 2.0";

@@ -500,7 +500,7 @@ fn model_id(model: &ModelConfig) -> Option<ModelId> {
 /// What the tokens of an embedding model cost; nothing where the configuration does not say.
 fn embedding_prices(asked: &EmbeddingConfig) -> Prices {
     let price = asked.price_input.unwrap_or(0.0);
-    Prices { input: price, cached: price, output: 0.0 }
+    Prices { input: price, cached: price, cache_write: price, output: 0.0 }
 }
 
 fn retry_policy(asked: &RetryConfig, seed: u64) -> RetryPolicy {

@@ -63,6 +63,8 @@ struct WrittenUsage {
     input: u64,
     #[serde(default)]
     cached: u64,
+    #[serde(default)]
+    cache_written: u64,
     output: u64,
     #[serde(default)]
     reasoning: u64,
@@ -74,6 +76,7 @@ struct WrittenUsage {
 ///
 /// An unknown field, or a number that is missing.
 pub(crate) fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usage, D::Error> {
-    let WrittenUsage { input, cached, output, reasoning } = WrittenUsage::deserialize(deserializer)?;
-    Ok(Usage { input, cached, output, reasoning })
+    let WrittenUsage { input, cached, cache_written, output, reasoning } =
+        WrittenUsage::deserialize(deserializer)?;
+    Ok(Usage { input, cached, cache_written, output, reasoning })
 }

@@ -86,10 +86,12 @@ fn answer(
 }
 
 fn task(server: &Server) -> TestContext {
+    task_with(server, &format!(", max_tokens = {REPLY_TOKENS}"))
+}
+
+fn task_with(server: &Server, limit: &str) -> TestContext {
     let model = |name| {
-        let more = format!(
-            ", max_tokens = {REPLY_TOKENS}, price_input = {PRICE_INPUT:.1}, price_output = {PRICE_OUTPUT:.1} }}"
-        );
+        let more = format!("{limit}, price_input = {PRICE_INPUT:.1}, price_output = {PRICE_OUTPUT:.1} }}");
         server.model(name).replace(" }", &more)
     };
     let context = TestContext::with_task(&model("target"), &model("optimizer"));
@@ -178,6 +180,66 @@ fn the_server_bills_no_more_than_a_cap_allows() {
     for run_idx in 0..n_runs {
         check(run_idx);
     }
+}
+
+/// Replies of 1 to 20,000 tokens, of which nothing is known before; a limit cuts them.
+fn answer_at_length(
+    billed: &Arc<Mutex<Billed>>,
+) -> impl Fn(usize, &Request) -> ResponseTemplate + Send + 'static {
+    let billed = Arc::clone(billed);
+    move |call, request| {
+        let prompt_tokens = request.body.len() as u64 / 4;
+        let wanted = if call == 0 { 1 } else { 1 + random(call as u64, 20_000) };
+        let limit = body(request)["max_tokens"].as_u64().unwrap_or(u64::MAX);
+        let reply_tokens = wanted.min(limit);
+        let mut billed = billed.lock().unwrap();
+        billed.calls += 1;
+        billed.tokens += prompt_tokens + reply_tokens;
+        billed.money += (prompt_tokens as f64 * PRICE_INPUT + reply_tokens as f64 * PRICE_OUTPUT) / 1e6;
+        let finish = if reply_tokens < wanted { "length" } else { "stop" };
+        ResponseTemplate::new(200).set_body_json(json!({
+            "choices": [{"message": {"role": "assistant", "content": "word"}, "finish_reason": finish}],
+            "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": reply_tokens},
+        }))
+    }
+}
+
+#[test]
+fn the_server_bills_no_more_than_a_cap_allows_where_replies_have_no_limit() {
+    for (workers, cap) in [(1, "tokens"), (64, "money"), (256, "tokens")] {
+        let server = Server::start();
+        let context = task_with(&server, "");
+        let billed = Arc::new(Mutex::new(Billed::default()));
+        server.answer_with(answer_at_length(&billed));
+        let value = if cap == "tokens" { TOKENS.to_string() } else { format!("{MONEY:.1}") };
+        let sets = [format!("run.workers={workers}"), format!("budget.{cap}={value}")];
+        let mut args = vec!["eval", "task/skillrl.toml", "--split", "val"];
+        args.extend(sets.iter().flat_map(|set| ["--set", set.as_str()]));
+        let outcome = context.run(&args);
+        assert_eq!(outcome.code, Some(code::BUDGET), "{}", outcome.stderr);
+        let Billed { tokens, money, .. } = *billed.lock().unwrap();
+        let used = if cap == "tokens" { tokens as f64 / TOKENS as f64 } else { money / MONEY };
+        assert!((0.9..=1.0).contains(&used), "{workers} workers: {used} of the cap on {cap}");
+    }
+}
+
+/// The first request of a run is sent under a small cap too, and what cannot be sent is told in dollars.
+#[test]
+fn a_small_cap_sends_what_it_has_room_for() {
+    let server = Server::start();
+    let context = task_with(&server, "");
+    let billed = Arc::new(Mutex::new(Billed::default()));
+    server.answer_with(answer_at_length(&billed));
+    let eval = |money: &str| {
+        let cap = format!("budget.money={money}");
+        context.run(&["eval", "task/skillrl.toml", "--split", "val", "--set", &cap])
+    };
+    assert_eq!(eval("0.02").code, Some(code::BUDGET));
+    let (calls, money) = (billed.lock().unwrap().calls, billed.lock().unwrap().money);
+    assert!(calls >= 1 && money <= 0.02, "{calls} {money}");
+    let refused = eval("0.0001");
+    assert_eq!((refused.code, billed.lock().unwrap().calls), (Some(code::BUDGET), calls));
+    assert!(refused.stderr.contains("$0.000100"), "{}", refused.stderr);
 }
 
 #[test]

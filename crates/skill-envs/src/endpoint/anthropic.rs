@@ -345,8 +345,8 @@ pub(super) fn stop_reason(reply: &ChatReply) -> &'static str {
 /// Tokens: the dialect counts those from the cache apart.
 pub(super) fn usage(usage: Usage) -> Value {
     json!({
-        "input_tokens": usage.input.saturating_sub(usage.cached),
-        "cache_creation_input_tokens": 0,
+        "input_tokens": usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_written),
+        "cache_creation_input_tokens": usage.cache_written,
         "cache_read_input_tokens": usage.cached,
         "output_tokens": usage.output,
     })

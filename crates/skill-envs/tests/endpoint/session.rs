@@ -223,7 +223,13 @@ async fn an_error_of_the_target_ends_the_rollout_and_asks_nothing_more() {
             ErrorClass::ServerError,
         ),
         (
-            LlmError::BudgetExhausted { what: "calls", spent: "9".into(), cap: "9".into(), failed: None },
+            LlmError::BudgetExhausted {
+                what: "calls",
+                spent: "9".into(),
+                cap: "9".into(),
+                next: None,
+                failed: None,
+            },
             ErrorClass::Budget,
         ),
         (LlmError::Cancelled, ErrorClass::Cancelled),

@@ -61,6 +61,7 @@ fn claude(stdout: &str) -> Result<ChatReply, Fault> {
     let usage = Usage {
         input: tokens("input_tokens").saturating_add(read).saturating_add(written),
         cached: read,
+        cache_written: written,
         output: tokens("output_tokens"),
         reasoning: 0,
     };
@@ -111,6 +112,7 @@ fn codex(stdout: &str) -> Result<ChatReply, Fault> {
                     cached: tokens("cached_input_tokens"),
                     output: tokens("output_tokens"),
                     reasoning: tokens("reasoning_output_tokens"),
+                    ..Usage::default()
                 };
             }
             "turn.failed" | "error" => {
@@ -167,6 +169,7 @@ fn gemini_usage(printed: &Value) -> Usage {
             cached: tokens("cached"),
             output: tokens("candidates").saturating_add(tokens("thoughts")),
             reasoning: tokens("thoughts"),
+            ..Usage::default()
         };
     }
     usage

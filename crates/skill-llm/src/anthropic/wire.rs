@@ -120,6 +120,7 @@ fn usage(usage: Option<&Value>) -> Usage {
     Usage {
         input: tokens("input_tokens").saturating_add(read).saturating_add(written),
         cached: read,
+        cache_written: written,
         output: tokens("output_tokens"),
         reasoning: thinking.and_then(Value::as_u64).unwrap_or(0),
     }

@@ -117,7 +117,8 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
 /// Adds what the calls of a condition have cost to what pruned ones had.
 fn keep_cost(condition: &str) -> String {
     let sum = |column: &str| format!("CAST(total(attempts.{column}) AS INTEGER)");
-    let columns = ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"];
+    let columns =
+        ["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cache_written_tokens"];
     let added =
         ["requests"].into_iter().chain(columns).map(|name| format!("{name} = {name} + excluded.{name}"));
     format!(

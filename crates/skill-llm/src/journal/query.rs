@@ -211,7 +211,8 @@ impl JournalReader {
         let connection = self.connection.lock();
         let sql = format!(
             "SELECT * FROM (SELECT calls.id, calls.place, occurrence, provider, models.name, calls.outcome, calls.error, \
-             calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, finished_at, \
+             calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, \
+             calls.cache_written_tokens, finished_at, \
              (SELECT count(*) FROM attempts WHERE call = calls.id), \
              (SELECT CAST(total(waited_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), \
              (SELECT CAST(total(took_us) AS INTEGER) / 1000 FROM attempts WHERE call = calls.id), calls.kind \
@@ -338,7 +339,8 @@ fn totals(connection: &Connection, sent: Vec<SentRow>) -> rusqlite::Result<Journ
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
     let usage = connection.query_row(
         "SELECT CAST(total(input_tokens) AS INTEGER), CAST(total(cached_tokens) AS INTEGER), \
-         CAST(total(output_tokens) AS INTEGER), CAST(total(reasoning_tokens) AS INTEGER) FROM attempts",
+         CAST(total(output_tokens) AS INTEGER), CAST(total(reasoning_tokens) AS INTEGER), \
+         CAST(total(cache_written_tokens) AS INTEGER) FROM attempts",
         [],
         |row| usage_at(row, 0),
     )?;
@@ -374,24 +376,25 @@ fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         outcome: row.get(5)?,
         error: row.get(6)?,
         usage: usage_at(row, 7)?,
-        finished_at: row.get(11)?,
-        attempts: row.get(12)?,
-        waited_ms: row.get(13)?,
-        took_ms: row.get(14)?,
-        kind: row.get(15)?,
+        finished_at: row.get(12)?,
+        attempts: row.get(13)?,
+        waited_ms: row.get(14)?,
+        took_ms: row.get(15)?,
+        kind: row.get(16)?,
     })
 }
 
 fn whole_call(connection: &Connection, id: i64) -> rusqlite::Result<Option<Value>> {
     let mut statement = connection.prepare_cached(
         "SELECT hex(key), place, occurrence, provider, name, parameters, request, outcome, reply, tool_calls, finish, \
-         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, finished_at, revision, reasoning, tokens, provider_state, \
+         error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cache_written_tokens, finished_at, revision, reasoning, \
+         tokens, provider_state, \
          calls.kind FROM calls JOIN models ON models.id = calls.model WHERE calls.id = ?1",
     )?;
     let call = statement
         .query_row(params![id], |row| {
             let text = |column: usize| row.get::<_, Option<String>>(column);
-            let kind: String = row.get(21)?;
+            let kind: String = row.get(22)?;
             let mut call = json!({
                 "call": id,
                 "key": text(0)?.unwrap_or_default().to_lowercase(),
@@ -406,21 +409,21 @@ fn whole_call(connection: &Connection, id: i64) -> rusqlite::Result<Option<Value
                 "finish": parsed(text(10)?),
                 "error": text(11)?,
                 "usage": usage_at(row, 12)?,
-                "finished_at": row.get::<_, i64>(16)?,
+                "finished_at": row.get::<_, i64>(17)?,
                 "attempts": attempts_of(connection, id)?,
                 "kind": kind,
             });
-            let revision = text(17)?.filter(|revision| !revision.is_empty()).map(Value::from);
+            let revision = text(18)?.filter(|revision| !revision.is_empty()).map(Value::from);
             if let (Some(revision), Some(model)) =
                 (revision, call.pointer_mut("/model").and_then(Value::as_object_mut))
             {
                 model.insert("revision".to_owned(), revision);
             }
             let parts = [
-                ("reasoning", text(18)?.map(Value::from)),
-                ("tokens", text(19)?.map(|json| parsed(Some(json)))),
+                ("reasoning", text(19)?.map(Value::from)),
+                ("tokens", text(20)?.map(|json| parsed(Some(json)))),
             ];
-            let state = ("provider_state", text(20)?.map(|json| parsed(Some(json))));
+            let state = ("provider_state", text(21)?.map(|json| parsed(Some(json))));
             for (name, value) in parts.into_iter().chain([state]) {
                 if let (Some(value), Some(fields)) = (value, call.as_object_mut()) {
                     fields.insert(name.to_owned(), value);
@@ -451,7 +454,7 @@ fn messages_of(connection: &Connection, id: i64) -> rusqlite::Result<Vec<Value>>
 fn attempts_of(connection: &Connection, id: i64) -> rusqlite::Result<Vec<Value>> {
     let mut statement = connection.prepare_cached(
         "SELECT number, started_at, waited_us, took_us, outcome, error, input_tokens, cached_tokens, output_tokens, \
-         reasoning_tokens FROM attempts WHERE call = ?1 ORDER BY number",
+         reasoning_tokens, cache_written_tokens FROM attempts WHERE call = ?1 ORDER BY number",
     )?;
     let rows = statement.query_map(params![id], |row| {
         Ok(json!({

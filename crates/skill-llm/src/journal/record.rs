@@ -106,16 +106,22 @@ pub(super) fn unix_ms(time: SystemTime) -> i64 {
 }
 
 /// Token counts as SQLite holds them.
-pub(super) fn columns(usage: Usage) -> [i64; 4] {
-    [usage.input, usage.cached, usage.output, usage.reasoning]
+pub(super) fn columns(usage: Usage) -> [i64; 5] {
+    [usage.input, usage.cached, usage.output, usage.reasoning, usage.cache_written]
         .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX))
 }
 
-/// Token counts from four columns that start at this one.
+/// Token counts from five columns that start at this one, in the order of [`columns`].
 pub(super) fn usage_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Usage> {
     let tokens =
         |offset: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(first + offset)?.max(0).unsigned_abs());
-    Ok(Usage { input: tokens(0)?, cached: tokens(1)?, output: tokens(2)?, reasoning: tokens(3)? })
+    Ok(Usage {
+        input: tokens(0)?,
+        cached: tokens(1)?,
+        output: tokens(2)?,
+        reasoning: tokens(3)?,
+        cache_written: tokens(4)?,
+    })
 }
 
 /// The columns of an outcome: its name, and the words of an error.
@@ -133,7 +139,7 @@ pub(super) const REPLY: &str = "reply";
 
 /// The columns that hold a reply, for [`reply_at`].
 pub(super) const REPLY_COLUMNS: &str = "reply, tool_calls, finish, input_tokens, cached_tokens, output_tokens, \
-     reasoning_tokens, reasoning, tokens, provider_state";
+     reasoning_tokens, cache_written_tokens, reasoning, tokens, provider_state";
 
 /// A reply from the columns [`REPLY_COLUMNS`] that start at this one; the error says which column is wrong.
 pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Result<ChatReply, String>> {
@@ -141,9 +147,9 @@ pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Resul
     let tool_calls: Option<String> = row.get(first + 1)?;
     let finish: String = row.get(first + 2)?;
     let usage = usage_at(row, first + 3)?;
-    let reasoning: Option<String> = row.get(first + 7)?;
-    let tokens: Option<String> = row.get(first + 8)?;
-    let state: Option<String> = row.get(first + 9)?;
+    let reasoning: Option<String> = row.get(first + 8)?;
+    let tokens: Option<String> = row.get(first + 9)?;
+    let state: Option<String> = row.get(first + 10)?;
     let read = || {
         let mut reply =
             ChatReply::new(text, usage, parsed("finish", Some(finish))?.unwrap_or(FinishReason::Stop))

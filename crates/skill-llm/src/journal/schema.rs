@@ -56,6 +56,8 @@ pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, J
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     if is_empty {
         make_tables(&mut connection).map_err(failed)?;
+    } else {
+        add_cache_written(&mut connection).map_err(failed)?;
     }
     Ok(connection)
 }
@@ -129,6 +131,7 @@ fn to_read(connection: Connection, path: &Path) -> Result<Connection, JournalErr
     if check(&connection, path)? {
         return Err(JournalError::Empty { path: path.to_owned() });
     }
+    show_cache_written(&connection).map_err(failed)?;
     Ok(connection)
 }
 
@@ -168,6 +171,38 @@ fn check(connection: &Connection, path: &Path) -> Result<bool, JournalError> {
         return Err(JournalError::Corrupt { path: path.to_owned(), message });
     }
     Ok(false)
+}
+
+/// The tables that count tokens. Those of earlier programs lack the column of tokens written to the provider's cache.
+const COUNTING: [&str; 4] = ["calls", "attempts", "pruned", "unanswered"];
+const CACHE_WRITTEN: &str = "cache_written_tokens";
+
+fn lacks_cache_written(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2";
+    connection.query_row(sql, [table, CACHE_WRITTEN], |row| row.get::<_, i64>(0)).map(|count| count == 0)
+}
+
+/// Adds the missing columns; an earlier program goes on reading and writing the others.
+fn add_cache_written(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for table in COUNTING {
+        if lacks_cache_written(&transaction, table)? {
+            let sql = format!("ALTER TABLE {table} ADD COLUMN {CACHE_WRITTEN} INTEGER NOT NULL DEFAULT 0");
+            transaction.execute_batch(&sql)?;
+        }
+    }
+    transaction.commit()
+}
+
+/// Lets a reader see the missing columns: a view of the connection comes before the table of its name.
+fn show_cache_written(connection: &Connection) -> rusqlite::Result<()> {
+    for table in COUNTING {
+        if lacks_cache_written(connection, table)? {
+            let sql = format!("CREATE TEMP VIEW {table} AS SELECT *, 0 AS {CACHE_WRITTEN} FROM main.{table}");
+            connection.execute_batch(&sql)?;
+        }
+    }
+    Ok(())
 }
 
 fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {

@@ -33,9 +33,12 @@ use std::time::SystemTime;
 /// What is added to the name of the journal.
 const SUFFIX: &str = "-sent";
 
-/// A slot has six numbers of eight bytes: number, model, start, tokens of the prompt and of the reply, and a sum of these.
-const SLOT_BYTES: usize = 48;
-const SUMMED_BYTES: usize = 40;
+/// A slot has seven numbers of eight bytes: number, model, start, tokens of the prompt, of the reply, and of the prompt that
+/// went to the provider's cache, and a sum of these.
+const SLOT_BYTES: usize = 56;
+const SUMMED_BYTES: usize = 48;
+/// Slots of earlier programs lack the tokens that went to the cache.
+const OLD_SLOT_BYTES: usize = 48;
 
 /// More slots than this were never in use.
 const MAX_SLOTS: u64 = 1 << 20;
@@ -70,6 +73,7 @@ impl SentRow {
             self.started_at.to_le_bytes(),
             tokens(self.usage.input),
             tokens(self.usage.output),
+            tokens(self.usage.cache_written),
         ];
         let mut bytes = [0; SLOT_BYTES];
         let (summed, sum) = bytes.split_at_mut(SUMMED_BYTES);
@@ -80,9 +84,15 @@ impl SentRow {
 
     /// `None` for a slot that is free, or that was written in part when the machine went down.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (summed, sum) = bytes.split_at_checked(SUMMED_BYTES)?;
+        let (summed, sum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
         let (fields, _) = summed.as_chunks::<8>();
-        let [number, model, started_at, input, output] = fields else { return None };
+        let (number, model, started_at, input, output, cache_written) = match fields {
+            [number, model, started_at, input, output] => (number, model, started_at, input, output, &[0; 8]),
+            [number, model, started_at, input, output, cache_written] => {
+                (number, model, started_at, input, output, cache_written)
+            }
+            _ => return None,
+        };
         let is_whole = sum == sum_of(summed).to_le_bytes();
         let number = i64::from_le_bytes(*number);
         (number != 0 && is_whole).then(|| Self {
@@ -92,6 +102,7 @@ impl SentRow {
             usage: Usage {
                 input: u64::from_le_bytes(*input),
                 output: u64::from_le_bytes(*output),
+                cache_written: u64::from_le_bytes(*cache_written),
                 ..Usage::default()
             },
         })
@@ -116,11 +127,18 @@ pub(super) fn read(journal: &Path) -> Result<Vec<SentRow>, JournalError> {
         Ok(_) | Err(_) => {}
     }
     match std::fs::read(&path) {
-        Ok(bytes) => Ok(bytes.chunks_exact(SLOT_BYTES).filter_map(SentRow::from_bytes).collect()),
+        Ok(bytes) => Ok(rows_of(&bytes)),
         // Somebody has just taken it away, with nothing in it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(JournalError::sent("read", path, &error)),
     }
+}
+
+/// The requests in the slots of a file; their sums say which size the slots have.
+fn rows_of(bytes: &[u8]) -> Vec<SentRow> {
+    let read = |size: usize| bytes.chunks_exact(size).filter_map(SentRow::from_bytes).collect::<Vec<_>>();
+    let rows = read(SLOT_BYTES);
+    if rows.is_empty() { read(OLD_SLOT_BYTES) } else { rows }
 }
 
 /// Takes what a process that was killed has left in the file into the journal, and the file away.
@@ -136,14 +154,15 @@ pub(super) fn absorb(connection: &mut Connection, journal: &Path) -> Result<(), 
         // A model that the journal does not know is that of another copy of it.
         transaction
             .execute(
-                "INSERT INTO unanswered (number, model, started_at, input_tokens, output_tokens) \
-                 SELECT ?1, id, ?3, ?4, ?5 FROM models WHERE id = ?2 ON CONFLICT DO NOTHING",
+                "INSERT INTO unanswered (number, model, started_at, input_tokens, output_tokens, cache_written_tokens) \
+                 SELECT ?1, id, ?3, ?4, ?5, ?6 FROM models WHERE id = ?2 ON CONFLICT DO NOTHING",
                 params![
                     row.number,
                     row.model,
                     row.started_at,
                     column(row.usage.input),
-                    column(row.usage.output)
+                    column(row.usage.output),
+                    column(row.usage.cache_written)
                 ],
             )
             .map_err(failed)?;
@@ -177,7 +196,7 @@ pub(super) fn unanswered(connection: &Connection, sent: Vec<SentRow>) -> rusqlit
     let mut all = Vec::new();
     let mut statement = connection.prepare(
         "SELECT provider, name, count(*), CAST(total(input_tokens) AS INTEGER), 0, \
-         CAST(total(output_tokens) AS INTEGER), 0 FROM unanswered JOIN models ON models.id = unanswered.model \
+         CAST(total(output_tokens) AS INTEGER), 0, CAST(total(cache_written_tokens) AS INTEGER) FROM unanswered JOIN models ON models.id = unanswered.model \
          GROUP BY provider, name ORDER BY provider, name",
     )?;
     let rows = statement.query_map([], |row| {

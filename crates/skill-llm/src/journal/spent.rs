@@ -64,19 +64,20 @@ pub(super) fn spent_within(
     let mut requests =
         "SELECT calls.model AS model, count(*) AS requests, total(attempts.input_tokens) AS input, \
          total(attempts.cached_tokens) AS cached, total(attempts.output_tokens) AS output, \
-         total(attempts.reasoning_tokens) AS reasoning FROM attempts JOIN calls ON calls.id = attempts.call \
+         total(attempts.reasoning_tokens) AS reasoning, total(attempts.cache_written_tokens) AS cache_written \
+         FROM attempts JOIN calls ON calls.id = attempts.call \
          WHERE attempts.call > ?1 AND attempts.call <= ?2 GROUP BY calls.model"
             .to_owned();
     if after == 0 {
         requests.push_str(
-            " UNION ALL SELECT model, requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens \
-             FROM pruned",
+            " UNION ALL SELECT model, requests, input_tokens, cached_tokens, output_tokens, reasoning_tokens, \
+             cache_written_tokens FROM pruned",
         );
     }
     let mut statement = connection.prepare(&format!(
         "SELECT provider, name, CAST(total(requests) AS INTEGER), CAST(total(input) AS INTEGER), \
-         CAST(total(cached) AS INTEGER), CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER) \
-         FROM ({requests}) AS sent JOIN models ON models.id = sent.model GROUP BY provider, name \
+         CAST(total(cached) AS INTEGER), CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER), \
+         CAST(total(cache_written) AS INTEGER) FROM ({requests}) AS sent JOIN models ON models.id = sent.model GROUP BY provider, name \
          ORDER BY provider, name"
     ))?;
     let rows = statement.query_map(params![after, last], |row| {
@@ -95,7 +96,7 @@ pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<(u64, Usage)> 
     connection.query_row(
         "SELECT CAST(total(requests) AS INTEGER), CAST(total(input_tokens) AS INTEGER), \
          CAST(total(cached_tokens) AS INTEGER), CAST(total(output_tokens) AS INTEGER), \
-         CAST(total(reasoning_tokens) AS INTEGER) FROM pruned",
+         CAST(total(reasoning_tokens) AS INTEGER), CAST(total(cache_written_tokens) AS INTEGER) FROM pruned",
         [],
         |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), usage_at(row, 1)?)),
     )

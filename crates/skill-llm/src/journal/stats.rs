@@ -53,13 +53,14 @@ const BY_STAGE: &str = "\
     SELECT stage, provider, name, \
       sum(outcome = 'reply' AND n_requests > 0), sum(outcome = 'reply' AND n_requests = 0), sum(outcome <> 'reply'), \
       sum(n_requests), CAST(total(input) AS INTEGER), CAST(total(cached) AS INTEGER), \
-      CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER), \
+      CAST(total(output) AS INTEGER), CAST(total(reasoning) AS INTEGER), CAST(total(cache_written) AS INTEGER), \
       CAST(total(waited_us) AS INTEGER) / 1000, CAST(total(took_us) AS INTEGER) / 1000 \
     FROM ( \
       SELECT staged.*, count(attempts.call) AS n_requests, \
         total(attempts.input_tokens) AS input, total(attempts.cached_tokens) AS cached, \
         total(attempts.output_tokens) AS output, \
         total(attempts.reasoning_tokens) AS reasoning, \
+        total(attempts.cache_written_tokens) AS cache_written, \
         total(waited_us) AS waited_us, total(took_us) AS took_us \
       FROM ( \
         SELECT id, model, outcome, \
@@ -97,8 +98,8 @@ fn by_stage(connection: &Connection) -> rusqlite::Result<Vec<StageCalls>> {
             failed: count_at(row, 5)?,
             requests: count_at(row, 6)?,
             usage: usage_at(row, 7)?,
-            waited_ms: row.get(11)?,
-            took_ms: row.get(12)?,
+            waited_ms: row.get(12)?,
+            took_ms: row.get(13)?,
         })
     })?;
     rows.collect()

@@ -50,6 +50,7 @@ CREATE TABLE calls (
     cached_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
     reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_written_tokens INTEGER NOT NULL DEFAULT 0,
     process INTEGER NOT NULL REFERENCES processes (id),
     finished_at INTEGER NOT NULL, -- milliseconds since 1970, UTC
     reasoning TEXT,               -- the model's reasoning, where the server returned it
@@ -73,6 +74,7 @@ CREATE TABLE attempts (
     cached_tokens INTEGER NOT NULL DEFAULT 0,
     output_tokens INTEGER NOT NULL DEFAULT 0,
     reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_written_tokens INTEGER NOT NULL DEFAULT 0,
     sent INTEGER,                 -- the number under which it was recorded before it was sent
     PRIMARY KEY (call, number)
 ) WITHOUT ROWID;
@@ -84,7 +86,8 @@ CREATE TABLE pruned (
     input_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
-    reasoning_tokens INTEGER NOT NULL
+    reasoning_tokens INTEGER NOT NULL,
+    cache_written_tokens INTEGER NOT NULL DEFAULT 0
 );
 
 -- Requests that were in flight when their process was killed, with what was reserved for them: they count like attempts.
@@ -93,7 +96,8 @@ CREATE TABLE unanswered (
     model INTEGER NOT NULL REFERENCES models (id),
     started_at INTEGER NOT NULL,  -- milliseconds since 1970, UTC
     input_tokens INTEGER NOT NULL,
-    output_tokens INTEGER NOT NULL
+    output_tokens INTEGER NOT NULL,
+    cache_written_tokens INTEGER NOT NULL DEFAULT 0
 );
 
 -- One row per text that was embedded, in whichever request. No two have one key.

@@ -5,7 +5,7 @@
 
 use super::embedding::{EmbeddingEntry, insert_embedding_call};
 use super::error::JournalError;
-use super::key::{ModelPart, TextKey, plain_text};
+use super::key::{CallKey, ModelPart, TextKey, plain_text};
 use super::record::{CallEntry, ResultEntry, columns, outcome_columns, unix_ms};
 use super::sent::{SentFile, Ticket};
 use super::{CommitHook, Index, Known};
@@ -170,15 +170,28 @@ impl Writer {
             None => insert_process(&transaction, self.started_at).map_err(failed)?,
         };
         let mut rows = Vec::with_capacity(entries.len());
+        // Those of this group.
+        let mut replies = HashMap::new();
         let (mut requests, mut new): (_, Vec<&[Ticket]>) = (0, Vec::new());
         for entry in &entries {
-            let written = match (row_of(&self.index, entry), entry) {
-                // An equal one that is there already stays: somebody may have read it.
-                (Some(row), _) => Ok(Written::Row(row)),
+            let written = match (row_of(&self.index, &replies, entry), entry) {
+                // An equal reply that is there already stays: somebody may have read it. What was sent for this one is
+                // paid for too.
+                (Some(row), Entry::Call(call)) => {
+                    requests += call.attempts.len() as u64;
+                    new.push(&call.sent);
+                    insert_attempts(&transaction, row, &call.attempts, &call.sent).map(|()| Written::Row(row))
+                }
+                (Some(row), Entry::Result(_) | Entry::Embedding(_)) => Ok(Written::Row(row)),
                 (None, Entry::Call(call)) => {
                     requests += call.attempts.len() as u64;
                     new.push(&call.sent);
-                    insert_call(&transaction, call, process, known).map(Written::Row)
+                    insert_call(&transaction, call, process, known).map(|row| {
+                        if call.outcome.is_ok() {
+                            replies.insert(call.key, row);
+                        }
+                        Written::Row(row)
+                    })
                 }
                 (None, Entry::Embedding(call)) => {
                     requests += call.attempts.len() as u64;
@@ -230,11 +243,13 @@ impl Writer {
     }
 }
 
-/// Where an entry is committed already.
-fn row_of(index: &Mutex<Index>, entry: &Entry) -> Option<i64> {
+/// Where an entry is already; `replies` are those of the group that is written.
+fn row_of(index: &Mutex<Index>, replies: &HashMap<CallKey, i64>, entry: &Entry) -> Option<i64> {
     let index = index.lock();
     match entry {
-        Entry::Call(call) if call.outcome.is_ok() => index.calls.get(&call.key).and_then(Known::row),
+        Entry::Call(call) if call.outcome.is_ok() => {
+            index.calls.get(&call.key).and_then(Known::row).or_else(|| replies.get(&call.key).copied())
+        }
         // Its texts may be there one by one.
         Entry::Call(_) | Entry::Embedding(_) => None,
         Entry::Result(result) => index.results.get(&result.key).and_then(Known::row),
@@ -342,13 +357,14 @@ fn insert_call(
         .filter(|reply| !reply.tool_calls.is_empty())
         .map(|reply| serde_json::to_string(&reply.tool_calls).unwrap_or_default());
     let finish = reply.map(|reply| serde_json::to_string(&reply.finish).unwrap_or_default());
-    let [input, cached, output, reasoning] = columns(reply.map(|reply| reply.usage).unwrap_or_default());
+    let [input, cached, output, reasoning, cache_written] =
+        columns(reply.map(|reply| reply.usage).unwrap_or_default());
     transaction
         .prepare_cached(
             "INSERT INTO calls (key, place, occurrence, model, messages, request, outcome, reply, tool_calls, finish, \
              error, input_tokens, cached_tokens, output_tokens, reasoning_tokens, process, finished_at, reasoning, \
-             tokens, provider_state) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+             tokens, provider_state, cache_written_tokens) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
         )?
         .execute(params![
             call.key.0,
@@ -371,6 +387,7 @@ fn insert_call(
             reply.and_then(|reply| reply.reasoning.as_deref()),
             reply.and_then(|reply| reply.tokens.as_ref()).map(json_text),
             reply.and_then(|reply| reply.provider_state.as_ref()).map(json_text),
+            cache_written,
         ])?;
     let id = transaction.last_insert_rowid();
     insert_attempts(transaction, id, &call.attempts, &call.sent)?;
@@ -398,7 +415,7 @@ pub(super) fn message_ids<'call>(
     Ok(format!("[{}]", ids.join(",")))
 }
 
-/// Inserts the attempts of a call; `sent` are the requests that were recorded before they were sent, in order.
+/// Inserts attempts of a call after those that it has; `sent` are the requests that were recorded before they were sent, in order.
 pub(super) fn insert_attempts(
     transaction: &Transaction<'_>,
     id: i64,
@@ -406,15 +423,18 @@ pub(super) fn insert_attempts(
     sent: &[Ticket],
 ) -> rusqlite::Result<()> {
     let mut sent = sent.iter();
-    for (number, attempt) in (1_i64..).zip(attempts) {
+    let n_before: i64 = transaction
+        .prepare_cached("SELECT coalesce(max(number), 0) FROM attempts WHERE call = ?1")?
+        .query_row(params![id], |row| row.get(0))?;
+    for (number, attempt) in (n_before.saturating_add(1)..).zip(attempts) {
         let (outcome, error, usage) = outcome_columns(&attempt.outcome);
-        let [input, cached, output, reasoning] = columns(usage);
+        let [input, cached, output, reasoning, cache_written] = columns(usage);
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         transaction
             .prepare_cached(
                 "INSERT INTO attempts (call, number, started_at, waited_us, took_us, outcome, error, input_tokens, \
-                 cached_tokens, output_tokens, reasoning_tokens, sent) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                 cached_tokens, output_tokens, reasoning_tokens, sent, cache_written_tokens) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?
             .execute(params![
                 id,
@@ -429,6 +449,7 @@ pub(super) fn insert_attempts(
                 output,
                 reasoning,
                 sent.next().map(Ticket::number),
+                cache_written,
             ])?;
         debug_assert!(matches!(attempt.outcome, AttemptOutcome::Reply(_)) == error.is_none());
     }

@@ -2,9 +2,17 @@
 //!
 //! Every attempt reserves the most that it may use before it is sent, and settles what it used after: the bytes of its
 //! prompt, or what the server's reports have shown of its tokens, and the whole limit of its reply. So calls that run at
-//! the same time cannot pass a cap together. Without a limit on replies a cap is approximate: the longest reply seen is
-//! reserved then. Where the cap would be passed only because of what others have reserved, a call waits for them to
-//! settle, in order. Once a cap is reached, nothing more is sent.
+//! the same time cannot pass a cap together. Without a limit on replies the longest reply seen is reserved, and few
+//! requests are in flight while few replies are known (`gate.rs`). Where the cap would be passed only because of what
+//! others have reserved, a call waits for them to settle, in order. Where what is left is less than what an attempt
+//! reserves, and nothing else is under way, its reply is limited to what is left (`room.rs`); a reply that this cuts is an
+//! error. Once a cap is reached, nothing more is sent.
+
+mod amount;
+mod gate;
+mod room;
+
+pub use amount::Prices;
 
 use super::estimate::{ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _, layer};
@@ -15,7 +23,10 @@ use crate::call::CallCtx;
 use crate::chat::{ChatModel, ModelId};
 use crate::embedding::EmbeddingModel;
 use crate::error::LlmError;
+use amount::{Amount, money_of, units_of};
+use gate::{InFlight, ModelGate};
 use parking_lot::Mutex;
+use room::{CapLimit, Grant, Ledger, Room};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skill_core::Usage;
@@ -24,10 +35,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
-
-/// Money is kept in units of 1e-12, so that sums are exact; a price per million tokens is a million of them per token.
-const UNITS_PER_ONE: f64 = 1e12;
-const UNITS_PER_TOKEN: f64 = 1e6;
 
 /// What a run may use; `None`, the default, sets no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -55,139 +62,32 @@ pub struct Spent {
     pub time: Duration,
 }
 
-/// What a million tokens of one model cost; nothing by default.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Prices {
-    /// Tokens of prompts.
-    pub input: f64,
-    /// Tokens of prompts that the provider took from its cache.
-    pub cached: f64,
-    /// Tokens of replies.
-    pub output: f64,
-}
-
-impl Prices {
-    /// What these tokens cost.
-    pub fn cost(&self, usage: Usage) -> f64 {
-        money_of(self.units(usage))
-    }
-
-    /// The most that these tokens cost, however many of them are cached.
-    fn most_units(&self, usage: Usage) -> u128 {
-        let cached = Usage { cached: usage.input, ..usage };
-        self.units(Usage { cached: 0, ..usage }).max(self.units(cached))
-    }
-
-    fn units(&self, usage: Usage) -> u128 {
-        let per_token = |price: f64| u128::from((price * UNITS_PER_TOKEN).round() as u64);
-        let cached = usage.cached.min(usage.input);
-        u128::from(usage.input - cached) * per_token(self.input)
-            + u128::from(cached) * per_token(self.cached)
-            + u128::from(usage.output) * per_token(self.output)
-    }
-}
-
-fn units_of(money: f64) -> u128 {
-    // A float becomes the nearest number that there is: less than nothing is nothing.
-    (money * UNITS_PER_ONE).round() as u128
-}
-
-fn money_of(units: u128) -> f64 {
-    units as f64 / UNITS_PER_ONE
-}
-
-/// Calls, tokens and units of money.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Amount {
-    calls: u64,
-    tokens: u64,
-    units: u128,
-}
-
-impl Amount {
-    /// A call with these tokens.
-    fn of(usage: Usage, prices: &Prices) -> Self {
-        Self { calls: 1, tokens: usage.input.saturating_add(usage.output), units: prices.units(usage) }
-    }
-
-    /// The most that a call with these tokens comes to.
-    fn at_most(usage: Usage, prices: &Prices) -> Self {
-        Self { units: prices.most_units(usage), ..Self::of(usage, prices) }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            calls: self.calls.saturating_add(other.calls),
-            tokens: self.tokens.saturating_add(other.tokens),
-            units: self.units.saturating_add(other.units),
-        }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self {
-            calls: self.calls.saturating_sub(other.calls),
-            tokens: self.tokens.saturating_sub(other.tokens),
-            units: self.units.saturating_sub(other.units),
-        }
-    }
-}
-
 /// The budget of a run, shared by all its models.
 #[derive(Debug)]
 pub struct Budget {
     caps: BudgetCaps,
-    state: Mutex<State>,
-    /// What the replies of each model have shown, regardless of who asked.
-    seen: Mutex<HashMap<ModelId, Arc<Mutex<Seen>>>>,
+    ledger: Mutex<Ledger>,
+    models: Mutex<HashMap<ModelId, Arc<ModelGate>>>,
     /// The one permit belongs to the first of those that wait; the semaphore hands it on in order.
     turn: Semaphore,
     /// Wakes the first of those that wait.
     settled: Notify,
 }
 
+/// An attempt with what it may use, as long as it is in flight.
 #[derive(Debug)]
-struct State {
-    /// What is used for good.
-    spent: Amount,
-    /// What attempts under way may use.
-    reserved: Amount,
-    under_way: usize,
-    /// The time of earlier processes.
-    earlier: Duration,
-    begun: Instant,
-    exhausted: Option<Exhausted>,
-}
-
-/// The cap that was reached.
-#[derive(Debug, Clone)]
-struct Exhausted {
-    what: &'static str,
-    spent: String,
-    cap: String,
-}
-
-impl From<Exhausted> for LlmError {
-    fn from(exhausted: Exhausted) -> Self {
-        let Exhausted { what, spent, cap } = exhausted;
-        Self::BudgetExhausted { what, spent: spent.into(), cap: cap.into(), failed: None }
-    }
+struct Granted {
+    grant: Grant,
+    _in_flight: InFlight,
 }
 
 impl Budget {
     /// A budget of which nothing is used; its time begins now.
     pub fn new(caps: BudgetCaps) -> Arc<Self> {
-        let state = State {
-            spent: Amount::default(),
-            reserved: Amount::default(),
-            under_way: 0,
-            earlier: Duration::ZERO,
-            begun: Instant::now(),
-            exhausted: None,
-        };
         Arc::new(Self {
             caps,
-            state: Mutex::new(state),
-            seen: Mutex::default(),
+            ledger: Mutex::new(Ledger::new()),
+            models: Mutex::default(),
             turn: Semaphore::new(1),
             settled: Notify::new(),
         })
@@ -195,25 +95,32 @@ impl Budget {
 
     /// Takes in what earlier processes of the run saw of a model's replies, so that this one reserves as they did.
     pub fn recall(&self, seen: &ModelSeen) {
-        let model = self.seen_of(&ModelId::new(&seen.provider, &seen.model));
-        model.lock().recall(seen);
+        let model = self.model(&ModelId::new(&seen.provider, &seen.model));
+        model.with_seen(|known| known.recall(seen));
     }
 
-    fn seen_of(&self, model: &ModelId) -> Arc<Mutex<Seen>> {
-        let mut seen = self.seen.lock();
-        match seen.get(model) {
-            Some(seen) => Arc::clone(seen),
-            None => Arc::clone(seen.entry(model.clone()).or_default()),
+    fn model(&self, model: &ModelId) -> Arc<ModelGate> {
+        let mut models = self.models.lock();
+        match models.get(model) {
+            Some(gate) => Arc::clone(gate),
+            None => Arc::clone(models.entry(model.clone()).or_default()),
         }
     }
 
-    /// Begins the time of this process and adds what earlier processes of the run have spent.
-    pub fn begin(&self, spent: Spent) {
-        let mut state = self.state.lock();
-        let Spent { calls, tokens, money, time } = spent;
-        state.spent = state.spent.plus(Amount { calls, tokens, units: units_of(money) });
-        state.earlier = time;
-        state.begun = Instant::now();
+    /// Adds what the journal of a run says that it has spent before, and begins the time of this process.
+    ///
+    /// `run` names the journal. A run that is begun again counts once: what this process has sent meanwhile is in its
+    /// journal and counted here. The times of several runs add up.
+    pub fn begin(&self, run: &str, spent: Spent) {
+        self.ledger.lock().begin(run, spent);
+    }
+
+    /// Sets aside what only later work may use, in place of what was set aside before: until then requests are refused as if
+    /// the caps were lower. The time is not looked at.
+    pub fn set_aside(&self, aside: Spent) {
+        let Spent { calls, tokens, money, time: _ } = aside;
+        self.ledger.lock().set_aside(Amount { calls, tokens, units: units_of(money) });
+        self.settled.notify_one();
     }
 
     /// What the run may use.
@@ -223,26 +130,9 @@ impl Budget {
 
     /// What the run has spent until now, over all its processes; attempts under way count as calls when they end.
     pub fn spent(&self) -> Spent {
-        let state = self.state.lock();
-        let Amount { calls, tokens, units } = state.spent;
-        Spent { calls, tokens, money: money_of(units), time: state.time() }
-    }
-
-    fn bounds(&self, attempt: &AttemptSize) -> Bounds {
-        self.seen_of(&attempt.model).lock().bounds(attempt.prompt, attempt.max_reply_tokens)
-    }
-
-    /// Learns from the tokens of a reply.
-    fn learn(&self, attempt: &AttemptSize, usage: Usage) {
-        let limit = attempt.max_reply_tokens;
-        let is_first_beyond = self.seen_of(&attempt.model).lock().reply(attempt.prompt, limit, usage);
-        if is_first_beyond {
-            let (model, limit, tokens) = (&attempt.model, limit.unwrap_or_default(), usage.output);
-            tracing::warn!(
-                %model,
-                "a reply has {tokens} tokens where `max_tokens` allows {limit}: the server does not keep to the limit, so caps on tokens and money are approximate for this model"
-            );
-        }
+        let ledger = self.ledger.lock();
+        let Amount { calls, tokens, units } = ledger.spent;
+        Spent { calls, tokens, money: money_of(units), time: ledger.time() }
     }
 
     /// Reserves the most that this attempt may use, and waits where others may leave room; dropping the future reserves
@@ -251,27 +141,24 @@ impl Budget {
     /// # Errors
     ///
     /// [`LlmError::BudgetExhausted`].
-    async fn reserve(&self, attempt: &AttemptSize) -> Result<Bounds, LlmError> {
+    async fn reserve(&self, attempt: &AttemptSize) -> Result<Granted, LlmError> {
+        let model = self.model(&attempt.model);
+        let in_flight = model.enter(self.is_guarded(attempt, &model)).await;
         // The semaphore is never closed; and if it were, calls would only lose their order.
         let _first = self.turn.acquire().await;
         loop {
-            // Before the state is read, so that no change in between is lost.
+            // Before the ledger is read, so that no change in between is lost.
             let settled = self.settled.notified();
             // Each time anew, since the replies of others change them.
-            let bounds = self.bounds(attempt);
-            let own = Amount::at_most(bounds.reserved, &attempt.prices);
+            let (bounds, least) = model.with_seen(|seen| (bounds(seen, attempt), least_limit(seen, attempt)));
             let time_is_up = {
-                let mut state = self.state.lock();
-                match state.check(&self.caps, own) {
-                    Room::Enough => {
-                        state.reserved = state.reserved.plus(own);
-                        state.under_way += 1;
-                        return Ok(bounds);
-                    }
+                let mut ledger = self.ledger.lock();
+                match ledger.reserve(&self.caps, attempt, bounds, least) {
+                    Room::Enough(grant) => return Ok(Granted { grant, _in_flight: in_flight }),
                     Room::Never(exhausted) => return Err(exhausted.into()),
                     Room::WhenOthersSettle => {}
                 }
-                self.caps.time.and_then(|cap| state.begun.checked_add(cap.saturating_sub(state.earlier)))
+                ledger.time_is_up(&self.caps)
             };
             match time_is_up {
                 Some(time) => {
@@ -285,6 +172,13 @@ impl Budget {
         }
     }
 
+    /// True for requests that could pass a cap together because nobody knows how long their replies are.
+    fn is_guarded(&self, attempt: &AttemptSize, model: &ModelGate) -> bool {
+        let is_capped =
+            self.caps.tokens.is_some() || self.caps.money.is_some() && attempt.prices.output > 0.0;
+        is_capped && model.with_seen(|seen| seen.known_limit(attempt.max_reply_tokens)).is_none()
+    }
+
     /// Gives back what was reserved for this attempt, and counts what it used.
     fn settle(&self, attempt: &AttemptSize, granted: Bounds, used: AttemptUse) {
         let used = match used {
@@ -295,57 +189,43 @@ impl Budget {
             AttemptUse::Billed(usage) => Amount::of(usage, &attempt.prices),
             AttemptUse::Unsent => Amount::default(),
         };
-        let own = Amount::at_most(granted.reserved, &attempt.prices);
-        let mut state = self.state.lock();
-        state.reserved = state.reserved.minus(own);
-        state.under_way = state.under_way.saturating_sub(1);
-        state.spent = state.spent.plus(used);
-        drop(state);
+        self.ledger.lock().settle(Amount::of(granted.reserved, &attempt.prices), used);
         self.settled.notify_one();
     }
-}
 
-/// Whether an attempt may be sent.
-enum Room {
-    Enough,
-    WhenOthersSettle,
-    Never(Exhausted),
-}
-
-impl State {
-    fn time(&self) -> Duration {
-        self.earlier.saturating_add(self.begun.elapsed())
+    /// Learns from the tokens of a reply.
+    fn learn(&self, attempt: &AttemptSize, usage: Usage) {
+        let limit = attempt.max_reply_tokens;
+        let model = self.model(&attempt.model);
+        let is_first_beyond = model.with_seen(|seen| seen.reply(attempt.prompt, limit, usage));
+        if is_first_beyond {
+            let (model, limit, tokens) = (&attempt.model, limit.unwrap_or_default(), usage.output);
+            tracing::warn!(
+                %model,
+                "a reply has {tokens} tokens where `max_tokens` allows {limit}: the server does not keep to the limit, so caps on tokens and money are approximate for this model"
+            );
+        }
     }
 
-    fn check(&mut self, caps: &BudgetCaps, own: Amount) -> Room {
-        if let Some(exhausted) = &self.exhausted {
-            return Room::Never(exhausted.clone());
-        }
-        let (time, spent) = (self.time(), self.spent);
-        let time_is_up = caps.time.filter(|cap| time >= *cap);
-        let wanted = spent.plus(self.reserved).plus(own);
-        let passed = |cap: Option<u64>, wanted: u64| cap.filter(|cap| wanted > *cap);
-        let exhausted = if let Some(cap) = time_is_up {
-            let shown = |time: Duration| format!("{:.0} s", time.as_secs_f64());
-            // Time does not come back, regardless of who settles.
-            let exhausted = Exhausted { what: "time", spent: shown(time), cap: shown(cap) };
-            self.exhausted = Some(exhausted.clone());
-            return Room::Never(exhausted);
-        } else if let Some(cap) = passed(caps.calls, wanted.calls) {
-            Exhausted { what: "calls", spent: spent.calls.to_string(), cap: cap.to_string() }
-        } else if let Some(cap) = passed(caps.tokens, wanted.tokens) {
-            Exhausted { what: "tokens", spent: spent.tokens.to_string(), cap: cap.to_string() }
-        } else if let Some(cap) = caps.money.filter(|cap| wanted.units > units_of(*cap)) {
-            let spent = format!("{:.4}", money_of(spent.units));
-            Exhausted { what: "money", spent, cap: format!("{cap:.4}") }
-        } else {
-            return Room::Enough;
-        };
-        if self.under_way > 0 {
-            return Room::WhenOthersSettle;
-        }
-        self.exhausted = Some(exhausted.clone());
-        Room::Never(exhausted)
+    /// The error for a reply that the limit of a cap has cut: it is no answer.
+    fn cut(&self, limit: CapLimit) -> LlmError {
+        self.ledger.lock().cut(&self.caps, limit).into()
+    }
+}
+
+/// What an attempt may use, with its prompt at the highest price.
+fn bounds(seen: &Seen, attempt: &AttemptSize) -> Bounds {
+    let Bounds { reserved, unanswered } = seen.bounds(attempt.prompt, attempt.max_reply_tokens);
+    let dearest = |usage| attempt.prices.dearest(usage);
+    Bounds { reserved: dearest(reserved), unanswered: dearest(unanswered) }
+}
+
+/// The shortest reply that is worth a request near a cap; `None` where no limit holds. A reply that is shorter than most is
+/// likely to be cut. A model that takes no limit is asked once, since nothing is known of it.
+fn least_limit(seen: &Seen, attempt: &AttemptSize) -> Option<u64> {
+    match attempt.least_limit {
+        Some(least) if !seen.exceeds_limits() => Some(least.max(seen.mean_reply())),
+        Some(_) | None => (seen.n_replies() == 0).then_some(0),
     }
 }
 
@@ -353,7 +233,7 @@ impl State {
 struct Reservation<'a> {
     budget: &'a Budget,
     attempt: AttemptSize,
-    granted: Bounds,
+    granted: Granted,
     /// Whether the request is out.
     log: &'a AttemptLog,
     /// What it has used; `None` if nobody waited for that.
@@ -362,12 +242,13 @@ struct Reservation<'a> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
+        let Bounds { unanswered, .. } = self.granted.grant.bounds;
         let used = match self.used {
             Some(used) => used,
             // A request that is out may be billed.
             None if self.log.may_be_out() => {
-                self.log.settle_request(self.granted.unanswered);
-                AttemptUse::Billed(self.granted.unanswered)
+                self.log.settle_request(unanswered);
+                AttemptUse::Billed(unanswered)
             }
             None => {
                 self.log.retract_request();
@@ -375,15 +256,15 @@ impl Drop for Reservation<'_> {
             }
         };
         // What it used is on record before others may have what it leaves.
-        self.budget.settle(&self.attempt, self.granted, used);
+        self.budget.settle(&self.attempt, self.granted.grant.bounds, used);
     }
 }
 
 /// How long a model's replies may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplyLimit {
-    /// As long as the request says, else the configuration.
-    Asked(Option<u64>),
+    /// As long as the request says, else the configuration; longer than the thoughts that are asked for, if that is.
+    Asked { max_tokens: Option<u64>, thinking: u64 },
     /// Whatever is requested: programs that play a model take no limit.
     None,
 }
@@ -391,17 +272,29 @@ enum ReplyLimit {
 impl ReplyLimit {
     fn of(parameters: &Value) -> Self {
         let max_tokens = parameters.pointer("/sampling/max_tokens").and_then(Value::as_u64);
+        let thinking = parameters.pointer("/reasoning/tokens").and_then(Value::as_u64).unwrap_or(0);
         match parameters.get("dialect").and_then(Value::as_str) {
             Some("agent") => Self::None,
             // Every request of this interface has a limit.
-            Some("anthropic") => Self::Asked(max_tokens.or(Some(u64::from(DEFAULT_MAX_TOKENS)))),
-            Some(_) | None => Self::Asked(max_tokens),
+            Some("anthropic") => {
+                let max_tokens = max_tokens.or(Some(u64::from(DEFAULT_MAX_TOKENS)));
+                Self::Asked { max_tokens, thinking }
+            }
+            Some(_) | None => Self::Asked { max_tokens, thinking },
         }
     }
 
     fn tokens(self, request: &impl Prompt) -> Option<u64> {
         match self {
-            Self::Asked(max_tokens) => request.max_tokens().or(max_tokens),
+            Self::Asked { max_tokens, .. } => request.max_tokens().or(max_tokens),
+            Self::None => None,
+        }
+    }
+
+    /// The fewest tokens that a reply can be limited to.
+    fn least(self) -> Option<u64> {
+        match self {
+            Self::Asked { thinking, .. } => Some(thinking.saturating_add(1)),
             Self::None => None,
         }
     }
@@ -426,7 +319,7 @@ impl Budgeted {
 impl Budgeted<dyn EmbeddingModel> {
     /// As [`Budgeted::new`], for an embedding model; the price of its tokens is that of input.
     pub fn embedding(inner: Arc<dyn EmbeddingModel>, budget: Arc<Budget>, prices: Prices) -> Self {
-        Self { inner, budget, prices, limit: ReplyLimit::Asked(None) }
+        Self { inner, budget, prices, limit: ReplyLimit::Asked { max_tokens: None, thinking: 0 } }
     }
 }
 
@@ -439,26 +332,44 @@ impl<M: ?Sized> Budgeted<M> {
         M: Layered,
     {
         let begun = Instant::now();
-        let attempt = self.attempt(request);
+        let mut attempt = self.attempt(request);
         let reserve = self.budget.reserve(&attempt);
         let reserved = super::before_sending(self.inner.model_id(), call, reserve).await?;
         let granted = reserved.inspect_err(|_| call.attempts.note_unsent())?;
+        let Grant { bounds, limit } = granted.grant;
         let log = call.attempts.as_ref();
-        log.note_bounds(granted);
+        log.note_bounds(bounds);
         let budget = self.budget.as_ref();
+        let limit = limit.filter(|_| attempt.least_limit.is_some());
+        if let Some(limit) = limit {
+            attempt.max_reply_tokens = Some(limit.tokens);
+        }
         let mut reservation = Reservation { budget, attempt, granted, log, used: None };
         log.add_wait(begun.elapsed());
-        let outcome = self.inner.ask(request, call).await;
+        let limited = limit.map(|limit| request.with_max_tokens(limit.tokens));
+        let outcome = self.inner.ask(limited.as_ref().unwrap_or(request), call).await;
         reservation.used = Some(Self::used(&outcome, request, log));
-        outcome
+        match (outcome, limit) {
+            (Ok(reply), Some(limit)) if reply.is_cut() => {
+                log.note_billed(reply.usage());
+                drop(reservation);
+                Err(budget.cut(limit))
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     fn attempt(&self, request: &M::Request) -> AttemptSize
     where
         M: Layered,
     {
-        let model = self.inner.model_id().clone();
-        AttemptSize::new(model, request.size(), self.limit.tokens(request), self.prices)
+        AttemptSize {
+            model: self.inner.model_id().clone(),
+            prompt: request.size(),
+            max_reply_tokens: self.limit.tokens(request),
+            least_limit: self.limit.least(),
+            prices: self.prices,
+        }
     }
 
     /// What an attempt has used, which is on record from then on.

@@ -167,7 +167,7 @@ async fn a_cap_holds_however_many_calls_run() {
             "{n_replies}"
         );
     }
-    let prices = Prices { input: 1_000.0, cached: 1.0, output: 9e9 };
+    let prices = Prices { input: 1_000.0, cached: 1.0, cache_write: 1_000.0, output: 9e9 };
     let money = Budget::new(BudgetCaps { money: Some(0.1), ..BudgetCaps::default() });
     let (n_replies, _) = crowd(&money, prices).await;
     let spent = money.spent().money;

@@ -10,7 +10,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// What an image is taken to cost, whatever its size: providers charge by its area, which is not known here.
 const TOKENS_PER_IMAGE: u64 = 1_000;
 /// The tokens that a model's first reply is taken to have where the request sets no limit: as many as servers often allow
-/// then.
+/// then. Only one request is in flight until that reply is known.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 /// Without a limit at least so many times the mean of a model's replies is reserved, if its longest is not longer: one
 /// reply alone says little about the next.
@@ -144,6 +144,8 @@ pub struct ModelSeen {
 pub(super) struct Seen {
     mean: RunningMean,
     longest: u64,
+    /// Replies until now, with and without a report of their tokens.
+    n_replies: u64,
     /// The most tokens per thousand bytes of text; `None` until the server has reported usage.
     ratio: Option<u64>,
     /// Tokens that the server added to a prompt beyond the overhead that is expected.
@@ -157,6 +159,7 @@ pub(super) struct Seen {
 impl Seen {
     /// Takes a reply in; `limit` is the one that its request had. True if this is the first reply beyond a limit.
     pub(super) fn reply(&mut self, prompt: PromptSize, limit: Option<u64>, usage: Usage) -> bool {
+        self.n_replies = self.n_replies.saturating_add(1);
         self.prompt(prompt, usage.input);
         self.output(usage.output);
         let is_beyond = limit.is_some_and(|limit| usage.output > limit);
@@ -165,6 +168,8 @@ impl Seen {
 
     /// Takes in what earlier processes saw.
     pub(super) fn recall(&mut self, seen: &ModelSeen) {
+        let n_latest = u64::try_from(seen.latest.len()).unwrap_or(u64::MAX);
+        self.n_replies = self.n_replies.saturating_add(n_latest);
         for reply in &seen.latest {
             let overhead = PROMPT_OVERHEAD.saturating_add(reply.n_messages.saturating_mul(MESSAGE_OVERHEAD));
             if reply.prompt_bytes > 0 {
@@ -200,6 +205,21 @@ impl Seen {
     /// The limit on a reply's tokens that the server keeps to, if there is one.
     pub(super) fn known_limit(&self, limit: Option<u64>) -> Option<u64> {
         limit.filter(|_| !self.exceeds_limits)
+    }
+
+    /// True if a reply was longer than its limit.
+    pub(super) fn exceeds_limits(&self) -> bool {
+        self.exceeds_limits
+    }
+
+    /// Replies until now.
+    pub(super) fn n_replies(&self) -> u64 {
+        self.n_replies
+    }
+
+    /// The mean of the replies' tokens; 0 while none is known.
+    pub(super) fn mean_reply(&self) -> u64 {
+        self.mean.tokens().unwrap_or(0)
     }
 
     /// Upper bounds on what a request may use, of which the first is reserved.

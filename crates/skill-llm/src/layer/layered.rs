@@ -5,7 +5,7 @@
 
 use super::estimate::{PromptSize, text_tokens};
 use crate::call::CallCtx;
-use crate::chat::{ChatModel, ChatReply, ChatRequest, ModelId};
+use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId, Sampling};
 use crate::embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 use crate::error::LlmError;
 use skill_core::Usage;
@@ -44,6 +44,11 @@ pub(crate) trait Prompt: Send + Sync {
     /// The limit that it sets on the tokens of the reply.
     fn max_tokens(&self) -> Option<u64>;
 
+    /// The same request with this limit on the tokens of the reply.
+    fn with_max_tokens(&self, max_tokens: u64) -> Self
+    where
+        Self: Sized;
+
     /// True if its replies take their own time, apart from those of other requests to the same model.
     fn has_schema(&self) -> bool;
 
@@ -61,6 +66,9 @@ pub(crate) trait Used {
 
     /// The tokens that its latency grows with.
     fn paced_tokens(&self) -> u64;
+
+    /// True if its limit cut it.
+    fn is_cut(&self) -> bool;
 }
 
 impl<T: Used> Used for Arc<T> {
@@ -70,6 +78,10 @@ impl<T: Used> Used for Arc<T> {
 
     fn paced_tokens(&self) -> u64 {
         self.as_ref().paced_tokens()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.as_ref().is_cut()
     }
 }
 
@@ -103,6 +115,11 @@ impl Prompt for ChatRequest {
         self.sampling.max_tokens.map(u64::from)
     }
 
+    fn with_max_tokens(&self, max_tokens: u64) -> Self {
+        let max_tokens = Some(u32::try_from(max_tokens).unwrap_or(u32::MAX));
+        Self { sampling: Sampling { max_tokens, ..self.sampling }, ..self.clone() }
+    }
+
     fn has_schema(&self) -> bool {
         self.response_schema.is_some()
     }
@@ -115,6 +132,10 @@ impl Used for ChatReply {
 
     fn paced_tokens(&self) -> u64 {
         self.usage.output
+    }
+
+    fn is_cut(&self) -> bool {
+        self.finish == FinishReason::Length
     }
 }
 
@@ -149,6 +170,10 @@ impl Prompt for EmbeddingRequest {
         Some(0)
     }
 
+    fn with_max_tokens(&self, _: u64) -> Self {
+        self.clone()
+    }
+
     fn has_schema(&self) -> bool {
         false
     }
@@ -161,6 +186,10 @@ impl Used for EmbeddingReply {
 
     fn paced_tokens(&self) -> u64 {
         self.usage.input
+    }
+
+    fn is_cut(&self) -> bool {
+        false
     }
 }
 

@@ -15,19 +15,10 @@ pub(super) struct AttemptSize {
     pub(super) prompt: PromptSize,
     /// The most tokens of its reply; `None` where nothing limits them.
     pub(super) max_reply_tokens: Option<u64>,
+    /// The fewest tokens that its reply can be limited to; `None` where the model takes no limit.
+    pub(super) least_limit: Option<u64>,
     /// What its tokens cost.
     pub(super) prices: Prices,
-}
-
-impl AttemptSize {
-    pub(super) fn new(
-        model: ModelId,
-        prompt: PromptSize,
-        max_reply_tokens: Option<u64>,
-        prices: Prices,
-    ) -> Self {
-        Self { model, prompt, max_reply_tokens, prices }
-    }
 }
 
 /// What became of an attempt that had something reserved.

@@ -66,7 +66,7 @@ mod tests {
     use crate::scripted::ScriptedModel;
     use skill_core::Usage;
 
-    const USAGE: Usage = Usage { input: 10, cached: 4, output: 3, reasoning: 1 };
+    const USAGE: Usage = Usage { input: 10, cached: 4, cache_written: 2, output: 3, reasoning: 1 };
 
     fn model() -> Metered {
         Metered::new(Arc::new(ScriptedModel::from_fn("counted", |request, _| {

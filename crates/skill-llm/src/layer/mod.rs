@@ -32,7 +32,7 @@
 //!
 //! let dialect = Arc::new(ScriptedModel::answering("small", |_| "Paris".to_owned()));
 //! let paced = Arc::new(Paced::new(dialect, Arc::clone(&pacer)));
-//! let prices = Prices { input: 0.15, cached: 0.075, output: 0.6 };
+//! let prices = Prices { input: 0.15, cached: 0.075, cache_write: 0.15, output: 0.6 };
 //! let budgeted = Arc::new(Budgeted::new(paced, Arc::clone(&budget), prices));
 //! let retried = Arc::new(Retried::new(budgeted, RetryPolicy::default(), retries));
 //! let model = Traced::new(retried);

@@ -41,7 +41,10 @@ const UNREACHED_ATTEMPTS: u32 = 3;
 /// The longest wait between attempts while the server has never been reached, jitter included.
 const UNREACHED_DELAY: Duration = Duration::from_secs(1);
 
-/// How often and how long a call is tried.
+/// Longer than any run: what a public field may name beyond it, such as `Duration::MAX` for "no limit", means the same.
+const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
+
+/// How often and how long a call is tried. A time of `Duration::MAX` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
     /// The most attempts, the first included; 8 by default. 0 is taken as 1. Where there is more than one, a rate limit
@@ -80,7 +83,7 @@ impl RetryPolicy {
     /// The wait after this many failures, jitter included; `place` is any text that names the call.
     pub fn delay(&self, place: &str, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
-        let planned = self.first_delay.saturating_mul(1 << doublings).min(self.max_delay);
+        let planned = self.first_delay.saturating_mul(1 << doublings).min(self.max_delay).min(FOREVER);
         planned.mul_f64(1.0 - JITTER + 2.0 * JITTER * self.unit(place, failures))
     }
 
@@ -249,7 +252,7 @@ impl<M: ?Sized> Retried<M> {
         M: Layered,
     {
         let begun = Instant::now();
-        let own = begun + self.policy.call_timeout;
+        let own = later(begun, self.policy.call_timeout);
         let deadline = call.deadline.map_or(own, |deadline| deadline.min(own));
         let mut trial = Trial {
             policy: &self.policy,
@@ -330,14 +333,14 @@ impl Trial<'_> {
         trouble: &InTrouble,
     ) -> Result<(), LlmError> {
         let now = Instant::now();
-        if self.call.deadline.is_some_and(|deadline| deadline <= now + wait) {
+        if self.call.deadline.is_some_and(|deadline| deadline <= later(now, wait)) {
             return Err(error);
         }
-        self.deadline += wait;
+        self.deadline = later(self.deadline, wait);
         self.limited = self.limited.saturating_add(1);
         let (place, message, turn) = (self.call.place.as_str(), error.to_string(), self.turns + 1);
         tracing::warn!(place, wait_s = wait.as_secs(), %error, "waiting for the limit of the program's account");
-        trouble.is(Trouble { message, turn, max_turns: self.max_turns(), next: now + wait });
+        trouble.is(Trouble { message, turn, max_turns: self.max_turns(), next: later(now, wait) });
         tokio::select! {
             biased;
             () = self.call.cancel.cancelled() => Err(LlmError::Cancelled),
@@ -472,7 +475,7 @@ impl Trial<'_> {
             %error,
             "trying again after a failure"
         );
-        trouble.is(Trouble { message, turn, max_turns, next: now + delay });
+        trouble.is(Trouble { message, turn, max_turns, next: later(now, delay) });
         tokio::select! {
             biased;
             () = self.call.cancel.cancelled() => Err(LlmError::Cancelled),
@@ -519,6 +522,11 @@ impl<R: Prompt> Drop for UnansweredAttempt<'_, R> {
 /// An attempt that failed, with what may be billed for it.
 fn failed(log: &AttemptLog, error: &LlmError, request: &impl Prompt) -> AttemptOutcome {
     AttemptOutcome::failed(error, log.may_be_billed(error, || request.may_be_billed(error)))
+}
+
+/// So much later, at most [`FOREVER`].
+fn later(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time.min(FOREVER)).unwrap_or(from)
 }
 
 /// Whether a failure shows that there is a server: it has answered, or taken a connection.

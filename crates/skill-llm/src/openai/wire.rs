@@ -230,6 +230,7 @@ fn usage(usage: Option<&Value>) -> Usage {
         cached: cached.unwrap_or(0),
         output: tokens(usage.get("completion_tokens")).unwrap_or(0),
         reasoning: detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0),
+        ..Usage::default()
     }
 }
 

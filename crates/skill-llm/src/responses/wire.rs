@@ -222,5 +222,6 @@ fn usage(usage: Option<&Value>) -> Usage {
         cached: detail("input_tokens_details", "cached_tokens"),
         output: tokens("output_tokens"),
         reasoning: detail("output_tokens_details", "reasoning_tokens"),
+        ..Usage::default()
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What is reserved for the messages `be brief` and a letter, and a reply without a limit: 9 bytes, 64 for the server's
 /// own and 8 for each message.
-const RESERVED: Usage = Usage { input: 89, cached: 0, output: 4_096, reasoning: 0 };
+const RESERVED: Usage = Usage { input: 89, cached: 0, cache_written: 0, output: 4_096, reasoning: 0 };
 
 /// All layers that a request passes.
 fn sending(model: &Arc<Counting>, journal: &Journal, budget: &Arc<Budget>) -> Journaled {
@@ -85,7 +85,7 @@ async fn a_request_in_flight_is_counted_after_a_kill() {
     resumed.flush().await.unwrap();
     assert_eq!(resumed.requests_committed(), 2);
     drop(resumed);
-    let both = Usage { input: 99, cached: 4, output: 4_099, reasoning: 1 };
+    let both = Usage { input: 99, cached: 4, cache_written: 2, output: 4_099, reasoning: 1 };
     assert_spent(dead.open().spent_before(), 2, both);
     assert_eq!(requests_written(&dead.path()).unwrap(), Some(2));
 
@@ -104,7 +104,8 @@ async fn a_reply_that_is_not_committed_is_counted_with_what_it_used() {
     let options = JournalOptions { group_window: an_hour, ..JournalOptions::default() };
     let journal = Journal::open(&bench.path(), options).unwrap();
     ask(&sending(&model, &journal, &no_caps()), "a", &at("step 1")).await;
-    let counted = Usage { input: USAGE.input, output: USAGE.output, ..Usage::default() };
+    let Usage { input, output, cache_written, .. } = USAGE;
+    let counted = Usage { input, output, cache_written, ..Usage::default() };
     assert_spent(killed(&bench).open().spent_before(), 1, counted);
     // Committed, and its slot not free yet: it counts once.
     let slots = std::fs::read(killed(&bench).dir().join("journal.sqlite-sent")).unwrap();

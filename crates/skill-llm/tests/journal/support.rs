@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-pub(crate) const USAGE: Usage = Usage { input: 10, cached: 4, output: 3, reasoning: 1 };
+pub(crate) const USAGE: Usage = Usage { input: 10, cached: 4, cache_written: 2, output: 3, reasoning: 1 };
 
 /// Answers `reply N to TEXT`, where N counts all requests; a text with `fail` fails.
 pub(crate) struct Counting {

@@ -20,7 +20,7 @@ fn shown(body: &str) -> String {
                 .iter()
                 .map(|call| format!(" {}={}({})", call.id, call.name, call.arguments))
                 .collect();
-            let Usage { input, cached, output, reasoning } = reply.usage;
+            let Usage { input, cached, output, reasoning, .. } = reply.usage;
             let finish = match reply.finish {
                 FinishReason::Other(reason) => format!("other:{reason}"),
                 finish => format!("{finish:?}"),

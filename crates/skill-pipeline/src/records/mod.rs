@@ -93,6 +93,9 @@ pub struct StageTokens {
     pub prompt_tokens: u64,
     /// Tokens of prompts that the provider took from its cache.
     pub cached_tokens: u64,
+    /// Tokens of prompts that the provider wrote to its cache; left out at 0.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cache_written_tokens: u64,
     /// Tokens of replies.
     pub completion_tokens: u64,
 }
@@ -103,6 +106,7 @@ impl From<MeterReading> for StageTokens {
             calls: used.calls,
             prompt_tokens: used.usage.input,
             cached_tokens: used.usage.cached,
+            cache_written_tokens: used.usage.cache_written,
             completion_tokens: used.usage.output,
         }
     }
@@ -128,12 +132,18 @@ impl std::ops::AddAssign for StageTokens {
         self.calls = self.calls.saturating_add(other.calls);
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.cache_written_tokens = self.cache_written_tokens.saturating_add(other.cache_written_tokens);
         self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
     }
 }
 
 /// Calls and tokens by stage, in the order in which the stages ran.
 pub type TokensByStage = IndexMap<String, StageTokens>;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
+}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 pub(crate) fn is_zero(number: &usize) -> bool {

@@ -75,7 +75,7 @@ pub(crate) struct RunBudget {
     pub(crate) prices: Vec<(ModelId, Prices)>,
 }
 
-/// Tells a budget what the journal says that earlier processes have spent, by the prices of the models, and what it shows
+/// Tells a budget, once, what the journal says that earlier processes have spent, by the prices of the models, and what it shows
 /// of their replies.
 pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Journal) {
     let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
@@ -92,5 +92,5 @@ pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Jour
     for seen in journal.seen_before() {
         budget.recall(seen);
     }
-    budget.begin(spent);
+    budget.begin(&journal.path().to_string_lossy(), spent);
 }

@@ -211,7 +211,7 @@ fn lose(dir: &Path, answered: &[Answered], last_flush: Option<Instant>) -> Vec<S
     journal.pragma_update(None, "foreign_keys", true).unwrap();
     for place in &lost {
         // What a kill leaves of them: the slots of their requests, which become these rows.
-        let left = "INSERT INTO unanswered SELECT sent, model, started_at, attempts.input_tokens, \
+        let left = "INSERT INTO unanswered (number, model, started_at, input_tokens, output_tokens) SELECT sent, model, started_at, attempts.input_tokens, \
                     attempts.output_tokens FROM attempts JOIN calls ON calls.id = attempts.call \
                     WHERE place = ?1 AND calls.outcome = 'reply'";
         assert!(journal.execute(left, [place]).unwrap() > 0, "{place} was not recorded before it was sent");

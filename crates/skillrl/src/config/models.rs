@@ -91,14 +91,36 @@ impl ModelConfig {
             Self::Served { config, .. } => Some(ConfigPrices {
                 input: config.price_input,
                 cached: config.price_cached,
+                cache_write: config.price_cache_write,
                 output: config.price_output,
             }),
             Self::Agent(agent) => Some(ConfigPrices {
                 input: agent.price_input,
                 cached: agent.price_cached,
+                cache_write: agent.price_cache_write,
                 output: agent.price_output,
             }),
             Self::Local(_) | Self::Scripted(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// How much more than others the tokens of a prompt cost that the provider writes to its cache.
+    pub(crate) fn cache_write_factor(&self) -> f64 {
+        match self {
+            Self::Served { dialect: Dialect::Messages, config } => {
+                match config.prompt_cache.unwrap_or_default() {
+                    PromptCache::Off => 1.0,
+                    PromptCache::FiveMinutes => 1.25,
+                    PromptCache::OneHour => 2.0,
+                }
+            }
+            // It reads and writes with marks of its own.
+            Self::Agent(agent) if agent.agent == AgentKind::Claude => 1.25,
+            Self::Served { .. }
+            | Self::Agent(_)
+            | Self::Local(_)
+            | Self::Scripted(_)
+            | Self::Simulated(_) => 1.0,
         }
     }
 
@@ -168,6 +190,8 @@ pub struct ConfigPrices {
     pub input: Option<f64>,
     /// Tokens of prompts that the provider took from its cache.
     pub cached: Option<f64>,
+    /// Tokens of prompts that the provider wrote to its cache.
+    pub cache_write: Option<f64>,
     /// Tokens of replies.
     pub output: Option<f64>,
 }
@@ -360,6 +384,9 @@ kinds! {
         price_input: Option<f64> = process(PRICE, Absent { example: "0.25" });
         /// Money per million input tokens that the server had in its cache.
         price_cached: Option<f64> = process(PRICE, Absent { example: "0.025" });
+        /// Money per million input tokens that the server wrote to its cache. By default price_input, and for Anthropic
+        /// 1.25 times as much with prompt_cache 5m and twice as much with 1h.
+        price_cache_write: Option<f64> = process(PRICE, Absent { example: "0.3125" });
         /// Money per million output tokens.
         price_output: Option<f64> = process(PRICE, Absent { example: "2.0" });
     }

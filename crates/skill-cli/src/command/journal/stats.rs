@@ -196,7 +196,7 @@ mod tests {
     use skillrl::core::Usage;
 
     fn row(stage: &str, model: &str, replies: u64, cost: Option<f64>) -> Row {
-        let usage = Usage { input: 1000 * replies, cached: 10, output: 50, reasoning: 5 };
+        let usage = Usage { input: 1000 * replies, cached: 10, output: 50, reasoning: 5, ..Usage::default() };
         let calls = StageCalls {
             stage: stage.to_owned(),
             provider: "p".to_owned(),

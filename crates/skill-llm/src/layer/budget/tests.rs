@@ -1,7 +1,7 @@
 use super::super::estimate::SeenReply;
 use super::*;
 use crate::attempt::AttemptOutcome;
-use crate::chat::{ChatReply, ChatRequest, Message};
+use crate::chat::{ChatReply, ChatRequest, FinishReason, Message};
 use crate::error::ErrorClass;
 use crate::testbed::FaultRates;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A request of 40 bytes for a reply of at most 5 tokens: 117 are reserved for the first, with 72 for what servers add.
 const PROMPT: &str = "0123456789012345678901234567890123456789";
 const OUTPUT: u32 = 5;
-const PRICES: Prices = Prices { input: 1.0, cached: 0.1, output: 10.0 };
+const PRICES: Prices = Prices { input: 1.0, cached: 0.1, cache_write: 1.0, output: 10.0 };
 
 fn request() -> ChatRequest {
     let mut request = ChatRequest::new(vec![Message::user(PROMPT)]);
@@ -30,12 +30,13 @@ struct Model {
     used: Usage,
     takes: Duration,
     fails: bool,
+    keeps_limits: bool,
 }
 
 impl Model {
     fn using(input: u64, output: u64) -> Self {
         let used = Usage { input, output, ..Usage::default() };
-        Self { id: ModelId::new("p", "m"), used, takes: SECOND, fails: false }
+        Self { id: ModelId::new("p", "m"), used, takes: SECOND, fails: false, keeps_limits: true }
     }
 }
 
@@ -45,10 +46,15 @@ impl ChatModel for Model {
         &self.id
     }
 
-    async fn chat(&self, _: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
+    async fn chat(&self, request: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
         tokio::time::sleep(self.takes).await;
         let failed = || LlmError::Truncated { provider: "p".to_owned(), message: String::new() };
-        if self.fails { Err(failed()) } else { Ok(ChatReply::text("x", self.used)) }
+        let limit = request.sampling.max_tokens.filter(|_| self.keeps_limits).map_or(u64::MAX, u64::from);
+        let (used, finish) = match self.used.output > limit {
+            true => (Usage { output: limit, ..self.used }, FinishReason::Length),
+            false => (self.used, FinishReason::Stop),
+        };
+        if self.fails { Err(failed()) } else { Ok(ChatReply::new("x", used, finish)) }
     }
 }
 
@@ -100,11 +106,18 @@ async fn each_cap_ends_the_run_and_says_so() {
     }
     let caps = BudgetCaps::default();
     check(BudgetCaps { calls: Some(7), ..caps }, 7, "calls is reached: 7 of 7").await;
-    check(BudgetCaps { tokens: Some(15_928), ..caps }, 10, "tokens is reached: 15000 of 15928").await;
-    check(BudgetCaps { tokens: Some(15_927), ..caps }, 9, "tokens is reached: 13500 of 15927").await;
-    check(BudgetCaps { tokens: Some(4_571), ..caps }, 0, "tokens is reached: 0 of 4571").await;
-    check(BudgetCaps { money: Some(0.060_928), ..caps }, 10, "money is reached: 0.0600 of 0.0609").await;
-    check(BudgetCaps { money: Some(0.060_927), ..caps }, 9, "money is reached: 0.0540 of 0.0609").await;
+    let next = "the next request may use 2428 tokens, and";
+    let tokens = |cap| BudgetCaps { tokens: Some(cap), ..caps };
+    check(tokens(15_928), 10, &format!("tokens is reached: 15000 of 15928; {next} 928 are left")).await;
+    check(tokens(15_927), 9, &format!("tokens is reached: 13500 of 15927; {next} 2427 are left")).await;
+    let next = "the next request may use 4572 tokens, and";
+    check(tokens(4_087), 0, &format!("tokens is reached: 0 of 4087; {next} 4087 are left")).await;
+    let next = "the next request may cost $0.006928, and";
+    let money = |cap| BudgetCaps { money: Some(cap), ..caps };
+    check(money(0.060_928), 10, &format!("money is reached: 0.0600 of 0.0609; {next} $0.000928 is left"))
+        .await;
+    check(money(0.060_927), 9, &format!("money is reached: 0.0540 of 0.0609; {next} $0.006927 is left"))
+        .await;
     check(BudgetCaps { calls: Some(0), ..caps }, 0, "calls is reached: 0 of 0").await;
     check(BudgetCaps { time: Some(Duration::ZERO), ..caps }, 0, "time is reached: 0 s of 0 s").await;
     let time = Budget::new(BudgetCaps { time: Some(SECOND * 3), ..caps });
@@ -118,7 +131,7 @@ async fn what_earlier_processes_spent_counts() {
     let caps = BudgetCaps { calls: Some(10), time: Some(SECOND * 100), ..BudgetCaps::default() };
     let budget = Budget::new(caps);
     tokio::time::sleep(SECOND * 500).await;
-    budget.begin(Spent { calls: 7, tokens: 1_000, money: 0.5, time: SECOND * 60 });
+    budget.begin("run", Spent { calls: 7, tokens: 1_000, money: 0.5, time: SECOND * 60 });
     let model = budgeted(Model::using(10, 5), &budget);
     assert_eq!(crowd(&model, 5).await, 3);
     let spent = budget.spent();
@@ -222,12 +235,13 @@ async fn what_the_pace_never_sent_is_no_call() {
 
 #[test]
 fn prices_are_per_million_tokens() {
-    let usage = Usage { input: 1_000_000, cached: 400_000, output: 10_000, reasoning: 5_000 };
+    let usage =
+        Usage { input: 1_000_000, cached: 400_000, output: 10_000, reasoning: 5_000, ..Usage::default() };
     assert!((PRICES.cost(usage) - (0.6 + 0.04 + 0.1)).abs() < 1e-12);
     assert_eq!(Prices::default().cost(usage), 0.0);
     let odd = Usage { input: 1, cached: 5, ..Usage::default() };
     assert!((PRICES.cost(odd) - 1e-7).abs() < 1e-15);
-    assert_eq!(Prices { input: -1.0, cached: f64::NAN, output: 0.0 }.cost(usage), 0.0);
+    assert_eq!(Prices { input: -1.0, cached: f64::NAN, ..Prices::default() }.cost(usage), 0.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,8 +262,9 @@ async fn the_limit_of_the_configuration_is_reserved() {
 fn reserved(model: &Budgeted, request: &ChatRequest) -> Usage {
     let attempt = model.attempt(request);
     let granted = model.budget.reserve(&attempt).now_or_never().unwrap().unwrap();
-    model.budget.settle(&attempt, granted, AttemptUse::Unsent);
-    granted.reserved
+    let bounds = granted.grant.bounds;
+    model.budget.settle(&attempt, bounds, AttemptUse::Unsent);
+    bounds.reserved
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +286,8 @@ async fn without_a_limit_the_longest_reply_is_reserved() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_passes_a_limit_has_none() {
     let budget = Budget::new(BudgetCaps::default());
-    let model = budgeted(Model::using(10, 50), &budget);
+    let deaf = Model { keeps_limits: false, ..Model::using(10, 50) };
+    let model = budgeted(deaf, &budget);
     assert_eq!(reserved(&model, &request()).output, 5);
     model.chat(&request(), &CallCtx::default()).await.unwrap();
     assert_eq!(reserved(&model, &request()).output, 100);
@@ -336,6 +352,160 @@ async fn far_below_a_cap_no_call_waits() {
     let begun = Instant::now();
     assert_eq!(crowd_of(&model, 256, request).await, 256);
     assert_eq!(begun.elapsed(), SECOND);
+}
+
+/// Replies of 8,000 tokens that nothing limits, in crowds: until one is known, one request is in flight.
+#[tokio::test(start_paused = true)]
+async fn until_a_model_has_answered_one_request_is_in_flight_and_then_twice_as_many_as_there_are_replies() {
+    let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+    let crowd_in = |caps: BudgetCaps, n_calls: usize| {
+        let open = open.clone();
+        async move {
+            let budget = Budget::new(caps);
+            let model = budgeted(Model::using(100, 8_000), &budget);
+            let begun = Instant::now();
+            let n_replies = crowd_of(&model, n_calls, open).await;
+            (n_replies, begun.elapsed(), budget.spent())
+        }
+    };
+    // 1, 2, 6, 18, 54, 162 and 13 requests at once.
+    let tokens = BudgetCaps { tokens: Some(10_000_000), ..BudgetCaps::default() };
+    let (n_replies, took, _) = crowd_in(tokens, 256).await;
+    assert_eq!((n_replies, took), (256, SECOND * 7));
+    // Calls cannot be passed together, and without a cap nothing waits.
+    let calls = BudgetCaps { calls: Some(256), ..BudgetCaps::default() };
+    let (n_replies, took, _) = crowd_in(calls, 256).await;
+    assert_eq!((n_replies, took), (256, SECOND));
+    for n_calls in [1, 64, 256] {
+        let caps = BudgetCaps { tokens: Some(100_000), ..BudgetCaps::default() };
+        let (n_replies, _, spent) = crowd_in(caps, n_calls).await;
+        assert!(spent.tokens <= 100_000 && n_replies == n_calls.min(12), "{n_replies} {spent:?}");
+        let caps = BudgetCaps { money: Some(1.0), ..BudgetCaps::default() };
+        let (n_replies, _, spent) = crowd_in(caps, n_calls).await;
+        assert!(spent.money <= 1.0 && n_replies == n_calls.min(12), "{n_replies} {spent:?}");
+    }
+}
+
+/// Without usage reports no reply has a length, and yet the model has answered.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_reports_no_usage_is_asked_by_many_at_once() {
+    let budget = Budget::new(BudgetCaps { tokens: Some(10_000_000), ..BudgetCaps::default() });
+    let model = budgeted(Model::using(0, 0), &budget);
+    let begun = Instant::now();
+    let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+    assert_eq!(crowd_of(&model, 100, open).await, 100);
+    assert_eq!(begun.elapsed(), SECOND * 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_is_limited_to_what_is_left_of_a_cap_and_one_that_is_cut_is_no_reply() {
+    let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+    let first = |output: u64, money: f64| {
+        let open = open.clone();
+        async move {
+            let budget = Budget::new(BudgetCaps { money: Some(money), ..BudgetCaps::default() });
+            let model = budgeted(Model::using(40, output), &budget);
+            let call = CallCtx::default();
+            (model.chat(&open, &call).await, budget.spent(), call.attempts.len())
+        }
+    };
+    // 112 tokens may be in the prompt, and 988 in the reply.
+    let (reply, spent, _) = first(900, 0.01).await;
+    assert!(reply.is_ok() && (spent.money - 0.009_04).abs() < 1e-9, "{spent:?}");
+    let (cut, spent, _) = first(1_200, 0.01).await;
+    let error = cut.unwrap_err();
+    assert_exhausted(
+        &error,
+        "money is reached: 0.0099 of 0.0100; the last reply did not fit into the 988 tokens that were left for it",
+    );
+    assert!((spent.money - 0.009_92).abs() < 1e-9, "what was cut is paid for: {spent:?}");
+    // Not even the prompt.
+    let (refused, spent, _) = first(1, 0.000_1).await;
+    assert_exhausted(
+        &refused.unwrap_err(),
+        "money is reached: 0.0000 of 0.0001; the next request may cost $0.0411, and $0.000100 is left",
+    );
+    assert_eq!(spent.calls, 0);
+}
+
+/// The journal and the report have what the reply has cost, though the caller gets none.
+#[tokio::test(start_paused = true)]
+async fn a_cut_reply_is_an_attempt_with_its_tokens() {
+    let budget = Budget::new(BudgetCaps { tokens: Some(1_000), ..BudgetCaps::default() });
+    let inner = budgeted(Model::using(40, 9_000), &budget);
+    let model = Retried::new(inner, RetryPolicy::default(), Arc::default());
+    let call = CallCtx::default();
+    let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+    model.chat(&open, &call).await.unwrap_err();
+    let [attempt] = &call.attempts.attempts()[..] else { panic!("one request") };
+    let AttemptOutcome::Failed { class, may_be_billed, .. } = &attempt.outcome else { panic!("{attempt:?}") };
+    assert_eq!((*class, may_be_billed.output, budget.spent().tokens), (ErrorClass::Budget, 888, 928));
+}
+
+#[tokio::test(start_paused = true)]
+async fn thoughts_that_are_asked_for_fit_into_every_limit() {
+    assert_eq!(ReplyLimit::of(&json!({"reasoning": {"tokens": 2_000}})).least(), Some(2_001));
+    assert_eq!(ReplyLimit::of(&json!({"dialect": "agent"})).least(), None);
+}
+
+/// Prices of a provider that charges a quarter more for what it writes to its cache.
+#[tokio::test(start_paused = true)]
+async fn what_may_be_written_to_the_cache_is_reserved_and_paid_at_its_price() {
+    const CACHING: Prices = Prices { input: 1.0, cached: 0.1, cache_write: 1.25, output: 10.0 };
+    let used = Usage { input: 1_000, cached: 200, cache_written: 700, output: 100, reasoning: 0 };
+    assert!((CACHING.cost(used) - (100.0 + 20.0 + 875.0 + 1_000.0) / 1e6).abs() < 1e-12);
+    let budget = Budget::new(BudgetCaps::default());
+    let model = Arc::new(Model { used, ..Model::using(0, 0) });
+    let model = Budgeted::new(model, Arc::clone(&budget), CACHING);
+    let expect = Usage { input: 4_072, cache_written: 4_072, output: 500, ..Usage::default() };
+    assert_eq!(reserved(&model, &long_request()), expect);
+    model.chat(&long_request(), &CallCtx::default()).await.unwrap();
+    assert!((budget.spent().money - CACHING.cost(used)).abs() < 1e-12);
+    // A request whose answer nobody saw may have been written as a whole.
+    tokio::time::timeout(SECOND / 2, model.chat(&long_request(), &CallCtx::default())).await.unwrap_err();
+    let unanswered = Usage { input: 1_000, cache_written: 1_000, output: 100, ..Usage::default() };
+    assert!((budget.spent().money - CACHING.cost(used) - CACHING.cost(unanswered)).abs() < 1e-12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_begun_twice_counts_once() {
+    let spent = |calls| Spent { calls, tokens: calls * 15, money: 0.0, time: SECOND * calls as u32 };
+    let budget = Budget::new(BudgetCaps { calls: Some(100), ..BudgetCaps::default() });
+    let model = budgeted(Model::using(10, 5), &budget);
+    budget.begin("a", spent(7));
+    assert_eq!(crowd(&model, 3).await, 3);
+    // The journal holds the three of this process now, and the second it has taken.
+    budget.begin("a", Spent { time: SECOND * 8, ..spent(10) });
+    assert_eq!((budget.spent().calls, budget.spent().tokens, budget.spent().time), (10, 150, SECOND * 8));
+    assert_eq!(crowd(&model, 2).await, 2);
+    budget.begin("a", Spent { time: SECOND * 9, ..spent(12) });
+    assert_eq!((budget.spent().calls, budget.spent().time), (12, SECOND * 9));
+    // Another process has gone on with the run meanwhile.
+    budget.begin("a", spent(15));
+    assert_eq!(budget.spent().calls, 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_times_of_several_journals_add_up() {
+    let spent = |calls: u64| Spent { calls, time: SECOND * 100, ..Spent::default() };
+    let budget = Budget::new(BudgetCaps::default());
+    budget.begin("collect", spent(1));
+    tokio::time::sleep(SECOND).await;
+    budget.begin("distill", spent(2));
+    budget.begin("rl", spent(4));
+    budget.begin("collect", spent(1));
+    assert_eq!((budget.spent().calls, budget.spent().time), (7, SECOND * 301));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_aside_is_for_later_alone() {
+    let budget = Budget::new(BudgetCaps { calls: Some(10), ..BudgetCaps::default() });
+    let model = budgeted(Model::using(10, 5), &budget);
+    budget.set_aside(Spent { calls: 4, ..Spent::default() });
+    assert_eq!(crowd(&model, 9).await, 6);
+    assert!(model.chat(&request(), &CallCtx::default()).await.is_err());
+    budget.set_aside(Spent::default());
+    assert_eq!(crowd(&model, 9).await, 4);
 }
 
 proptest! {

@@ -45,6 +45,29 @@ async fn outcome(model: &Retried, call: &CallCtx) -> (Result<String, LlmError>, 
     (reply, call.attempts.len(), begun.elapsed().as_millis())
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_limit_is_a_duration_that_no_clock_reaches() {
+    let longest = Duration::MAX;
+    let policy = RetryPolicy {
+        first_delay: longest,
+        max_delay: longest,
+        call_timeout: longest,
+        max_server_wait: longest,
+        ..RetryPolicy::default()
+    };
+    let once = RetryPolicy { first_delay: SECOND, max_delay: longest, ..policy };
+    assert!(outcome(&retried(vec![down(), down()], once), &CallCtx::default()).await.0.is_ok());
+    // A wait that is longer than any run is no retry.
+    let (reply, attempts, _) =
+        outcome(&retried(vec![limited(Some(longest))], policy), &CallCtx::default()).await;
+    assert!(matches!(reply, Err(LlmError::GaveUp { why: GiveUpReason::Deadline, .. })), "{reply:?}");
+    assert_eq!(attempts, 1);
+    for place in 0..8 {
+        // Only here to be had: no wait is longer than a clock can show.
+        assert!(policy.delay(&place.to_string(), 9) < longest);
+    }
+}
+
 #[cfg(feature = "process")]
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_an_account_is_waited_for_where_that_is_wanted() {
@@ -103,6 +126,7 @@ async fn classes_decide_what_is_tried_again() {
                 what: "calls",
                 spent: message().into(),
                 cap: message().into(),
+                next: None,
                 failed: None,
             },
             false,
@@ -286,7 +310,13 @@ async fn what_was_not_sent_is_no_attempt() {
     let inner = ScriptedModel::from_fn("unsent", |_, call| {
         call.attempts.note_unsent();
         call.attempts.add_wait(SECOND);
-        Err(LlmError::BudgetExhausted { what: "calls", spent: "1".into(), cap: "1".into(), failed: None })
+        Err(LlmError::BudgetExhausted {
+            what: "calls",
+            spent: "1".into(),
+            cap: "1".into(),
+            next: None,
+            failed: None,
+        })
     });
     let (model, call) =
         (Retried::new(Arc::new(inner), RetryPolicy::default(), Arc::default()), CallCtx::default());

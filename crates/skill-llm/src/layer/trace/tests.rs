@@ -67,7 +67,7 @@ async fn a_span_names_the_call_its_tokens_and_its_attempts() {
         if !failed.swap(true, Ordering::Relaxed) {
             return Err(LlmError::Truncated { provider: "p".into(), message: String::new() });
         }
-        Ok(ChatReply::text("a secret answer", Usage { input: 9, cached: 4, output: 3, reasoning: 0 }))
+        Ok(ChatReply::text("a secret answer", Usage { input: 9, cached: 4, output: 3, ..Usage::default() }))
     });
     let model = Retried::new(Arc::new(inner), RetryPolicy::default(), Arc::default());
     let line = closing_line(Arc::new(model)).await;

@@ -66,6 +66,7 @@ fn values_that_are_taken() {
     check("models.target.response_format=off", r#""off""#);
     check("models.target.price_input=0", "0.0");
     check("models.target.price_cached=0.025", "0.025");
+    check("models.target.price_cache_write=0.3125", "0.3125");
     check("models.target.price_output=2000", "2000.0");
     check("models.target.extra_body={ a = 1, b = [true, 1.5, \"x\"] }", r#"{"a":1,"b":[true,1.5,"x"]}"#);
     check("models.target.extra_body.reasoning_effort=low", r#""low""#);
