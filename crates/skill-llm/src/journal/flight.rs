@@ -60,11 +60,19 @@ pub(crate) enum Joined<K: Lookup> {
 pub(crate) struct Flight<K: Lookup> {
     journal: Journal,
     key: K,
+    /// Once it has landed, the entry under its key is that of another flight.
+    has_landed: bool,
 }
 
 impl<K: Lookup> Flight<K> {
     /// Tells those who wait; a reply has to be recorded before, so that later calls find it.
-    pub(crate) fn land(self, outcome: SharedOutcome<K>) {
+    pub(crate) fn land(mut self, outcome: SharedOutcome<K>) {
+        self.end(outcome);
+    }
+
+    /// As [`Flight::land`], apart from the drop: another flight may begin between the two.
+    fn end(&mut self, outcome: SharedOutcome<K>) {
+        self.has_landed = true;
         if let Some(waiting) = K::flights(&self.journal.shared.flights).lock().remove(&self.key) {
             waiting.send_replace(Some(outcome));
         }
@@ -73,8 +81,10 @@ impl<K: Lookup> Flight<K> {
 
 impl<K: Lookup> Drop for Flight<K> {
     fn drop(&mut self) {
-        // After `land` nothing is there; else the channel closes, and somebody who waits makes the call.
-        drop(K::flights(&self.journal.shared.flights).lock().remove(&self.key));
+        if !self.has_landed {
+            // The channel closes, and somebody who waits makes the call.
+            drop(K::flights(&self.journal.shared.flights).lock().remove(&self.key));
+        }
     }
 }
 
@@ -141,7 +151,7 @@ impl Journal {
             // A reply is recorded before its flight ends, so it may have come since the look above.
             if !K::known(&self.shared.index.lock()).contains_key(&key) {
                 flights.insert(key, watch::Sender::new(None));
-                return Ok(Joined::Leader(Flight { journal: self.clone(), key }));
+                return Ok(Joined::Leader(Flight { journal: self.clone(), key, has_landed: false }));
             }
         }
     }
@@ -208,4 +218,73 @@ fn content_bytes(message: &Message) -> usize {
         ContentPart::Image(ImageSource::Base64 { data, .. }) => data.len(),
     };
     message.content.iter().map(of_part).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::AttemptOutcome;
+    use crate::chat::{ChatRequest, ModelId};
+    use crate::journal::{JournalOptions, JournalReader};
+    use serde_json::Value;
+    use skill_core::Usage;
+    use std::time::Duration;
+
+    const KEY: CallKey = CallKey([7; 32]);
+
+    /// A call that was woken by one that was cancelled leads at once, before the first flight is gone.
+    #[test]
+    fn a_flight_that_has_landed_leaves_the_next_one_of_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&dir.path().join("journal.sqlite"), JournalOptions::default()).unwrap();
+        let lead = || match journal.join(KEY).unwrap() {
+            Joined::Leader(flight) => flight,
+            Joined::Reply(_) | Joined::Follower(_) => panic!("another call leads"),
+        };
+        let mut first = lead();
+        first.end(Err(LlmError::Cancelled));
+        let next = lead();
+        drop(first);
+        assert!(matches!(journal.join(KEY).unwrap(), Joined::Follower(_)), "equal calls share one request");
+        drop(next);
+        drop(lead());
+    }
+
+    /// Two processes' worth of luck, or a race, can send one call twice: both are paid for.
+    #[tokio::test]
+    async fn what_was_sent_for_a_reply_that_is_there_already_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.sqlite");
+        let journal = Journal::open(&path, JournalOptions::default()).unwrap();
+        let model = Arc::new(ModelPart::of(&ModelId::new("p", "m"), &Value::Null));
+        let (request, place) = (ChatRequest::new(vec![Message::user("a")]), CallPlace::new("step 1"));
+        let usage = Usage { input: 10, output: 3, ..Usage::default() };
+        let reply = Arc::new(ChatReply::text("yes", usage));
+        let record = || {
+            let digest = RequestDigest::of(&model, &request, &place);
+            let outcome = AttemptOutcome::Reply(usage);
+            let (started, took) = (SystemTime::now(), Duration::ZERO);
+            journal.record_call(CallRecord {
+                key: digest.key(0),
+                place: &place,
+                occurrence: 0,
+                model: &model,
+                digest,
+                messages: &request.messages,
+                outcome: Ok(Arc::clone(&reply)),
+                attempts: vec![Attempt { started, waited: took, took, outcome }],
+                sends: None,
+                room: None,
+            });
+        };
+        // In one group, and after its commit.
+        record();
+        record();
+        journal.flush().await.unwrap();
+        record();
+        journal.flush().await.unwrap();
+        assert_eq!(journal.requests_committed(), 3);
+        let totals = JournalReader::open(&path).unwrap().totals().unwrap();
+        assert_eq!((totals.replies, totals.requests, totals.usage.input), (1, 3, 30));
+    }
 }
