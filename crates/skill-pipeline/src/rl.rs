@@ -19,6 +19,8 @@
 #[cfg(feature = "weights")]
 mod bank;
 #[cfg(feature = "weights")]
+mod calls;
+#[cfg(feature = "weights")]
 mod evolve;
 #[cfg(feature = "weights")]
 mod lessons;

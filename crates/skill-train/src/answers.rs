@@ -16,14 +16,24 @@ const MAX_ANSWERS: usize = 4096;
 /// Answers by call; a call is identified by run, step and sequence number, and compared by its whole content.
 #[derive(Debug)]
 pub struct IdempotencyCache<T> {
-    kept: BTreeMap<CallId, ([u8; 32], T)>,
+    kept: BTreeMap<CallId, Kept<T>>,
+    /// How many answers were kept until now.
+    n_kept: u64,
     /// For each run the first step whose answers are kept.
     first_steps: BTreeMap<String, u64>,
 }
 
+/// An answer.
+#[derive(Debug)]
+struct Kept<T> {
+    request: [u8; 32],
+    answer: T,
+    number: u64,
+}
+
 impl<T> Default for IdempotencyCache<T> {
     fn default() -> Self {
-        Self { kept: BTreeMap::new(), first_steps: BTreeMap::new() }
+        Self { kept: BTreeMap::new(), n_kept: 0, first_steps: BTreeMap::new() }
     }
 }
 
@@ -35,7 +45,7 @@ impl<T: Clone> IdempotencyCache<T> {
     /// of its step are no longer kept.
     pub fn find<R: Serialize>(&self, call: &CallId, request: &R) -> Result<Option<T>, TrainError> {
         match self.kept.get(call) {
-            Some((digest, answer)) if *digest == digest_of(request)? => Ok(Some(answer.clone())),
+            Some(kept) if kept.request == digest_of(request)? => Ok(Some(kept.answer.clone())),
             Some(_) => Err(TrainError::CallConflict { call: call.to_string() }),
             None if self.first_steps.get(&call.run).is_some_and(|first| call.step < *first) => {
                 Err(TrainError::CallTooOld { call: call.to_string() })
@@ -49,14 +59,18 @@ impl<T: Clone> IdempotencyCache<T> {
     /// # Errors
     /// [`TrainError::Request`] for a request that has no JSON form, such as one with NaN.
     pub fn keep<R: Serialize>(&mut self, call: &CallId, request: &R, answer: T) -> Result<(), TrainError> {
-        let digest = digest_of(request)?;
+        let request = digest_of(request)?;
         let first = self.first_steps.entry(call.run.clone()).or_default();
         *first = (*first).max((call.step + 1).saturating_sub(N_STEPS));
         let first = *first;
         self.kept.retain(|kept, _| kept.run != call.run || kept.step >= first);
-        self.kept.insert(call.clone(), (digest, answer));
-        while self.kept.len() > MAX_ANSWERS {
-            self.kept.pop_first();
+        self.n_kept += 1;
+        self.kept.insert(call.clone(), Kept { request, answer, number: self.n_kept });
+        while self.kept.len() > MAX_ANSWERS
+            && let Some(oldest) = self.kept.iter().min_by_key(|(_, kept)| kept.number)
+        {
+            let oldest = oldest.0.clone();
+            self.kept.remove(&oldest);
         }
         Ok(())
     }
@@ -70,7 +84,7 @@ fn digest_of<R: Serialize>(request: &R) -> Result<[u8; 32], TrainError> {
 
 #[cfg(test)]
 mod tests {
-    use super::IdempotencyCache;
+    use super::{IdempotencyCache, MAX_ANSWERS};
     use crate::error::TrainError;
     use crate::seam::CallId;
 
@@ -83,6 +97,18 @@ mod tests {
         assert_eq!(answers.find(&call(3), &"question").unwrap(), Some(7));
         assert!(matches!(answers.find(&call(3), &"other"), Err(TrainError::CallConflict { .. })));
         assert_eq!(answers.find(&CallId::new("another", 0, 0), &"question").unwrap(), None);
+    }
+
+    #[test]
+    fn the_oldest_answers_go_first_whatever_their_run_is_called() {
+        let mut answers = IdempotencyCache::default();
+        let call = |run: &str, sequence| CallId::new(run, 0, sequence);
+        answers.keep(&call("z", 0), &"question", 0).unwrap();
+        for sequence in 0..MAX_ANSWERS as u64 {
+            answers.keep(&call("a", sequence), &"question", 1).unwrap();
+        }
+        assert_eq!(answers.find(&call("z", 0), &"question").unwrap(), None);
+        assert_eq!(answers.find(&call("a", 0), &"question").unwrap(), Some(1));
     }
 
     #[test]

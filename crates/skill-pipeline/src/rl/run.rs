@@ -1,5 +1,6 @@
 //! One process's work on a run of GRPO.
 
+use super::calls::Call;
 use super::evolve::{EvolutionState, Evolving};
 use super::lessons::{Lesson, lessons, weighed};
 use super::rollout::{Group, Played, Table};
@@ -37,9 +38,6 @@ use std::time::Instant;
 
 /// The name of the run in the calls of the back end.
 const RUN: &str = "rl";
-/// Sequence numbers of calls in an iteration: passes of training count from 0.
-const REFERENCE: u64 = 10_000_000;
-const OPTIMIZE: u64 = 20_000_000;
 const SAVE: u64 = 30_000_000;
 const LOAD: u64 = 30_000_001;
 
@@ -312,13 +310,11 @@ impl<'run> RlRun<'run> {
         let settings = &trainer.settings;
         let (rows, denominator) = weighed(settings, batch);
         let mut metrics = LossMetrics::default();
-        // Sequence numbers of the batch; none has as many passes.
-        let first = number * 10_000;
-        for (pass_idx, mut rows) in (first..).zip(micro_batches(rows, settings.micro_batch_tokens)) {
+        for (pass_idx, mut rows) in (0_u64..).zip(micro_batches(rows, settings.micro_batch_tokens)) {
             record.rows += rows.len();
             record.tokens += rows.iter().map(|row| row.tokens.len() as u64).sum::<u64>();
             if settings.kl_coeff > 0.0 {
-                let call = CallId::new(RUN, iteration, REFERENCE + pass_idx);
+                let call = CallId::new(RUN, iteration, Call::Reference.number(number, pass_idx));
                 let pass = Pass::LogProbs { policy: Policy::Reference };
                 let temperature = settings.temperature as f32;
                 let request = ForwardBackward { call, rows: rows.clone(), temperature, pass };
@@ -328,7 +324,7 @@ impl<'run> RlRun<'run> {
                 }
             }
             let pass = Pass::Gradient { loss: Loss::Policy(settings.loss()), denominator };
-            let call = CallId::new(RUN, iteration, pass_idx);
+            let call = CallId::new(RUN, iteration, Call::Train.number(number, pass_idx));
             let temperature = settings.temperature as f32;
             let request = ForwardBackward { call, rows, temperature, pass };
             metrics.add(&trainer.backend.forward_backward(request).await?.metrics);
@@ -339,7 +335,7 @@ impl<'run> RlRun<'run> {
             max_grad_norm: Some(settings.max_grad_norm).filter(|norm| *norm > 0.0),
             ..AdamSettings::default()
         };
-        let call = CallId::new(RUN, iteration, OPTIMIZE + number);
+        let call = CallId::new(RUN, iteration, Call::Optimize.number(number, 0));
         let stepped = trainer.backend.optim_step(OptimStep { call, settings: adam }).await?;
         record.steps += 1;
         record.loss += metrics.loss;
