@@ -36,8 +36,9 @@ use std::ops::Range;
 ///   item or paragraph, and a deletion of whole lines takes their line ends along. The row says what the target was
 ///   taken for. Words are never guessed.
 /// - **Content that the skill has already** is not added by *append* and *insert_after*: if each of its items and
-///   paragraphs is there, apart from how it looks, and in the section where it would come to stand. A *replace*
-///   is dropped only where it would change nothing.
+///   paragraphs is there, apart from how it looks. An *append* names no section, so the whole skill counts; an
+///   *insert_after* does, so there only the section of its target and what is said for all count. A *replace* is dropped
+///   only where it would change nothing.
 /// - **Content with control characters** besides tabs and line ends is not taken: a model that writes `\b` or `\f` in JSON
 ///   without doubling the backslash has lost what it meant.
 /// - **An edit that makes the skill longer than its limit** is skipped. Where the skill is above the limit, edits that
