@@ -67,6 +67,20 @@ impl CallCache {
         count_spent(&engine.budget(), &engine.prices(), &self.journal);
     }
 
+    /// Tells the caps what was spent on earlier work, beside these files: it is a part of the same run.
+    ///
+    /// # Errors
+    ///
+    /// As [`CallCache::in_dir`].
+    pub fn count_earlier(made: &[PathBuf], engine: &Engine<'_>) -> Result<(), Error> {
+        for out in made {
+            if let Some(kept) = Self::existing(out)? {
+                kept.count_spent(engine);
+            }
+        }
+        Ok(())
+    }
+
     /// The model with its replies kept.
     pub fn chat(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(Metered::new(Arc::new(Journaled::new(model, self.journal.clone()))))

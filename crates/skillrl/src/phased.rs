@@ -261,8 +261,8 @@ impl PhasedTrainer {
 
     async fn make(&self, phase: Phase, phases: &Phases, policy: &LoadedConfig) -> Result<PhaseRecord, Error> {
         match phase {
-            Phase::Collect => self.collect().await,
-            Phase::Distill => self.distill().await,
+            Phase::Collect => self.collect(phases).await,
+            Phase::Distill => self.distill(phases).await,
             Phase::Sft => self.fine_tune(phases, policy).await,
             Phase::Rl => self.reinforce(phases, policy).await,
             Phase::Test => {
@@ -277,12 +277,19 @@ impl PhasedTrainer {
         }
     }
 
-    async fn collect(&self) -> Result<PhaseRecord, Error> {
+    /// The engine of a phase. The caps are those of the run: what its earlier phases have sent counts.
+    fn engine(&self, phases: &Phases, phase: Phase) -> Result<Engine<'_>, Error> {
+        let engine = Engine::new(&self.loaded);
+        CallCache::count_earlier(&self.calls_before(phases, phase), &engine)?;
+        Ok(engine)
+    }
+
+    async fn collect(&self, phases: &Phases) -> Result<PhaseRecord, Error> {
         let asked = self.asked();
         let expert = asked.agent == CollectAgent::Expert;
         let out = Phase::Collect.dir(&self.out).join(TRAJECTORIES_FILE);
         atomic::create_dir(&Phase::Collect.dir(&self.out))?;
-        let mut engine = Engine::new(&self.loaded);
+        let mut engine = self.engine(phases, Phase::Collect)?;
         let request = CollectRequest {
             split: Split::Train,
             n_episodes: asked.episodes.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
@@ -304,13 +311,13 @@ impl PhasedTrainer {
             .with_figure("won", Some(n_won as f64)))
     }
 
-    async fn distill(&self) -> Result<PhaseRecord, Error> {
+    async fn distill(&self, phases: &Phases) -> Result<PhaseRecord, Error> {
         let dir = Phase::Distill.dir(&self.out);
         let [out, shown] = [BANK_DIR, SHOWN_DIR].map(|name| dir.join(name));
         atomic::create_dir(&dir)?;
         let episodes = self.episodes()?;
         let distilling = Distilling::new(&self.loaded, episodes, &out)?;
-        let mut engine = Engine::new(&self.loaded);
+        let mut engine = self.engine(phases, Phase::Distill)?;
         let kept = CallCache::beside(&out)?;
         kept.count_spent(&engine);
         let asked = self.loaded.config.bank.clone().unwrap_or_default();
@@ -341,7 +348,8 @@ impl PhasedTrainer {
         };
         let mut request = SftRequest::of_config(&policy.config, demonstrator, &out);
         request.bank = Some(self.shown());
-        let (reasoner, _kept) = sft::teacher(&self.loaded, &out)?.unzip();
+        let earlier = self.calls_before(phases, Phase::Sft);
+        let (reasoner, _kept) = sft::teacher(&self.loaded, &out, &earlier)?.unzip();
         request.reasoner = reasoner;
         request.before = self.spent_before(phases, Phase::Sft)?;
         let prepared = sft::prepare(policy, &request, Arc::clone(&self.events), self.stop.clone()).await?;
@@ -361,7 +369,7 @@ impl PhasedTrainer {
         let mut request = RlRequest::of_config(&loaded.config, &out);
         request.bank = Some(Phase::Distill.dir(&self.out).join(BANK_DIR));
         request.before = self.spent_before(phases, Phase::Rl)?;
-        request.earlier_calls = self.calls_before();
+        request.earlier_calls = self.calls_before(phases, Phase::Rl);
         let trainer = rl::prepare(&loaded, &request, Arc::clone(&self.events), self.stop.clone())?;
         let summary = trainer.train(&out).await?;
         let policy = hash_of_dir(&self.policy(Phase::Rl))?;
@@ -414,11 +422,18 @@ impl PhasedTrainer {
         Phase::Rl.dir(&self.out).join(BANK_DIR)
     }
 
-    /// The calls of earlier phases, which count for the caps of later ones.
-    fn calls_before(&self) -> Vec<PathBuf> {
-        let collected = Phase::Collect.dir(&self.out).join(TRAJECTORIES_FILE);
-        let distilled = Phase::Distill.dir(&self.out).join(BANK_DIR);
-        [collected, distilled, Phase::Sft.dir(&self.out)].into()
+    /// What the phases before this one have made, with their calls beside it: they count for its caps. What was taken over
+    /// was paid for by another run.
+    fn calls_before(&self, phases: &Phases, phase: Phase) -> Vec<PathBuf> {
+        let earlier = Phase::ALL.into_iter().take_while(|earlier| *earlier != phase);
+        let is_own = |phase: &Phase| phases.get(*phase).is_none_or(|record| !record.is_reused);
+        let made = |phase: Phase| match phase {
+            Phase::Collect => Some(phase.dir(&self.out).join(TRAJECTORIES_FILE)),
+            Phase::Distill => Some(phase.dir(&self.out).join(BANK_DIR)),
+            Phase::Sft => Some(phase.dir(&self.out)),
+            Phase::Rl | Phase::Test => None,
+        };
+        earlier.filter(is_own).filter_map(made).collect()
     }
 }
 

@@ -174,11 +174,7 @@ fn bank_in_the_loop(
         },
     };
     let mut engine = Engine::new(loaded);
-    for calls in &request.earlier_calls {
-        if let Some(kept) = CallCache::existing(calls)? {
-            kept.count_spent(&engine);
-        }
-    }
+    CallCache::count_earlier(&request.earlier_calls, &engine)?;
     let embedding = engine.retrieval_model()?;
     let retrieval = skills::retrieval(config.retrieval.as_ref(), embedding.as_deref())?;
     let mut bank = RlBank::new(initial, retrieval, prompts::of_teacher(&config.prompts)?)

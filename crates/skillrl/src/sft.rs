@@ -84,16 +84,21 @@ impl SftRequest {
 }
 
 /// The teacher that writes reasons for the run in this directory, with its calls, which are kept beside it and held as
-/// long as they live; `None` where none is asked for.
+/// long as they live; `None` where none is asked for. The calls beside the files of `earlier` count for its caps too.
 ///
 /// # Errors
 ///
 /// A teacher that is not configured, and calls that another process holds.
-pub fn teacher(loaded: &LoadedConfig, out: &Path) -> Result<Option<(Reasoner, CallCache)>, Error> {
+pub fn teacher(
+    loaded: &LoadedConfig,
+    out: &Path,
+    earlier: &[PathBuf],
+) -> Result<Option<(Reasoner, CallCache)>, Error> {
     if loaded.config.sft.as_ref().is_none_or(|asked| asked.reasoning != SftReasoning::Teacher) {
         return Ok(None);
     }
     let mut engine = Engine::new(loaded);
+    CallCache::count_earlier(earlier, &engine)?;
     let model = engine.model(ModelRole::Teacher)?;
     let kept = CallCache::beside(out)?;
     kept.count_spent(&engine);

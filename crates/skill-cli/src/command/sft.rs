@@ -55,7 +55,7 @@ mod built_in {
         let mut request = SftRequest::of_config(&loaded.config, demonstrator, &out);
         request.bank = skill_bank;
         // The calls are held until the run has ended.
-        let (reasoner, _kept) = teacher(&loaded, &out)?.unzip();
+        let (reasoner, _kept) = teacher(&loaded, &out, &[])?.unzip();
         request.reasoner = reasoner;
         let show = match (args.json, args.quiet) {
             (true, _) => Show::Json,

@@ -225,6 +225,41 @@ mod built_in {
     }
 
     #[test]
+    fn a_cap_is_one_over_all_phases() {
+        let context = TestContext::new();
+        let agent = |file: &str| {
+            let text = context.read(file).replace("agent = \"expert\"", "agent = \"target\"\nepisodes = 2");
+            context.write(file, &text);
+        };
+        let requests = |run: &str, phase: &str| {
+            let stats = context.succeed(&["journal", "stats", &format!("{run}/{phase}.calls"), "--json"]);
+            serde_json::from_str::<Value>(&stats).unwrap()["totals"]["requests"].as_u64().unwrap()
+        };
+        let whole = task(&context, "whole", "");
+        agent(&whole);
+        context.succeed(&["train", &whole, "--quiet"]);
+        let collected = requests("whole", "collect/trajectories.jsonl");
+        let distilled = requests("whole", "distill/bank");
+        assert!(collected >= 2 && distilled >= 2, "{collected} {distilled}");
+
+        let file = task(&context, "run", "");
+        agent(&file);
+        let train = |calls: u64| {
+            let cap = format!("budget.calls={calls}");
+            let outcome = context.run(&["train", &file, "--quiet", "--set", &cap]);
+            outcome.assert_code(code::BUDGET);
+            phases(&context, "run").into_iter().map(|(name, ..)| name).collect::<Vec<_>>()
+        };
+        // What collecting has used is gone for the teacher, in this process and in the next one.
+        assert_eq!(train(collected + 1), ["collect"]);
+        assert_eq!(requests("run", "distill/bank"), 1);
+        assert_eq!(train(collected + 1), ["collect"]);
+        assert_eq!(requests("run", "distill/bank"), 1);
+        context.succeed(&["train", &file, "--quiet"]);
+        assert_eq!(phases(&context, "run").len(), 5);
+    }
+
+    #[test]
     fn a_run_that_a_cap_ended_goes_on_in_its_phase() {
         let context = TestContext::new();
         let file = task(&context, "run", "");
