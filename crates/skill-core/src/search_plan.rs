@@ -5,6 +5,8 @@
 //! before, and a budget that was raised gives a longer plan. The numbers were chosen on the bench of search
 //! (`docs/spending-a-budget.md`).
 
+use serde::{Deserialize, Serialize};
+
 /// Failures that a step should see at least: fewer say too little of what is common.
 const LEAST_FAILURES: f64 = 8.0;
 /// The least tasks of a step.
@@ -20,6 +22,8 @@ const FIRST_EDITS: u32 = 8;
 const EDITS: [u32; 2] = [4, 10];
 /// Optimizer calls of a step besides the analysts: merging and ranking.
 const OTHER_CALLS: f64 = 2.0;
+/// The most of them besides the merges of analysts' patches: the last merge, ranking, and an analyst of what is solved.
+const MOST_OTHER_CALLS: f64 = 3.0;
 /// The share of the selection split that a candidate takes before it is decided, while none was measured.
 const FIRST_SHARE: f64 = 0.9;
 /// Candidates of a step are screened on one failed task for each so many draws of the selection split.
@@ -29,8 +33,11 @@ const LEAST_SCREENED: usize = 4;
 /// The share of the budget that stays unplanned: calls in flight when a candidate is decided, and calls that are sent
 /// again, are paid for and are in no record.
 const SLACK: f64 = 0.02;
-/// The slack in calls at least: with eight in flight, a run of 370 calls lost 15 to candidates that were decided early.
+/// The slack in calls at least.
 const MIN_SLACK_CALLS: f64 = 16.0;
+/// Of the slack that is left, one evaluation or the requests in flight at the end may lose so much: the rest is for what
+/// comes after.
+const RISKED: f64 = 0.5;
 
 /// Failed tasks that each candidate of a step is tried on before one of them goes to a selection split of this size.
 pub fn screened_items(n_draws: usize) -> usize {
@@ -59,6 +66,16 @@ impl Spending {
         }
     }
 
+    /// The larger of both, each by itself.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.max(other.calls),
+            tokens: self.tokens.max(other.tokens),
+            money: self.money.max(other.money),
+        }
+    }
+
     /// So many times as much.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
@@ -67,13 +84,16 @@ impl Spending {
 }
 
 /// The caps of a search; `None` means no cap.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct SearchBudget {
     /// Calls of all models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<f64>,
     /// Tokens of prompts and replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<f64>,
     /// Money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money: Option<f64>,
 }
 
@@ -85,20 +105,51 @@ impl SearchBudget {
 
     /// How many times a cost still fits after what is spent; infinite where nothing is capped.
     pub(crate) fn times_left(&self, spent: Spending, cost: Spending) -> f64 {
-        let parts = [
-            (self.calls, spent.calls, cost.calls),
-            (self.tokens, spent.tokens, cost.tokens),
-            (self.money, spent.money, cost.money),
+        self.least_of(cost, |cap, part| (cap - slack(cap, part(spent), spent.calls) - part(spent)).max(0.0))
+    }
+
+    /// How many rollouts may be sent in vain at a time: a part of the slack that is left where so much was spent and the
+    /// records of the run hold so much. `None` where nothing is capped.
+    ///
+    /// What is sent in vain depends on how many calls are in flight and when they are answered. Within this number a search
+    /// stays inside its caps and its plan, whatever they are.
+    pub fn risk(&self, spent: Spending, recorded: Spending, rollout: Spending) -> Option<usize> {
+        let left = self.least_of(rollout, |cap, part| {
+            let lost = (part(spent) - part(recorded)).max(0.0);
+            (slack(cap, part(recorded), recorded.calls) - lost).max(0.0)
+        });
+        // The cast saturates, and rounds down.
+        left.is_finite().then_some((left * RISKED) as usize)
+    }
+
+    /// The same for requests that are all needed: of what is left besides `needed`, a part may be in flight when the process
+    /// is killed.
+    pub fn risk_at_end(&self, spent: Spending, needed: Spending, rollout: Spending) -> Option<usize> {
+        let left = self.least_of(rollout, |cap, part| (cap - part(spent) - part(needed)).max(0.0));
+        left.is_finite().then_some((left * RISKED) as usize)
+    }
+
+    /// How many times a cost fits into what each cap leaves, at least.
+    fn least_of(&self, cost: Spending, left: impl Fn(f64, Part) -> f64) -> f64 {
+        let parts: [(Option<f64>, Part); 3] = [
+            (self.calls, |spending| spending.calls),
+            (self.tokens, |spending| spending.tokens),
+            (self.money, |spending| spending.money),
         ];
-        let n_calls = spent.calls.max(1.0);
-        let times = |(cap, spent, cost): (Option<f64>, f64, f64)| {
-            let cap = cap?;
-            let slack = (cap * SLACK).max(MIN_SLACK_CALLS * spent / n_calls);
-            let left = (cap - slack - spent).max(0.0);
-            (cost > 0.0).then_some(left / cost)
+        let times = |(cap, part): (Option<f64>, Part)| {
+            let left = left(cap?, part);
+            (part(cost) > 0.0).then_some(left / part(cost))
         };
         parts.into_iter().filter_map(times).fold(f64::INFINITY, f64::min)
     }
+}
+
+/// One of calls, tokens and money.
+type Part = fn(Spending) -> f64;
+
+/// What of a cap stays unplanned where so much of it, in so many calls, is spent.
+fn slack(cap: f64, spent: f64, n_calls: f64) -> f64 {
+    (cap * SLACK).max(MIN_SLACK_CALLS * spent / n_calls.max(1.0))
 }
 
 /// How a step came out, for the plan of the next ones.
@@ -139,6 +190,8 @@ pub struct SearchFacts {
     pub decisions: Vec<Decision>,
     /// Candidates of a step that are screened before one of them is measured; 0 where a step has one.
     pub n_candidates: usize,
+    /// Patches that a call of the optimizer merges, at least 2.
+    pub merge_batch: usize,
 }
 
 /// What the next step is, and how many follow.
@@ -191,7 +244,7 @@ impl SearchFacts {
 
     /// Steps with such a batch that the budget has room for: the last one has to fit whatever it comes to.
     fn steps_of(&self, batch_size: usize) -> u32 {
-        let most = self.cost(batch_size, 1.0);
+        let most = self.most(batch_size);
         if self.budget.times_left(self.spent, most) < 1.0 {
             return 0;
         }
@@ -200,11 +253,25 @@ impl SearchFacts {
         (times.floor() as u32).saturating_add(1)
     }
 
+    /// The most that a step with such a batch takes: every rollout fails, and its candidate is measured whole.
+    fn most(&self, batch_size: usize) -> Spending {
+        let n_rollouts = batch_size * self.n_samples.max(1);
+        let analysts = n_rollouts.div_ceil(MINIBATCH).max(1);
+        let (mut n_patches, mut merges) = (analysts, 0);
+        while n_patches > 1 {
+            n_patches = n_patches.div_ceil(self.merge_batch.max(2));
+            merges += n_patches;
+        }
+        let n_screened = self.n_candidates * n_rollouts.min(screened_items(self.n_draws));
+        let rollouts = self.rollout.times((n_rollouts + n_screened + self.n_draws) as f64);
+        rollouts.plus(self.optimizer_call.times((analysts + merges) as f64 + MOST_OTHER_CALLS))
+    }
+
     fn share(&self) -> f64 {
         self.share_seen.unwrap_or(FIRST_SHARE)
     }
 
-    /// What a step with such a batch takes.
+    /// What a step with such a batch takes where its candidate takes this share of the selection split.
     fn cost(&self, batch_size: usize, share: f64) -> Spending {
         let n_rollouts = (batch_size * self.n_samples.max(1)) as f64;
         let n_failures = n_rollouts * (1.0 - self.solved).clamp(0.0, 1.0);
@@ -246,6 +313,7 @@ mod tests {
             spent: ONE.times(40.0),
             decisions: Vec::new(),
             n_candidates: 0,
+            merge_batch: 8,
         }
     }
 
@@ -257,7 +325,7 @@ mod tests {
         assert!(small.steps_left >= LEAST_DECISIONS, "{small:?}");
         // Of 40 selection tasks; ten decisions are out of reach, and batches of 4 would not bring them closer.
         assert_eq!(facts(300.0).plan().unwrap().batch_size, 10);
-        assert_eq!(facts(119.0).plan().unwrap().batch_size, 5, "the last step takes what is left");
+        assert_eq!(facts(131.0).plan().unwrap().batch_size, 5, "the last step takes what is left");
     }
 
     #[test]
@@ -287,6 +355,41 @@ mod tests {
         let tokens = SearchBudget { tokens: Some(10_000.0), ..SearchBudget::default() };
         let rollout = Spending { calls: 1.0, tokens: 100.0, money: 0.0 };
         assert_eq!(tokens.times_left(rollout.times(40.0), rollout), 44.0);
+    }
+
+    #[test]
+    fn the_last_step_fits_whatever_it_comes_to() {
+        for (calls, n_draws) in [(400.0, 40), (760.0, 40), (1_500.0, 120), (3_000.0, 120)] {
+            let facts = SearchFacts { n_draws, n_train: n_draws, optimizer_call: ONE, ..facts(calls) };
+            for batch_size in 4..n_draws {
+                let most = facts.most(batch_size);
+                // All fail: an analyst reads four, eight patches are merged at a time, and one call ranks.
+                let analysts = batch_size.div_ceil(4);
+                let merges = if analysts > 1 { analysts.div_ceil(8) + usize::from(analysts > 8) } else { 0 };
+                assert!(most.calls >= (batch_size + n_draws + analysts + merges + 1) as f64, "{batch_size}");
+                assert!(most.calls >= facts.cost(batch_size, 1.0).calls, "{batch_size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_sent_in_vain_is_in_no_plan_and_never_more_than_the_slack() {
+        let budget = SearchBudget { calls: Some(760.0), ..SearchBudget::default() };
+        let spent = |calls| ONE.times(calls);
+        // Of 16 calls that stay unplanned.
+        assert_eq!(budget.risk(spent(300.0), spent(300.0), ONE), Some(8));
+        assert_eq!(budget.risk(spent(308.0), spent(300.0), ONE), Some(4));
+        assert_eq!(budget.risk(spent(320.0), spent(300.0), ONE), Some(0));
+        assert_eq!(budget.risk(spent(200.0), spent(300.0), ONE), Some(8), "replies of a recording");
+        assert_eq!(budget.risk(spent(300.0), spent(300.0), ONE.times(4.0)), Some(2), "tasks of four turns");
+        let mut lost = 0.0;
+        while let Some(risk @ 1..) = budget.risk(spent(300.0 + lost), spent(300.0), ONE) {
+            lost += risk as f64;
+        }
+        assert!(lost <= 16.0, "{lost}");
+        assert_eq!(SearchBudget::default().risk(spent(300.0), spent(0.0), ONE), None);
+        assert_eq!(budget.risk_at_end(spent(600.0), spent(120.0), ONE), Some(20));
+        assert_eq!(budget.risk_at_end(spent(700.0), spent(120.0), ONE), Some(0));
     }
 
     #[test]

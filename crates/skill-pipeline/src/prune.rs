@@ -167,7 +167,7 @@ pub async fn prune(
     let mut pruned = skill.clone();
     for tried in order {
         let Some((candidate, order, rejection)) = pruning.candidate(tried.rule_idx) else { continue };
-        let plan = CandidatePlan { order, rejection, known: &BTreeMap::new() };
+        let plan = CandidatePlan { order, rejection, known: &BTreeMap::new(), risk: None };
         let evaluation = evaluate_candidate(rollouts, Split::Val, &document(&candidate), plan, ctx).await?;
         check_target_speaks(rollouts, spoken, (&candidate, &evaluation.results), ctx).await?;
         warn_of_empty_replies(&evaluation.results, ctx);

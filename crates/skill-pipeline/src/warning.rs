@@ -110,6 +110,13 @@ pub enum Warning {
         /// The best score before it.
         best: f64,
     },
+    /// A planned search gave up a step that its caps had no room for: more was sent than its plan could know.
+    NoRoomForStep {
+        /// The step.
+        step: u32,
+        /// The cap: `calls`, `tokens` or `money`.
+        what: String,
+    },
     /// The journal is missing earlier requests of the run.
     LostJournal {
         /// Requests that it holds.
@@ -196,6 +203,11 @@ impl fmt::Display for Warning {
                 "the last skill scores {last:.4} on the selection split and the best one before it {best:.4}: \
                  the last one is the best"
             ),
+            Self::NoRoomForStep { step, what } => write!(
+                f,
+                "the cap on {what} has no room for step {step}, which is left out: requests were repeated or lost, or \
+                 tasks took more than before; the rest is kept for the last measurements"
+            ),
             Self::LostJournal { n_requests } => write!(
                 f,
                 "the journal is missing earlier requests of the run: caps begin at its {n_requests} requests, \
@@ -236,6 +248,7 @@ impl Warning {
             Self::LastStepCannotAccept { .. }
             | Self::ChangedSkill { .. }
             | Self::LastSkillIsBest { .. }
+            | Self::NoRoomForStep { .. }
             | Self::LostJournal { .. }
             | Self::BrokenAttempt { .. }
             | Self::Trouble { .. }

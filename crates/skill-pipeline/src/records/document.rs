@@ -4,6 +4,7 @@ use super::paired::PairedRecord;
 use super::screening::ScreeningRecord;
 use super::{FORMAT_VERSION, TokensByStage};
 use serde::{Deserialize, Serialize};
+use skill_core::search_plan::SearchBudget;
 use skill_core::{
     BudgetControl, EditRow, EpochIdx, FlipCounts, Gate, ItemId, MeanScore, SkillHash, SkillId, StepIdx,
 };
@@ -53,6 +54,9 @@ pub struct RuntimeState {
     /// The same of the best skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_reference: Option<SkillId>,
+    /// The caps within which a planned search has begun a step that they had no room for: the search has ended there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_room: Option<SearchBudget>,
     /// Lines of `files.jsonl` that the state relies on; absent if no hashes were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_lines: Option<u64>,
@@ -80,6 +84,7 @@ impl RuntimeState {
             best_skill: initial,
             current_reference: None,
             best_reference: None,
+            no_room: None,
             files_lines: None,
         }
     }

@@ -192,6 +192,11 @@ impl FileHashes {
         self.pending.insert(name, hash);
     }
 
+    /// Takes back what was noted of files below a directory.
+    pub(super) fn forget(&mut self, dir: &str) {
+        self.pending.retain(|name, _| !name.strip_prefix(dir).is_some_and(|below| below.starts_with('/')));
+    }
+
     /// The recorded hash of a file; `None` if nobody has recorded one.
     pub(super) fn of(&self, name: &str) -> Option<&str> {
         self.pending.get(name).or_else(|| self.known.get(name)).map(String::as_str)

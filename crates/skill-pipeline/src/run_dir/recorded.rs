@@ -11,6 +11,7 @@ use crate::error::PipelineError;
 use crate::records::document::{RuntimeState, StepRecord};
 use crate::records::phases::Phase;
 use serde::Serialize;
+use skill_core::StepIdx;
 use skill_core::canonical::hex_sha256;
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
@@ -173,6 +174,23 @@ impl RunDir {
         }
         self.commit_evaluation(dir)?;
         Ok(true)
+    }
+
+    /// Removes a step that is given up.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be removed.
+    pub(crate) fn remove_step(&self, step: StepIdx) -> Result<(), PipelineError> {
+        self.check_not_moved()?;
+        let dir = self.step_dir(step);
+        self.unflushed.forget(&dir);
+        if let Some(name) = name_below(self.path(), &dir)
+            && let Some(hashes) = self.hashes()?.as_mut()
+        {
+            hashes.forget(&name);
+        }
+        atomic::remove_dir(&dir)
     }
 
     /// Removes what is left of evaluations after the last step: a run that is rebuilt does not build on them.

@@ -16,6 +16,11 @@ impl Unflushed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
     }
 
+    /// Takes back those below a directory that is removed.
+    pub(super) fn forget(&self, dir: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| !path.starts_with(dir));
+    }
+
     /// All of them; who takes them sees to it that they are on the disk.
     pub(super) fn take(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -96,6 +96,7 @@ impl TrainSettings {
             spent: rollout.times((n_draws + n_end) as f64),
             decisions: Vec::new(),
             n_candidates: self.n_screened(),
+            merge_batch: self.merge_batch_size,
         };
         let effective = Self { protocol: Protocol::Paper, failure_only: true, ..self.effective() };
         let Some(plan) = facts.plan() else { return Self { epochs: 0, ..effective } };
@@ -117,9 +118,11 @@ impl TrainSettings {
         }
     }
 
-    /// Rollouts of the end of a run: two skills on the selection split once more, and two on the test split.
+    /// Rollouts of the end of a run: two skills on the selection split once more, and two on the test split; and the last
+    /// skill with the notes of its appendix.
     pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize) -> usize {
         2 * (usize::from(self.evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
+            + usize::from(self.skill_aware.is_some()) * n_draws
     }
 
     /// What a planned search may spend: the caps, or else the calls of the paper's protocol for as many epochs.

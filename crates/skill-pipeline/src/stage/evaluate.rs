@@ -101,6 +101,8 @@ pub struct CandidatePlan<'run> {
     pub rejection: Option<EarlyRejection>,
     /// Results of this very skill that were measured before.
     pub known: &'run BTreeMap<Drawn, RolloutResult>,
+    /// The most draws under way that may turn out not to be needed; `None` sets no bound.
+    pub risk: Option<usize>,
 }
 
 /// Runs the agent with a candidate on the items of the split until it is decided.
@@ -131,6 +133,8 @@ pub async fn evaluate_candidate(
         })
         .collect();
     let mut fold = plan.rejection.map(PrefixFold::new);
+    // Of so many calls in flight one is certain to be needed.
+    let in_flight = plan.risk.map_or(ctx.workers, |risk| ctx.workers.min(risk.saturating_add(1)));
     let mut verdict = fold.as_ref().map_or(EarlyVerdict::Open, |fold| fold.rejection().verdict());
     for (position, known) in measured.iter().enumerate() {
         if let (Some(fold), Some(known)) = (&mut fold, known) {
@@ -150,18 +154,20 @@ pub async fn evaluate_candidate(
             Some((draw_idx, item, draw)) => Ok((position, *draw_idx, agent.work_on(item, *draw).await?)),
             None => Err(PipelineError::Halted),
         };
+        let startable = |fold: &PrefixFold| {
+            let n_startable = fold.n_startable(in_flight);
+            unknown.partition_point(|position| *position < n_startable)
+        };
+        let first = fold.as_ref().map_or(usize::MAX, startable);
         let watch = |_, (position, _, rollout): &(usize, usize, Rollout)| {
             let Some(fold) = &mut fold else { return ControlFlow::Continue(usize::MAX) };
             let tokens = rollout.result.usage.tokens();
             match fold.push_counted(*position, ItemScore::from(&rollout.result), tokens) {
                 EarlyVerdict::Rejected => ControlFlow::Break(()),
-                EarlyVerdict::Open => {
-                    let n_startable = fold.n_startable(ctx.workers);
-                    ControlFlow::Continue(unknown.partition_point(|position| *position < n_startable))
-                }
+                EarlyVerdict::Open => ControlFlow::Continue(startable(fold)),
             }
         };
-        let made = ctx.map_until(unknown.clone(), work, watch).await?;
+        let made = ctx.map_until(unknown.clone(), first, work, watch).await?;
         // What was dropped gives back what it has reserved before anything else is begun.
         rollouts.settle().await;
         for (position, draw_idx, Rollout { result, used, .. }) in made.into_iter().flatten() {

@@ -145,17 +145,20 @@ impl<'run> StageCtx<'run> {
     where
         Work: Future<Output = Result<Output, PipelineError>>,
     {
-        let outputs = self.map_until(inputs, work, |_, _| ControlFlow::Continue(usize::MAX)).await?;
+        let all = usize::MAX;
+        let outputs = self.map_until(inputs, all, work, |_, _| ControlFlow::Continue(all)).await?;
         Ok(outputs.into_iter().flatten().collect())
     }
 
     /// Like [`StageCtx::map_ordered`], but ends where `watch` says so; outputs that have not come by then are `None`.
     ///
-    /// `watch` sees each output when it comes, in any order; it breaks, or says how many inputs from the first one on
-    /// may be begun. What is under way when it breaks is dropped.
+    /// `first` is how many inputs may be begun before any output is there. `watch` sees each output when it comes, in any
+    /// order; it breaks, or says how many inputs from the first one on may be begun. What is under way when it breaks is
+    /// dropped.
     async fn map_until<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
+        first: usize,
         work: impl Fn(usize, Input) -> Work,
         watch: impl FnMut(usize, &Output) -> ControlFlow<(), usize>,
     ) -> Result<Vec<Option<Output>>, PipelineError>
@@ -170,7 +173,7 @@ impl<'run> StageCtx<'run> {
             { telemetry::STAGE_TOTAL } = inputs.len(),
             { telemetry::STATUS } = Empty,
         );
-        let outcome = self.map_within(inputs, work, watch).instrument(span.clone()).await;
+        let outcome = self.map_within(inputs, first, work, watch).instrument(span.clone()).await;
         if outcome.is_err() {
             span.record(telemetry::STATUS, telemetry::FAILED);
         }
@@ -180,6 +183,7 @@ impl<'run> StageCtx<'run> {
     async fn map_within<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
+        first: usize,
         work: impl Fn(usize, Input) -> Work,
         mut watch: impl FnMut(usize, &Output) -> ControlFlow<(), usize>,
     ) -> Result<Vec<Option<Output>>, PipelineError>
@@ -192,7 +196,7 @@ impl<'run> StageCtx<'run> {
         let mut outputs: Vec<Option<Output>> = std::iter::repeat_with(|| None).take(total).collect();
         let mut inputs = inputs.into_iter().enumerate();
         let mut under_way = FuturesUnordered::new();
-        let (mut n_begun, mut n_done, mut may_begin) = (0, 0, workers);
+        let (mut n_begun, mut n_done, mut may_begin) = (0, 0, first.max(1));
         loop {
             while under_way.len() < workers && n_begun < may_begin && !self.halt.is_cancelled() {
                 let Some((input_idx, input)) = inputs.next() else { break };

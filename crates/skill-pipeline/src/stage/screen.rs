@@ -82,6 +82,7 @@ async fn try_one(
     let source = document(candidate);
     let agent = Agent::new(rollouts, &source, ctx);
     let work = async |item_idx: usize, item: &Item| Ok((item_idx, agent.work_on(item, 0).await?));
+    let first = prefix.n_startable();
     let watch = |_, (item_idx, rollout): &(usize, Rollout)| {
         prefix.push(*item_idx, rollout.result.is_success());
         match prefix.is_lost() {
@@ -89,7 +90,7 @@ async fn try_one(
             false => ControlFlow::Continue(prefix.n_startable()),
         }
     };
-    let made = ctx.map_until(items.to_vec(), work, watch).await?;
+    let made = ctx.map_until(items.to_vec(), first, work, watch).await?;
     // What was dropped gives back what it has reserved before anything else is begun.
     rollouts.settle().await;
     let screened = prefix.screened();

@@ -4,6 +4,10 @@
 //! ([`SearchFacts`]): never from a clock, from requests that were repeated, or from what was in flight. So a resumed
 //! run plans as it did before, whatever stopped it and however many workers it has.
 //!
+//! What a run sends beyond its records is bounded: an evaluation keeps so few calls in flight that may turn out not to be
+//! needed that they stay within the slack of the plan. Where more is lost all the same, to kills and failures, the end of
+//! the run is set aside in the budget: a step that has no room is given up, and the skills are measured.
+//!
 //! # Invariants
 //!
 //! - The plan of a step follows from recorded facts: a planned search that was stopped, killed by a fault or run
@@ -11,10 +15,14 @@
 //!   by `tests/training/auto.rs`.
 //! - A plateau counts only rejections of candidates that could have shown the configured gain. Held by
 //!   `a_rejection_that_could_not_have_shown_the_gain_is_no_part_of_a_plateau`.
+//! - It ends inside its caps with everything measured: what an evaluation sends in vain stays within what the plan leaves
+//!   free, and no step uses what is set aside for the end. Held by
+//!   `a_planned_run_ends_inside_its_cap_with_everything_measured_however_many_workers_it_has` and
+//!   `a_step_that_the_cap_has_no_room_for_is_left_out_and_the_end_is_measured`.
 
-use super::TrainState;
 use super::finish::Place;
 use super::run::{Reading, Run, StepPlan};
+use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
 use crate::records::document::StepRecord;
@@ -23,17 +31,21 @@ use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
 use crate::settings::{Protocol, first_optimizer_call};
 use crate::shell::spans;
+use crate::warning::Warning;
 use skill_core::plan::batch_at;
 use skill_core::search_plan::{Decision, SearchFacts, SearchPlan, Spending};
 use skill_core::stats::flip_rate;
 use skill_core::{EpochIdx, ItemScore, StepIdx, Usage};
 use skill_envs::Split;
-use skill_llm::Prices;
+use skill_llm::{Prices, Spent};
+use std::time::Duration;
 use tracing::Instrument as _;
 
 /// The stages whose calls are the optimizer's.
 const OPTIMIZER_STAGES: [Stage; 5] =
     [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix];
+/// How much more than their means the tasks of the end of a run are taken to use.
+const END_MARGIN: f64 = 1.1;
 /// Candidates from which on their mean share of the selection split says what the next one will take.
 const LEAST_SHARES: usize = 2;
 
@@ -46,9 +58,62 @@ impl Run<'_> {
                 return Ok(());
             };
             self.check_stop(state.last_step, self.length.1)?;
-            let span = spans::of_step(plan.step, plan.epoch);
-            self.make_step(state, plan).instrument(span).await?;
+            self.set_aside(self.end_cost(state)?);
+            let (step, span) = (plan.step, spans::of_step(plan.step, plan.epoch));
+            match self.make_step(state, plan).instrument(span).await {
+                Err(PipelineError::Capped { what, .. }) if self.budget.is_some() && what != "time" => {
+                    self.give_up(state, step, what)?;
+                }
+                made => made?,
+            }
         }
+    }
+
+    /// Leaves a step out that the caps have no room for; the search ends before it.
+    fn give_up(&mut self, state: &mut TrainState, step: StepIdx, what: &str) -> Result<(), PipelineError> {
+        self.dir.remove_step(step)?;
+        state.no_room = Some(self.settings.search.budget);
+        state.write_again(self.dir)?;
+        self.warn(Some(step), Warning::NoRoomForStep { step: step.0, what: what.to_owned() });
+        Ok(())
+    }
+
+    /// Sets aside what only the end of the run may use.
+    fn set_aside(&self, end: Spending) {
+        let Some(budget) = &self.budget else { return };
+        let Spending { calls, tokens, money } = end;
+        // The casts saturate, and less than nothing is nothing.
+        let aside = Spent { calls: calls.ceil() as u64, tokens: tokens as u64, money, time: Duration::ZERO };
+        budget.set_aside(aside);
+    }
+
+    /// Gives the end of the run what was set aside for it. While the caps leave little more than it needs, so few requests
+    /// are in flight that a process that is killed does not use it up.
+    pub(super) fn begin_end(&mut self, state: &TrainState) -> Result<(), PipelineError> {
+        let Some(budget) = self.budget.clone().filter(|_| self.settings.protocol == Protocol::Auto) else {
+            return Ok(());
+        };
+        budget.set_aside(Spent::default());
+        let (spent, end) = (spending_of(budget.spent()), self.end_cost(state)?);
+        let risk = self.settings.search.budget.risk_at_end(spent, end, self.rollout_of(state, &state.best)?);
+        self.workers = risk.map_or(self.workers, |risk| self.workers.min(risk).max(1));
+        Ok(())
+    }
+
+    /// The most rollouts of an evaluation that may be sent in vain; `None` without a plan and without caps. The step has
+    /// taken these tokens until now.
+    pub(super) fn risk(
+        &self,
+        state: &TrainState,
+        of_step: &TokensByStage,
+    ) -> Result<Option<usize>, PipelineError> {
+        let Some(budget) = self.budget.as_ref().filter(|_| self.settings.protocol == Protocol::Auto) else {
+            return Ok(None);
+        };
+        let of_step = of_step.iter().map(|(stage, used)| self.spending_at(stage, *used));
+        let recorded = of_step.fold(self.recorded(state)?, Spending::plus);
+        let rollout = self.rollout_of(state, &state.current)?;
+        Ok(self.settings.search.budget.risk(spending_of(budget.spent()), recorded, rollout))
     }
 
     /// The length of a planned run as far as it is known: what is finished, and what the budget has room for.
@@ -57,10 +122,8 @@ impl Run<'_> {
             return Ok(());
         }
         let Some(state) = stored else { return Ok(()) };
-        let left = match self.end_of(state)? {
-            Some(_) => None,
-            None => self.facts(state)?.plan(),
-        };
+        let has_ended = state.no_room == Some(self.settings.search.budget) || self.end_of(state)?.is_some();
+        let left = if has_ended { None } else { self.facts(state)?.plan() };
         self.length.1 = state.last_step.0.saturating_add(left.map_or(0, |plan| plan.steps_left));
         Ok(())
     }
@@ -83,6 +146,11 @@ impl Run<'_> {
     /// The next step; `None` where the search is over.
     fn next_step(&mut self, state: &TrainState) -> Result<Option<StepPlan>, PipelineError> {
         if self.end_of(state)?.is_some() {
+            return Ok(None);
+        }
+        // As long as the caps are the same.
+        if state.no_room == Some(self.settings.search.budget) {
+            self.length.1 = state.last_step.0;
             return Ok(None);
         }
         let facts = self.facts(state)?;
@@ -188,24 +256,16 @@ impl Run<'_> {
         let settings = self.settings;
         let n_items = |split| self.env.items(split).len();
         let n_draws = self.n_draws();
-        let baseline = self.dir.read_evaluation(EvaluationDir::Baseline)?;
-        let of_baseline = baseline.map(|measured| measured.tokens).unwrap_or_default();
-        let target = settings.search.target_prices;
-        let rollout = spending(of_baseline, target).times(1.0 / n_draws.max(1) as f64);
+        let rollout = self.rollout_of(state, &state.current)?;
         let flip_rate = self.flip_rate()?;
-
-        let (mut spent, mut of_optimizer) = (spending(of_baseline, target), StageTokens::default());
-        for (stage, used) in state.tokens() {
-            if OPTIMIZER_STAGES.iter().any(|own| own.as_str() == stage) {
-                of_optimizer += used;
-                spent = spent.plus(spending(used, settings.search.optimizer_prices));
-            } else {
-                spent = spent.plus(spending(used, target));
-            }
-        }
-        // The end of the run is paid for first: two skills once more, and two on the test split.
+        let of_optimizer = state.tokens().filter(|(stage, _)| is_of_optimizer(stage));
+        let of_optimizer = of_optimizer.fold(StageTokens::default(), |mut all, (_, used)| {
+            all += used;
+            all
+        });
+        // The end of the run is paid for first.
+        let spent = self.recorded(state)?.plus(self.end_cost(state)?);
         let n_end = settings.n_rollouts_of_end(n_draws, n_items(Split::Test));
-        spent = spent.plus(rollout.times(n_end as f64));
 
         let shares = state.history.iter().filter_map(|record| {
             Some(record.selection_n_seen? as f64 / (record.selection_n? as f64).max(1.0))
@@ -228,12 +288,81 @@ impl Run<'_> {
             spent,
             decisions: state.history.iter().map(decision).collect(),
             n_candidates: settings.n_screened(),
+            merge_batch: settings.merge_batch_size,
         })
+    }
+
+    /// What the records of the run hold.
+    fn recorded(&self, state: &TrainState) -> Result<Spending, PipelineError> {
+        let mut recorded = Spending::default();
+        for place in [EvaluationDir::Baseline, EvaluationDir::FreshBaseline] {
+            if let Some(measured) = self.dir.read_evaluation(place)? {
+                recorded = recorded.plus(spending(measured.tokens, self.settings.search.target_prices));
+            }
+        }
+        let of_steps = state.tokens().map(|(stage, used)| self.spending_at(stage, used));
+        Ok(of_steps.fold(recorded, Spending::plus))
+    }
+
+    fn spending_at(&self, stage: &str, used: StageTokens) -> Spending {
+        let search = &self.settings.search;
+        let prices = if is_of_optimizer(stage) { search.optimizer_prices } else { search.target_prices };
+        spending(used, prices)
+    }
+
+    /// What the end of the run will take: the initial and the best skill on the selection split once more, and on the test
+    /// split; and the last skill once more where its notes are not measured.
+    fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
+        let (settings, n_draws) = (self.settings, self.n_draws());
+        let n_test = if settings.eval_test { self.env.items(Split::Test).len() } else { 0 };
+        let n_fresh = if settings.evidence.fresh { n_draws } else { 0 };
+        let is_fresh = self.dir.read_evaluation(EvaluationDir::FreshBaseline)?.is_some();
+        let n_noted = if settings.skill_aware.is_some() { n_draws } else { 0 };
+        let n_initial = n_test + if is_fresh { 0 } else { n_fresh };
+        let (initial, best) = (self.initial_rollout()?, self.rollout_of(state, &state.best)?);
+        let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh + n_noted) as f64));
+        // Other tasks have other lengths; that a task takes one call is known.
+        let calls = if best.calls > 1.0 { END_MARGIN } else { 1.0 };
+        Ok(Spending {
+            calls: end.calls * calls,
+            tokens: end.tokens * END_MARGIN,
+            money: end.money * END_MARGIN,
+        })
+    }
+
+    /// What a rollout of the initial skill takes.
+    fn initial_rollout(&self) -> Result<Spending, PipelineError> {
+        let baseline = self.dir.read_evaluation(EvaluationDir::Baseline)?;
+        let of_baseline = baseline.map(|measured| measured.tokens).unwrap_or_default();
+        let per_draw = 1.0 / self.n_draws().max(1) as f64;
+        Ok(spending(of_baseline, self.settings.search.target_prices).times(per_draw))
+    }
+
+    /// What a rollout of a skill takes, by its own evaluation where that was whole, and at least as much as one of the
+    /// initial skill: what a skill says comes on top of each prompt.
+    fn rollout_of(&self, state: &TrainState, scored: &ScoredSkill) -> Result<Spending, PipelineError> {
+        let initial = self.initial_rollout()?;
+        let step = scored.id.origin.step();
+        let record = state.history.iter().find(|record| record.step == step);
+        let measured = record.and_then(|record| {
+            let n_seen = record.selection_n_seen.filter(|n_seen| *n_seen > 0)?;
+            let used = *record.tokens.get(Stage::Evaluate.as_str())?;
+            Some(spending(used, self.settings.search.target_prices).times(1.0 / n_seen as f64))
+        });
+        Ok(measured.map_or(initial, |own| own.max(initial)))
     }
 
     fn scores(&self, place: EvaluationDir) -> Result<Vec<ItemScore>, PipelineError> {
         Ok(self.dir.read_results(place)?.iter().map(ItemScore::from).collect())
     }
+}
+
+fn is_of_optimizer(stage: &str) -> bool {
+    OPTIMIZER_STAGES.iter().any(|own| own.as_str() == stage)
+}
+
+fn spending_of(spent: Spent) -> Spending {
+    Spending { calls: spent.calls as f64, tokens: spent.tokens as f64, money: spent.money }
 }
 
 fn decision(record: &StepRecord) -> Decision {
@@ -248,6 +377,7 @@ fn spending(used: StageTokens, prices: Prices) -> Spending {
     let usage = Usage {
         input: used.prompt_tokens,
         cached: used.cached_tokens,
+        cache_written: used.cache_written_tokens,
         output: used.completion_tokens,
         ..Usage::default()
     };

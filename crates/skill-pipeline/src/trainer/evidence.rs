@@ -154,7 +154,7 @@ impl Run<'_> {
                 let ids: Vec<ItemId> = draws.into_iter().map(|(id, _)| id).collect();
                 let order = evaluation_order(&ids, current, &state.flips);
                 let rejection = self.objective(state).early(state.current.measures(), &order);
-                CandidatePlan { order, rejection: Some(rejection), known }
+                CandidatePlan { order, rejection: Some(rejection), known, risk: None }
             }
             EarlyStop::Exact | EarlyStop::Off => self.whole_plan(known),
         }
@@ -165,7 +165,7 @@ impl Run<'_> {
         &self,
         known: &'known BTreeMap<Drawn, RolloutResult>,
     ) -> CandidatePlan<'known> {
-        CandidatePlan { order: (0..self.n_draws()).collect(), rejection: None, known }
+        CandidatePlan { order: (0..self.n_draws()).collect(), rejection: None, known, risk: None }
     }
 
     /// Says before the first step what the gate will not be able to tell.

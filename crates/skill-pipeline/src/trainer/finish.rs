@@ -58,6 +58,7 @@ impl Place {
 impl Run<'_> {
     /// Measures the initial and the best skill on the test split, if that is asked, and writes the summary.
     pub(super) async fn finish(&mut self, state: &TrainState) -> Result<Summary, PipelineError> {
+        self.begin_end(state)?;
         let mut tokens = TokensByStage::new();
         if let Some(baseline) = self.dir.read_evaluation(EvaluationDir::Baseline)? {
             add_tokens(&mut tokens, Stage::Baseline.as_str(), baseline.tokens);

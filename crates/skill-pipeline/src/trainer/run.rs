@@ -31,7 +31,7 @@ use skill_core::{BudgetControl, EpochIdx, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
-use skill_llm::{ChatModel, Journal, Meter, Metered};
+use skill_llm::{Budget, ChatModel, Journal, Meter, Metered};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,6 +67,8 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         env: base.env.as_ref(),
         rollouts,
         settings,
+        workers: settings.workers,
+        budget: base.calls.budget.as_ref().map(|calls| Arc::clone(&calls.budget)),
         optimizer: Metered::new(calls.chat(&base.optimizer)),
         journal: calls.journal,
         item_hashes: Arc::default(),
@@ -196,6 +198,10 @@ pub(super) struct Run<'run> {
     pub(super) env: &'run dyn Env,
     pub(super) settings: &'run TrainSettings,
     pub(super) rollouts: Rollouts,
+    /// Units of work under way at once.
+    pub(super) workers: usize,
+    /// The caps of the run, where there are any.
+    pub(super) budget: Option<Arc<Budget>>,
     pub(super) optimizer: Metered,
     pub(super) journal: Journal,
     item_hashes: Arc<ItemHashes>,
@@ -448,7 +454,7 @@ impl Run<'_> {
             stage: watch.stage,
             batch_idx: None,
             draws: self.draws_at(watch.stage),
-            workers: self.settings.workers,
+            workers: self.workers,
             halt: self.open.shell.stop.soon.clone(),
             cancel: self.open.shell.stop.now.clone(),
             events: self.log,

@@ -11,6 +11,7 @@ use crate::run_dir::{EvaluationDir, RunDir};
 use crate::settings::MAX_MEMORY_STEPS;
 use skill_core::RolloutResult;
 use skill_core::objective::Measures;
+use skill_core::search_plan::SearchBudget;
 use skill_core::{EpochIdx, FlipCounts, ItemScore, MeanScore, SkillDoc, SkillHash, SkillId, StepIdx};
 use std::collections::BTreeMap;
 
@@ -116,6 +117,8 @@ pub struct TrainState {
     pub memory: StepMemory,
     /// What is measured already.
     pub(super) evaluated: Evaluated,
+    /// The caps within which a step was begun that they had no room for.
+    pub no_room: Option<SearchBudget>,
 }
 
 impl TrainState {
@@ -135,6 +138,7 @@ impl TrainState {
             flips: FlipCounts::default(),
             memory: StepMemory::default(),
             evaluated,
+            no_room: None,
         }
     }
 
@@ -198,6 +202,7 @@ impl TrainState {
             flips: stored.flips,
             memory: StepMemory::new(memory?),
             evaluated,
+            no_room: stored.no_room,
         }))
     }
 
@@ -211,6 +216,11 @@ impl TrainState {
             Some(end) if self.is_after_epoch_end() => dir.write_epoch_snapshot(end.epoch, &end.skill)?,
             Some(_) | None => dir.write_snapshot(self.last_step, &self.current.skill)?,
         }
+        self.write_again(dir)
+    }
+
+    /// As [`TrainState::write`], where the skills are the same as before.
+    pub(super) fn write_again(&self, dir: &RunDir) -> Result<(), PipelineError> {
         let state = RuntimeState {
             format_version: FORMAT_VERSION.to_owned(),
             last_completed_step: self.last_step,
@@ -232,6 +242,7 @@ impl TrainState {
             best_skill: self.best.id,
             current_reference: self.current.reference.as_ref().map(|reference| reference.id),
             best_reference: self.best.reference.as_ref().map(|reference| reference.id),
+            no_room: self.no_room,
             files_lines: None,
         };
         dir.write_progress(&self.current.skill, &self.best.skill, &self.history, &state)
@@ -241,6 +252,7 @@ impl TrainState {
     pub(super) fn apply(&mut self, outcome: StepOutcome) {
         let StepOutcome { record, candidate, flips, digest, with_notes } = outcome;
         self.last_step = record.step;
+        self.no_room = None;
         self.flips = flips;
         self.memory.push(digest);
         remember(&mut self.evaluated, &record);

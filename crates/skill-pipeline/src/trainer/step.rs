@@ -17,7 +17,7 @@ use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
 use crate::settings::Acceptance;
-use crate::stage::evaluate::{Drawn, draw_of, evaluate_candidate};
+use crate::stage::evaluate::{CandidatePlan, Drawn, draw_of, evaluate_candidate};
 use skill_core::constraints::EditConstraints;
 use skill_core::gate::GateAction;
 use skill_core::{
@@ -157,7 +157,8 @@ impl Run<'_> {
     ) -> Result<Decision, PipelineError> {
         let hash = candidate.hash();
         let known = self.known_results(state, &hash)?;
-        let plan = self.candidate_plan(state, &known);
+        let risk = self.risk(state, &record.tokens)?;
+        let plan = CandidatePlan { risk, ..self.candidate_plan(state, &known) };
         let watch = self.begin(Some(record.step), Stage::Evaluate);
         let (ctx, source) = (self.stage_ctx(&watch), document(&candidate));
         let evaluation = evaluate_candidate(&self.rollouts, Split::Val, &source, plan, &ctx).await?;

@@ -1,12 +1,19 @@
 //! A planned search: `Protocol::Auto`.
 
 use crate::run_files::files;
-use crate::world::{Job, settings, stubborn_optimizer, target};
+use crate::world::{
+    Counted, Job, counted, fickle_target, inventive_optimizer, settings, stubborn_optimizer, target,
+};
+use futures_util::FutureExt as _;
+use serde_json::Value;
 use skill_core::search_plan::SearchBudget;
+use skill_llm::scripted::ScriptedModel;
+use skill_llm::{CallCtx, ChatRequest};
 use skill_pipeline::records::summary::SearchEnd;
 use skill_pipeline::{Evidence, PipelineError, Protocol, RunReader, SearchLimits, Summary, TrainSettings};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn planned(calls: f64) -> TrainSettings {
@@ -162,4 +169,70 @@ fn every_plan_is_in_the_records_and_batches_go_through_the_training_tasks() {
     seen.dedup();
     assert_eq!(seen.len(), n_seen, "no task twice in an epoch");
     assert!(history.iter().all(|record| record.edit_budget.is_some()));
+}
+
+/// A run under a cap on calls of which so many are lost, with its summary and the calls of both models.
+fn capped(calls: u64, lost: u64, workers: usize, dir: &Path) -> (Summary, u64) {
+    let (target, optimizer) = (fickle_target(), counted_optimizer());
+    let job = Job {
+        settings: TrainSettings { workers, ..planned(calls as f64) },
+        target: Arc::clone(&target),
+        optimizer: optimizer.clone(),
+        calls: Some((calls, lost)),
+        ..Job::default()
+    };
+    let summary = job.run(dir).unwrap();
+    let sent = |model: &Counted| model.n_calls.load(Ordering::Relaxed) as u64;
+    (summary, sent(&target) + sent(&optimizer))
+}
+
+fn counted_optimizer() -> Arc<Counted> {
+    let optimizer = inventive_optimizer();
+    let inner = ScriptedModel::from_fn("optimizer", move |request: &ChatRequest, call: &CallCtx| {
+        optimizer.chat(request, call).now_or_never().unwrap()
+    });
+    counted(inner, usize::MAX, Value::Null)
+}
+
+/// Candidates that are decided early cancel calls that are in no record: the more workers, the more of them.
+#[test]
+fn a_planned_run_ends_inside_its_cap_with_everything_measured_however_many_workers_it_has() {
+    for calls in (150..400).step_by(25) {
+        let runs = [1, 4, 16, 64].map(|workers| {
+            let dir = tempfile::tempdir().unwrap();
+            let (summary, sent) = capped(calls, 0, workers, dir.path());
+            assert!(sent <= calls, "{workers} workers: {sent} of {calls}");
+            assert!(summary.total_steps >= 2 && summary.test_hard.is_some(), "{workers}: {summary:?}");
+            files(dir.path())
+        });
+        assert!(runs.iter().all(|files| *files == runs[0]), "{calls} calls");
+    }
+}
+
+/// Requests of processes that were killed, and those that failed, are in no plan.
+#[test]
+fn a_step_that_the_cap_has_no_room_for_is_left_out_and_the_end_is_measured() {
+    let undisturbed = tempfile::tempdir().unwrap();
+    let (whole, _) = capped(300, 0, 8, undisturbed.path());
+    for lost in [20, 60, 100, 150] {
+        let dir = tempfile::tempdir().unwrap();
+        let (summary, sent) = capped(300, lost, 8, dir.path());
+        assert!(sent + lost <= 300 && summary.test_hard.is_some(), "{sent} + {lost}");
+        assert_eq!(summary.search.as_ref().unwrap().ended, SearchEnd::Budget);
+        assert!(lost < 60 || summary.total_steps < whole.total_steps, "{lost}");
+        // The steps that there was room for are those of an undisturbed run, and of the others nothing is left.
+        let (own, other) = (files(dir.path()), files(undisturbed.path()));
+        let of_steps = own.iter().filter(|(name, _)| name.starts_with("steps/"));
+        of_steps.for_each(|(name, bytes)| assert_eq!(other.get(name), Some(bytes), "{name}"));
+        let check = skill_pipeline::run_dir::check::check(dir.path()).unwrap();
+        assert_eq!(check.damage, []);
+        // The same command has nothing left to do, and a larger cap goes on.
+        let before = files(dir.path());
+        let (_, again) = capped(300, lost, 8, dir.path());
+        assert_eq!((again, files(dir.path())), (0, before));
+        if lost == 100 {
+            let (more, _) = capped(600, lost, 8, dir.path());
+            assert!(more.total_steps > summary.total_steps);
+        }
+    }
 }

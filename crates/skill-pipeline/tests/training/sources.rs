@@ -61,7 +61,7 @@ fn measured(
         let ctx = StageCtx { journal: Some(journal.clone()), ..StageCtx::new(Stage::Evaluate, &NoEvents) };
         let results = if in_the_gate {
             let order = (0..WORDS.len()).rev().collect();
-            let plan = CandidatePlan { order, rejection: None, known: &BTreeMap::new() };
+            let plan = CandidatePlan { order, rejection: None, known: &BTreeMap::new(), risk: None };
             evaluate_candidate(&rollouts, Split::Val, source, plan, &ctx).await.unwrap().results
         } else {
             evaluate(&rollouts, Split::Val, source, &ctx).await.unwrap().results

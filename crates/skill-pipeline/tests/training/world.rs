@@ -2,10 +2,14 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_core::canonical::hex_sha256;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, RolloutRunner, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
+use skill_llm::{
+    Budget, BudgetCaps, Budgeted, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId,
+    Prices, Role, Spent, Usage,
+};
 use skill_pipeline::error::SettingChange;
 use skill_pipeline::{
     EpochEnd, Event, EventSink, PipelineError, StopSignal, Summary, TrainSettings, Trainer,
@@ -188,6 +192,26 @@ pub(crate) fn with_parameters(name: &str, parameters: Value) -> Arc<Counted> {
     counted(ScriptedModel::answering(name, |_| "no".to_owned()), usize::MAX, parameters)
 }
 
+/// A target for which every skill is another throw of dice: half of the words, whatever it says.
+pub(crate) fn fickle_target() -> Arc<Counted> {
+    let inner = ScriptedModel::from_fn("target", |request: &ChatRequest, _: &CallCtx| {
+        let thrown = hex_sha256(format!("{:?}", request.messages).as_bytes());
+        let usage = Usage { input: 10, output: 1, ..Usage::default() };
+        Ok(ChatReply::text(if thrown.as_bytes()[0] < b'8' { "yes" } else { "no" }, usage))
+    });
+    counted(inner, usize::MAX, Value::Null)
+}
+
+/// Proposes another rule in each step.
+pub(crate) fn inventive_optimizer() -> Arc<dyn ChatModel> {
+    Arc::new(ScriptedModel::from_fn("optimizer", |request: &ChatRequest, _: &CallCtx| {
+        let rule = hex_sha256(request.text_of(Role::User).as_bytes());
+        let edit = json!({"op": "append", "content": format!("- rule {}", rule.get(..8).unwrap())});
+        let usage = Usage { input: 50, output: 5, ..Usage::default() };
+        Ok(ChatReply::text(json!({"reasoning": "r", "edits": [edit]}).to_string(), usage))
+    }))
+}
+
 /// A target that solves in the first draw what it can, and the first five words of a split in no other draw.
 pub(crate) fn lucky_target() -> Arc<Counted> {
     let inner = ScriptedModel::from_fn("target", |request: &ChatRequest, call: &CallCtx| {
@@ -279,6 +303,8 @@ pub(crate) struct Job {
     pub(crate) skill: &'static str,
     pub(crate) optimizer: Arc<dyn ChatModel>,
     pub(crate) runner: Option<Arc<dyn RolloutRunner>>,
+    /// A cap on calls, and how many of them are lost: sent, and in no record.
+    pub(crate) calls: Option<(u64, u64)>,
 }
 
 impl Default for Job {
@@ -291,6 +317,7 @@ impl Default for Job {
             skill: INITIAL_SKILL,
             optimizer: optimizer(),
             runner: None,
+            calls: None,
         }
     }
 }
@@ -299,11 +326,27 @@ impl Job {
     pub(crate) fn run(self, dir: &Path) -> Result<Summary, PipelineError> {
         let stop = StopSignal::default();
         let events = StopAfter { step: self.stop_after, stop: stop.clone(), seen: Mutex::default() };
-        let trainer = Trainer::new(Arc::new(self.env), self.target, self.optimizer)
+        let (mut target, mut optimizer): (Arc<dyn ChatModel>, _) = (self.target, self.optimizer);
+        let budget = self.calls.map(|(calls, lost)| {
+            let budget = Budget::new(BudgetCaps { calls: Some(calls), ..BudgetCaps::default() });
+            budget.begin("lost", Spent { calls: lost, ..Spent::default() });
+            budget
+        });
+        if let Some(budget) = &budget {
+            let capped = |model| -> Arc<dyn ChatModel> {
+                Arc::new(Budgeted::new(model, Arc::clone(budget), Prices::default()))
+            };
+            (target, optimizer) = (capped(target), capped(optimizer));
+        }
+        let trainer = Trainer::new(Arc::new(self.env), target, optimizer)
             .with_settings(self.settings)
             .with_initial_skill(SkillDoc::new(self.skill))
             .with_events(Arc::new(events))
             .with_stop(stop);
+        let trainer = match budget {
+            Some(budget) => trainer.with_budget(budget, Vec::new()),
+            None => trainer,
+        };
         let trainer = match self.runner {
             Some(runner) => trainer.with_runner(runner),
             None => trainer,
