@@ -36,6 +36,10 @@ fn draws_of<'item>(items: &'item [Item], ctx: &StageCtx<'_>) -> Vec<(&'item Item
     items.iter().flat_map(|item| ctx.draws.numbers().map(move |draw| (item, draw))).collect()
 }
 
+fn whole_split(rollouts: &Rollouts, split: Split) -> Vec<&Item> {
+    rollouts.env().items(split).iter().collect()
+}
+
 /// Runs the agent with this skill on every item of the split, in each draw that the context asks for.
 ///
 /// # Errors
@@ -75,7 +79,7 @@ async fn evaluate_as(
     ctx: &StageCtx<'_>,
     kept: impl Fn(RolloutResult) -> RolloutResult,
 ) -> Result<(Evaluation, Recorded), PipelineError> {
-    let agent = Agent::new(rollouts, source, ctx);
+    let agent = Agent::new(rollouts, source, ctx).of_batch(split, None, whole_split(rollouts, split));
     let work = async |_, (item, draw): (&Item, usize)| {
         let rollout = agent.work_on(item, draw).await?;
         // A place for each item is reserved up front: a small one.
@@ -149,7 +153,7 @@ pub async fn evaluate_candidate(
             .filter(|(_, known)| known.is_none())
             .map(|(position, _)| position)
             .collect();
-        let agent = Agent::new(rollouts, source, ctx);
+        let agent = Agent::new(rollouts, source, ctx).of_batch(split, None, whole_split(rollouts, split));
         let work = async |_, position: usize| match planned.get(position) {
             Some((draw_idx, item, draw)) => Ok((position, *draw_idx, agent.work_on(item, *draw).await?)),
             None => Err(PipelineError::Halted),

@@ -12,6 +12,7 @@ pub mod appendix;
 pub mod epoch_end;
 pub mod evaluate;
 mod item_hashes;
+pub mod own;
 pub mod reflect;
 pub mod rollout;
 pub mod screen;

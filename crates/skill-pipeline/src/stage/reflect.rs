@@ -1,5 +1,6 @@
 //! Stage 2, reflect: analysts read minibatches of trajectories and propose edits.
 
+use super::own::Proposal;
 use super::{Optimizer, StageCtx, finish_note};
 use crate::error::PipelineError;
 use crate::prompts::PromptLibrary;
@@ -302,6 +303,19 @@ fn read_analysis(
     let item_ids = trajectories.iter().map(|result| result.id.clone()).collect();
     let patch = RawPatch { patch, source_type: source, batch_size, item_ids, notes: notes.clone() };
     Analysis { patch: Some(patch), failure_patterns, appendix_notes: Vec::new(), notes }
+}
+
+/// Reads a proposal of an environment as the reply of an analyst: its edits are not cut to a budget.
+pub(super) fn read_proposal(
+    proposal: &Proposal,
+    mode: UpdateMode,
+    trajectories: &[&RolloutResult],
+) -> (Option<RawPatch>, Vec<FailurePattern>, Vec<String>) {
+    let Analysis { patch, failure_patterns, notes, .. } =
+        read_analysis(&proposal.json, mode, proposal.source_type, trajectories, u32::MAX, None);
+    let patch =
+        patch.map(|raw| RawPatch { batch_size: proposal.batch_size.unwrap_or(raw.batch_size), ..raw });
+    (patch, failure_patterns, notes)
 }
 
 /// The rows of a reply's `failure_summary`; what has no name is left out, and a count is at most the minibatch's size.

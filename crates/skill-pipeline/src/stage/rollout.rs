@@ -16,10 +16,13 @@
 //!   `a_world_that_breaks_is_begun_again_without_paying_twice_and_never_becomes_a_score`.
 
 mod panel;
+mod whole;
 
 pub(crate) use panel::Panel;
 pub use panel::TargetsScore;
 use panel::combined;
+pub(crate) use whole::Whole;
+use whole::WholeBatch;
 
 use super::StageCtx;
 use crate::error::PipelineError;
@@ -31,7 +34,7 @@ use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::{RolloutResult, Usage};
 use skill_envs::{
     Env, EnvError, Item, JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutJob, RolloutRunner,
-    SkillSource, TaskView,
+    SkillSource, Split, TaskView,
 };
 use skill_llm::journal::{Journal, ResultKey, ResultRow, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
@@ -55,13 +58,15 @@ pub struct Rollouts {
     runner: Arc<dyn RolloutRunner>,
     /// The targets of evaluations, where these are others than the one of training.
     panel: Option<Arc<Panel>>,
+    /// How batches are made, where the environment works on whole ones.
+    whole: Option<Whole>,
 }
 
 impl Rollouts {
     /// Rollouts in this process; `judge` is [`Env::judge`] with the layers of the run around it.
     pub fn local(env: Arc<dyn Env>, target: Arc<dyn ChatModel>, judge: Option<Arc<dyn ChatModel>>) -> Self {
         let runner = LocalRunner::new(Arc::clone(&env), Arc::clone(&target), judge.clone());
-        Self { env, target, judge, runner: Arc::new(runner), panel: None }
+        Self { env, target, judge, runner: Arc::new(runner), panel: None, whole: None }
     }
 
     /// The same rollouts, made by this runner: with this environment, target and judge, wherever it has them.
@@ -74,6 +79,17 @@ impl Rollouts {
     #[must_use]
     pub(crate) fn with_panel(self, panel: Panel) -> Self {
         Self { panel: Some(Arc::new(panel)), ..self }
+    }
+
+    /// The same rollouts, made batch by batch.
+    #[must_use]
+    pub(crate) fn with_whole_batches(self, whole: Whole) -> Self {
+        Self { whole: Some(whole), ..self }
+    }
+
+    /// How batches are made, where the environment works on whole ones.
+    pub(crate) fn whole(&self) -> Option<&Whole> {
+        self.whole.as_ref()
     }
 
     /// The environment.
@@ -139,6 +155,8 @@ struct RolloutFile {
 pub struct Batch<'run> {
     /// Its number in the step, from 0; none where a step has one.
     pub batch_idx: Option<usize>,
+    /// Its seed in the plan; none for items that are chosen otherwise.
+    pub seed: Option<u64>,
     /// Its items, in order.
     pub items: Vec<&'run Item>,
 }
@@ -158,7 +176,13 @@ pub async fn rollout_batches(
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<Vec<RolloutResult>>, PipelineError> {
     let contexts: Vec<StageCtx<'_>> = batches.iter().map(|batch| ctx.at_batch(batch.batch_idx)).collect();
-    let agents: Vec<Agent<'_>> = contexts.iter().map(|ctx| Agent::new(rollouts, source, ctx)).collect();
+    let agents: Vec<Agent<'_>> = contexts
+        .iter()
+        .zip(batches)
+        .map(|(ctx, batch)| {
+            Agent::new(rollouts, source, ctx).of_batch(Split::Train, batch.seed, batch.items.clone())
+        })
+        .collect();
     let mut work: Vec<(usize, &Agent<'_>, &Item, usize)> = Vec::new();
     for (list_idx, (batch, agent)) in batches.iter().zip(&agents).enumerate() {
         for item in &batch.items {
@@ -230,7 +254,7 @@ pub async fn rollout(
     source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<RolloutResult>, PipelineError> {
-    let batch = Batch { batch_idx: ctx.batch_idx, items: items.to_vec() };
+    let batch = Batch { batch_idx: ctx.batch_idx, seed: None, items: items.to_vec() };
     Ok(rollout_batches(rollouts, &[batch], source, ctx).await?.into_iter().flatten().collect())
 }
 
@@ -247,6 +271,8 @@ pub(super) struct Agent<'run> {
     name: Option<&'run str>,
     /// The targets that do the items instead.
     panel: Vec<(&'run str, Agent<'run>)>,
+    /// The batch that its rollouts belong to, where the environment works on whole ones.
+    whole: Option<WholeBatch<'run>>,
 }
 
 impl<'run> Agent<'run> {
@@ -298,7 +324,15 @@ impl<'run> Agent<'run> {
             is_told: AtomicBool::new(false),
             name: None,
             panel: panel.map(named).collect(),
+            whole: None,
         }
+    }
+
+    /// The same agent for rollouts of this batch alone, in the samples that the context asks for.
+    pub(super) fn of_batch(self, split: Split, seed: Option<u64>, items: Vec<&'run Item>) -> Self {
+        let draws = self.ctx.draws.numbers();
+        let whole = self.rollouts.whole.as_ref();
+        Self { whole: whole.map(|whole| WholeBatch::new(whole, split, seed, items, draws)), ..self }
     }
 
     /// One draw of the rollout of an item: from the journal if it is there, else made and recorded.
@@ -329,7 +363,10 @@ impl<'run> Agent<'run> {
             { telemetry::ROLLOUT_SOFT } = Empty,
             { telemetry::STATUS } = Empty,
         );
-        let outcome = self.look_up_or_make(item, draw, &span).instrument(span.clone()).await;
+        let outcome = match &self.whole {
+            Some(whole) => whole.rollout_of(self, item, draw).instrument(span.clone()).await,
+            None => self.look_up_or_make(item, draw, &span).instrument(span.clone()).await,
+        };
         match &outcome {
             Ok(Rollout { result, .. }) => {
                 span.record(telemetry::ROLLOUT_HARD, result.hard);

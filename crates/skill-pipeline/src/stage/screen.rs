@@ -13,8 +13,8 @@ use super::StageCtx;
 use super::rollout::{Agent, Rollout, Rollouts};
 use crate::error::PipelineError;
 use skill_core::{Patch, SkillDoc};
-use skill_envs::Item;
 use skill_envs::source::document;
+use skill_envs::{Item, Split};
 use std::ops::ControlFlow;
 
 /// What a candidate did in the screening.
@@ -80,7 +80,7 @@ async fn try_one(
         return Ok(prefix.screened());
     }
     let source = document(candidate);
-    let agent = Agent::new(rollouts, &source, ctx);
+    let agent = Agent::new(rollouts, &source, ctx).of_batch(Split::Train, None, items.to_vec());
     let work = async |item_idx: usize, item: &Item| Ok((item_idx, agent.work_on(item, 0).await?));
     let first = prefix.n_startable();
     let watch = |_, (item_idx, rollout): &(usize, Rollout)| {

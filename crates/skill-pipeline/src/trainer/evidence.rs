@@ -150,7 +150,10 @@ impl Run<'_> {
     ) -> CandidatePlan<'known> {
         let (draws, current) = (self.draws(), &state.current.item_scores);
         match self.settings.early_stop {
-            EarlyStop::Exact if self.settings.acceptance == Acceptance::Gate => {
+            // A batch that is made as a whole has no first part that could decide.
+            EarlyStop::Exact
+                if self.settings.acceptance == Acceptance::Gate && self.rollouts.whole().is_none() =>
+            {
                 let ids: Vec<ItemId> = draws.into_iter().map(|(id, _)| id).collect();
                 let order = evaluation_order(&ids, current, &state.flips);
                 let rejection = self.objective(state).early(state.current.measures(), &order);

@@ -27,6 +27,7 @@ use crate::prompts::PromptLibrary;
 use crate::records::summary::Summary;
 use crate::settings::TrainSettings;
 use crate::shell::{ReadTrouble, RunBase, RunBudget, shell_methods};
+use crate::stage::own::{OwnBatches, OwnReflection};
 use crate::stage::rollout::TargetsScore;
 use skill_core::SkillDoc;
 use skill_envs::{Env, RolloutRunner};
@@ -45,6 +46,8 @@ pub struct Trainer {
     pub(crate) targets: NamedModels,
     /// How their scores count.
     pub(crate) targets_score: TargetsScore,
+    pub(crate) batches: Option<Arc<dyn OwnBatches>>,
+    pub(crate) reflection: Option<Arc<dyn OwnReflection>>,
 }
 
 impl From<Trainer> for RunBase {
@@ -67,6 +70,8 @@ impl Trainer {
             prompts: None,
             targets: NamedModels::new(),
             targets_score: TargetsScore::default(),
+            batches: None,
+            reflection: None,
         }
     }
 
@@ -86,6 +91,18 @@ impl Trainer {
     #[must_use]
     pub fn with_targets(self, score: TargetsScore, targets: NamedModels) -> Self {
         Self { targets, targets_score: score, ..self }
+    }
+
+    /// Has the environment work on whole batches, and plan those of training if it does; candidates are measured whole.
+    #[must_use]
+    pub fn with_batches(self, batches: Arc<dyn OwnBatches>) -> Self {
+        Self { batches: Some(batches), ..self }
+    }
+
+    /// Has the environment reflect on its results itself.
+    #[must_use]
+    pub fn with_reflection(self, reflection: Arc<dyn OwnReflection>) -> Self {
+        Self { reflection: Some(reflection), ..self }
     }
 
     /// Trains with these settings.

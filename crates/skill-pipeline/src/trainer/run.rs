@@ -20,12 +20,14 @@ use crate::run_dir::{EvaluationDir, RunDir};
 use crate::settings::{Protocol, TrainSettings};
 use crate::shell::{OpenRun, check_same_run, metered, spans};
 use crate::stage::evaluate::evaluate;
-use crate::stage::rollout::{Panel, Rollouts};
+use crate::stage::own::{OwnModels, OwnReflections};
+use crate::stage::rollout::{Panel, Rollouts, Whole};
 use crate::stage::silence::check_spoken;
 use crate::stage::{Draws, ItemHashes, Optimizer, StageCtx};
 use crate::warning::Warning;
 use serde_json::json;
 use skill_core::appendix::inject_appendix;
+use skill_core::canonical::canonical_hash;
 use skill_core::plan::{BatchPlan, EpochPlan, steps_per_epoch};
 use skill_core::{BudgetControl, EpochIdx, SkillDoc, StepIdx};
 use skill_envs::source::document;
@@ -54,6 +56,11 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
     })?;
     let calls = base.calls.open(&open.dir)?;
     let mut rollouts = base.rollouts(&calls);
+    let optimizer = Arc::new(Metered::new(calls.chat(&base.optimizer)));
+    let models = OwnModels { target: metered(&base.target, &calls), optimizer: Arc::clone(&optimizer) as _ };
+    if let Some(own) = &trainer.batches {
+        rollouts = rollouts.with_whole_batches(Whole { own: Arc::clone(own), models: models.clone() });
+    }
     if !trainer.targets.is_empty() {
         let judge = rollouts.judge();
         let of_target = |(name, model): &(String, Arc<dyn ChatModel>)| {
@@ -69,7 +76,9 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         settings,
         workers: settings.workers,
         budget: base.calls.budget.as_ref().map(|calls| Arc::clone(&calls.budget)),
-        optimizer: Metered::new(calls.chat(&base.optimizer)),
+        optimizer,
+        skips_empty_replies: trainer.skips_empty_replies,
+        reflections: trainer.reflection.clone().map(|own| OwnReflections { own, models }),
         journal: calls.journal,
         item_hashes: Arc::default(),
         timings: TimingsLog::open(path)?,
@@ -109,7 +118,11 @@ fn claim(
         prompts,
         initial_skill,
     );
-    let identity = with_targets(identity, trainer);
+    let mut identity = with_targets(identity, trainer);
+    if let Some(first) = trainer.batches.as_ref().and_then(|own| own.epochs().first()) {
+        let plan: Vec<_> = first.iter().map(|batch| (batch.seed, &batch.item_idx)).collect();
+        identity.insert("data.batches".to_owned(), json!(canonical_hash(&json!(plan))));
+    }
     let stored = dir.read_config()?;
     check_is_document(dir.path(), stored.as_ref().map(|stored| &stored.identity))?;
     // Before anything is measured there is nothing that other settings could spoil.
@@ -137,7 +150,11 @@ impl Trainer {
     fn steps(&self) -> (usize, u32) {
         let n_items = Split::ALL.map(|split| self.base.env.items(split).len());
         let settings = self.base.settings.foreseen(n_items, 1.0);
-        let per_epoch = steps_per_epoch(n_items[0], settings.batch_size, settings.accumulation);
+        let planned = self.batches.as_ref().and_then(|own| own.epochs().first());
+        let per_epoch = match planned {
+            Some(batches) => batches.len().div_ceil(settings.accumulation.max(1)),
+            None => steps_per_epoch(n_items[0], settings.batch_size, settings.accumulation),
+        };
         (per_epoch, u32::try_from(per_epoch).unwrap_or(u32::MAX).saturating_mul(settings.epochs))
     }
 
@@ -202,7 +219,11 @@ pub(super) struct Run<'run> {
     pub(super) workers: usize,
     /// The caps of the run, where there are any.
     pub(super) budget: Option<Arc<Budget>>,
-    pub(super) optimizer: Metered,
+    pub(super) optimizer: Arc<Metered>,
+    /// How the environment reflects, if it does so itself.
+    pub(super) reflections: Option<OwnReflections>,
+    /// Whether a step without any reply of the optimizer is skipped, instead of ending the run.
+    pub(super) skips_empty_replies: bool,
     pub(super) journal: Journal,
     item_hashes: Arc<ItemHashes>,
     pub(super) prompts: PromptLibrary,
@@ -337,7 +358,13 @@ impl Run<'_> {
         let (_, total_steps) = self.length;
         let of_epoch = |epoch: u32| {
             let TrainSettings { accumulation, batch_size, seed, .. } = *self.settings;
-            let plan = EpochPlan::train(n_train, EpochIdx(epoch), accumulation, batch_size, seed);
+            let own = self.rollouts.whole().and_then(|whole| {
+                let batches = whole.own.epochs().get(usize::try_from(epoch.checked_sub(1)?).ok()?)?.clone();
+                Some(EpochPlan { epoch: EpochIdx(epoch), accumulation, batches })
+            });
+            let plan = own.unwrap_or_else(|| {
+                EpochPlan::train(n_train, EpochIdx(epoch), accumulation, batch_size, seed)
+            });
             let steps: Vec<Vec<BatchPlan>> = plan.steps().map(<[BatchPlan]>::to_vec).collect();
             let of_step = move |(step_in_epoch, batches)| (plan.epoch, step_in_epoch, batches);
             steps.into_iter().enumerate().map(of_step)
@@ -398,7 +425,8 @@ impl Run<'_> {
         }
         state.write(self.dir)?;
         self.write_timings()?;
-        self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score });
+        let noise = self.flip_rate()?;
+        self.log.emit(&Event::BaselineMeasured { score: evaluation.score, gate_score, noise });
         if gate_score >= 1.0 && self.settings.evidence.saving.is_none() {
             self.warn(None, Warning::SolvedSelectionSplit);
         }
@@ -486,6 +514,7 @@ impl Run<'_> {
             | Stage::MetaSkill
             | Stage::TestBaseline
             | Stage::TestBest
+            | Stage::TestNoSkill
             | Stage::Collect
             | Stage::Distill
             | Stage::Trial
@@ -495,7 +524,7 @@ impl Run<'_> {
 
     /// The optimizer as the stages ask it.
     pub(super) fn optimizer(&self) -> Optimizer<'_> {
-        Optimizer { model: &self.optimizer, max_tokens: self.settings.max_reply_tokens }
+        Optimizer { model: self.optimizer.as_ref(), max_tokens: self.settings.max_reply_tokens }
     }
 
     /// Stops the clock of a stage and returns what it used.

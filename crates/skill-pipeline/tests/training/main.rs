@@ -16,6 +16,7 @@ mod evidence;
 mod identity;
 mod memory;
 mod notes;
+mod own;
 mod packages;
 mod pruning;
 #[path = "../support/run_files.rs"]

@@ -7,6 +7,7 @@ use crate::prompts::BatchScore;
 use crate::records::document::{ApplySummary, BudgetDecision, MicroBatchRecord, RewriteResult};
 use crate::run_dir::ROLLOUTS_FILE;
 use crate::stage::aggregate::aggregate;
+use crate::stage::own::reflect_by;
 use crate::stage::reflect::{ReflectBatch, ReflectSettings, Reflection, reflect};
 use crate::stage::rollout::{Batch, rollout_batches};
 use crate::stage::select::{ChosenBudget, choose_budget, select};
@@ -18,8 +19,8 @@ use skill_core::exact::round_6;
 use skill_core::plan::BatchPlan;
 use skill_core::rewrite::{UpdateMode, changed_lines};
 use skill_core::{BudgetChoice, MeanScore, Patch, RawPatch, RolloutResult, SkillDoc, SourceType};
-use skill_envs::Split;
 use skill_envs::source::document;
+use skill_envs::{Item, Split};
 use std::path::{Path, PathBuf};
 
 impl<'run> Run<'run> {
@@ -31,6 +32,7 @@ impl<'run> Run<'run> {
             .zip(plans)
             .map(|(batch_idx, plan)| Batch {
                 batch_idx: is_numbered.then_some(batch_idx),
+                seed: Some(plan.seed),
                 items: plan.item_idx.iter().filter_map(|&item_idx| train.get(item_idx)).collect(),
             })
             .collect()
@@ -97,7 +99,19 @@ impl<'run> Run<'run> {
             })
             .collect();
         let ctx = self.stage_ctx(&watch);
-        let reflections = reflect(&to_read, skill, settings, prompts, &self.optimizer(), &ctx).await?;
+        let reflections = match &self.reflections {
+            None => reflect(&to_read, skill, settings, prompts, &self.optimizer(), &ctx).await?,
+            Some(own) => {
+                // Of each result, so that samples of an item have it each.
+                let item_of = |result: &RolloutResult| {
+                    let mut items = batches.iter().flat_map(|batch| &batch.items);
+                    items.find(|item| item.id == result.id).copied()
+                };
+                let items: Vec<Vec<&Item>> =
+                    results.iter().map(|results| results.iter().filter_map(item_of).collect()).collect();
+                reflect_by(own, &to_read, &items, skill, prompts, &ctx).await?
+            }
+        };
         note_tokens(record, Stage::Reflect, self.end(&watch));
         for (batch, reflection) in to_read.iter().zip(&reflections) {
             let path = batch_dir(&step_dir, batch.batch_idx).join("raw_patches.json");
