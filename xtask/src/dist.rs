@@ -17,6 +17,8 @@ const PYTHON: &str = "crates/skillrl-python";
 const REQUIREMENTS: &str = "crates/skillrl-python/tests/requirements.txt";
 /// The package whose interface this one has.
 const REFERENCE: &str = "skillrl==1.0.0";
+/// The package whose adapters train here.
+const SKILLOPT: &str = "skillopt==0.2.0";
 /// A larger wheel has something in it by mistake.
 const MAX_WHEEL_BYTES: u64 = 60 * 1000 * 1000;
 /// The shells whose completions are written, with the names of the files.
@@ -170,5 +172,9 @@ pub(crate) fn check_wheel(sh: &Shell) -> anyhow::Result<()> {
     let ours = cmd!(sh, "{python} {values}").quiet().read()?;
     let theirs = cmd!(sh, "{python} {values}").env("PYTHONPATH", &reference).quiet().read()?;
     ensure!(ours == theirs, "{} prints something else by {REFERENCE}", values.display());
+    // With the adapters of SkillOpt itself, which bring the SDK of OpenAI along.
+    let adapters = tests.join("with_skillopt.py");
+    cmd!(sh, "{python} -m pip install {quiet...} {SKILLOPT}").run()?;
+    cmd!(sh, "{python} -m pytest --quiet -p no:cacheprovider {adapters}").run()?;
     Ok(cmd!(sh, "{python} -m mypy.stubtest skillrl._native").run()?)
 }

@@ -3,12 +3,15 @@
 use crate::callback::{Caller, Job, Rollout, Shared, Step};
 use crate::client::{Extras, Kept};
 use crate::errors::model_error;
+use crate::pipeline::read;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::{Map, Value, json};
 use skillrl::core::Role;
 use skillrl::env::Agent;
 use skillrl::envs::EnvError;
+use skillrl::envs::endpoint::{read_chat_completions, write_tool_calls};
 use skillrl::llm::{ChatReply, ChatRequest, LlmError, Message, Sampling};
 use std::sync::{Arc, Mutex, mpsc};
 use tokio::runtime::Handle;
@@ -46,18 +49,23 @@ impl PyAgent {
     }
 }
 
-/// The text of a reply, without what the model thought, with its tokens: of the prompt, of the reply, cached.
-pub(crate) type Said = (String, u64, u64, u64);
+/// The text of a reply, without what the model thought, with its tokens (of the prompt, of the reply, cached) and its
+/// tool calls as JSON.
+pub(crate) type Said = (String, u64, u64, u64, Option<String>);
 
 pub(crate) fn said(reply: &ChatReply, request: &ChatRequest) -> Said {
-    (reply.without_thoughts(request).text, reply.usage.input, reply.usage.output, reply.usage.cached)
+    let tool_calls = write_tool_calls(reply).map(|calls| calls.to_string());
+    let usage = reply.usage;
+    (reply.without_thoughts(request).text, usage.input, usage.output, usage.cached, tool_calls)
 }
 
-/// A request of messages as pairs of role and text.
+/// A request of messages as pairs of role and text. `further` are fields of Chat Completions as JSON; `messages` among
+/// them take the place of the pairs.
 pub(crate) fn request(
     messages: Vec<(String, String)>,
     max_tokens: Option<u32>,
     temperature: Option<f64>,
+    further: Option<&str>,
 ) -> PyResult<ChatRequest> {
     let message = |(role, text): (String, String)| {
         let role = match role.as_str() {
@@ -74,7 +82,17 @@ pub(crate) fn request(
     };
     let messages: Vec<Message> = messages.into_iter().map(message).collect::<PyResult<_>>()?;
     let sampling = Sampling { max_tokens, temperature, ..Sampling::default() };
-    Ok(ChatRequest { sampling, ..ChatRequest::new(messages) })
+    let Some(further) = further else {
+        return Ok(ChatRequest { sampling, ..ChatRequest::new(messages) });
+    };
+    let mut body: Map<String, Value> = read("the request", further)?;
+    let has_messages = body.contains_key("messages");
+    body.entry("model").or_insert_with(|| json!("target"));
+    body.entry("messages").or_insert_with(|| json!([{"role": "user", "content": "."}]));
+    let read = read_chat_completions(&body).map_err(PyValueError::new_err)?;
+    let messages = if has_messages { read.messages } else { messages };
+    let sampling = Sampling { max_tokens, temperature, ..read.sampling };
+    Ok(ChatRequest { messages, sampling, ..read })
 }
 
 /// A call that a thread of Python's waits for.
@@ -114,16 +132,23 @@ fn raised(py: Python<'_>, error: &EnvError) -> PyErr {
 
 #[pymethods]
 impl PyAgent {
+    /// True for a model that the engine asks itself: what it takes is known, and `extra` is not for it.
+    #[getter]
+    fn is_native(&self) -> bool {
+        self.extras.is_none()
+    }
+
     /// Sends a request; the calling thread runs the Python functions that the request needs while it waits.
-    #[pyo3(signature = (messages, max_tokens=None, temperature=None, extra=None))]
+    #[pyo3(signature = (messages, max_tokens=None, temperature=None, extra=None, further=None))]
     fn ask(
         &self,
         messages: Vec<(String, String)>,
         max_tokens: Option<u32>,
         temperature: Option<f64>,
         extra: Option<(String, Py<PyDict>)>,
+        further: Option<&str>,
     ) -> PyResult<Asked> {
-        let (request, kept) = (request(messages, max_tokens, temperature)?, self.keep(extra)?);
+        let (request, kept) = (request(messages, max_tokens, temperature, further)?, self.keep(extra)?);
         let part = kept.as_ref().map(Kept::part);
         let (steps, received) = mpsc::channel();
         let caller = Caller { steps: steps.clone(), rollout: Arc::clone(&self.rollout) };
@@ -138,7 +163,7 @@ impl PyAgent {
     }
 
     /// Asks, and calls `done(reply, error)` from another thread when there is a reply.
-    #[pyo3(signature = (done, messages, max_tokens=None, temperature=None, extra=None))]
+    #[pyo3(signature = (done, messages, max_tokens=None, temperature=None, extra=None, further=None))]
     fn start(
         &self,
         done: Py<PyAny>,
@@ -146,8 +171,9 @@ impl PyAgent {
         max_tokens: Option<u32>,
         temperature: Option<f64>,
         extra: Option<(String, Py<PyDict>)>,
+        further: Option<&str>,
     ) -> PyResult<()> {
-        let (request, kept) = (request(messages, max_tokens, temperature)?, self.keep(extra)?);
+        let (request, kept) = (request(messages, max_tokens, temperature, further)?, self.keep(extra)?);
         let part = kept.as_ref().map(Kept::part);
         let agent = self.agent.clone();
         self.runtime.spawn(async move {

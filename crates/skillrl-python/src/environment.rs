@@ -16,15 +16,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An object of Python with a method `rollout_one`.
-pub(crate) struct PyEnv {
-    name: String,
-    settings: Value,
-    initial_skill: Option<SkillDoc>,
-    prompts: HashMap<String, String>,
-    splits: Splits<Vec<Item>>,
+/// What every environment in Python has.
+pub(crate) struct Described {
+    pub(crate) name: String,
+    pub(crate) settings: Value,
+    pub(crate) initial_skill: Option<SkillDoc>,
+    pub(crate) prompts: HashMap<String, String>,
+    pub(crate) splits: Splits<Vec<Item>>,
     /// The items as the environment has them, by their ids.
     objects: Arc<HashMap<ItemId, Py<PyAny>>>,
+}
+
+/// An object of Python with a method `rollout_one`.
+pub(crate) struct PyEnv {
+    described: Described,
     /// `rollout(item, skill, agent)`, which returns a result as JSON or a coroutine that does.
     rollout: Arc<Py<PyAny>>,
     is_async: bool,
@@ -34,22 +39,17 @@ pub(crate) struct PyEnv {
 }
 
 /// An item of a description: id, type of task, data as JSON, and the object.
-type Described = (String, String, String, Py<PyAny>);
+type DescribedItem = (String, String, String, Py<PyAny>);
 
-impl PyEnv {
+impl Described {
     /// Reads the description of an environment that `skillrl._bridge` makes.
-    pub(crate) fn new(
-        described: &Bound<'_, PyAny>,
-        timeout: Duration,
-        extras: Option<Arc<Extras>>,
-        shared: Arc<Shared>,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(described: &Bound<'_, PyAny>) -> PyResult<Self> {
         let text = |name: &str| described.getattr(name)?.extract::<String>();
         let mut objects = HashMap::new();
         let mut splits = [Vec::new(), Vec::new(), Vec::new()];
         for (split, items) in Split::ALL.into_iter().zip(&mut splits) {
             for item in described.getattr("items")?.get_item(split.as_str())?.try_iter()? {
-                let (id, task_type, data, object): Described = item?.extract()?;
+                let (id, task_type, data, object): DescribedItem = item?.extract()?;
                 let data = serde_json::from_str(&data).map_err(|error| unreadable(&id, &error))?;
                 let item = Item { task_type, ..Item::new(id, data) };
                 objects.insert(item.id.clone(), object);
@@ -67,8 +67,22 @@ impl PyEnv {
             prompts: templates(described.getattr("prompts")?.extract()?)?,
             splits: splits.into(),
             objects: Arc::new(objects),
+        })
+    }
+}
+
+impl PyEnv {
+    /// Reads the description of an environment that `skillrl._bridge` makes.
+    pub(crate) fn new(
+        described: &Bound<'_, PyAny>,
+        timeout: Duration,
+        extras: Option<Arc<Extras>>,
+        shared: Arc<Shared>,
+    ) -> PyResult<Self> {
+        Ok(Self {
             rollout: Arc::new(described.getattr("rollout")?.unbind()),
             is_async: described.getattr("is_async")?.extract()?,
+            described: Described::new(described)?,
             timeout,
             extras,
             shared,
@@ -77,7 +91,9 @@ impl PyEnv {
 
     /// Why there is no result of an item.
     fn failed(&self, item: &Item, why: &str) -> EnvError {
-        EnvError::Program { message: format!("item {}: `rollout_one` of {} {why}", item.id, self.name) }
+        EnvError::Program {
+            message: format!("item {}: `rollout_one` of {} {why}", item.id, self.described.name),
+        }
     }
 }
 
@@ -103,23 +119,23 @@ fn unreadable(id: &str, error: &serde_json::Error) -> PyErr {
 #[async_trait]
 impl Env for PyEnv {
     fn name(&self) -> &str {
-        &self.name
+        &self.described.name
     }
 
     fn items(&self, split: Split) -> &[Item] {
-        &self.splits[split]
+        &self.described.splits[split]
     }
 
     fn settings(&self) -> Value {
-        self.settings.clone()
+        self.described.settings.clone()
     }
 
     fn initial_skill(&self) -> Option<SkillDoc> {
-        self.initial_skill.clone()
+        self.described.initial_skill.clone()
     }
 
     fn prompt_override(&self, name: &str) -> Option<&str> {
-        self.prompts.get(name).map(String::as_str)
+        self.described.prompts.get(name).map(String::as_str)
     }
 
     async fn rollout(
@@ -133,7 +149,7 @@ impl Env for PyEnv {
         let of_agent = Arc::clone(&threads);
         let work = |agent: skillrl::env::Agent| async move {
             let (objects, rollout, id) =
-                (Arc::clone(&self.objects), Arc::clone(&self.rollout), item.id.clone());
+                (Arc::clone(&self.described.objects), Arc::clone(&self.rollout), item.id.clone());
             let skill = agent.skill();
             let agent = PyAgent::new(agent, self.extras.clone(), of_agent, Arc::clone(&self.shared));
             let start = start(move |py| {

@@ -1,5 +1,6 @@
 //! What `skillrl._bridge` describes: a run of an environment in Python, or of a configuration file.
 
+use crate::adapter::PyAdapter;
 use crate::callback::Shared;
 use crate::client::PyClient;
 use crate::environment::PyEnv;
@@ -55,16 +56,15 @@ impl Job {
             }
         }
         let client_timeout = seconds(described, "client_timeout")?;
-        let mut extras = None;
+        let mut extras = [None, None];
         let mut model = |role: ModelRole| -> PyResult<Arc<dyn ChatModel>> {
             let client = described.getattr(role.as_str())?;
             if client.getattr("is_native")?.extract()? {
                 return engine.model(role).map_err(|error| run_error(py, &error, None));
             }
             let client = PyClient::new(&client, client_timeout, Arc::clone(&shared))?;
-            if role == ModelRole::Target {
-                extras = Some(client.extras());
-            }
+            let [of_target, of_optimizer] = &mut extras;
+            *(if role == ModelRole::Target { of_target } else { of_optimizer }) = Some(client.extras());
             Ok(engine.own(Arc::new(client)))
         };
         let models = RunModels {
@@ -73,9 +73,19 @@ impl Job {
             judge: None,
         };
         let timeout = seconds(described, "rollout_timeout")?;
-        let env = PyEnv::new(&described.getattr("env")?, timeout, extras, Arc::clone(&shared))?;
-        let trainer = program::trainer(&engine, Arc::new(env), models, events, stop)
-            .map_err(|error| run_error(py, &error, None))?;
+        let env = described.getattr("env")?;
+        let trainer = if env.getattr("is_adapter")?.extract()? {
+            let adapter = Arc::new(PyAdapter::new(&env, timeout, extras, Arc::clone(&shared))?);
+            let trainer = program::trainer(&engine, Arc::clone(&adapter) as _, models, events, stop)
+                .map_err(|error| run_error(py, &error, None))?;
+            let trainer = trainer.with_batches(Arc::clone(&adapter) as _);
+            if adapter.reflects() { trainer.with_reflection(adapter) } else { trainer }
+        } else {
+            let [extras, _] = extras;
+            let env = PyEnv::new(&env, timeout, extras, Arc::clone(&shared))?;
+            program::trainer(&engine, Arc::new(env), models, events, stop)
+                .map_err(|error| run_error(py, &error, None))?
+        };
         Ok(Self { trainer, dir, is_priced: is_priced(&loaded.config), shared })
     }
 }

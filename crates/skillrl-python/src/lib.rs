@@ -4,6 +4,8 @@
 //! texts and numbers. Without the feature `extension` it is empty.
 
 #[cfg(feature = "extension")]
+mod adapter;
+#[cfg(feature = "extension")]
 mod agent;
 #[cfg(feature = "extension")]
 mod callback;

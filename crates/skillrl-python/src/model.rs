@@ -44,15 +44,16 @@ impl PyModel {
     }
 
     /// Asks, and waits for the reply without holding the interpreter's lock; Ctrl-C cancels the call.
-    #[pyo3(signature = (messages, max_tokens=None, temperature=None))]
+    #[pyo3(signature = (messages, max_tokens=None, temperature=None, further=None))]
     fn chat(
         &self,
         py: Python<'_>,
         messages: Vec<(String, String)>,
         max_tokens: Option<u32>,
         temperature: Option<f64>,
+        further: Option<&str>,
     ) -> PyResult<Said> {
-        let request = request(messages, max_tokens, temperature)?;
+        let request = request(messages, max_tokens, temperature, further)?;
         let call = CallCtx::new(CallPlace::new("chat"));
         let (model, asked, of_call) = (Arc::clone(&self.model), request.clone(), call.clone());
         let mut asking = self.runtime.spawn(async move { model.chat(&asked, &of_call).await });

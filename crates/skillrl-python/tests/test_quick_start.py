@@ -124,8 +124,35 @@ def test_a_client_answers_outside_of_a_run(server: type[_Handler]) -> None:
     text, usage = client.chat(system="s", user="France? Name the place.", max_completion_tokens=5)
     assert (text, usage["prompt_tokens"], usage["total_tokens"]) == ("Paris", 7, 10)
     assert server.requests[0]["temperature"] == 0.5
-    with pytest.raises(TypeError, match="top_p"):
-        client.chat(system="s", user="u", top_p=1.0)
+
+
+def test_further_arguments_go_into_the_request_and_unknown_ones_are_told_once(
+    server: type[_Handler], train: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    from conftest import Shout
+
+    from skillrl.llm import OpenAIChatClient
+
+    client = OpenAIChatClient("gpt-4o-mini")
+    for _ in range(2):
+        client.chat(system="s", user="u", top_p=0.5, seed=3, stop=["x"], logit_bias={"1": 2})
+    assert [(body["top_p"], body["seed"], body["stop"]) for body in server.requests] == [(0.5, 3, ["x"])] * 2
+    assert not any("logit_bias" in body for body in server.requests)
+    assert [str(one.message).split()[0] for one in recwarn] == ["`logit_bias`"]
+    with pytest.raises(ValueError, match="top_p"):
+        client.chat(system="s", user="u", top_p=7)
+
+    class World(Shout):
+        def rollout_one(self, *, item: dict[str, Any], skill: str, target_client: Any) -> Any:
+            format_ = {"type": "json_object"}
+            text, usage = target_client.chat(system=skill, user=item["text"], top_p=0.25, response_format=format_, own_thing=1)
+            assert usage["total_tokens"] == 10
+            return {"hard": int(text == "?")}
+
+    train(World(1), target=client)
+    sent = [body for body in server.requests if body.get("top_p") == 0.25]
+    assert sent and sent[0]["response_format"] == {"type": "json_object"}
+    assert [str(one.message).split()[0] for one in recwarn] == ["`logit_bias`", "`own_thing`"]
 
 
 def test_a_key_that_is_missing_is_named_before_anything_is_sent(train: Any, monkeypatch: pytest.MonkeyPatch) -> None:

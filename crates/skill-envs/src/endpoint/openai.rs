@@ -294,7 +294,7 @@ pub(super) fn reply(reply: &ChatReply, form: &ReplyForm, id: &str) -> Value {
     })
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+pub(super) fn tool_call(call: &ToolCall) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments});
     json!({"id": call.id, "type": "function", "function": function})
 }

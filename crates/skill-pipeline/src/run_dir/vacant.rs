@@ -13,8 +13,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// What may lie there before there is a run: what a process leaves that ends before it has written `config.json`, and
-/// what is measured or tried before training. Names with these beginnings count, since SQLite adds its endings.
-const OURS: [&str; 6] = [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE, NOTES_FILE, INITIAL_POLICY_DIR];
+/// what is measured or tried before training, and what adapters in Python write in their setup. Names with these beginnings count, since SQLite adds its endings.
+const OURS: [&str; 7] =
+    [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE, NOTES_FILE, INITIAL_POLICY_DIR, "adapter_files"];
 
 /// What systems leave in directories, besides hidden files.
 const OF_SYSTEMS: [&str; 2] = ["Thumbs.db", "desktop.ini"];

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from skillrl import _data, _loop, _native, _threads
+from skillrl import _data, _loop, _native, _request, _threads
 from skillrl.config import SkillOptConfig, settings_json
 from skillrl.llm.base import BaseLLMClient
 from skillrl.llm.openai_client import ChatClient
@@ -22,14 +22,13 @@ from skillrl.types import RolloutResult
 _PACKAGE = str(Path(__file__).parent)
 
 
-def described(config: SkillOptConfig, env: Any, optimizer: Any, target: Any, skill: str | None, prompts: Any) -> Any:
-    """A run as ``_native.train`` reads it."""
+def described(config: SkillOptConfig, world: Any, optimizer: Any, target: Any, skill: str | None) -> Any:
+    """A run as ``_native.train`` reads it; ``world`` is what ``environment`` says of it."""
     sections = config._sections()
     clients = {role: client(one, role) for role, one in (("target", target), ("optimizer", optimizer))}
     natives = {role: one.section for role, one in clients.items() if one.is_native}
     if natives:
         sections.setdefault("models", {}).update(natives)
-    world = environment(env, config, target, prompts)
     if not world.items["test"] and config.eval_test:
         sections["eval"]["test"] = False
     if skill is not None:
@@ -94,13 +93,25 @@ def client(one: Any, role: str) -> Any:
     )
 
 
+def taken(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those keyword arguments that a function takes."""
+    names = _parameters(function)
+    return arguments if names is None else {name: value for name, value in arguments.items() if name in names}
+
+
+def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names of the arguments that a function takes; None if it takes any."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return None if takes_all else frozenset(parameters)
+
+
 def _call(chat: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function of the engine's arguments that calls ``chat`` with those that it takes."""
-    try:
-        taken = inspect.signature(chat).parameters
-    except (TypeError, ValueError):
-        taken = None
-    takes_all = taken is None or any(one.kind is one.VAR_KEYWORD for one in taken.values())
+    names = _parameters(chat)
 
     def arguments(
         system: str, user: str, messages: Any, max_tokens: int, temperature: Any, stage: str, extra: Any
@@ -109,9 +120,7 @@ def _call(chat: Callable[..., Any], name: str) -> Callable[..., Any]:
         offered |= {"stage": stage, "retries": 3, **(extra or {})}
         if messages is not None:
             offered["messages"] = [{"role": role, "content": text} for role, text in messages]
-        if taken is None or takes_all:
-            return offered
-        return {key: value for key, value in offered.items() if key in taken}
+        return offered if names is None else {key: value for key, value in offered.items() if key in names}
 
     def call(*given: Any) -> Any:
         said = chat(**arguments(*given))
@@ -155,6 +164,7 @@ def environment(env: Any, config: SkillOptConfig, target: Any, prompts: Mapping[
     settings = {"class": f"{type(env).__module__}.{type(env).__qualname__}", "settings": own() if callable(own) else None}
     initial = getattr(env, "get_initial_skill", None)
     return SimpleNamespace(
+        is_adapter=False,
         name=name,
         items=_data.items(env, splits),
         settings=_data.as_json(settings),
@@ -230,23 +240,18 @@ class _Target(BaseLLMClient):
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_client"], name)
 
-    @staticmethod
     def _request(
-        system: str, user: str, messages: Any, kwargs: dict[str, Any]
-    ) -> tuple[list[tuple[str, str]], tuple[str, dict[str, Any]] | None]:
+        self, system: str, user: str, messages: Any, kwargs: dict[str, Any]
+    ) -> tuple[list[tuple[str, str]], tuple[str, dict[str, Any]] | None, str | None]:
         pairs = [(role, str(text)) for role, text in (("system", system), ("user", user)) if text]
         if messages is not None:
             pairs += [(str(one["role"]), _text(one.get("content"))) for one in messages]
         if not kwargs:
-            return pairs, None
+            return pairs, None, None
+        if self._agent.is_native:
+            return pairs, None, _request.further(kwargs)
         digest = hashlib.sha256(_data.as_json(dict(sorted(kwargs.items()))).encode()).hexdigest()[:16]
-        return pairs, (digest, kwargs)
-
-
-def _reply(said: tuple[str, int, int, int], stage: str) -> tuple[str, dict[str, Any]]:
-    text, prompt, completion, cached = said
-    tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-    return text, {**tokens, "cached_tokens": cached, "calls": 1, "stage": stage}
+        return pairs, (digest, kwargs), None
 
 
 class TargetClient(_Target):
@@ -264,9 +269,9 @@ class TargetClient(_Target):
         retries: int = 3,
         **kwargs: Any,
     ) -> tuple[str, dict[str, Any]]:
-        pairs, extra = self._request(system, user, messages, kwargs)
-        asked = self._agent.ask(pairs, max_completion_tokens, temperature, extra)
-        return _reply(_threads.reply(asked), stage)
+        pairs, extra, further = self._request(system, user, messages, kwargs)
+        asked = self._agent.ask(pairs, max_completion_tokens, temperature, extra, further)
+        return _request.reply(_threads.reply(asked), stage)
 
 
 class AsyncTargetClient(_Target):
@@ -284,20 +289,20 @@ class AsyncTargetClient(_Target):
         retries: int = 3,
         **kwargs: Any,
     ) -> tuple[str, dict[str, Any]]:
-        pairs, extra = self._request(system, user, messages, kwargs)
+        pairs, extra, further = self._request(system, user, messages, kwargs)
         loop = asyncio.get_running_loop()
-        reply: asyncio.Future[Any] = loop.create_future()
+        waiting: asyncio.Future[Any] = loop.create_future()
 
         def settle(said: Any, error: BaseException | None) -> None:
-            if reply.done():
+            if waiting.done():
                 return
             if error is None:
-                reply.set_result(said)
+                waiting.set_result(said)
             else:
-                reply.set_exception(error)
+                waiting.set_exception(error)
 
         def done(said: Any, error: BaseException | None) -> None:
             loop.call_soon_threadsafe(settle, said, error)
 
-        self._agent.start(done, pairs, max_completion_tokens, temperature, extra)
-        return _reply(await reply, stage)
+        self._agent.start(done, pairs, max_completion_tokens, temperature, extra, further)
+        return _request.reply(await waiting, stage)

@@ -29,11 +29,15 @@ __all__ = [
 ]
 __version__: str
 
-_Reply = tuple[str, int, int, int]
+_Reply = tuple[str, int, int, int, str | None]
 
 @final
 class Agent:
     """The agent of one rollout."""
+
+    @property
+    def is_native(self) -> bool:
+        """True for a model that the engine asks itself."""
 
     def ask(
         self,
@@ -41,6 +45,7 @@ class Agent:
         max_tokens: int | None = None,
         temperature: float | None = None,
         extra: tuple[str, dict[str, Any]] | None = None,
+        further: str | None = None,
     ) -> Asked: ...
     def start(
         self,
@@ -49,6 +54,7 @@ class Agent:
         max_tokens: int | None = None,
         temperature: float | None = None,
         extra: tuple[str, dict[str, Any]] | None = None,
+        further: str | None = None,
     ) -> None: ...
 
 @final
@@ -93,7 +99,11 @@ class Model:
 
     def __new__(cls, sections: str, api_key: str | None = None) -> Model: ...
     def chat(
-        self, messages: list[tuple[str, str]], max_tokens: int | None = None, temperature: float | None = None
+        self,
+        messages: list[tuple[str, str]],
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        further: str | None = None,
     ) -> _Reply: ...
 
 def program(arguments: list[str]) -> int:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from skillrl import _bridge
+from skillrl import _adapter, _bridge
 from skillrl._progress import progress
 from skillrl.config import SkillOptConfig
 from skillrl.core.utils import skill_hash
@@ -40,7 +40,12 @@ class SkillOptTrainer:
         self.env = env
         self.optimizer_client = optimizer_client
         self.target_client = target_client
-        self.initial_skill = initial_skill if initial_skill is not None else env.get_initial_skill()
+        #: Of an adapter, before it has changed itself.
+        self._adapter_settings = _adapter.settings_of(env) if _adapter.is_adapter(env) else None
+        if initial_skill is None:
+            initial = getattr(env, "get_initial_skill", None)
+            initial_skill = initial() if self._adapter_settings is None or callable(initial) else ""  # type: ignore[misc]
+        self.initial_skill = initial_skill
         self.prompt_overrides = dict(prompt_overrides or {})
         # What is wrong with clients is said here, and not after the data was read.
         _bridge.client(optimizer_client, "optimizer")
@@ -54,11 +59,20 @@ class SkillOptTrainer:
 
         Raises RunError if a function of the caller raises, or a model or the run's directory fails.
         """
-        described = _bridge.described(
-            self.cfg, self.env, self.optimizer_client, self.target_client, self.initial_skill, self.prompt_overrides
-        )
-        self._run = trained(described, self.cfg.out_root, progress(self.cfg.verbose))
+        if self._adapter_settings is None:
+            world = _bridge.environment(self.env, self.cfg, self.target_client, self.prompt_overrides)
+            self._run = self._trained(world)
+            return self._run
+        with _adapter.running():
+            world = _adapter.environment(self.env, self.cfg, self.prompt_overrides, self._adapter_settings)
+            self._run = self._trained(world)
+        if world.adapter.n_uncounted:
+            self._run.spent["uncounted_batches"] = world.adapter.n_uncounted
         return self._run
+
+    def _trained(self, world: Any) -> Run:
+        described = _bridge.described(self.cfg, world, self.optimizer_client, self.target_client, self.initial_skill)
+        return trained(described, self.cfg.out_root, progress(self.cfg.verbose))
 
     @property
     def run(self) -> Run | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from skillrl import _native
+from skillrl import _native, _request
 from skillrl.config import settings_json
 from skillrl.llm.base import BaseLLMClient
 
@@ -45,16 +45,18 @@ class ChatClient(BaseLLMClient):
         retries: int = 3,
         **kwargs: Any,
     ) -> tuple[str, dict[str, Any]]:
-        """Answer one prompt, outside of a run: nothing is kept."""
-        if kwargs:
-            raise TypeError(f"{type(self).__name__}.chat takes no {', '.join(kwargs)}: set them on the client")
+        """Answer one prompt, outside of a run: nothing is kept.
+
+        Further arguments are fields of the request, such as ``top_p``, ``seed``, ``stop`` and ``tools``; one that it
+        does not have is left out with a warning.
+        """
+        further = _request.further(kwargs) if kwargs else None
         if self._native is None:
             sections = settings_json({"models": {"target": self._section}})
             self._native = _native.Model(sections, self._api_key)
         messages = [(role, text) for role, text in (("system", system), ("user", user)) if text]
-        text, prompt, completion, _cached = self._native.chat(messages, max_completion_tokens, temperature)
-        tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        return text, {**tokens, "calls": 1, "stage": stage}
+        said = self._native.chat(messages, max_completion_tokens, temperature, further)
+        return _request.reply(said, stage)
 
 
 class OpenAIChatClient(ChatClient):
