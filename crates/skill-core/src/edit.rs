@@ -97,6 +97,12 @@ pub struct Edit {
     /// The level of the merge tree that produced it, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_level: Option<u32>,
+    /// What made the edit, in the words of whoever proposed it; kept as it is. Null and missing are the same.
+    #[serde(default, deserialize_with = "null_as_empty", skip_serializing_if = "String::is_empty")]
+    pub update_origin: String,
+    /// What the edit is for, kept alike. Null and missing are the same.
+    #[serde(default, deserialize_with = "null_as_empty", skip_serializing_if = "String::is_empty")]
+    pub update_target: String,
 }
 
 fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -114,6 +120,8 @@ impl Edit {
             support_count: None,
             source_type: None,
             merge_level: None,
+            update_origin: String::new(),
+            update_target: String::new(),
         }
     }
 
@@ -177,6 +185,21 @@ mod tests {
         check(r#"{"op": "append", "content": "x", "file": null}"#, &Edit::append("x"));
         check(r#"{"op": "delete", "target": "x"}"#, &Edit::new(EditOp::Delete, "x", ""));
         check(r#"{"op": "noop", "target": "x"}"#, &Edit::new(EditOp::Unknown("noop".to_owned()), "x", ""));
+    }
+
+    #[test]
+    fn origin_and_purpose_of_an_edit_are_kept_as_they_are() {
+        let edit = Edit {
+            update_origin: "slow update".to_owned(),
+            update_target: "body".to_owned(),
+            ..Edit::append("x")
+        };
+        let json = r#"{"op":"append","content":"x","update_origin":"slow update","update_target":"body"}"#;
+        check(json, &edit);
+        assert_eq!(serde_json::to_string(&edit).unwrap(), json);
+        let reply = format!(r#"{{"edits": [{json}]}}"#);
+        assert_eq!(crate::json::read_patch(&reply).patch.unwrap().edits, [edit]);
+        check(r#"{"op": "append", "content": "x", "update_origin": null}"#, &Edit::append("x"));
     }
 
     #[test]

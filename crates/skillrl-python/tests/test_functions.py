@@ -293,6 +293,14 @@ def test_prompts_are_given_back_as_they_are() -> None:
     assert seen[2][0][1] == "Mine {{ 1 }}." and seen[2][0][2] == seen[0][0][2]
 
 
+def test_an_edit_keeps_its_origin_and_its_purpose() -> None:
+    given = {"op": "append", "content": "x", "update_origin": "slow_update", "update_target": "body"}
+    assert Edit.from_dict(given).to_dict() == given
+    kept = rank_and_select(optimizer_client=object, skill_content="# S\n", patch=Patch([Edit.from_dict(given)]), max_edits=2, verbose=False)
+    assert kept.to_dict()["edits"] == [given]
+    assert "update_origin" not in Edit("append", "x").to_dict()
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

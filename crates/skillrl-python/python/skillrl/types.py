@@ -30,6 +30,9 @@ class Edit:
     source_type: SourceType | None = None
     #: At which level of merging it was made.
     merge_level: int | None = None
+    #: What made it and what it is for, in the words of whoever proposed it.
+    update_origin: str = ""
+    update_target: str = ""
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Edit:
@@ -41,12 +44,15 @@ class Edit:
             support_count=d.get("support_count"),
             source_type=d.get("source_type"),
             merge_level=d.get("merge_level"),
+            update_origin=d.get("update_origin") or "",
+            update_target=d.get("update_target") or "",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The edit as a JSON object."""
         rest: dict[str, Any] = {"target": self.target, "support_count": self.support_count}
         rest |= {"source_type": self.source_type, "merge_level": self.merge_level}
+        rest |= {"update_origin": self.update_origin, "update_target": self.update_target}
         return {"op": self.op, "content": self.content, **_without_nothing(rest)}
 
 

@@ -94,6 +94,8 @@ pub(super) fn edit_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> O
     result.file = Some(file).filter(|file| !file.trim().is_empty());
     result.support_count = count(edit, "support_count", number, notes);
     result.merge_level = count(edit, "merge_level", number, notes);
+    let word = |name: &str| member(edit, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (result.update_origin, result.update_target) = (word("update_origin"), word("update_target"));
     result.source_type = match member(edit, "source_type").and_then(Value::as_str).map(str::trim) {
         Some(name) if name.eq_ignore_ascii_case("failure") => Some(SourceType::Failure),
         Some(name) if name.eq_ignore_ascii_case("success") => Some(SourceType::Success),
