@@ -86,6 +86,7 @@ impl Job {
             program::trainer(&engine, Arc::new(env), models, events, stop)
                 .map_err(|error| run_error(py, &error, None))?
         };
+        let trainer = trainer.skipping_empty_replies();
         Ok(Self { trainer, dir, is_priced: is_priced(&loaded.config), shared })
     }
 }

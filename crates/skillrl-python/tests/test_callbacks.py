@@ -92,6 +92,12 @@ def test_a_client_that_reports_an_outage_is_an_error_and_no_score(train: Any) ->
         train(target=lambda system, user: ("", {"error": "connection refused"}))
 
 
+def test_an_optimizer_without_a_reply_skips_the_step_and_is_counted(train: Any) -> None:
+    run = train(optimizer=lambda system, user: "", num_epochs=2, settings={"train.slow_update": "off", "train.meta_skill": False})
+    assert (run["total_steps"], run["total_skips"]) == (2, 2)
+    assert run["total_empty_replies"] >= 2 and f"{run['total_empty_replies']} empty replies" in repr(run)
+
+
 def test_an_environment_cannot_make_a_score_of_a_fault(train: Any) -> None:
     def rollout(item: Any, skill: str, target: Any) -> Any:
         try:

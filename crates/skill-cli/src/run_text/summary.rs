@@ -84,8 +84,12 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         0 => String::new(),
         n_steps => format!("{n_steps} indecisive, "),
     };
+    let empty = match summary.total_empty_replies {
+        0 => String::new(),
+        n_replies => format!(", {n_replies} empty replies of the optimizer"),
+    };
     let mut text = format!(
-        "{}: {} accepted, {} rejected, {indecisive}{} without an evaluation\n",
+        "{}: {} accepted, {} rejected, {indecisive}{} without an evaluation{empty}\n",
         counted(summary.total_steps as u64, "step"),
         summary.total_accepts,
         summary.total_rejects,

@@ -1,5 +1,6 @@
 //! What the files of a run hold that trains a document: its state, its steps, and the ends of its epochs in numbers.
 
+use super::is_zero;
 use super::paired::PairedRecord;
 use super::screening::ScreeningRecord;
 use super::{FORMAT_VERSION, TokensByStage};
@@ -259,6 +260,9 @@ pub struct StepRecord {
     /// Lines of `notes.jsonl` that the step and those before it have read; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_notes_read: Option<usize>,
+    /// Replies of analysts that were empty; absent if there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_empty_replies: usize,
     /// Edits after merging.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_edits_merged: Option<usize>,
@@ -381,6 +385,7 @@ impl StepRecord {
             n_failure_patches: 0,
             n_success_patches: 0,
             n_notes_read: None,
+            n_empty_replies: 0,
             n_edits_merged: None,
             n_edits_ranked: None,
             screening: None,

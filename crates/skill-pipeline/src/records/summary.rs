@@ -33,6 +33,9 @@ pub struct Summary {
     pub total_indecisive: usize,
     /// Steps without an evaluation: no edits, or edits that changed nothing.
     pub total_skips: usize,
+    /// Empty replies of analysts in all steps; absent if there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub total_empty_replies: usize,
     /// What the ends of epochs came to; absent where they do nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch_ends: Option<EpochEndCounts>,
@@ -132,6 +135,7 @@ impl Summary {
             total_rejects: 0,
             total_indecisive: 0,
             total_skips: 0,
+            total_empty_replies: 0,
             epoch_ends: None,
             best_step: state.best_step,
             best_slow_epoch: state.best_slow_epoch,

@@ -58,6 +58,8 @@ pub struct Reflection {
     pub appendix_notes: Vec<String>,
     /// What was wrong with replies, one sentence each.
     pub notes: Vec<String>,
+    /// Replies that were empty.
+    pub n_empty: usize,
 }
 
 /// Asks one analyst per minibatch of failures and of successes, in all micro-batches of a step: one reflection for
@@ -121,8 +123,9 @@ pub async fn reflect(
     }
 
     let mut reflections = vec![Reflection::default(); batches.len()];
-    for (list_idx, analysis, _) in replies {
+    for (list_idx, analysis, spoken) in replies {
         if let Some(reflection) = reflections.get_mut(list_idx) {
+            reflection.n_empty += usize::from(spoken.is_silent());
             reflection.patches.extend(analysis.patch);
             reflection.failure_patterns.extend(analysis.failure_patterns);
             reflection.appendix_notes.extend(analysis.appendix_notes);

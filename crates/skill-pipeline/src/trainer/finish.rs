@@ -92,6 +92,7 @@ impl Run<'_> {
             total_rejects: count(|action| action == StepAction::Reject),
             total_indecisive: count(|action| action == StepAction::Indecisive),
             total_skips: count(StepAction::is_skip),
+            total_empty_replies: state.history.iter().map(|record| record.n_empty_replies).sum(),
             epoch_ends: state.epoch_end_counts(),
             best_step: best.id.origin.step(),
             best_slow_epoch: best.id.origin.ended_epoch(),

@@ -48,6 +48,7 @@ pub struct Trainer {
     pub(crate) targets_score: TargetsScore,
     pub(crate) batches: Option<Arc<dyn OwnBatches>>,
     pub(crate) reflection: Option<Arc<dyn OwnReflection>>,
+    pub(crate) skips_empty_replies: bool,
 }
 
 impl From<Trainer> for RunBase {
@@ -72,6 +73,7 @@ impl Trainer {
             targets_score: TargetsScore::default(),
             batches: None,
             reflection: None,
+            skips_empty_replies: false,
         }
     }
 
@@ -103,6 +105,13 @@ impl Trainer {
     #[must_use]
     pub fn with_reflection(self, reflection: Arc<dyn OwnReflection>) -> Self {
         Self { reflection: Some(reflection), ..self }
+    }
+
+    /// Skips a step in which the optimizer says nothing at all, as skillrl 1.0 does, instead of ending the run; empty
+    /// replies are counted in the summary.
+    #[must_use]
+    pub fn skipping_empty_replies(self) -> Self {
+        Self { skips_empty_replies: true, ..self }
     }
 
     /// Trains with these settings.

@@ -177,6 +177,26 @@ fn an_environment_plans_its_own_batches_and_no_run_goes_on_with_another_plan() {
 }
 
 #[test]
+fn a_step_without_any_reply_is_skipped_and_counted_where_that_is_asked_for() {
+    let train = |dir: &Path, skips: bool| {
+        let silent = skill_llm::ScriptedModel::answering("silent", |_| String::new());
+        let trainer = Trainer::new(Arc::new(Words::new()), target(usize::MAX), Arc::new(silent))
+            .with_settings(settings());
+        let trainer = if skips { trainer.skipping_empty_replies() } else { trainer };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(trainer.train(dir))
+    };
+    let (ended, skipped) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    assert!(matches!(train(ended.path(), false), Err(PipelineError::SilentOptimizer { .. })));
+    let summary = train(skipped.path(), true).unwrap();
+    assert_eq!((summary.total_skips, summary.total_steps), (6, 6));
+    let records = read(skipped.path().join("history.json"));
+    let n_empty: u64 =
+        records.as_array().unwrap().iter().map(|record| record["n_empty_replies"].as_u64().unwrap()).sum();
+    assert!(n_empty >= 6 && summary.total_empty_replies as u64 == n_empty);
+}
+
+#[test]
 fn an_environment_reflects_itself_and_what_is_no_patch_is_noted() {
     let dir = tempfile::tempdir().unwrap();
     let proposal = |json: String, source_type| Proposal { json, source_type, batch_size: Some(3) };

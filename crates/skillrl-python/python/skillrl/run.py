@@ -83,7 +83,9 @@ class Run(dict[str, Any]):
 
     def _steps(self) -> str:
         counts = {name: self.get(f"total_{name}", 0) for name in ("steps", "accepts", "rejects", "skips")}
-        return "{steps} steps: {accepts} accepted, {rejects} rejected, {skips} skipped".format(**counts)
+        steps = "{steps} steps: {accepts} accepted, {rejects} rejected, {skips} skipped".format(**counts)
+        n_empty = self.get("total_empty_replies", 0)
+        return f"{steps}, {n_empty} empty replies of the optimizer" if n_empty else steps
 
     def __repr__(self) -> str:
         return f"Run({str(self.dir)!r}: {self._verdict()}; {self._steps()})"

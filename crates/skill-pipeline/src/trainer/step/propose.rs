@@ -86,7 +86,7 @@ impl<'run> Run<'run> {
             failure_only: plan.reading.failure_only,
             shows_solved: plan.reading.shows_solved,
             appendix_source: self.settings.skill_aware.map(|aware| aware.source),
-            ends_in_silence: *ends_in_silence,
+            ends_in_silence: *ends_in_silence && !self.skips_empty_replies,
         };
         let to_read: Vec<ReflectBatch<'_>> = batches
             .iter()
@@ -122,6 +122,7 @@ impl<'run> Run<'run> {
         let mut failure_patterns = Vec::new();
         for reflection in reflections {
             self.note(step, record, reflection.notes);
+            record.n_empty_replies += reflection.n_empty;
             raw_patches.extend(reflection.patches);
             failure_patterns.extend(reflection.failure_patterns);
             appendix_notes.extend(reflection.appendix_notes);
