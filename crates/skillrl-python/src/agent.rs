@@ -3,7 +3,7 @@
 use crate::callback::{Caller, Job, Rollout, Shared, Step};
 use crate::client::{Extras, Kept};
 use crate::errors::model_error;
-use crate::pipeline::read;
+use crate::json::read;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,6 +1,6 @@
 //! The decisions of `skill-core` as functions: what `skillrl.core` and `skillrl.prompts` call.
 
-use crate::pipeline::read;
+use crate::json::read;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;

@@ -22,6 +22,8 @@ mod events;
 #[cfg(feature = "extension")]
 mod job;
 #[cfg(feature = "extension")]
+mod json;
+#[cfg(feature = "extension")]
 mod model;
 #[cfg(feature = "extension")]
 mod pipeline;

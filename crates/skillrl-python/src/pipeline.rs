@@ -4,12 +4,11 @@ use crate::callback::Shared;
 use crate::client::PyClient;
 use crate::environment::templates;
 use crate::errors::{config_error, run_error};
+use crate::json::{read, written};
 use crate::model::native;
 use crate::train::TICK;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use skillrl::Error;
 use skillrl::core::{Patch, RawPatch, RolloutResult, SkillDoc};
 use skillrl::llm::ChatModel;
@@ -22,15 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-
-/// Values from JSON that the package itself has written.
-pub(crate) fn read<T: DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
-}
-
-fn written(value: &impl Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
-}
 
 /// The model, prompts and limits of a stage.
 struct Asks {
