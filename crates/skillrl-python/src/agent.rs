@@ -13,7 +13,10 @@ use skillrl::env::Agent;
 use skillrl::envs::EnvError;
 use skillrl::envs::endpoint::{read_chat_completions, write_tool_calls};
 use skillrl::llm::{ChatReply, ChatRequest, LlmError, Message, Sampling};
-use std::sync::{Arc, Mutex, mpsc};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::task::Poll;
 use tokio::runtime::Handle;
 
 /// Asks the target of a rollout; see `skillrl._bridge.TargetClient`.
@@ -100,14 +103,37 @@ pub(crate) fn request(
 pub(crate) struct Asked {
     request: ChatRequest,
     steps: Mutex<mpsc::Receiver<Step>>,
+    /// The call itself, where the thread that waits makes it: that spares two changes of threads where a function of
+    /// this thread replies.
+    call: Option<Mutex<Call>>,
+    runtime: Handle,
     shared: Arc<Shared>,
+}
+
+/// A call that is not a task of the runtime.
+type Call = Pin<Box<dyn Future<Output = Result<ChatReply, EnvError>> + Send>>;
+
+impl Asked {
+    /// Makes the call until there is a reply, or a function for this thread to run.
+    fn make(&self, call: &Mutex<Call>) -> Option<Step> {
+        let mut call = call.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        self.runtime.block_on(poll_fn(|ctx| match call.as_mut().poll(ctx) {
+            Poll::Ready(reply) => Poll::Ready(Some(Step::Reply(reply))),
+            Poll::Pending => steps.try_recv().map_or(Poll::Pending, |step| Poll::Ready(Some(step))),
+        }))
+    }
 }
 
 #[pymethods]
 impl Asked {
     /// The reply, or a [`Job`] that the thread has to do before the next call of this.
     fn next(&self, py: Python<'_>) -> PyResult<Next> {
-        match self.shared.receive(py, &self.steps) {
+        let step = match &self.call {
+            Some(call) => self.shared.waiting(py, || self.make(call)),
+            None => self.shared.receive(py, &self.steps),
+        };
+        match step {
             Some(Step::Job(job)) => Ok(Next::Job(job)),
             Some(Step::Reply(Ok(reply))) => Ok(Next::Reply(said(&reply, &self.request))),
             Some(Step::Reply(Err(error))) => Err(raised(py, &error)),
@@ -153,13 +179,23 @@ impl PyAgent {
         let (steps, received) = mpsc::channel();
         let caller = Caller { steps: steps.clone(), rollout: Arc::clone(&self.rollout) };
         let (agent, asked) = (self.agent.clone(), request.clone());
-        self.runtime.spawn(caller.scope(async move {
+        let call = caller.scope(async move {
             let reply = agent.send_at(asked, part).await;
             drop(kept);
-            // The thread may have given up.
-            let _ = steps.send(Step::Reply(reply));
-        }));
-        Ok(Asked { request, steps: Mutex::new(received), shared: Arc::clone(&self.shared) })
+            reply
+        });
+        let call = if self.is_native() {
+            // The engine's own threads are woken for what comes over the network.
+            self.runtime.spawn(async move {
+                // The thread may have given up.
+                let _ = steps.send(Step::Reply(call.await));
+            });
+            None
+        } else {
+            Some(Mutex::new(Box::pin(call) as Call))
+        };
+        let (runtime, shared) = (self.runtime.clone(), Arc::clone(&self.shared));
+        Ok(Asked { request, steps: Mutex::new(received), call, runtime, shared })
     }
 
     /// Asks, and calls `done(reply, error)` from another thread when there is a reply.

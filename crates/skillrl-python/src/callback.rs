@@ -17,10 +17,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use skillrl::envs::EnvError;
 use skillrl::llm::ChatReply;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 /// What all calls of a run share.
@@ -32,6 +33,28 @@ pub(crate) struct Shared {
     /// The first exception: the cause of the error that ends the run.
     first: Mutex<Option<PyErr>>,
     threads: Arc<Pool>,
+    /// Replies that are waited for, by their numbers.
+    expected: Mutex<HashMap<u64, Expected>>,
+    n_expected: AtomicU64,
+}
+
+/// A reply that a thread of a rollout waits for.
+struct Expected {
+    deadline: Instant,
+    limit: Duration,
+    rollout: Arc<Rollout>,
+}
+
+/// A reply is expected as long as this lives.
+pub(crate) struct Expecting {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Drop for Expecting {
+    fn drop(&mut self) {
+        lock(&self.shared.expected).remove(&self.number);
+    }
 }
 
 /// Why a call has no result.
@@ -52,6 +75,8 @@ impl Shared {
             submit: function("submit")?,
             first: Mutex::new(None),
             threads: Arc::new(pool),
+            expected: Mutex::default(),
+            n_expected: AtomicU64::new(0),
         })
     }
 
@@ -67,10 +92,34 @@ impl Shared {
 
     /// The next step for a Python thread that waits for a reply: a function to run, or the reply.
     pub(crate) fn receive(&self, py: Python<'_>, steps: &Mutex<mpsc::Receiver<Step>>) -> Option<Step> {
+        self.waiting(py, || lock(steps).recv().ok())
+    }
+
+    /// Waits in a thread of Python's, without the interpreter's lock.
+    pub(crate) fn waiting<T: Send>(&self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
         lock(&self.threads.state).asking += 1;
-        let step = py.detach(|| lock(steps).recv().ok());
+        let done = py.detach(wait);
         lock(&self.threads.state).asking -= 1;
-        step
+        done
+    }
+
+    /// Ends rollouts that wait for a client for longer than they may: while a thread runs a function of a client, nobody
+    /// polls its call.
+    pub(crate) fn end_late(&self) {
+        let now = Instant::now();
+        for expected in lock(&self.expected).values().filter(|expected| expected.deadline <= now) {
+            expected.rollout.late.send_replace(Some(expected.limit));
+        }
+    }
+
+    /// Expects the reply of a client within this time, until what this returns is dropped; None outside of rollouts.
+    pub(crate) fn expect_reply(self: &Arc<Self>, limit: Duration) -> Option<Expecting> {
+        let rollout = CALLER.try_with(|caller| Arc::clone(&caller.rollout)).ok()?;
+        // A limit beyond all times is none.
+        let deadline = Instant::now().checked_add(limit)?;
+        let number = self.n_expected.fetch_add(1, Ordering::Relaxed);
+        lock(&self.expected).insert(number, Expected { deadline, limit, rollout });
+        Some(Expecting { shared: Arc::clone(self), number })
     }
 
     fn failure(&self, error: PyErr) -> Failure {

@@ -116,6 +116,7 @@ impl ChatModel for PyClient {
     async fn chat(&self, request: &ChatRequest, ctx: &CallCtx) -> Result<ChatReply, LlmError> {
         let limit = ctx.timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout));
         let limit = ctx.time_left().map_or(limit, |left| left.min(limit));
+        let _expecting = self.shared.expect_reply(limit);
         let outcome = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(LlmError::Cancelled),

@@ -8,6 +8,7 @@
 //! - Nothing of the engine outlives a fork: each run has a runtime of its own. Held by
 //!   `test_a_forked_process_trains_even_after_its_parent_has`.
 
+use crate::callback::Shared;
 use crate::errors::run_error;
 use crate::events::Events;
 use crate::job::Job;
@@ -53,7 +54,7 @@ pub(crate) fn train(
         let _ = sender.send(outcome);
     });
     worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
-    let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events);
+    let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events, &shared);
     shared.end(py);
     match (raised, outcome) {
         (Some(raised), _) => Err(raised),
@@ -86,10 +87,12 @@ fn watch(
     events: &Events,
     stop: &StopSignal,
     on_events: &Bound<'_, PyAny>,
+    shared: &Shared,
 ) -> (Option<Outcome>, Option<PyErr>) {
     let mut raised: Option<PyErr> = None;
     loop {
         let received = py.detach(|| Ended(lock(receiver).recv_timeout(TICK)));
+        shared.end_late();
         let news = events.take();
         let told =
             if news.is_empty() || raised.is_some() { Ok(()) } else { on_events.call1((news,)).map(drop) };
