@@ -88,7 +88,7 @@ class SkillOptConfig:
     #: True if progress is shown.
     verbose: bool = True
 
-    #: For the caller; the engine does not read it.
+    #: For the caller: the engine does not read it, and ``setup`` of an adapter is given it with the other settings.
     extras: dict[str, Any] = field(default_factory=dict)
 
     #: The most requests that the run may send, over all its processes.
@@ -97,7 +97,7 @@ class SkillOptConfig:
     max_tokens: int | None = None
     #: The most money that the run may cost, by the prices of its clients.
     max_money: float | None = None
-    #: Seconds that one call of ``rollout_one`` may take.
+    #: Seconds that one call of ``rollout_one`` may take; of an adapter, for each item of a batch.
     rollout_timeout: float = 3600.0
     #: Seconds that one call of a client in Python may take.
     client_timeout: float = 600.0
