@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -127,6 +129,29 @@ def test_a_subclass_of_the_template_trains_with_the_reflection_of_the_package(se
     assert (run["baseline_test_hard"], run["test_hard"]) == (0.0, 1.0)
     assert adapter.n_patches > 0 and run.spent["calls"] == len(server.requests)
     assert "notes" not in json.loads((run.dir / "history.json").read_text())[0], "every patch is read without a repair"
+
+
+def test_an_adapter_that_imports_the_models_when_it_runs_is_counted(server: Server, tmp_path: Path) -> None:
+    program = f"""
+import sys
+from skillopt.envs._template.env_template import TemplateBenchmarkEnv
+import skillrl
+from skillrl.llm import OpenAIChatClient
+
+assert "skillopt.model" not in sys.modules
+
+class Late(TemplateBenchmarkEnv):
+    def rollout(self, env_manager, skill_content, out_dir, **kwargs):
+        from skillopt.model import chat_target
+        return [{{"id": item["id"], "hard": int("HELLO" in chat_target(skill_content, "u")[0])}} for item in env_manager]
+
+clients = {{f"{{role}}_client": OpenAIChatClient(role, base_url={server.client("x")._section["base_url"]!r}, api_key="none") for role in ("target", "optimizer")}}
+config = skillrl.SkillOptConfig(num_epochs=1, max_calls=200, out_root={str(tmp_path / "run")!r}, verbose=False)
+print(skillrl.SkillOptTrainer(config=config, env=Late(split_dir={questions(tmp_path / "data")!r}), initial_skill="s", **clients).train()["test_hard"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "1.0" and len(server.requests) > 0
 
 
 def test_conversations_with_tools_and_the_sdks_client_go_through_the_engine(server: Server, tmp_path: Path) -> None:

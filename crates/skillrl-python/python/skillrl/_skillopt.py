@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -51,7 +52,13 @@ def _completion(role: str, messages: list[dict[str, Any]], fields: dict[str, Any
 
 
 def _module(name: str) -> Any:
-    return sys.modules.get(name)
+    """A module of the package, where the package is imported: adapters may import the module only when they run."""
+    if "skillopt" not in sys.modules:
+        return None
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def has_exec_target() -> bool:
