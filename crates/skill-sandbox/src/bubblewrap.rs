@@ -11,6 +11,9 @@ pub(crate) const TEMPORARY: &str = "/tmp";
 /// Where an archive lies that is unpacked before it starts.
 pub(crate) const UNPACK: &str = "/unpack.tar";
 
+/// Where the standard input lies.
+pub(crate) const STDIN: &str = "/stdin";
+
 /// The size of `/dev/shm`.
 const SHARED_MEMORY: u64 = 16 << 20;
 /// What systems have beside `/usr`: links into it, or directories of their own.

@@ -35,6 +35,9 @@ mod error;
 mod limits;
 #[cfg(unix)]
 mod monitor;
+#[cfg(not(unix))]
+mod no_run;
+mod open;
 mod outcome;
 mod program;
 #[cfg(unix)]

@@ -17,6 +17,10 @@ pub struct Program {
     pub outputs: Outputs,
     /// Files and directories of this machine that it may read, at the same paths; not in [`crate::Choice::Container`].
     pub readable: Vec<PathBuf>,
+    /// Where it starts, one of the directories that it may read; none for the working directory.
+    pub directory: Option<PathBuf>,
+    /// What it reads on its standard input.
+    pub stdin: Arc<[u8]>,
     /// Variables of its environment, besides `PATH`, `HOME` and `LANG`.
     pub environment: Vec<(String, String)>,
     /// What it may use.

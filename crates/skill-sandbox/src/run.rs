@@ -1,16 +1,16 @@
 //! One program: its files, its start, what is seen of it, and its end.
 
-use crate::bubblewrap::{TEMPORARY, UNPACK, WORK};
+use crate::bubblewrap::{STDIN, TEMPORARY, UNPACK, WORK};
 #[cfg(target_os = "linux")]
 use crate::cgroup::Cgroup;
 use crate::container::ENGINE_FAILED;
 use crate::outcome::{Outcome, OutputFile, Printed};
 use crate::program::{Cancel, Input, Outputs, Program};
-use crate::sandbox::Kind;
+use crate::sandbox::{Kind, Sandbox};
 use crate::script::{BEGAN, Channel, ENDED, RlimitSet, Script, check_name};
 use crate::stage::{Stage, is_open_to_others};
 use crate::verdict::{Report, Seen, verdict};
-use crate::{Limits, RunError, Sandbox};
+use crate::{Limits, RunError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -50,7 +50,20 @@ struct Channelled {
     is_too_much: bool,
 }
 
-pub(crate) fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome, RunError> {
+impl Sandbox {
+    /// Runs a program to its end.
+    ///
+    /// However the program ends is an `Ok`. Whatever way the call ends, the program and all that it started are gone.
+    ///
+    /// # Errors
+    ///
+    /// A program that was not run: the sandbox or an input is at fault, or the call was cancelled.
+    pub fn run(&self, program: &Program, cancel: &Cancel) -> Result<Outcome, RunError> {
+        run(self, program, cancel)
+    }
+}
+
+fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome, RunError> {
     if cancel.is_cancelled() {
         return Err(RunError::Cancelled);
     }
@@ -163,6 +176,10 @@ fn prepare(sandbox: &Sandbox, program: &Program, stage: &Stage) -> Result<Prepar
         }
         prepared.has_archive |= is_off;
     }
+    if !program.stdin.is_empty() {
+        let path = stage.write("stdin", &program.stdin).map_err(RunError::Start)?;
+        prepared.binds.push((path, STDIN.to_owned()));
+    }
     if prepared.has_archive {
         let written = archive.into_inner().and_then(|bytes| stage.write("unpack.tar", &bytes));
         let path = written.map_err(RunError::Start)?;
@@ -186,10 +203,14 @@ fn start<'a>(
 ) -> Result<(Running<'a>, Option<io::PipeReader>), RunError> {
     let limits = program.limits;
     let unpack = prepared.has_archive.then_some(UNPACK);
+    let stdin = !program.stdin.is_empty();
+    let place = program.directory.as_ref().map(|directory| directory.to_string_lossy());
     let script = Script {
         channel: Channel::Input,
         work: WORK,
         temporary: TEMPORARY,
+        directory: place.as_deref(),
+        stdin: stdin.then_some(STDIN),
         unpack,
         outputs: &program.outputs,
         limits: None,
@@ -236,7 +257,8 @@ fn start<'a>(
             environment = Some(usual.chain(own).collect::<Vec<_>>());
             directory = Some(work);
             let unpack = prepared.has_archive.then_some("../unpack.tar");
-            (Vec::new(), Script { work: ".", temporary: ".", unpack, ..script }.text())
+            let stdin = stdin.then_some("../stdin");
+            (Vec::new(), Script { work: ".", temporary: ".", unpack, stdin, ..script }.text())
         }
     };
     words.extend(["/bin/sh".into(), "-c".into(), script.into(), "sh".into()]);

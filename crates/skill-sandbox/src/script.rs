@@ -31,6 +31,10 @@ pub(crate) struct Script<'a> {
     pub(crate) work: &'a str,
     /// Where other files may be written.
     pub(crate) temporary: &'a str,
+    /// Where the program starts, if not there.
+    pub(crate) directory: Option<&'a str>,
+    /// What it reads on its standard input.
+    pub(crate) stdin: Option<&'a str>,
     /// An archive to unpack into the working directory.
     pub(crate) unpack: Option<&'a str>,
     pub(crate) outputs: &'a Outputs,
@@ -82,7 +86,14 @@ impl Script<'_> {
         }
         text.push_str("printf 'began\\n' >&3\n");
         let limits = self.limits.map(RlimitSet::words).unwrap_or_default();
-        text.push_str(&format!("{limits}\"$@\" 3>&-\nrc=$?\n"));
+        let input = self.stdin.map(|file| format!(" <{file}")).unwrap_or_default();
+        text.push_str(&match self.directory {
+            None => format!("{limits}\"$@\" 3>&-{input}\nrc=$?\n"),
+            Some(directory) => {
+                let directory = directory.replace('\'', r"'\''");
+                format!("(cd '{directory}' && exec {limits}\"$@\") 3>&-{input}\nrc=$?\n")
+            }
+        });
         // Outside of a namespace of its own this would end every process of the user.
         text.push_str("[ $$ = 1 ] && kill -9 -1 2>/dev/null\n");
         text.push_str(&format!(
@@ -138,6 +149,8 @@ mod tests {
             channel: Channel::Input,
             work: "/work",
             temporary: "/tmp",
+            directory: Some("/data/it's"),
+            stdin: Some("/stdin"),
             unpack: Some("/unpack.tar"),
             outputs: &outputs,
             limits,
@@ -145,5 +158,6 @@ mod tests {
         let text = script.text();
         let kills: Vec<&str> = text.lines().filter(|line| line.contains("kill")).collect();
         assert_eq!(kills, ["[ $$ = 1 ] && kill -9 -1 2>/dev/null"]);
+        assert!(text.contains(r"(cd '/data/it'\''s' && exec prlimit"), "{text}");
     }
 }
