@@ -83,3 +83,56 @@ skill_core::named_enum! {
         SystemPrompt = "system_prompt",
     }
 }
+
+skill_core::named_enum! {
+    /// How the agent works on a task.
+    #[derive(Default)]
+    pub enum SpreadsheetMode {
+        /// One reply with a program.
+        Single = "single",
+        /// Rounds: what became of the program is shown until it runs.
+        #[default]
+        Multi = "multi",
+        /// Tools that read, write and run files.
+        Tools = "tools",
+    }
+}
+
+skill_core::named_enum! {
+    /// Whether formulas in the compared cells are calculated.
+    #[derive(Default)]
+    pub enum Recalculate {
+        /// By LibreOffice; without it a formula without a stored value is an error of the set-up.
+        #[default]
+        Auto = "auto",
+        /// Never: stored values count, and a formula without one is empty, as in SkillOpt.
+        Never = "never",
+    }
+}
+
+skill_core::named_enum! {
+    /// The rule by which cells are compared.
+    #[derive(Default)]
+    pub enum Compare {
+        /// That of the benchmark's own evaluation: numbers of papers are by it.
+        #[default]
+        Official = "official",
+        /// That of a reader of the two sheets: dates to half a second, numbers to six digits or by rounding, truth values
+        /// and texts as they are.
+        Strict = "strict",
+    }
+}
+
+skill_core::named_enum! {
+    /// Where programs run that a model wrote.
+    #[derive(Default)]
+    pub enum SandboxKind {
+        /// In `bwrap`; nowhere without it.
+        #[default]
+        Auto = "auto",
+        /// In a container for each program.
+        Container = "container",
+        /// As this user, without a sandbox.
+        Off = "off",
+    }
+}

@@ -80,6 +80,13 @@ impl<T> From<[T; 3]> for Splits<T> {
     }
 }
 
+/// In the order of [`Split::ALL`].
+impl<T> From<Splits<T>> for [T; 3] {
+    fn from(Splits { train, val, test }: Splits<T>) -> Self {
+        [train, val, test]
+    }
+}
+
 impl<T> Index<Split> for Splits<T> {
     type Output = T;
 

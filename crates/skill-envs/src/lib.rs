@@ -16,6 +16,7 @@
 //! - `tasks` (on by default): a person's own data from JSON, JSON Lines or CSV, with a prompt over its fields and a
 //!   scorer by its name; the files of several benchmarks as presets.
 //! - `qa` (on by default): questions with known answers, a preset of `tasks`.
+//! - `spreadsheets`: SpreadsheetBench, in which an agent's program changes a workbook.
 //! - `exec`: any program, by JSON Lines over its standard streams.
 //!
 //! And for environments whose agent is another program:
@@ -94,8 +95,12 @@ pub mod live;
 pub mod qa;
 pub mod record;
 pub mod runner;
+#[cfg(feature = "sandbox")]
+mod sandboxed;
 pub mod score;
 pub mod source;
+#[cfg(feature = "spreadsheets")]
+pub mod spreadsheet;
 #[cfg(feature = "tasks")]
 pub mod tasks;
 #[cfg(feature = "webshop")]

@@ -74,6 +74,8 @@ pub enum Check {
     Run,
     /// The data of the environment.
     Data,
+    /// What programs that a model wrote run in.
+    Programs,
     /// Whether the splits have nothing in common.
     Splits,
     /// Class labels that are misspelt, contradict each other, or are too rare.
@@ -219,6 +221,7 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
     let first_request = match &paths {
         Ok(()) => {
             findings.push(plan::run_dir(&loaded));
+            findings.extend(data::programs(&loaded));
             task(&loaded, asked, &mut findings).await
         }
         Err(error) => {

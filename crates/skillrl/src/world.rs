@@ -5,6 +5,8 @@ mod alfworld;
 #[cfg(feature = "exec")]
 mod exec;
 mod live;
+#[cfg(feature = "spreadsheets")]
+mod spreadsheet;
 mod tasks;
 #[cfg(feature = "webshop")]
 mod webshop;
@@ -88,6 +90,10 @@ pub fn environment(loaded: &LoadedConfig, judge: Option<Arc<dyn ChatModel>>) -> 
         EnvConfig::Exec(asked) => exec::environment(asked, &around),
         #[cfg(not(feature = "exec"))]
         EnvConfig::Exec(_) => Err(left_out("exec")),
+        #[cfg(feature = "spreadsheets")]
+        EnvConfig::Spreadsheet(asked) => spreadsheet::environment(asked, &around),
+        #[cfg(not(feature = "spreadsheets"))]
+        EnvConfig::Spreadsheet(_) => Err(no_spreadsheets()),
     }
 }
 
@@ -129,6 +135,7 @@ pub fn playable(
         EnvConfig::Exec(asked) => return exec::world(asked, &around),
         #[cfg(not(feature = "exec"))]
         EnvConfig::Exec(_) => return Err(left_out("exec")),
+        EnvConfig::Spreadsheet(_) => return Ok(None),
     };
     Ok(Some(world))
 }
@@ -146,7 +153,7 @@ pub fn split(name: &str) -> Result<Split, Error> {
 pub fn max_turns(env: &EnvConfig) -> Option<u32> {
     let mut settings = AgentSettings::default();
     match env {
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) => return None,
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Spreadsheet(_) => return None,
         EnvConfig::Alfworld(asked) => asked.as_ref().fill(&mut settings),
         EnvConfig::Webshop(asked) => asked.as_ref().fill(&mut settings),
         EnvConfig::Exec(asked) => asked.as_ref().fill(&mut settings),
@@ -190,6 +197,35 @@ fn played(
 #[cfg(not(all(feature = "alfworld", feature = "exec", feature = "webshop")))]
 fn left_out(feature: &'static str) -> Error {
     Error::LeftOut { what: format!("`env.kind = \"{feature}\"`"), feature }
+}
+
+/// The environment of workbooks, whose feature has another name than its kind.
+#[cfg(not(feature = "spreadsheets"))]
+fn no_spreadsheets() -> Error {
+    Error::LeftOut { what: "`env.kind = \"spreadsheet\"`".to_owned(), feature: "spreadsheets" }
+}
+
+/// What programs of an agent run in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Programs {
+    /// The sandbox and what is installed in it, for people.
+    pub lines: Vec<String>,
+    /// Formulas are to be calculated, and nothing here can.
+    pub lacks_calculation: bool,
+}
+
+/// What programs of an agent run in; `None` where the environment has none.
+///
+/// # Errors
+///
+/// What is missing, with what to install.
+pub fn programs(loaded: &LoadedConfig) -> Option<Result<Programs, Error>> {
+    #[cfg(feature = "spreadsheets")]
+    if let EnvConfig::Spreadsheet(asked) = &loaded.config.env {
+        return Some(spreadsheet::programs(asked, &Around::of(loaded)));
+    }
+    let _without = loaded;
+    None
 }
 
 fn wrong(message: String) -> Error {

@@ -34,6 +34,7 @@ use journal::JournalCommand;
 use package::{ExportArgs, ImportArgs, LintArgs};
 use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
+use skillrl::envs::tasks::Preset;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -531,6 +532,14 @@ pub(crate) struct EnvCheckArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
+    /// A benchmark, instead of a configuration file: its files are read from `--data`.
+    #[arg(long, value_name = "PRESET", requires = "data", conflicts_with_all = ["config_file", "env"], value_parser = presets())]
+    pub(crate) preset: Option<String>,
+
+    /// The benchmark's files.
+    #[arg(long, value_name = "PATH", requires = "preset")]
+    pub(crate) data: Option<PathBuf>,
+
     /// The item to try; without it the first one of the training split.
     #[arg(long, value_name = "ID")]
     pub(crate) item: Option<String>,
@@ -542,6 +551,14 @@ pub(crate) struct EnvCheckArgs {
     /// Writes one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The preset that is a kind of environment of its own.
+pub(crate) const SPREADSHEETBENCH: &str = "spreadsheetbench";
+
+/// The names of all benchmarks.
+fn presets() -> Vec<&'static str> {
+    Preset::ALL.into_iter().map(Preset::as_str).chain([SPREADSHEETBENCH]).collect()
 }
 
 #[derive(Debug, Subcommand)]

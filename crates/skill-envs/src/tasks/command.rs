@@ -45,6 +45,8 @@ pub(super) struct Program {
     passed: Passed,
     /// As many programs at a time as the machine can serve, however many calls are in flight.
     permits: Arc<Semaphore>,
+    #[cfg(feature = "sandbox")]
+    sandbox: Option<skill_sandbox::Sandbox>,
 }
 
 /// What a program says of an answer.
@@ -76,7 +78,27 @@ impl Program {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = Passed::new(&config.pass_env);
         passed.tell(&config.secrets);
-        Ok(Self { config, passed, permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)) })
+        #[cfg(feature = "sandbox")]
+        let sandbox = match config.sandbox {
+            false => None,
+            true => Some(
+                skill_sandbox::Sandbox::open(&skill_sandbox::Choice::Auto)
+                    .map_err(|error| format!("{error}; {}", error.hint()))?,
+            ),
+        };
+        #[cfg(not(feature = "sandbox"))]
+        if config.sandbox {
+            return Err(
+                "the scorer is to run in the sandbox, which this build lacks (feature `sandbox`)".to_owned()
+            );
+        }
+        Ok(Self {
+            config,
+            passed,
+            permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)),
+            #[cfg(feature = "sandbox")]
+            sandbox,
+        })
     }
 
     /// What decides a score: the words, and the contents of the files among them that lie beside the configuration.
@@ -89,7 +111,11 @@ impl Program {
             .filter_map(|word| Some((word.clone(), hash(&self.config.dir.join(word))?)))
             .map(|(word, hash)| (word, Value::String(hash)))
             .collect();
-        json!({ "command": self.config.command, "files": files })
+        let mut settings = json!({ "command": self.config.command, "files": files });
+        if let (true, Some(fields)) = (self.config.sandbox, settings.as_object_mut()) {
+            fields.insert("sandbox".to_owned(), Value::Bool(true));
+        }
+        settings
     }
 
     /// Asks for the score of one answer.
@@ -107,6 +133,10 @@ impl Program {
         let command = self.command().map_err(|error| failed(format!("cannot be started: {error}")))?;
         let directory = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let input = format!("{input}\n");
+        #[cfg(feature = "sandbox")]
+        if let Some(sandbox) = &self.sandbox {
+            return self.score_inside(sandbox, &input, cancel).await;
+        }
         let program = Run {
             command: &command,
             directory,
@@ -142,6 +172,56 @@ impl Program {
         }
     }
 
+    /// The same in the sandbox, where the program reads its own directory and nothing else of this machine.
+    #[cfg(feature = "sandbox")]
+    async fn score_inside(
+        &self,
+        sandbox: &skill_sandbox::Sandbox,
+        input: &str,
+        cancel: &CancellationToken,
+    ) -> Result<ProgramScore, ProgramFault> {
+        use skill_sandbox::{Limits, RunError, Verdict};
+        let failed = |what: String| {
+            let what = self.config.secrets.scrub(&what).into_owned();
+            ProgramFault::Failed(format!("the scorer `{}` {what}", self.shown()))
+        };
+        let named = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
+        let directory = named
+            .unwrap_or(Path::new("."))
+            .canonicalize()
+            .map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let variable = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+        let program = skill_sandbox::Program {
+            readable: vec![directory.clone()],
+            directory: Some(directory),
+            stdin: Arc::from(input.as_bytes()),
+            environment: self.config.pass_env.iter().filter_map(variable).collect(),
+            limits: Limits { wall: self.config.timeout, printed: MAX_OUTPUT_BYTES, ..Limits::default() },
+            ..skill_sandbox::Program::new(&self.config.command)
+        };
+        let outcome = crate::sandboxed::start(sandbox, program, (), cancel).await;
+        let outcome = outcome.map_err(|error| match error {
+            RunError::Cancelled => ProgramFault::Cancelled,
+            error => failed(format!("was not run: {}", skill_llm::error::with_causes(&error))),
+        })?;
+        let printed = outcome.stdout.text();
+        let read = match outcome.verdict {
+            Verdict::Exited { code: 0 } if outcome.stdout.n_dropped() == 0 => {
+                read_printed(&self.config.secrets.scrub(&printed), &self.passed)
+            }
+            Verdict::Exited { code: 0 } => Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
+            verdict => Err(verdict.to_string()),
+        };
+        match read {
+            Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
+            Err(what) => {
+                let said = outcome.stderr.text();
+                let said = said_at_end(&said);
+                Err(failed(format!("{}{said}", self.passed.scrub(&what))))
+            }
+        }
+    }
+
     /// The words of the command, the first one as the system finds it.
     fn command(&self) -> std::io::Result<Vec<String>> {
         let mut command = self.config.command.clone();
@@ -169,6 +249,11 @@ fn read_score(ending: &Ending, text: &str, passed: &Passed) -> Result<ProgramSco
         Ending::Cut => return Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
         Ending::Deadline => return Err("did not end in time".to_owned()),
     }
+    read_printed(text, passed)
+}
+
+/// The score in what a program printed.
+fn read_printed(text: &str, passed: &Passed) -> Result<ProgramScore, String> {
     // Before it is cut, since of a value that is cut through nothing would be found.
     let quoted = || passed.scrub(text.trim()).chars().take(QUOTED_CHARACTERS).collect::<String>();
     let value: Value = serde_json::from_str(text.trim()).map_err(|error| {
@@ -190,6 +275,13 @@ fn read_score(ending: &Ending, text: &str, passed: &Passed) -> Result<ProgramSco
         Some(other) => return Err(format!("printed {other} as `reason`; expected a text")),
     };
     Ok(ProgramScore { score: Score { hard, soft: soft.unwrap_or(hard) }, reason })
+}
+
+/// The end of what a program wrote to its standard error, for the end of a message.
+#[cfg(feature = "sandbox")]
+fn said_at_end(stderr: &str) -> String {
+    let n_chars = stderr.chars().count();
+    said(&stderr.chars().skip(n_chars.saturating_sub(MAX_STDERR_BYTES)).collect::<String>())
 }
 
 /// What a program wrote to its standard error, for the end of a message.

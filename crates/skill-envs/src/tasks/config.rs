@@ -268,6 +268,9 @@ pub struct CommandConfig {
     pub pass_env: Vec<String>,
     /// How long one answer may take.
     pub timeout: Duration,
+    /// Whether it runs in the sandbox, where it reads its directory and nothing else of the user.
+    #[serde(default)]
+    pub sandbox: bool,
     /// The secrets of the run, which are taken out of everything that the program prints.
     #[serde(skip)]
     pub secrets: Secrets,

@@ -36,7 +36,7 @@ impl Attempt {
     }
 
     /// The conversation, which ends with this reply, and its calls: each request is all that was said before it.
-    fn trajectory(&self, last: &ChatReply) -> Trajectory {
+    pub(crate) fn trajectory(&self, last: &ChatReply) -> Trajectory {
         let mut trajectory = Trajectory::default();
         for message in self.opening.messages.iter().chain(&self.later) {
             trajectory.say(record::message(message));

@@ -28,6 +28,10 @@ mod requests;
 mod runner;
 #[path = "../../../skill-llm/tests/support/said.rs"]
 mod said;
+#[cfg(feature = "spreadsheets")]
+mod spreadsheet_compare;
+#[cfg(feature = "spreadsheets")]
+mod spreadsheet_env;
 #[cfg(feature = "tables")]
 mod tables;
 #[cfg(feature = "tasks")]
@@ -36,3 +40,5 @@ mod tasks_data;
 mod tasks_files;
 #[cfg(feature = "tasks")]
 mod tasks_rollout;
+#[cfg(feature = "spreadsheets")]
+mod workbook;

@@ -411,6 +411,7 @@ fn program(script: &str, timeout: Duration) -> TasksEnv {
             dir: PathBuf::new(),
             pass_env: Vec::new(),
             timeout,
+            sandbox: false,
             secrets: Secrets::default(),
         });
     })
@@ -463,11 +464,49 @@ async fn a_program_that_fails_is_an_error_and_no_score() {
             dir,
             pass_env: Vec::new(),
             timeout: MINUTE,
+            sandbox: false,
             secrets: Secrets::default(),
         });
     });
     let error = run(&missing, &Fixed::saying(&["x"])).await.unwrap_err();
     assert!(error.to_string().contains("the scorer `no-such-program-6d1f` cannot be started: "), "{error}");
+}
+
+/// In the sandbox it has its answer and its directory, and nothing of this machine.
+#[cfg(all(target_os = "linux", feature = "sandbox"))]
+#[tokio::test]
+#[ignore = "needs bwrap: cargo xtask check sandbox"]
+async fn a_program_scores_in_the_sandbox() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "[ -e /root ] && exit 9; [ -e /home ] && exit 9; touch x 2>/dev/null && exit 9\n\
+                  grep -q '\"answer\":\"Paris\",\"reply\"' && echo '{\"hard\": 1}' || echo '{\"hard\": 0, \"soft\": 0.5}'";
+    std::fs::write(dir.path().join("score.sh"), script).unwrap();
+    let scored = |command: &[&str]| {
+        let command = command.iter().map(ToString::to_string).collect();
+        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
+            config.settings.scorer = ScorerConfig::Command(CommandConfig {
+                command,
+                dir: dir.path().to_owned(),
+                pass_env: Vec::new(),
+                timeout: Duration::from_secs(2),
+                sandbox: true,
+                secrets: Secrets::default(),
+            });
+        })
+    };
+    for (answer, hard, soft) in [("Paris", 1.0, 1.0), ("Lyon", 0.0, 0.5)] {
+        let result = run(&scored(&["sh", "score.sh"]), &Fixed::saying(&[answer])).await.unwrap();
+        assert_eq!((result.hard, result.soft), (hard, soft));
+    }
+    for (command, expect) in
+        [(["sh", "none.sh"], "exited with code"), (["sleep", "60"], "did not end in time")]
+    {
+        let error = run(&scored(&command), &Fixed::saying(&["Paris"])).await.unwrap_err();
+        assert!(matches!(error, EnvError::Broken { .. }), "{error}");
+        assert!(error.to_string().contains(expect), "{error}");
+    }
 }
 
 /// What it scores may be code of a model that it runs: no key reaches it that is not named.
@@ -483,6 +522,7 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
                 dir: PathBuf::new(),
                 pass_env: pass_env.iter().map(|&name| name.to_owned()).collect(),
                 timeout: MINUTE,
+                sandbox: false,
                 secrets: Secrets::default(),
             });
         })
@@ -514,6 +554,7 @@ async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
                 dir: PathBuf::new(),
                 pass_env: Vec::new(),
                 timeout: MINUTE,
+                sandbox: false,
                 secrets,
             });
         })
@@ -542,6 +583,7 @@ async fn what_a_program_was_passed_is_not_shown() {
                 dir: PathBuf::new(),
                 pass_env: vec!["CARGO_PKG_NAME".to_owned()],
                 timeout: MINUTE,
+                sandbox: false,
                 secrets: Secrets::default(),
             });
         });
@@ -601,6 +643,7 @@ fn a_changed_program_is_another_environment() {
                 dir: dir.path().to_path_buf(),
                 pass_env: Vec::new(),
                 timeout: Duration::from_secs(1),
+                sandbox: false,
                 secrets: Secrets::default(),
             });
         });

@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use skill_core::{SplitRatio, SplitRule, named_enum};
 use skill_envs::agent::{ActionFormat, AgentSettings};
-use skill_envs::choices::{GoalKind, MissingProducts, ObservationForm, Rooms, SkillDelivery, Unplayable};
+use skill_envs::choices::{
+    Compare, GoalKind, MissingProducts, ObservationForm, Recalculate, Rooms, SandboxKind, SkillDelivery,
+    SpreadsheetMode, Unplayable,
+};
 use skill_envs::score::{ChoiceBy, PercentRule, UnitRule};
 use skill_envs::tasks::{Preset, ToolFormat};
 
@@ -28,6 +31,8 @@ named_enum! {
         Webshop = "webshop",
         /// A program.
         Exec = "exec",
+        /// Programs that change workbooks.
+        Spreadsheet = "spreadsheet",
     }
 }
 
@@ -40,13 +45,14 @@ impl EnvKind {
             Self::Alfworld => "chores in a household, generated",
             Self::Webshop => "purchases in a shop, bundled",
             Self::Exec => "a program of your own is the environment",
+            Self::Spreadsheet => "SpreadsheetBench: programs that change workbooks, from its data set",
         }
     }
 
     /// True if its items are records of data files.
     pub fn has_data_file(self) -> bool {
         match self {
-            Self::Qa | Self::Tasks => true,
+            Self::Qa | Self::Tasks | Self::Spreadsheet => true,
             Self::Alfworld | Self::Webshop | Self::Exec => false,
         }
     }
@@ -55,7 +61,7 @@ impl EnvKind {
     pub fn is_built_in_world(self) -> bool {
         match self {
             Self::Alfworld | Self::Webshop => true,
-            Self::Qa | Self::Tasks | Self::Exec => false,
+            Self::Qa | Self::Tasks | Self::Exec | Self::Spreadsheet => false,
         }
     }
 }
@@ -74,6 +80,8 @@ pub enum EnvConfig {
     Webshop(Box<WebshopConfig>),
     /// A program.
     Exec(Box<ExecConfig>),
+    /// Programs that change workbooks.
+    Spreadsheet(Box<SpreadsheetConfig>),
 }
 
 impl EnvConfig {
@@ -85,6 +93,7 @@ impl EnvConfig {
             Self::Alfworld(_) => EnvKind::Alfworld,
             Self::Webshop(_) => EnvKind::Webshop,
             Self::Exec(_) => EnvKind::Exec,
+            Self::Spreadsheet(_) => EnvKind::Spreadsheet,
         }
     }
 
@@ -100,6 +109,7 @@ impl EnvConfig {
             Self::Tasks(env) => env.max_tokens,
             Self::Alfworld(env) => env.max_tokens,
             Self::Webshop(env) => env.max_tokens,
+            Self::Spreadsheet(env) => env.max_tokens,
             // The program decides.
             Self::Exec(_) => None,
         }
@@ -110,7 +120,7 @@ impl EnvConfig {
         match self {
             Self::Exec(env) => &env.pass_env,
             Self::Tasks(env) => &env.pass_env,
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) => &[],
+            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Spreadsheet(_) => &[],
         }
     }
 
@@ -118,7 +128,7 @@ impl EnvConfig {
     pub fn answer_field(&self) -> Option<&str> {
         match self {
             Self::Tasks(env) => env.answer_field.as_deref(),
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Exec(_) => None,
+            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Exec(_) | Self::Spreadsheet(_) => None,
         }
     }
 
@@ -126,7 +136,7 @@ impl EnvConfig {
     pub fn judge(&self) -> Option<TasksJudge> {
         match self {
             Self::Tasks(env) => (env.scorer == TasksScorer::Rubric).then_some(env.judge),
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Exec(_) => None,
+            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Exec(_) | Self::Spreadsheet(_) => None,
         }
     }
 
@@ -137,6 +147,7 @@ impl EnvConfig {
             Self::Tasks(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Webshop(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Exec(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
+            Self::Spreadsheet(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Alfworld(_) => None,
         }
     }
@@ -148,18 +159,28 @@ impl EnvConfig {
             Self::Alfworld(env) => env.visit_paths(section, visit),
             Self::Webshop(env) => env.visit_paths(section, visit),
             Self::Exec(env) => env.visit_paths(section, visit),
+            Self::Spreadsheet(env) => env.visit_paths(section, visit),
         }
     }
 }
 
 /// The kinds whose items stand in data files.
-const DATA: Kinds = Kinds::Of(&[EnvKind::Qa.as_str(), EnvKind::Tasks.as_str()]);
+const DATA: Kinds =
+    Kinds::Of(&[EnvKind::Qa.as_str(), EnvKind::Tasks.as_str(), EnvKind::Spreadsheet.as_str()]);
+/// The kinds that choose a scorer.
+const SCORED: Kinds = Kinds::Of(&[EnvKind::Qa.as_str(), EnvKind::Tasks.as_str()]);
+/// The kinds whose splits can be lists of ids.
+const LISTED: Kinds = Kinds::Of(&[EnvKind::Tasks.as_str(), EnvKind::Spreadsheet.as_str()]);
+/// The kinds with programs that can run in the sandbox.
+const SANDBOXED: Kinds = Kinds::Of(&[EnvKind::Spreadsheet.as_str(), EnvKind::Tasks.as_str()]);
+const SPREADSHEET: Kinds = Kinds::Of(&[EnvKind::Spreadsheet.as_str()]);
 /// The kinds that can be split by a ratio.
 const RATIO: Kinds = Kinds::Of(&[
     EnvKind::Qa.as_str(),
     EnvKind::Tasks.as_str(),
     EnvKind::Webshop.as_str(),
     EnvKind::Exec.as_str(),
+    EnvKind::Spreadsheet.as_str(),
 ]);
 const ALL: Kinds = Kinds::All;
 const TASKS: Kinds = Kinds::Of(&[EnvKind::Tasks.as_str()]);
@@ -184,7 +205,7 @@ pub(in crate::config) const KIND: &[KeySpec] = &[decisive(choice::<EnvKind>(), V
     "kind",
     "qa: questions with known answers. tasks: data of your own, with a prompt over its fields and a scorer by\n\
      name. Both read JSON Lines, JSON and CSV. alfworld and webshop: worlds in which an agent acts, turn by turn.\n\
-     exec: a program of your own.",
+     exec: a program of your own. spreadsheet: SpreadsheetBench, in which programs of the agent change workbooks.",
 )];
 
 kinds! {
@@ -212,13 +233,17 @@ kinds! {
             /// An environment with `kind = "exec"`; `docs/env-protocol.md` says how such a program speaks.
             ExecConfig for AgentSettings
         }
+        spreadsheet => {
+            /// An environment with `kind = "spreadsheet"`; `docs/spreadsheets.md` says what each key means.
+            SpreadsheetConfig
+        }
     }
 
-    [qa tasks] of DATA {
+    [qa tasks spreadsheet] of DATA {
         /// A directory with train, val and test, or what is split by the keys below: one file, or a directory of files.
         data: ConfigPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"data\"" });
     }
-    [qa tasks webshop exec] of RATIO {
+    [qa tasks webshop exec spreadsheet] of RATIO {
         /// The shares of train, val and test, such as [2, 1, 7]. auto: 1:1:1 below 400 items and 2:1:2 from 400
         /// on, with each type of task (task_type) in the same proportions in all three.
         split_ratio: SplitRatio = decisive(Ratio, Value("\"auto\""));
@@ -228,13 +253,13 @@ kinds! {
         /// Decides which item falls into which split.
         split_seed: u64 = decisive(integer(0, MAX_SEED), Value("42"));
     }
-    [qa tasks] of DATA {
+    [qa tasks] of SCORED {
         /// em_f1: exact match and F1 as SQuAD has them. contains: the reply contains an answer. Of kind tasks also
         /// exact, choice, numeric, anls, regex, json_fields, officeqa; rules: the list below; rubric: a judge model;
         /// command: a program of yours.
         scorer: TasksScorer = decisive(choice::<TasksScorer>(), Value("\"em_f1\""));
     }
-    [qa tasks alfworld webshop exec] of ALL {
+    [qa tasks alfworld webshop exec spreadsheet] of ALL {
         /// The most tokens that an answer may have.
         max_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "512" });
     }
@@ -243,9 +268,13 @@ kinds! {
         preset: Option<Preset> = decisive(choice::<Preset>(), Absent { example: "\"searchqa\"" }) => preset;
         /// The field that says train, val or test, instead of a split by ratio.
         split_field: Option<String> = decisive(Text, Absent { example: "\"split\"" });
+    }
+    [tasks spreadsheet] of LISTED {
         /// A directory with lists of ids named train, val and test (.txt, .json, .jsonl or .csv), instead of a split by
         /// ratio. Items in no list are left out.
         split_ids: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"splits\"" });
+    }
+    [tasks] of TASKS {
         /// A template with a system and a user block over the fields of an item and the skill. Without it the usual
         /// fields are shown (question, context, instruction, input and their like).
         prompt: Option<ConfigPath> = decisive(FILE, Absent { example: "\"prompt.md\"" });
@@ -440,6 +469,47 @@ kinds! {
         step_timeout_s: u64 = process(integer(1, 604_800), Value("60"));
         /// Seconds that it may take for a whole rollout.
         rollout_timeout_s: u64 = process(integer(1, 604_800), Value("1800"));
+    }
+    [spreadsheet tasks] of SANDBOXED {
+        /// Where programs run. auto: in bwrap, and nowhere without it. container: in a container of sandbox_image. off: as
+        /// this user, without protection. Without it auto for programs of the agent, and off for the command of a scorer,
+        /// which is yours.
+        sandbox: Option<SandboxKind> = decisive(choice::<SandboxKind>(), Absent { example: "\"auto\"" });
+    }
+    [spreadsheet] of SPREADSHEET {
+        /// How the agent works. single: one program. multi: it sees the error, or the workbook that came out, and corrects
+        /// its program. tools: it writes, reads and runs files.
+        mode: SpreadsheetMode = decisive(choice::<SpreadsheetMode>(), Value("\"multi\""));
+        /// The most replies of a task, for multi and tools.
+        max_rounds: u32 = decisive(integer(1, 1000), Value("30"));
+        /// For multi: how often the agent sees a workbook that came out and may correct its program. 0: the first program
+        /// that runs counts, as in SkillOpt.
+        review_rounds: u32 = decisive(integer(0, 1000), Value("1"));
+        /// For multi: in training tasks, how often the agent is told which cells are wrong, without the right values.
+        feedback_rounds: u32 = decisive(integer(0, 1000), Value("0"));
+        /// The rule by which cells are compared. official: the benchmark's own, with its quirks. strict: what a reader of
+        /// both sheets would say.
+        compare: Compare = decisive(choice::<Compare>(), Value("\"official\""));
+        /// auto: formulas in the answer are calculated by LibreOffice. never: stored values count, and a formula without
+        /// one is empty.
+        recalculate: Recalculate = decisive(choice::<Recalculate>(), Value("\"auto\""));
+        /// The Python of the agent's programs, which has openpyxl. Without it python3, else /usr/bin/python3.
+        python: Option<String> = decisive(Text, Absent { example: "\"/opt/venv/bin/python3\"" });
+        /// For container: the engine's program.
+        sandbox_engine: String = process(Text, Value("\"docker\""));
+        /// For container: the image, with sh, tar, Python and openpyxl.
+        sandbox_image: Option<String> = decisive(Text, Absent { example: "\"my-python-openpyxl:1\"" });
+        /// For container: the engine's runtime.
+        sandbox_runtime: Option<String> = process(Text, Absent { example: "\"runsc\"" });
+        /// For container: further flags of the engine's command run.
+        #[serde(default)]
+        sandbox_flags: Vec<String> = process(Texts, Absent { example: "[\"--cpus\", \"1\"]" });
+        /// Seconds that a program may take.
+        program_timeout_s: u64 = decisive(integer(1, 86_400), Value("120"));
+        /// Megabytes of memory that a program may take.
+        program_memory_mb: u64 = decisive(integer(64, 1_000_000), Value("2048"));
+        /// How many programs run at a time. Without it one for each core.
+        programs: Option<usize> = process(COUNT, Absent { example: "4" });
     }
     [alfworld webshop] of GAMES {
         /// Servers that play the world over HTTP, one episode at a time each, instead of playing it here. With

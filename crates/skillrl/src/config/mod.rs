@@ -42,7 +42,9 @@ mod tests;
 pub use amend::{Amendments, OptimizerUse, world_text};
 pub use bank::{BankConfig, EmbeddingConfig, EmbeddingKind, EvolutionConfig, RetrievalConfig};
 pub use default_file::default_file;
-pub use env::{AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, TasksConfig, WebshopConfig};
+pub use env::{
+    AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, SpreadsheetConfig, TasksConfig, WebshopConfig,
+};
 pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use mapping::Mapping;
 pub use models::{

@@ -51,6 +51,7 @@ pub(in crate::config) const KEYS_OF_SCORERS: &[(&str, &[&str])] = &[
     ("pass_score", &["rubric"]),
     ("command", &["command"]),
     ("command_timeout_s", &["command"]),
+    ("sandbox", &["command"]),
     ("pass_env", &["command"]),
 ];
 

@@ -78,6 +78,22 @@ pub(super) struct Input {
     tokens: u64,
 }
 
+/// The sandbox, Python and LibreOffice of an environment whose agent writes programs.
+pub(super) fn programs(loaded: &LoadedConfig) -> Option<Finding> {
+    Some(match world::programs(loaded)? {
+        Err(error) => Finding::of_error(Check::Programs, &error),
+        Ok(programs) if programs.lacks_calculation => Finding::warning(
+            Check::Programs,
+            format!(
+                "{}; LibreOffice is not installed, so an answer with formulas stops the run",
+                programs.lines.join("; ")
+            ),
+            "install it (`apt-get install --no-install-recommends libreoffice-calc`), or set env.recalculate = \"never\"",
+        ),
+        Ok(programs) => Finding::ok(Check::Programs, programs.lines.join("; ")),
+    })
+}
+
 /// A first request with fewer tokens is never unusually long.
 const MIN_LONG_TOKENS: u64 = 4_000;
 /// A first request is unusually long with so many times the tokens of the median.

@@ -21,7 +21,7 @@ pub(super) fn model(
         ModelRole::Target => match env {
             EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
             EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
-            EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => {
+            EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) | EnvConfig::Spreadsheet(_) => {
                 Arc::new(SimulatedTarget::new(seed))
             }
         },
@@ -55,7 +55,7 @@ pub(super) fn expert(env: &EnvConfig, seed: u64, mistakes: f64) -> Result<Option
         EnvConfig::Webshop(_) => {
             Some(Arc::new(SimulatedAgent::new(ShopExpert::default(), seed).with_memory()))
         }
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) => None,
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) | EnvConfig::Spreadsheet(_) => None,
     })
 }
 

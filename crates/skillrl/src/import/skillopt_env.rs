@@ -8,13 +8,23 @@ use skill_core::SplitRule;
 use std::path::{Path, PathBuf};
 
 /// How environments are called there and here: a kind, and a preset for those that have one.
-const ENVIRONMENTS: [(&str, &str, Option<&str>); 5] = [
+const ENVIRONMENTS: [(&str, &str, Option<&str>); 6] = [
     ("searchqa", "tasks", Some("searchqa")),
     ("docvqa", "tasks", Some("docvqa")),
     ("livemathematicianbench", "tasks", Some("livemath")),
     ("officeqa", "tasks", Some("officeqa")),
     ("alfworld", "alfworld", None),
+    ("spreadsheetbench", SPREADSHEET, None),
 ];
+
+/// The kind of environment whose tasks are workbooks.
+const SPREADSHEET: &str = "spreadsheet";
+
+/// How an agent works on a workbook, there and here.
+const MODES: [(&str, &str); 3] = [("single", "single"), ("multi", "multi"), ("react", "tools")];
+
+/// The replies of a task where SkillOpt's configuration does not say.
+const MAX_ROUNDS: u64 = 30;
 
 /// Other names of splits.
 const SPLITS: [(&str, [&str; 3]); 3] = [
@@ -24,7 +34,7 @@ const SPLITS: [(&str, [&str; 3]); 3] = [
 ];
 
 /// Fields that a manifest of ids has besides the id.
-const MANIFEST_FIELDS: [&str; 12] = [
+const MANIFEST_FIELDS: [&str; 14] = [
     "id",
     "uid",
     "questionId",
@@ -37,13 +47,15 @@ const MANIFEST_FIELDS: [&str; 12] = [
     "gamefile",
     "task_type",
     "source_docs",
+    "spreadsheet_path",
+    "instruction_type",
 ];
 
 /// The ratio of a configuration that names none.
 const SPLIT_RATIO: [u32; 3] = [2, 1, 7];
 
-/// Presets whose items name documents beside them: a copy of the items alone would be of no use.
-const WITH_DOCUMENTS: [&str; 2] = ["docvqa", "officeqa"];
+/// Presets and kinds whose items name documents beside them: a copy of the items alone would be of no use.
+const WITH_DOCUMENTS: [&str; 3] = ["docvqa", "officeqa", SPREADSHEET];
 
 /// Where copied data stand, and what is copied: larger data stay where they are.
 const DATA_DIR: &str = "data";
@@ -115,6 +127,10 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
     };
     files.extend(match kind {
         "alfworld" => alfworld(draft, found),
+        SPREADSHEET => {
+            rounds(draft);
+            data(draft, found, Some(SPREADSHEET))
+        }
         _ => data(draft, found, preset),
     });
     limits(draft, kind, preset);
@@ -137,9 +153,10 @@ pub(super) fn map_run_dir(draft: &mut Draft) {
 /// The data of tasks: split directories, or one file that is split.
 fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFile> {
     let mode = draft.take("split_mode");
-    let [split_dir, data_path, ratio, seed, output] =
-        ["split_dir", "data_path", "split_ratio", "split_seed", "split_output_dir"]
+    let [split_dir, data_path, data_root, ratio, seed, output] =
+        ["split_dir", "data_path", "data_root", "split_ratio", "split_seed", "split_output_dir"]
             .map(|flat| draft.take(flat));
+    let data_path = data_path.or(data_root);
     let is_split = match mode.as_ref().and_then(|mode| text(&mode.value)) {
         Some(mode) => mode == "split_dir",
         None => split_dir.is_some() && data_path.is_none(),
@@ -216,6 +233,32 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
         }
     }
     files
+}
+
+/// How an agent works on workbooks, with the rounds that SkillOpt gives it: a program that runs ends them, and in training
+/// it is told which cells are wrong before.
+fn rounds(draft: &mut Draft) {
+    let mode = draft.take("mode");
+    let named = mode.as_ref().and_then(|mode| text(&mode.value));
+    let known = MODES.iter().find(|(there, _)| named.as_deref().is_none_or(|named| named == *there));
+    // Without the key it is the first one there.
+    let here = known.map_or("single", |(_, here)| *here);
+    match (&mode, known) {
+        (Some(entry), Some((_, here))) => draft.set_from(entry, "env.mode", *here),
+        (Some(entry), None) => draft.lose(entry, "is not one of single, multi and react"),
+        (None, _) => draft.set("env.mode", here),
+    }
+    let turns = draft.take("max_turns");
+    let n_rounds = turns.as_ref().and_then(|turns| turns.value.as_u64()).unwrap_or(MAX_ROUNDS).clamp(1, 1000);
+    match &turns {
+        Some(turns) if here == "single" => draft.idle(turns, "a task is one reply"),
+        Some(turns) => draft.set_from(turns, "env.max_rounds", n_rounds),
+        None => {}
+    }
+    if here == "multi" {
+        draft.set("env.review_rounds", 0);
+        draft.set("env.feedback_rounds", n_rounds.saturating_sub(1));
+    }
 }
 
 /// ALFWorld's splits are lists of games.

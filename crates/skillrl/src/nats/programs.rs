@@ -33,7 +33,8 @@ pub(super) fn of(loaded: &LoadedConfig) -> Vec<ProgramFacts> {
     match &loaded.config.env {
         EnvConfig::Exec(asked) => add("env.program", &asked.program, asked.program_dir.as_ref()),
         EnvConfig::Tasks(asked) => add("env.command", &asked.command, None),
-        EnvConfig::Qa(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) => {}
+        // Python and LibreOffice are the worker's own, and its sandbox says what is missing.
+        EnvConfig::Qa(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) | EnvConfig::Spreadsheet(_) => {}
     }
     for (role, model) in super::setup::models_of(&loaded.config) {
         if let ModelConfig::Agent(agent) = model

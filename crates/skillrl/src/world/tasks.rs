@@ -5,6 +5,7 @@ use crate::config::key::declare::Fill as _;
 use crate::config::{ConfigPath, TasksConfig as Asked, TasksExtract, TasksScorer};
 use crate::error::Error;
 use skill_core::{RatioSplit, python_json};
+use skill_envs::choices::SandboxKind;
 use skill_envs::score::NumericOptions;
 use skill_envs::tasks::{
     CommandConfig, Extraction, FILES_PROMPT_NAME, FileTool, FilesConfig, JUDGE_PROMPT_NAME, NamedPrompt,
@@ -145,6 +146,16 @@ fn scorer(asked: &Asked, around: &Around<'_>) -> Result<ScorerConfig, Error> {
             dir: around.dir.clone(),
             pass_env: asked.pass_env.clone(),
             timeout: Duration::from_secs(asked.command_timeout_s),
+            sandbox: match asked.sandbox {
+                None | Some(SandboxKind::Off) => false,
+                Some(SandboxKind::Auto) => true,
+                Some(SandboxKind::Container) => {
+                    return Err(wrong(
+                        "`env.sandbox` is \"container\", and the command of a scorer runs in bwrap (\"auto\") or outside"
+                            .to_owned(),
+                    ));
+                }
+            },
             secrets: around.secrets.clone(),
         }),
         TasksScorer::OfficeQa => ScorerConfig::OfficeQa,

@@ -1,10 +1,10 @@
 //! `skillrl env check`: what will be measured, before anything is paid for.
 
-use crate::args::{EnvCheckArgs, Start};
+use crate::args::{EnvCheckArgs, SPREADSHEETBENCH, Start};
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
 use serde::Serialize;
-use skillrl::config::{ModelRole, OptimizerUse};
+use skillrl::config::{Config, LoadedConfig, ModelRole, OptimizerUse};
 use skillrl::core::canonical::hex_sha256;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::doctor::{Finding, choice_finding, label_findings};
@@ -16,6 +16,7 @@ use skillrl::pipeline::StopSignal;
 use skillrl::{skills, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An answer that is hardly right anywhere.
@@ -32,6 +33,9 @@ const LABEL_COLUMNS: [Column; 4] =
 #[derive(Serialize)]
 struct Report {
     env: String,
+    /// What programs of the agent run in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<String>,
     splits: BTreeMap<&'static str, usize>,
     /// Items of different splits that ask the agent the same.
     same_prompts: Vec<SamePrompt>,
@@ -94,7 +98,11 @@ enum Outcome {
 
 pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
-    let loaded = crate::command::start::load_start(&start, args.json)?;
+    let loaded = match (&args.preset, &args.data) {
+        (Some(preset), Some(data)) => of_preset(preset, data, &start.overrides)?,
+        _ => crate::command::start::load_start(&start, args.json)?,
+    };
+    let programs = world::programs(&loaded).transpose()?;
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
     let env = world::environment_to_check(&loaded, Engine::without_keys(&loaded).judge()?)?;
     let skill = match skills::initial_skill(&loaded.config.skill)? {
@@ -126,6 +134,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     };
     let report = Report {
         env: env.name().to_owned(),
+        programs: programs.unwrap_or_default().lines,
         splits: Split::ALL.map(|split| (split.as_str(), env.items(split).len())).into_iter().collect(),
         same_prompts: same_prompts(env.as_ref(), &prompts),
         labels: LabelCheck::of(env.as_ref(), |item| prompts.get(&item.id).map(String::as_str)),
@@ -144,6 +153,21 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
         world::environment(&loaded, None)?;
     }
     Ok(())
+}
+
+/// The configuration of a benchmark whose files are there; its models are asked nothing.
+fn of_preset(preset: &str, data: &Path, overrides: &[String]) -> anyhow::Result<LoadedConfig> {
+    let data = std::path::absolute(data)?;
+    let kind = match preset {
+        SPREADSHEETBENCH => "kind = \"spreadsheet\"".to_owned(),
+        preset => format!("kind = \"tasks\"\npreset = \"{preset}\""),
+    };
+    let data = serde_json::to_string(&data.display().to_string())?;
+    let models = "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n";
+    let text = format!("{models}[env]\n{kind}\ndata = {data}\n");
+    let loaded = Config::parse(&text, "--preset", overrides).map_err(skillrl::Error::Config)?;
+    loaded.check_paths().map_err(skillrl::Error::Config)?;
+    Ok(loaded)
 }
 
 /// What each item asks the agent, as a hash.
@@ -262,6 +286,9 @@ fn describe(report: &Report, env: &dyn Env) -> String {
     let counts: Vec<String> =
         Split::ALL.map(|split| format!("{} {split}", env.items(split).len())).into_iter().collect();
     let _ = writeln!(text, "env    {}\nitems  {}", report.env, counts.join(", "));
+    for line in &report.programs {
+        let _ = writeln!(text, "  {line}");
+    }
     for split in Split::ALL {
         let types = task_types(env.items(split));
         if !types.is_empty() {
