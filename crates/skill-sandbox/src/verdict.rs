@@ -32,13 +32,14 @@ pub(crate) struct Report {
 /// The last words of programs that were refused something, in the words of C, Python and the shell.
 const MEMORY_WORDS: [&str; 5] =
     ["MemoryError", "Cannot allocate memory", "std::bad_alloc", "out of memory", "memory allocation of"];
-const PROCESS_WORDS: [&str; 6] = [
-    "Resource temporarily unavailable",
-    "BlockingIOError",
+const PROCESS_WORDS: [&str; 2] = ["Resource temporarily unavailable", "BlockingIOError"];
+/// The same where it can be nothing else.
+const FORK_WORDS: [&str; 5] = [
     "can't start new thread",
     "Cannot fork",
     "fork failed",
-    "retry: No child processes",
+    "fork: Resource temporarily unavailable",
+    "fork: retry",
 ];
 const DISK_WORDS: [&str; 4] =
     ["No space left on device", "File too large", "Disk quota exceeded", "File size limit exceeded"];
@@ -51,7 +52,10 @@ pub(crate) fn verdict(
     wall: Duration,
     limits: &Limits,
 ) -> Verdict {
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     match seen {
+        // It went on forking without success, faster than the monitor looks.
+        Some(Seen::Clock) if says(&FORK_WORDS) => return Verdict::TooManyProcesses,
         Some(Seen::Memory) => return Verdict::OutOfMemory,
         Some(Seen::Processes) => return Verdict::TooManyProcesses,
         Some(Seen::Output) => return Verdict::DiskFull,
@@ -71,10 +75,9 @@ pub(crate) fn verdict(
         Some(SIGXFSZ) => return Verdict::DiskFull,
         Some(_) | None => {}
     }
-    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if says(&MEMORY_WORDS) {
         Verdict::OutOfMemory
-    } else if says(&PROCESS_WORDS) {
+    } else if says(&PROCESS_WORDS) || says(&FORK_WORDS) {
         Verdict::TooManyProcesses
     } else if says(&DISK_WORDS) || is_disk_full {
         Verdict::DiskFull
@@ -102,6 +105,7 @@ mod tests {
         check(None, Some(1), "", Verdict::Exited { code: 1 });
         check(None, Some(1), "MemoryError", Verdict::OutOfMemory);
         check(Some(Seen::Clock), Some(1), "MemoryError", Verdict::TimedOut);
+        check(Some(Seen::Clock), None, "sh: 1: Cannot fork", Verdict::TooManyProcesses);
         check(Some(Seen::Memory), None, "", Verdict::OutOfMemory);
         check(Some(Seen::Processes), None, "", Verdict::TooManyProcesses);
         check(Some(Seen::Output), None, "", Verdict::DiskFull);
