@@ -84,6 +84,8 @@ pub struct Imported {
     pub unmapped: Vec<Unmapped>,
     /// What has no counterpart, and no effect in what was imported either.
     pub idle: Vec<Unmapped>,
+    /// What is missing before a run can begin, one line each.
+    pub missing: Vec<String>,
 }
 
 /// A file to write, by its path below the directory that is written.
@@ -144,8 +146,8 @@ pub fn import(options: &ImportOptions) -> Result<Imported, Error> {
             (ImportKind::GepaCandidate, gepa::import(&value, options.candidate, place.named("md"))?)
         }
     };
-    let Outcome { mut files, mapping: Mapping { mapped, unmapped, idle } } = outcome;
-    let mut imported = Imported { kind, written: Vec::new(), mapped, unmapped, idle };
+    let Outcome { mut files, mapping: Mapping { mapped, unmapped, idle, missing } } = outcome;
+    let mut imported = Imported { kind, written: Vec::new(), mapped, unmapped, idle, missing };
     let from = options.from.file_name().unwrap_or(options.from.as_os_str()).to_string_lossy();
     files.push((place.list.clone(), list::markdown(&from, &imported).into_bytes()));
     imported.written = write(options, kind, &place.root, &files)?;

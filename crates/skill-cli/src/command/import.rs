@@ -1,7 +1,8 @@
 //! `skillrl import`: configurations, runs and candidates of other systems.
 
 use crate::args::package::ImportArgs;
-use skillrl::import::{ImportKind, ImportOptions, Imported, Unmapped, import};
+use crate::table::counted;
+use skillrl::import::{ImportKind, ImportOptions, Imported, import};
 use std::fmt::Write as _;
 
 /// The most files that are named; a run has hundreds.
@@ -30,16 +31,20 @@ fn describe(args: &ImportArgs, imported: &Imported) -> String {
     if n_others > 1 {
         let _ = writeln!(text, "wrote {n_others} more files");
     }
-    if !imported.mapped.is_empty() {
-        text.push_str("\ntaken:\n");
-    }
-    for mapped in &imported.mapped {
-        let _ = writeln!(text, "  {} -> {}", mapped.key, mapped.to);
-    }
-    list(&mut text, "without a counterpart", &imported.unmapped);
-    list(&mut text, "without a counterpart, and without effect there", &imported.idle);
     let list = imported.written.last().map(|path| path.display().to_string()).unwrap_or_default();
-    let _ = writeln!(text, "\nthe same list is in {list}");
+    let _ = writeln!(
+        text,
+        "\n{} taken, {} without a counterpart, {} of them without effect there: {list} has all of them",
+        counted(imported.mapped.len() as u64, "key"),
+        imported.unmapped.len() + imported.idle.len(),
+        imported.idle.len()
+    );
+    if !imported.missing.is_empty() {
+        text.push_str("\nBefore it runs:\n");
+    }
+    for (number, missing) in (1..).zip(&imported.missing) {
+        let _ = writeln!(text, "  {number}. {missing}");
+    }
     let first = imported.written.first().cloned().unwrap_or_else(|| args.to.clone());
     let to = args.to.display();
     let _ = match imported.kind {
@@ -63,15 +68,4 @@ fn describe(args: &ImportArgs, imported: &Imported) -> String {
         }
     };
     text
-}
-
-fn list(text: &mut String, title: &str, entries: &[Unmapped]) {
-    if entries.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "\n{title}:");
-    for entry in entries {
-        let value = if entry.value.is_empty() { String::new() } else { format!(" = {}", entry.value) };
-        let _ = writeln!(text, "  {}{value}: {}", entry.key, entry.reason);
-    }
 }

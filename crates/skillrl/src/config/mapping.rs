@@ -46,6 +46,8 @@ pub struct Mapping {
     pub unmapped: Vec<Unmapped>,
     /// What has no counterpart, and no effect there either.
     pub idle: Vec<Unmapped>,
+    /// What is missing before a run can begin, one line each.
+    pub missing: Vec<String>,
 }
 
 impl Mapping {
@@ -57,6 +59,15 @@ impl Mapping {
     #[cfg(feature = "import")]
     pub(crate) fn map(&mut self, key: impl Into<String>, to: impl Into<String>) {
         self.mapped.push(Mapped { key: key.into(), to: to.into() });
+    }
+
+    /// Names what is missing before a run can begin, once.
+    #[cfg(feature = "import")]
+    pub(crate) fn need(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.missing.contains(&what) {
+            self.missing.push(what);
+        }
     }
 
     #[cfg(feature = "import")]

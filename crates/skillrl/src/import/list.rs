@@ -6,6 +6,12 @@ use std::fmt::Write as _;
 /// The list as Markdown.
 pub(super) fn markdown(from: &str, imported: &Imported) -> String {
     let mut text = format!("# {from}, as `skillrl import` read it\n\nIt is {}.\n", imported.kind.describe());
+    if !imported.missing.is_empty() {
+        text.push_str("\n## Before it runs\n\n");
+        for missing in &imported.missing {
+            let _ = writeln!(text, "- {missing}");
+        }
+    }
     if !imported.mapped.is_empty() {
         text.push_str("\n## Taken\n\n");
         for mapped in &imported.mapped {

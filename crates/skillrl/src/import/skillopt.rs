@@ -121,6 +121,9 @@ pub(super) fn finish(path: &Path, name: &str, draft: Draft) -> Result<Outcome, I
     let origin = path.file_name().unwrap_or_default().to_string_lossy();
     if let Err(error) = Config::parse(&text, &origin, &[]) {
         let message = error.to_string();
+        if mapping.missing.is_empty() {
+            mapping.need(message.clone());
+        }
         mapping.lose(origin.as_ref(), "", format!("what was written is not complete yet: {message}"));
     }
     Ok(Outcome { files: vec![(name.to_owned(), text.into_bytes())], mapping })

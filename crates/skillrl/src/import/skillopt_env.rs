@@ -170,6 +170,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
             draft.idle(&unused, "the split directory decides");
         }
         let Some(dir) = split_dir else {
+            draft.mapping.need("env.data: where the splits are");
             draft.mapping.lose(
                 "env.split_dir",
                 "",
@@ -191,6 +192,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
                 draft.set_from(&dir, "env.data", place);
                 let reason = "holds lists of ids and not the items: name their file in env.data, and the lists in env.split_ids";
                 draft.lose(&dir, reason);
+                draft.mapping.need("env.data: the file with the items, and env.split_ids: the lists of ids");
             }
             (None, data) => {
                 let place = data_place(draft, &dir, found, preset, &mut files);
@@ -210,6 +212,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
                 draft.set_from(&data, "env.data", place);
             }
             None => {
+                draft.mapping.need("env.data: where the data are");
                 draft.mapping.lose("env.data_path", "", "no data is named: write its place into env.data");
             }
         }
@@ -283,6 +286,7 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         }
         draft.mapping.map(dir.key.as_str(), "env.games_*");
     } else if let Some(dir) = &dir {
+        draft.mapping.need("env.games_train, env.games_val and env.games_test: lists of games");
         draft.lose(dir, "the directory is not found: name lists of games in env.games_train, _val and _test");
     }
     for flat in ["split_mode", "data_path", "split_ratio", "split_seed", "split_output_dir"] {
@@ -290,6 +294,7 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
             draft.idle(&entry, "the lists of games decide");
         }
     }
+    draft.mapping.need("env.games: the directory of the games, which ALFWORLD_DATA names there");
     let reason = "the games' directory comes from ALFWORLD_DATA there: name it in env.games";
     draft.mapping.lose("ALFWORLD_DATA", "", reason);
     files
@@ -409,6 +414,7 @@ fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> String {
         }
         None => {
             draft.lose(entry, "is not there: paths are relative to the configuration file here");
+            draft.mapping.need(format!("env.data: {asked} is not there"));
             asked
         }
     }

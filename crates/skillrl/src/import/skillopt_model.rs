@@ -228,7 +228,7 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
             let usual = if is_china { MINIMAX_CHINA } else { MINIMAX_GLOBAL };
             let address = draft.text("minimax_base_url").unwrap_or_else(|| usual.to_owned());
             draft.set(&key("base_url"), address);
-            draft.set(&key("api_key_env"), "MINIMAX_API_KEY");
+            need_key(draft, role, "MINIMAX_API_KEY");
             for (name, there) in
                 [("temperature", "minimax_temperature"), ("max_tokens", "minimax_max_tokens")]
             {
@@ -240,7 +240,7 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
         "openai_compatible" => {
             let address = own(draft, "openai_compatible_base_url");
             place(draft, role, address, "OPENAI_COMPATIBLE_BASE_URL");
-            draft.set(&key("api_key_env"), "OPENAI_COMPATIBLE_API_KEY");
+            need_key(draft, role, "OPENAI_COMPATIBLE_API_KEY");
             let number = |name: &str| own(draft, name).and_then(|text| text.parse::<f64>().ok());
             let temperature = number("openai_compatible_temperature");
             let tokens = number("openai_compatible_max_tokens").map(|tokens| tokens.max(1.0) as u64);
@@ -306,10 +306,15 @@ fn azure(draft: &mut Draft, role: &str, own: &dyn Fn(&Draft, &str) -> Option<Str
         }
         (None, _) => None,
     };
-    place(draft, role, address, "AZURE_OPENAI_ENDPOINT");
     let key = |name: &str| format!("models.{role}.{name}");
-    if !is_plain && endpoint.is_some_and(|endpoint| endpoint.contains(".azure.com")) {
+    // Azure has no address of its own: without one the configuration is refused, and the key goes nowhere else.
+    let is_azure = !is_plain && endpoint.as_ref().is_none_or(|endpoint| endpoint.contains(".azure.com"));
+    if is_azure {
         draft.set(&key("provider"), "azure");
+    }
+    match address {
+        None if is_azure => need_address(draft, role, "AZURE_OPENAI_ENDPOINT"),
+        address => place(draft, role, address, "AZURE_OPENAI_ENDPOINT"),
     }
     if matches!(mode.as_deref(), Some("azure_cli")) {
         let scope = own(draft, "azure_openai_ad_scope").unwrap_or_else(|| AZURE_SCOPE.to_owned());
@@ -317,20 +322,30 @@ fn azure(draft: &mut Draft, role: &str, own: &dyn Fn(&Draft, &str) -> Option<Str
         let command = ["az", "account", "get-access-token", "--resource", resource];
         draft.set(&key("api_key_command"), json!(command));
     } else {
-        draft.set(&key("api_key_env"), "AZURE_OPENAI_API_KEY");
+        need_key(draft, role, "AZURE_OPENAI_API_KEY");
     }
 }
 
-/// Where a server is; SkillOpt may have it from its environment, which a configuration cannot know.
+/// Names the variable of a key, which no configuration has.
+fn need_key(draft: &mut Draft, role: &str, variable: &str) {
+    draft.set(&format!("models.{role}.api_key_env"), variable);
+    draft.mapping.need(format!("{variable}: the environment variable with the key"));
+}
+
+/// Names an address that is missing.
+fn need_address(draft: &mut Draft, role: &str, variable: &str) {
+    draft.mapping.need(format!("models.{role}.base_url: the address that SkillOpt reads from {variable}"));
+    let reason = format!("SkillOpt reads it from {variable}: write it into models.{role}.base_url");
+    draft.mapping.lose(format!("{role} address"), "", reason);
+}
+
+/// Where a server is; SkillOpt may have it from its environment, which a configuration cannot know. An empty address is
+/// refused, so that no key and no task goes to the server that happens to be the default.
 fn place(draft: &mut Draft, role: &str, address: Option<String>, variable: &str) {
-    match address {
-        Some(address) => draft.set(&format!("models.{role}.base_url"), address),
-        None => draft.mapping.lose(
-            format!("{role} address"),
-            "",
-            format!("SkillOpt reads it from {variable}: write it into models.{role}.base_url"),
-        ),
+    if address.is_none() {
+        need_address(draft, role, variable);
     }
+    draft.set(&format!("models.{role}.base_url"), address.unwrap_or_default());
 }
 
 impl Draft {

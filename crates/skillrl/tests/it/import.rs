@@ -53,6 +53,45 @@ fn configurations_become_ours() {
     }
 }
 
+/// A server without an address is refused by its name, and never becomes the one that happens to be the default: its key
+/// would go to somebody else.
+#[test]
+fn a_model_without_an_address_is_refused_and_listed() {
+    let of_backend = |model: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("c.yaml"), dir.path().join("skillrl.toml"));
+        std::fs::write(
+            &from,
+            format!("model: {{optimizer: m, target: m{model}}}\nenv: {{name: searchqa}}\n"),
+        )
+        .unwrap();
+        let imported = import_to(&from, &to).unwrap();
+        let text = std::fs::read_to_string(&to).unwrap();
+        (skillrl::config::Config::parse(&text, "skillrl.toml", &[]), text, imported.missing)
+    };
+    let backends = [
+        "",
+        ", azure_openai_auth_mode: azure_cli",
+        ", azure_openai_auth_mode: openai_compatible",
+        ", backend: openai_compatible",
+        ", backend: qwen_chat",
+    ];
+    for model in backends {
+        let (config, text, missing) = of_backend(model);
+        let error = config.expect_err(&text).to_string();
+        assert!(error.contains("models.target") && error.contains("base_url"), "{model}: {error}\n{text}");
+        let needs = |name: &str| missing.iter().any(|missing| missing.starts_with(name));
+        assert!(needs("models.target.base_url") && needs("env.data"), "{model}: {missing:?}");
+        assert!(!missing.iter().any(|missing| missing.contains("not complete")), "{missing:?}");
+    }
+    // With its address an Azure account is one of Azure.
+    let (_, text, missing) = of_backend(", azure_openai_endpoint: \"https://a.openai.azure.com\"");
+    assert_eq!(text.matches("provider = \"azure\"").count(), 2, "{text}");
+    assert_eq!(text.matches("base_url = \"https://a.openai.azure.com/openai/v1\"").count(), 2, "{text}");
+    let needed: Vec<&str> = missing.iter().filter_map(|missing| missing.split(':').next()).collect();
+    assert_eq!(needed, ["AZURE_OPENAI_API_KEY", "env.data"]);
+}
+
 /// Every key that is set anywhere in the chain is mapped or listed.
 #[test]
 fn no_key_is_dropped() {
