@@ -1,5 +1,7 @@
 //! What two passes with one skill say about the noise of a target, before anything is trained.
 
+use crate::error::PipelineError;
+use crate::run_dir::{EvaluationDir, RunReader};
 use serde::{Deserialize, Serialize};
 use skill_core::stats::{detectable_effect, expected_maximum, flip_rate, items_needed, least_wins};
 use skill_core::{GateRule, ItemScore, Role, RolloutResult};
@@ -8,6 +10,29 @@ use skill_core::{GateRule, ItemScore, Role, RolloutResult};
 pub const ALPHA: f64 = 0.05;
 /// See [`ALPHA`].
 pub const POWER: f64 = 0.8;
+
+/// The share of the validation split that comes out otherwise from one pass to the next with the same skill, by the
+/// passes that a run has made: of its first and of its best skill. `None` where it made one pass alone.
+///
+/// # Errors
+///
+/// Files of the run that cannot be read.
+pub fn recorded_flip_rate(run: &RunReader) -> Result<Option<f64>, PipelineError> {
+    let best = run.state()?.and_then(|state| EvaluationDir::of_skill(state.best_skill));
+    let first = (EvaluationDir::Baseline, EvaluationDir::FreshBaseline);
+    let best = best.filter(|best| *best != EvaluationDir::Baseline);
+    let pairs = [Some(first), best.map(|best| (best, EvaluationDir::FreshBest))];
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    for (first, second) in pairs.into_iter().flatten() {
+        let Some((first, second)) = run.scores(first)?.zip(run.scores(second)?) else { continue };
+        // One that was rejected early, or is of other items, is no pass.
+        if first.iter().map(|(id, _)| id).eq(second.iter().map(|(id, _)| id)) {
+            one.extend(first.into_iter().map(|(_, score)| score));
+            other.extend(second.into_iter().map(|(_, score)| score));
+        }
+    }
+    Ok((!one.is_empty()).then(|| flip_rate(&one, &other)))
+}
 
 /// What is asked besides the two passes.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -121,6 +121,9 @@ pub struct PruneRecord {
     pub score_before: f64,
     /// The score of the skill as it is now. It was selected by, so it flatters a little.
     pub score_after: f64,
+    /// The skill as it is now against the one that the pruning began with, on the same items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paired: Option<PairedRecord>,
     /// Rules of the skill.
     pub n_rules: usize,
     /// Rules that were taken out.
@@ -178,6 +181,7 @@ pub async fn prune(
             let [before, _] = record.skill_len;
             record.skill_len = [before, candidate.n_chars()];
             record.score_after = row.score.unwrap_or(record.score_after);
+            record.paired = pruning.against_first();
             pruned = candidate;
         }
         record.rules.push(row);
@@ -227,6 +231,7 @@ impl Pruning<'_> {
             skill_len: [length, length],
             score_before: score,
             score_after: score,
+            paired: None,
             n_rules: self.rules.len(),
             n_removed: 0,
             rules: Vec::new(),
@@ -306,6 +311,13 @@ impl Pruning<'_> {
             }
         }
         record
+    }
+
+    /// The skill as it is now against the one that the pruning began with.
+    fn against_first(&self) -> Option<PairedRecord> {
+        let rule = GateRule { repeats: self.repeats, ..GateRule::strict(self.gate()) };
+        let paired = rule.compare(&self.current, &self.first)?;
+        Some(PairedRecord::of(&rule, &paired, self.settings.seed))
     }
 
     /// The evidence: the skill without the rule against the one with it.

@@ -281,7 +281,7 @@ async fn task(
     findings.extend(data::longest(&inputs));
     findings.extend(data::splits(env, &inputs));
     findings.extend(labels::findings(env, &inputs));
-    findings.push(plan::selection(env, asked, settings.as_ref().ok()));
+    findings.push(plan::selection(env, asked, settings.as_ref().ok(), &loaded.run_dir()));
     let prompts = match prompts::library(&loaded.config.prompts, env) {
         Ok(prompts) => {
             findings.push(match prompts.validate() {

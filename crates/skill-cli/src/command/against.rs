@@ -5,6 +5,7 @@ use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::Item;
 use skillrl::pipeline::run_dir::RESULTS_FILE;
+use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,8 @@ pub(super) fn describe(compared: &Comparison) -> String {
     let [low, high] = compared.difference_interval;
     let points = |difference: f64| format!("{:+.1}", difference * 100.0);
     format!(
-        "against {:.4} before, on {} items of both: {} points ({:.0} % interval {} to {}); {} won, {} lost\n",
-        compared.before,
+        "against {} before, on {} items of both: {} points ({:.0} % interval {} to {}); {} won, {} lost\n",
+        percent(compared.before),
         compared.n,
         points(compared.difference),
         LEVEL * 100.0,

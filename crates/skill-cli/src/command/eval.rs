@@ -5,24 +5,29 @@ use super::eval_out::{EvalOut, deciding};
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
+use crate::table::counted;
 use serde_json::json;
 use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
-use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::core::stats::score_interval;
+use skillrl::core::{ItemId, RolloutResult, SkillDoc, SkillHash};
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
 use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
-use skillrl::pipeline::run_dir::{RunStatus, run_status, summarise};
+use skillrl::pipeline::run_dir::{EvaluationDir, RunStatus, run_status, summarise};
 use skillrl::pipeline::shell::count_spent;
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::silence::{answers_without_number, empty_replies};
-use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use skillrl::pipeline::{PipelineError, RunReader, Stage, StopSignal};
+use skillrl::reports::LEVEL;
+use skillrl::reports::words::percent;
 use skillrl::{skills, trainer, world};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -99,11 +104,16 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         out.write(recorded.results(), &summary).map_err(skillrl::Error::Pipeline)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
+    let in_run = InRun::find(&loaded.run_dir(), split, &summary.skill_hash, &evaluation.results);
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
         if let Some(fields) = value.as_object_mut() {
             fields.insert("split".to_owned(), json!(split));
             fields.insert("skill".to_owned(), json!(name));
+            fields.insert("interval".to_owned(), json!(score_interval(summary.hard, summary.n, LEVEL)));
+            if let Some(InRun { hard, flip_rate }) = &in_run {
+                fields.insert("in_run".to_owned(), json!({"hard": hard, "flip_rate": flip_rate}));
+            }
             let simulated = simulated_models(&loaded.config, &[ModelRole::Target]);
             fields.insert("simulated_models".to_owned(), json!(simulated));
             if let Some(compared) = &compared {
@@ -115,7 +125,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
         let n_sent = out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before));
-        super::print_wrapped(&(describe(&name, split, &summary, n_sent) + &against + &simulated))?;
+        super::print_wrapped(
+            &(describe(&name, split, &summary, in_run.as_ref(), n_sent) + &against + &simulated),
+        )?;
     }
     if let Some(compared) = compared.filter(|_| args.fail_on_drop) {
         super::against::check(&compared)?;
@@ -142,21 +154,91 @@ pub(super) fn choose_skill(
     Ok(("the environment's initial skill".to_owned(), skill))
 }
 
+/// An evaluation of a run of the same skill on the same split.
+struct InRun {
+    /// The strict score of the run.
+    hard: f64,
+    /// The share of the items that one of the two solves and the other does not.
+    flip_rate: f64,
+}
+
+impl InRun {
+    /// Looks for one in the run of the configuration, on the items that both have; the first that it finds.
+    fn find(run_dir: &Path, split: Split, skill: &SkillHash, results: &[RolloutResult]) -> Option<Self> {
+        let run = RunReader::open(run_dir).ok()?;
+        let best = run.state().ok().flatten().and_then(|state| EvaluationDir::of_skill(state.best_skill));
+        let places = match split {
+            Split::Train => Vec::new(),
+            Split::Val => {
+                [EvaluationDir::Baseline, EvaluationDir::FinalSelection].into_iter().chain(best).collect()
+            }
+            Split::Test => {
+                vec![EvaluationDir::TestBaseline, EvaluationDir::TestBest, EvaluationDir::TestNoSkill]
+            }
+        };
+        let is_same = |dir: &EvaluationDir| {
+            run.evaluation_summary(*dir).ok().flatten().is_some_and(|known| known.skill_hash == *skill)
+        };
+        let scores = run.scores(places.into_iter().find(is_same)?).ok().flatten()?;
+        let now: BTreeMap<&ItemId, bool> =
+            results.iter().map(|result| (&result.id, result.is_success())).collect();
+        let both: Vec<(f64, bool, bool)> = scores
+            .iter()
+            .filter_map(|(id, score)| Some((score.hard, score.is_success(), *now.get(id)?)))
+            .collect();
+        let n = both.len() as f64;
+        let n_flips = both.iter().filter(|(_, then, now)| then != now).count();
+        (!both.is_empty()).then(|| Self {
+            hard: both.iter().map(|(hard, _, _)| hard).sum::<f64>() / n,
+            flip_rate: n_flips as f64 / n,
+        })
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "the run measured {} with the same skill: {:.0} % of the items came out otherwise",
+            percent(self.hard),
+            100.0 * self.flip_rate
+        )
+    }
+}
+
+/// A score with its interval, and the graded one where it differs.
+pub(super) fn score_words(hard: f64, soft: f64, n: usize) -> String {
+    let [low, high] = score_interval(hard, n, LEVEL);
+    let soft = if (soft - hard).abs() > 1e-5 { format!("; soft {}", percent(soft)) } else { String::new() };
+    format!(
+        "{} ({} % interval {:.1} to {:.1}){soft}",
+        percent(hard),
+        LEVEL * 100.0,
+        100.0 * low,
+        100.0 * high
+    )
+}
+
 /// What was measured; `n_sent` is how many requests of it were sent now, where others may have been before.
-fn describe(name: &str, split: Split, summary: &EvaluationSummary, n_sent: Option<u64>) -> String {
+fn describe(
+    name: &str,
+    split: Split,
+    summary: &EvaluationSummary,
+    in_run: Option<&InRun>,
+    n_sent: Option<u64>,
+) -> String {
     let mut text = format!(
-        "skill  {name} ({})\nsplit  {split}, {} items\nhard   {:.4}\nsoft   {:.4}\n",
-        summary.skill_hash, summary.n, summary.hard, summary.soft
+        "skill  {name} ({})\nsplit  {split}, {} items\nscore  {}\n",
+        summary.skill_hash,
+        summary.n,
+        score_words(summary.hard, summary.soft, summary.n)
     );
+    if let Some(in_run) = in_run {
+        let _ = writeln!(text, "       {}", in_run.in_words());
+    }
     if summary.n_without_number > 0 {
         let _ = writeln!(text, "       {} of {} answers hold no number", summary.n_without_number, summary.n);
     }
     for (task_type, score) in &summary.by_task_type {
-        let _ = writeln!(
-            text,
-            "  {task_type}: hard {:.4}, soft {:.4}, {} items",
-            score.hard, score.soft, score.n
-        );
+        let words = score_words(score.hard, score.soft, score.n);
+        let _ = writeln!(text, "  {task_type}: {words}, {}", counted(score.n as u64, "item"));
     }
     let tokens = &summary.tokens;
     let now = match n_sent {

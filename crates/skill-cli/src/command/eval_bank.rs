@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use super::described_spend;
-use super::eval::{unkept, warn_of_silence, warn_of_test_split};
+use super::eval::{score_words, unkept, warn_of_silence, warn_of_test_split};
 use super::eval_out::deciding;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
@@ -30,6 +30,7 @@ use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use skillrl::reports::Comparison;
+use skillrl::reports::words::percent;
 use skillrl::{skills, trainer, world};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -167,12 +168,12 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         counted(env.items(split).len() as u64, "item"),
     );
     for (label, evaluation) in [("without", &without), ("with   ", &with_bank)] {
-        let _ =
-            writeln!(text, "{label} hard {:.4}, soft {:.4}", evaluation.score.hard, evaluation.score.soft);
+        let words = score_words(evaluation.score.hard, evaluation.score.soft, evaluation.results.len());
+        let _ = writeln!(text, "{label} {words}");
     }
     for (task_type, [before, after, n]) in by_type(&without, &with_bank).into_iter().take(MAX_NAMED) {
         let name = if task_type.is_empty() { "without a type" } else { &task_type };
-        let _ = writeln!(text, "  {name}: {before:.4} without, {after:.4} with, {n} items");
+        let _ = writeln!(text, "  {name}: {} without, {} with, {n} items", percent(before), percent(after));
     }
     if let Some(compared) = &compared {
         text.push_str(&super::against::describe(compared));

@@ -1,29 +1,36 @@
 //! `skillrl prune`: takes rules out of a skill that it does not need.
 
+use super::UsageError;
 use crate::args::{PruneArgs, Start, as_word};
 use crate::progress::{Progress, Show};
-use crate::table::{grouped, harmless};
+use crate::table::{counted, grouped, harmless};
 use skillrl::config::LoadedConfig;
 use skillrl::core::SkillDoc;
 use skillrl::core::rules::{SkillRule, skill_rules};
+use skillrl::core::stats::normal::upper_quantile;
 use skillrl::core::usage::dollars;
 use skillrl::engine::Engine;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, probe};
+use skillrl::pipeline::noise::{ALPHA, recorded_flip_rate};
 use skillrl::pipeline::provenance::Origin;
 use skillrl::pipeline::prune::{PruneRecord, RuleDecision, RuleRecord, RuleToTry};
-use skillrl::pipeline::{PipelineError, StopSignal, TrainSettings};
+use skillrl::pipeline::records::paired::PairedRecord;
+use skillrl::pipeline::{PipelineError, RunReader, StopSignal, TrainSettings};
 use skillrl::prune::{PRUNED_DIR, PruneOptions, RECORD_FILE, order, prune};
+use skillrl::reports::words::{percent, points};
 use skillrl::{prompts, trainer, world};
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// The fewest validation items by which a rule is judged.
+const MIN_ITEMS: usize = 20;
 /// How much of a rule is shown.
 const MAX_SHOWN_CHARS: usize = 60;
 
 pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     if !(0.0..=1.0).contains(&args.margin) {
-        let error = super::UsageError::new(format!("--margin is {}", args.margin));
+        let error = UsageError::new(format!("--margin is {}", args.margin));
         return Err(error.with_hint("give a difference of scores from 0 to 1, such as 0.02").into());
     }
     let start = args.config.start();
@@ -37,9 +44,13 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
         return Err(skillrl::Error::Pipeline(error).into());
     }
+    let n_items = env.items(Split::Val).len();
+    let flip_rate =
+        RunReader::open(&loaded.run_dir()).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
+    check_noise(args.margin, n_items, flip_rate)?;
     let rules = skill_rules(&skill);
     if rules.is_empty() {
-        let error = super::UsageError::new(format!("{name} has no rules outside of its protected parts"));
+        let error = UsageError::new(format!("{name} has no rules outside of its protected parts"));
         return Err(error.with_hint("name another skill with --skill").into());
     }
     let run_dir = loaded.run_dir();
@@ -65,6 +76,40 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
         return super::print(&format!("{}\n", serde_json::to_string(&record)?));
     }
     super::print_wrapped(&describe(&name, &record, &path, &options.out, &start))
+}
+
+/// Refuses what would be decided by noise: too few items, or a target whose scores vary by more than the margin.
+fn check_noise(margin: f64, n_items: usize, flip_rate: Option<f64>) -> Result<(), UsageError> {
+    if n_items < MIN_ITEMS {
+        let message = format!(
+            "the validation split has {}, and fewer than {MIN_ITEMS} cannot tell whether a rule is needed",
+            counted(n_items as u64, "item")
+        );
+        return Err(
+            UsageError::new(message).with_hint("add items, or give the validation split a larger share")
+        );
+    }
+    let Some(rate) = flip_rate.filter(|rate| *rate > 0.0) else { return Ok(()) };
+    let hidden = hidden_loss(rate, n_items);
+    if margin >= hidden {
+        return Ok(());
+    }
+    let asked = (hidden * 100.0).ceil() / 100.0;
+    let message = format!(
+        "{:.0} % of the validation items change from one pass to the next with the same skill, so that {n_items} items cannot tell a loss of less than {:.1} points from noise",
+        100.0 * rate,
+        100.0 * hidden
+    );
+    let hint = format!(
+        "`--margin {asked:.2}` takes out rules whose loss cannot be told from noise; more items or `gate.selection_repeats` tell smaller losses"
+    );
+    Err(UsageError::new(message).with_hint(hint))
+}
+
+/// The loss that noise alone makes look like one in a case of twenty: each item that changes counts for or against the
+/// skill, so the difference of two passes has a standard error of `sqrt(rate / n)`.
+fn hidden_loss(flip_rate: f64, n_items: usize) -> f64 {
+    upper_quantile(ALPHA) * (flip_rate / n_items.max(1) as f64).sqrt()
 }
 
 /// What the pruning will take at most: a pass with the skill, and one without each rule.
@@ -95,7 +140,7 @@ fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &St
     let money = cost.cost.map(|[_, high]| format!(", at most {}", dollars(high))).unwrap_or_default();
     let _ = writeln!(
         text,
-        "at most {} calls, {} tokens in, {} tokens out{money}: a pass over the selection split with the skill, and one without each rule;\n\
+        "at most {} calls, {} tokens in, {} tokens out{money}: a pass over the validation split with the skill, and one without each rule;\n\
          a removal that lowers the score is given up as soon as that is certain, and what the run's journal holds is not paid for again",
         most(cost.calls),
         most(cost.input_tokens),
@@ -107,20 +152,23 @@ fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &St
 fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path, config: &Start) -> String {
     let mut text = String::new();
     for rule in &record.rules {
-        let _ = writeln!(text, "{}", row(&verdict(rule), &lines_of(rule.lines), &rule.text));
+        let _ = writeln!(text, "{}", row(&lines_of(rule.lines), "", &rule.text));
+        let _ = writeln!(text, "    {}", verdict(rule));
     }
     let [before, after] = record.skill_len;
+    let difference = record.paired.as_ref().and_then(difference_words);
     let _ = write!(
         text,
         "\n{name}: {} of {} rules were taken out, {before} characters became {after}\n\
-         score {:.4} before, {:.4} after, on {} draws of the selection split; it may fall by {}\n\
+         score {} before, {} after{} on {} draws of the validation split; it may fall by {} points\n\
          wrote {} and {}\n",
         record.n_removed,
         record.n_rules,
-        record.score_before,
-        record.score_after,
+        percent(record.score_before),
+        percent(record.score_after),
+        difference.map(|words| format!(" ({words})")).unwrap_or_default(),
         record.rules.first().map_or(0, |rule| rule.n),
-        record.margin,
+        100.0 * record.margin,
         path.display(),
         out.join(RECORD_FILE).display(),
     );
@@ -131,14 +179,34 @@ fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path, config: &
     text
 }
 
+/// A difference with its interval.
+fn difference_words(paired: &PairedRecord) -> Option<String> {
+    let (difference, [low, high]) = paired.difference.zip(paired.interval)?;
+    Some(format!("{}, 95 % interval {:+.1} to {:+.1}", points(difference), 100.0 * low, 100.0 * high))
+}
+
 /// What became of a rule, and by what.
 fn verdict(rule: &RuleRecord) -> String {
     let (won, lost) = (rule.won.len(), rule.lost.len());
-    let word = match rule.decision {
-        RuleDecision::Removed => "removed",
-        RuleDecision::Kept => "kept",
-    };
-    format!("{word:<8} +{won} -{lost} of {}", rule.n_seen)
+    match (rule.decision, difference_words(&rule.paired)) {
+        (RuleDecision::Removed, difference) => {
+            let seen = match won + lost {
+                0 => "no effect seen".to_owned(),
+                differ => format!("{differ} of {} differ, +{won} -{lost}", rule.n_seen),
+            };
+            let difference = difference.map(|words| format!(": {words}")).unwrap_or_default();
+            format!("removed  {seen}{difference}")
+        }
+        (RuleDecision::Kept, Some(difference)) => {
+            format!("kept     without it {lost} lost and {won} won: {difference}")
+        }
+        (RuleDecision::Kept, None) => {
+            format!(
+                "kept     without it {lost} lost and {won} won (stopped after {} of {})",
+                rule.n_seen, rule.n
+            )
+        }
+    }
 }
 
 fn lines_of([first, last]: [usize; 2]) -> String {
@@ -159,5 +227,24 @@ fn row(first: &str, second: &str, rule: &str) -> String {
     let line = harmless(line);
     let shown: String = line.chars().take(MAX_SHOWN_CHARS).collect();
     let cut = if shown.len() < line.len() || rule.lines().nth(1).is_some() { " .." } else { "" };
-    format!("  {first:<22} {second:<12} {shown}{cut}")
+    let second = if second.is_empty() { String::new() } else { format!(" {second:<12}") };
+    format!("  {first:<14}{second} {shown}{cut}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_pruned_by_noise() {
+        let is_refused = |margin, n_items, rate| check_noise(margin, n_items, rate).is_err();
+        // A target that always does the same tells a rule from none, and so does one whose noise nobody knows.
+        assert!(!is_refused(0.0, 40, Some(0.0)) && !is_refused(0.0, 40, None));
+        assert!(is_refused(0.5, MIN_ITEMS - 1, Some(0.0)), "too few items");
+        // 1.645 * sqrt(0.2 / 40).
+        assert!((hidden_loss(0.2, 40) - 0.1163).abs() < 1e-3);
+        assert!(is_refused(0.0, 40, Some(0.2)) && is_refused(0.11, 40, Some(0.2)));
+        assert!(!is_refused(0.12, 40, Some(0.2)));
+        assert!(!is_refused(0.06, 160, Some(0.2)), "more items tell smaller losses");
+    }
 }

@@ -234,3 +234,27 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
     assert!(outcome.stderr.contains("nowhere") && !context.path("unpaid").exists(), "{}", outcome.stderr);
     eval("0000", &["--fail-on-drop"]).assert_code(code::USAGE);
 }
+
+#[test]
+fn a_measurement_has_its_interval_and_what_the_run_measured() {
+    let context = TestContext::with_finished_demo();
+    let eval = ["eval", "demo/skillrl.toml", "--split", "test"];
+    let measured = parsed(&context.succeed(&[&eval[..], &["--json", "--quiet"]].concat()));
+    let (hard, interval) = (measured["hard"].as_f64().unwrap(), &measured["interval"]);
+    assert!(interval[0].as_f64().unwrap() < hard && hard <= interval[1].as_f64().unwrap(), "{measured}");
+    // These models always answer the same.
+    assert_eq!(
+        (&measured["in_run"]["hard"], &measured["in_run"]["flip_rate"]),
+        (&measured["hard"], &0.0.into())
+    );
+    let other =
+        parsed(&context.succeed(&[&eval[..], &["--skill", "demo/initial_skill.md", "--json"]].concat()));
+    assert_eq!(other["in_run"]["hard"], context.json("demo/run/summary.json")["baseline_test_hard"]);
+    let another = [&eval[..], &["--skill", "other.md", "--json"]].concat();
+    context.write("other.md", "# Another skill\n");
+    assert_eq!(parsed(&context.succeed(&another))["in_run"], Value::Null);
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}

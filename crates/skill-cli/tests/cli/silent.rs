@@ -161,15 +161,24 @@ fn error_of(stderr: &str) -> &str {
     stderr.split_once("error: ").map_or(stderr, |(_, error)| error)
 }
 
+/// The fewest items by which rules are judged.
+const N_VAL: usize = 20;
+
 /// A rule is not worthless because nobody answers.
 #[test]
 fn nothing_is_pruned_by_silence() {
     let server = Server::start();
     let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
     context.write("rules.md", "# Repeating\n\n- Be polite.\n- Be brief.\n");
+    let item = |number: usize| {
+        format!(
+            "{{\"id\": \"val-{number}\", \"question\": \"Repeat: word{number}.\", \"answers\": [\"word{number}\"]}}\n"
+        )
+    };
+    context.write("task/data/val.jsonl", &(1..=N_VAL).map(item).collect::<String>());
     let args = ["prune", "task/skillrl.toml", "--skill", "rules.md", "--out", "pruned"];
     // From the beginning, and once the skill itself is measured.
-    for n_answered in [0, 2] {
+    for n_answered in [0, N_VAL] {
         server.answer_with(silent_after(n_answered));
         context.run(&args).assert_code(code::PROVIDER_REFUSED);
         assert!(!context.path("pruned/skill.md").exists());

@@ -1,6 +1,6 @@
 //! The run that is planned: its directory, what its selection split can show, and what it will take.
 
-use super::{Check, Examination, Finding, counted};
+use super::{Check, DEFAULT_FLIP_RATE, Examination, Finding, counted};
 use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use crate::cost::has_prices;
 use crate::error::Error;
@@ -14,10 +14,11 @@ use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
 use skill_pipeline::kind::RunKind;
+use skill_pipeline::noise::recorded_flip_rate;
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunStatus, run_status};
-use skill_pipeline::{PipelineError, Protocol, TrainSettings};
+use skill_pipeline::{PipelineError, Protocol, RunReader, TrainSettings};
 use std::path::Path;
 
 /// How often an edit without effect may pass a test.
@@ -78,33 +79,44 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
 }
 
 /// Whether the selection split can show the difference that is hoped for.
-pub(super) fn selection(env: &dyn Env, asked: &Examination, settings: Option<&TrainSettings>) -> Finding {
+///
+/// How much scores vary is what the run has measured, where there is one already.
+pub(super) fn selection(
+    env: &dyn Env,
+    asked: &Examination,
+    settings: Option<&TrainSettings>,
+    run: &Path,
+) -> Finding {
+    let measured = RunReader::open(run).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
+    // What a person says counts.
+    let measured = measured.filter(|_| asked.flip_rate == DEFAULT_FLIP_RATE);
+    let flip_rate = measured.unwrap_or(asked.flip_rate);
     let n_items = env.items(Split::Val).len();
     let refused = settings.and_then(|settings| settings.evidence.check_split(settings.gate, n_items).err());
     if let Some(error) = refused {
         return Finding::of_error(Check::Selection, &Error::Pipeline(error));
     }
-    let shown = detectable_effect(asked.flip_rate, n_items, ALPHA, POWER);
+    let shown = detectable_effect(flip_rate, n_items, ALPHA, POWER);
     let points = |share: f64| format!("{:.0} points", 100.0 * share);
     let smallest = format!(
-        "{n_items} validation items can tell a gain of {} or more from luck, if {:.0} % of their scores vary by chance",
+        "{n_items} validation items can tell a gain of {} or more from luck, {} {:.0} % of their scores vary by chance",
         points(shown),
-        100.0 * asked.flip_rate
+        if measured.is_some() { "since the run measured that" } else { "if" },
+        100.0 * flip_rate
     );
     if n_items == 0 {
         let hint = "add items to it, or give it a share in the ratio of the splits";
-        return Finding::error(Check::Selection, "the selection split is empty", hint);
+        return Finding::error(Check::Selection, "the validation split is empty", hint);
     }
     if shown <= asked.effect {
         return Finding::ok(Check::Selection, smallest);
     }
-    let needed =
-        items_needed(asked.effect, asked.flip_rate, ALPHA, POWER).map_or_else(String::new, |needed| {
-            format!(
-                "a gain of {} needs {needed} of them: raise the second number of `env.split_ratio`; ",
-                points(asked.effect)
-            )
-        });
+    let needed = items_needed(asked.effect, flip_rate, ALPHA, POWER).map_or_else(String::new, |needed| {
+        format!(
+            "a gain of {} needs {needed} of them: raise the second number of `env.split_ratio`; ",
+            points(asked.effect)
+        )
+    });
     let coarse = if 1.0 / n_items as f64 > asked.effect {
         format!(" (one item is {})", points(1.0 / n_items as f64))
     } else {
