@@ -123,9 +123,10 @@ impl State {
                 let place = match &self.bank {
                     Some(bank) => progress::place(bank, stage.as_str()),
                     None => {
-                        let total_steps = self.lines.total_steps();
-                        let place =
-                            step.map(|step| format!("step {step}/{total_steps} ")).unwrap_or_default();
+                        let total = self.lines.total();
+                        let place = step
+                            .map(|step| format!("step {} ", total.place(step.0).trim()))
+                            .unwrap_or_default();
                         format!("{place}{}", stage.as_str().replace('_', " "))
                     }
                 };

@@ -12,7 +12,7 @@ use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 use skillrl::pipeline::run_dir::live::{AT_ONCE, LEAST_RATED, LiveState, Spend};
 use skillrl::reports::lines::progress;
-use skillrl::reports::words::validation;
+use skillrl::reports::words::{seconds_left, validation};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -258,7 +258,7 @@ fn second_line(live: &LiveState, width: usize) -> String {
         parts.push((5, format!("{} of {}", seconds(pulse.spend.seconds), seconds(cap))));
     }
     if let Some(left) = live.run_seconds_left() {
-        parts.push((7, format!("run {} left", seconds(left))));
+        parts.push((7, format!("run {} left", seconds_left(left))));
     }
     fitting(parts, width)
 }
@@ -385,12 +385,12 @@ mod tests {
     fn what_is_tried_again_is_said_and_why_where_there_is_room() {
         let mut live = live(Spend { calls: 7, tokens: 12_000, ..Spend::default() });
         (live.pulse.retrying, live.pulse.trouble) = (2, Some("HTTP 500: boom; attempt 3 of 8".to_owned()));
-        let expect = "12 in flight  3 waiting  2 retrying  (HTTP 500: boom; attempt 3 of 8)  7 calls  12 k tokens  run 10.0 min left";
+        let expect = "12 in flight  3 waiting  2 retrying  (HTTP 500: boom; attempt 3 of 8)  7 calls  12 k tokens  run 10 min left";
         check(&second_line(&live, 150), 150, expect);
         check(
             &second_line(&live, 79),
             79,
-            "12 in flight  3 waiting  2 retrying  7 calls  12 k tokens  run 10.0 min left",
+            "12 in flight  3 waiting  2 retrying  7 calls  12 k tokens  run 10 min left",
         );
         check(&second_line(&live, 20), 20, "2 retrying");
     }
@@ -406,17 +406,17 @@ mod tests {
             cap_money: Some(2.0),
             ..Spend::default()
         };
-        let expect = "12 in flight  3 waiting  1,412 of 5,000 calls  2.3 M tokens  $0.42 of $2.00 spent  run 10.0 min left";
+        let expect = "12 in flight  3 waiting  1,412 of 5,000 calls  2.3 M tokens  $0.42 of $2.00 spent  run 10 min left";
         check(&second_line(&live(spend), 110), 110, expect);
-        let expect = "12 in flight  1,412 of 5,000 calls  $0.42 of $2.00 spent  run 10.0 min left";
+        let expect = "12 in flight  1,412 of 5,000 calls  $0.42 of $2.00 spent  run 10 min left";
         check(&second_line(&live(spend), 79), 79, expect);
-        check(&second_line(&live(spend), 41), 41, "$0.42 of $2.00 spent  run 10.0 min left");
+        check(&second_line(&live(spend), 41), 41, "$0.42 of $2.00 spent  run 10 min left");
         check(&second_line(&live(spend), 5), 5, "");
         let first =
             LiveState { finished_steps: 0, ..live(Spend { calls: 7, tokens: 12_000, ..Spend::default() }) };
         check(&second_line(&first, 79), 79, "12 in flight  3 waiting  7 calls  12 k tokens");
         let capped = Spend { cap_seconds: Some(3_600.0), seconds: 120.0, ..Spend::default() };
-        let expect = "12 in flight  2.0 min of 1.0 h  run 10.0 min left";
+        let expect = "12 in flight  2.0 min of 1.0 h  run 10 min left";
         check(&second_line(&live(capped), 50), 50, expect);
     }
 }

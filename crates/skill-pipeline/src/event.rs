@@ -76,6 +76,8 @@ pub enum Stage {
     TestBaseline,
     /// The best skill on the test split, after the last step.
     TestBest,
+    /// No skill at all on the test split, after the last step.
+    TestNoSkill,
     /// Episodes for a teacher, before there is a bank.
     Collect,
     /// A teacher writes the skills of a bank from episodes.
@@ -123,6 +125,10 @@ pub enum Event {
         score: MeanScore,
         /// Its score under the gate's metric.
         gate_score: f64,
+        /// The share of the items that a second pass solved and the first did not, or the other way round, where there
+        /// was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        noise: Option<f64>,
     },
     /// A planned search has a plan for its next steps.
     SearchPlanned {

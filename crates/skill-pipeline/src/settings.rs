@@ -14,6 +14,7 @@ pub use rule::Evidence;
 pub use task::{MAX_TASK_CHARS, TaskTexts};
 
 use crate::error::{PipelineError, SettingsError};
+use crate::records::arm::NoSkillArm;
 use serde_json::{Value, json};
 use skill_core::SourceType;
 use skill_core::editor::EditRules;
@@ -93,6 +94,8 @@ pub struct TrainSettings {
     pub max_reply_tokens: u32,
     /// Whether the initial and the best skill are measured on the test split at the end.
     pub eval_test: bool,
+    /// Whether no skill at all is measured there too.
+    pub no_skill: NoSkillArm,
     /// Model calls in flight at most; changes nothing but time.
     pub workers: usize,
 }
@@ -128,6 +131,7 @@ impl Default for TrainSettings {
             early_stop: EarlyStop::default(),
             max_reply_tokens: 16_384,
             eval_test: true,
+            no_skill: NoSkillArm::default(),
             workers: 8,
         }
     }

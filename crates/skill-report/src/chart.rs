@@ -55,7 +55,7 @@ impl Scale {
 pub(crate) fn scores(baseline: f64, course: &[ScorePoint], steps: &[StepRow]) -> String {
     let scale = Scale::of(course, steps);
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by step\">"
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the validation split by step\">"
     );
     axes(&mut svg, &scale);
     svg.push_str(&score_line("best", &scale, baseline, course, |point| point.best));
@@ -83,7 +83,7 @@ pub(crate) fn overlaid(runs: [(Option<f64>, &[ScorePoint]); 2]) -> String {
     let has_end = runs.iter().any(|(_, course)| course.last().is_some_and(|point| point.is_epoch_end));
     let scale = Scale { n_steps: n_steps.unwrap_or(1), margin: if has_end { BEHIND_STEP } else { 0.0 } };
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Selection score of both runs by step\">"
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Validation score of both runs by step\">"
     );
     axes(&mut svg, &scale);
     for ((baseline, course), class) in runs.into_iter().zip(["run-a", "run-b"]) {
@@ -132,7 +132,7 @@ pub(crate) fn rounds(baseline: Option<BankScore>, rounds: &[BankRound]) -> Strin
     let scale = Scale { n_steps: last.saturating_add(1), margin: 0.1 };
     let x = |round: u32| scale.x(f64::from(round) + 1.0);
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the selection split by round\">"
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Score on the validation split by round\">"
     );
     shares(&mut svg);
     let label = |svg: &mut String, x: f64, text: &str| {

@@ -4,9 +4,10 @@
 //! and words of its own alone.
 
 use crate::chart::curve::Picture;
+use crate::data::conversation::clip;
 use crate::view::Chart;
-use crate::words::{counted, dollars, e_value, grouped, p_words, percent, points};
-use crate::{AnyReport, Report, ReportError, RunComparison, chart, difference};
+use crate::words::{counted, dollars, e_value, grouped, p_words, percent, points, seconds, utc};
+use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{AutoEscape, Environment, State, UndefinedBehavior, Value, context};
@@ -143,6 +144,10 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("points", |difference: f64| points(difference));
     environment.add_filter("score", |score: f64| format!("{score:.4}"));
     environment.add_filter("money", dollars);
+    environment.add_filter("beginning", |text: &str| clip(text, 80));
+    environment.add_filter("tone", |outcome: &str| Outcome::parse(outcome).map_or("", Outcome::tone));
+    environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));
+    environment.add_filter("seconds", |time: f64| seconds(time));
     environment.add_filter("grouped", |number: u64| grouped(number));
     environment.add_filter("counted", |number: u64, noun: &str| counted(number, noun));
     environment.add_filter("p", |p: f64| p_words(p));

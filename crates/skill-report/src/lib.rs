@@ -30,10 +30,12 @@ mod data;
 mod html;
 pub mod lines;
 mod tensorboard;
+mod verdict;
 mod view;
 pub mod words;
 
 pub use data::any::AnyReport;
+pub use data::arms::ArmRow;
 pub use data::bank::{
     BankBrief, BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound,
     BankScore, BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, VerdictCounts,
@@ -43,19 +45,21 @@ pub use data::compare::{PairedItem, PairedOutcome, RunComparison, RunSide, Setti
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;
-pub use data::headline::{Comparison, Headline, ReportVerdict};
+pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::labels::{ClassRow, Classes, DoubtfulLabel};
 pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, runs_in};
 pub use data::phases::{GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport};
 pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType};
+pub use data::setup::Setup;
 pub use data::sft::{SftBrief, SftReport};
 pub use data::standing::RunPhase;
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
 pub use html::{SCRIPT, STYLE, comparison_content, comparison_page, content, page};
 pub use tensorboard::TENSORBOARD_FILE;
+pub use verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
 pub use view::{Chart, Fact, Look, RunView, Series, ViewRow, metric_words};
 
 /// The confidence level of all intervals.

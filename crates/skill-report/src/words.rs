@@ -26,6 +26,11 @@ pub(crate) fn p_words(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") }
 }
 
+/// A p-value with its name, such as `p 0.041` and `p < 0.001`.
+pub fn p_value(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") }
+}
+
 /// An e-value, of which the size is of interest and not the digits.
 pub fn e_value(e: f64) -> String {
     match e {
@@ -64,6 +69,16 @@ pub fn seconds(seconds: f64) -> String {
     duration((seconds * 1000.0) as i64)
 }
 
+/// A time that is left, which nobody knows to a tenth of a second.
+pub fn seconds_left(left: f64) -> String {
+    match left {
+        ..1.0 => "1 s".to_owned(),
+        ..100.0 => format!("{left:.0} s"),
+        ..6_000.0 => format!("{:.0} min", left / 60.0),
+        _ => format!("{:.1} h", left / 3600.0),
+    }
+}
+
 /// A time that was measured in milliseconds, in the unit that fits it.
 pub fn duration(milliseconds: i64) -> String {
     let seconds = milliseconds as f64 / 1000.0;
@@ -73,6 +88,12 @@ pub fn duration(milliseconds: i64) -> String {
         60_000..=3_599_999 => format!("{:.1} min", seconds / 60.0),
         3_600_000.. => format!("{:.1} h", seconds / 3600.0),
     }
+}
+
+/// A time for people, to the minute, by UTC; empty for a number that no calendar reaches.
+pub fn utc(unix_ms: u64) -> String {
+    let time = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default()
 }
 
 /// One noun with its number.
@@ -118,6 +139,15 @@ mod tests {
     fn times_have_the_unit_that_fits() {
         let times = [0, 999, 1000, 59_949, 60_000, 3_600_000, 36_000_000];
         assert_eq!(times.map(duration), ["0 ms", "999 ms", "1.0 s", "59.9 s", "1.0 min", "1.0 h", "10.0 h"]);
+    }
+
+    #[test]
+    fn times_that_are_left_are_rough_and_dates_are_those_of_the_calendar() {
+        let left = [0.2, 0.976, 53.1, 99.4, 180.0, 7_200.0].map(seconds_left);
+        assert_eq!(left, ["1 s", "1 s", "53 s", "99 s", "3 min", "2.0 h"]);
+        let dates = [0, 951_827_696, 4_107_542_400].map(|unix_s| utc(unix_s * 1_000));
+        assert_eq!(dates, ["1970-01-01 00:00 UTC", "2000-02-29 12:34 UTC", "2100-03-01 00:00 UTC"]);
+        assert_eq!(utc(u64::MAX), "");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub enum Error {
         source: LlmError,
     },
     /// No target has this name.
-    #[error("there is no target `{name}`{}", if known.is_empty() { ", and no further target is configured".to_owned() } else { format!("; the configured ones are {known}") })]
+    #[error("{}", if known.is_empty() { "no other model is configured to measure".to_owned() } else { format!("there is no target `{name}`; the configured ones are {known}") })]
     UnknownTarget {
         /// The name that was asked for.
         name: String,

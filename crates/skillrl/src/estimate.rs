@@ -30,7 +30,8 @@ use skill_core::rewrite::UpdateMode;
 use skill_core::search_plan::screened_items;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_envs::{Env, Split};
-use skill_pipeline::{Stage, TrainSettings};
+use skill_pipeline::records::arm::NoSkillArm;
+use skill_pipeline::{Protocol, Stage, TrainSettings};
 
 /// A run of more steps is not estimated.
 pub(crate) const MAX_STEPS: u64 = 1_000_000;
@@ -228,6 +229,15 @@ pub(crate) fn estimate(
         sent.push((Stage::TestBaseline, of_test(Span::default())));
         // A best skill that is still the initial one is not measured twice.
         sent.push((Stage::TestBest, up_to(of_test(grown))));
+        let pass = of_test(Span::default());
+        match settings.no_skill {
+            NoSkillArm::On => sent.push((Stage::TestNoSkill, pass)),
+            // Whether it takes little is known when the first pass is measured.
+            NoSkillArm::Auto if may_measure_no_skill(config, pass.calls.low) => {
+                sent.push((Stage::TestNoSkill, up_to(pass)));
+            }
+            NoSkillArm::Auto | NoSkillArm::Off => {}
+        }
     }
     let stages: Vec<StageEstimate> = sent
         .into_iter()
@@ -274,6 +284,15 @@ fn stage_estimate(
         .zip(cost(input_tokens.high, output_tokens.high))
         .map(|(low, high)| [low, high]);
     StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
+}
+
+/// True if a planned search under these caps may read the test split with no skill at all, which takes so many calls.
+fn may_measure_no_skill(config: &Config, calls: u64) -> bool {
+    let caps = config.budget;
+    let has_cap = caps.calls.is_some() || caps.tokens.is_some() || caps.money.is_some();
+    config.train.protocol == Protocol::Auto
+        && has_cap
+        && caps.calls.is_none_or(|cap| calls.saturating_mul(10) <= cap)
 }
 
 /// The same or less, down to nothing.
@@ -495,6 +514,7 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
             | Stage::FreshBest
             | Stage::TestBaseline
             | Stage::TestBest
+            | Stage::TestNoSkill
             | Stage::Collect
             | Stage::Trial,
             _,

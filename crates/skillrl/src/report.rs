@@ -8,8 +8,8 @@ use skill_pipeline::kind::RunKind;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, Headline, Report, ReportError, ReportOptions, RunComparison, RunOverview, RunView,
-    TENSORBOARD_FILE, comparison_page, page,
+    AnyReport, BankReport, DoubtfulLabel, Report, ReportError, ReportOptions, RunComparison, RunOverview,
+    RunView, TENSORBOARD_FILE, Verdict, comparison_page, page,
 };
 use std::path::{Path, PathBuf};
 
@@ -104,14 +104,28 @@ fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
     }
 }
 
-/// What a run came to, without the rest of its report; `None` before its first skill is measured.
+/// What a run came to, whatever it trains, with what to know before its numbers are trusted.
 ///
 /// # Errors
 ///
 /// As for [`read`].
-pub fn headline(run: &Path) -> Result<Option<Headline>, Error> {
-    let run = RunReader::open(run)?;
-    Headline::of_run(&run, gate(&run, configuration(&run).as_ref())?).map_err(of_report)
+pub fn verdict(run: &Path) -> Result<Verdict, Error> {
+    Ok(any_with(run, short())?.verdict().clone())
+}
+
+/// A report without its long parts.
+fn short() -> ReportOptions {
+    ReportOptions { max_trajectories: 0, max_items: 0, ..ReportOptions::default() }
+}
+
+/// Items whose label in the data may be wrong, all of them; none where right answers are no class labels.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn doubtful_labels(run: &Path) -> Result<Vec<DoubtfulLabel>, Error> {
+    let options = ReportOptions { max_items: usize::MAX, max_trajectories: 0, ..ReportOptions::default() };
+    Ok(read_with(run, options)?.classes.map(|classes| classes.doubtful).unwrap_or_default())
 }
 
 /// Compares two runs: their best skills or banks on the items that both have, by the metric of the first run's gate;
@@ -151,11 +165,15 @@ pub fn comparison_content(first: &Path, second: &Path) -> Result<String, Error> 
 ///
 /// A directory without a run, and files of the run that cannot be read.
 pub fn any(run: &Path) -> Result<AnyReport, Error> {
+    any_with(run, ReportOptions::default())
+}
+
+fn any_with(run: &Path, options: ReportOptions) -> Result<AnyReport, Error> {
     match RunKind::of(run) {
-        Some(RunKind::Document) | None => Ok(read(run)?.into()),
-        Some(RunKind::Bank) => Ok(bank(run)?.into()),
+        Some(RunKind::Document) | None => Ok(read_with(run, options)?.into()),
+        Some(RunKind::Bank) => Ok(bank_with(run, &options)?.into()),
         Some(RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
-            AnyReport::read(&RunReader::open(run)?, &ReportOptions::default()).map_err(of_report)
+            AnyReport::read(&RunReader::open(run)?, &options).map_err(of_report)
         }
     }
 }

@@ -44,6 +44,10 @@ pub(crate) struct ReportArgs {
     /// Writes the curves of a run that trains weights into this folder, as an event file of TensorBoard.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "json"])]
     pub(crate) tensorboard: Option<PathBuf>,
+
+    /// Writes the items whose label in the data may be wrong to this CSV file, with their texts.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "json", "tensorboard"])]
+    pub(crate) doubtful: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

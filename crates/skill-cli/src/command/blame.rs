@@ -10,6 +10,7 @@ use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::provenance::{
     Blame, EditEvidence, Origin, PatchSource, SlowUpdateEvidence, StepEvidence, Version, blame,
 };
+use skillrl::reports::words::percent;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -86,13 +87,13 @@ fn described(blame: &Blame, is_full: bool) -> String {
 /// What the guidance of an epoch's end is based on.
 fn slow_update_lines(evidence: &SlowUpdateEvidence, is_full: bool) -> String {
     let mut text = String::new();
-    let after = evidence.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
+    let after = evidence.score_after.map(|score| format!(" → {}", percent(score))).unwrap_or_default();
     let action = evidence.action.words();
     let (epoch, step) = (evidence.epoch.0, evidence.step);
     let _ = writeln!(
         text,
-        "\nslow update of epoch {epoch}, after step {step}: {action}, {:.4}{after}",
-        evidence.score_before
+        "\nslow update of epoch {epoch}, after step {step}: {action}, {}{after}",
+        percent(evidence.score_before)
     );
     flips(&mut text, &evidence.won, &evidence.lost, is_full);
     for (category, items) in &evidence.pairs {
@@ -128,9 +129,9 @@ fn argument(text: &mut String, indent: &str, reasoning: &str) {
 /// What a step is based on, with those of its edits that the skill still has.
 pub(super) fn step_lines(step: &StepEvidence, edits: &[usize], is_full: bool) -> String {
     let mut text = String::new();
-    let after = step.score_after.map(|score| format!(" → {score:.4}")).unwrap_or_default();
+    let after = step.score_after.map(|score| format!(" → {}", percent(score))).unwrap_or_default();
     let action = step.action.words();
-    let _ = writeln!(text, "\nstep {}: {action}, {:.4}{after}", step.step, step.score_before);
+    let _ = writeln!(text, "\nstep {}: {action}, {}{after}", step.step, percent(step.score_before));
     flips(&mut text, &step.won, &step.lost, is_full);
     for edit in step.edits.iter().filter(|edit| is_full || edits.contains(&edit.index)) {
         edit_lines(&mut text, edit, is_full);

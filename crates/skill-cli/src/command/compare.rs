@@ -3,6 +3,7 @@
 use crate::args::CompareArgs;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
+use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, RunComparison, RunSide, Trained, metric_words};
 use std::fmt::Write as _;
 
@@ -53,8 +54,10 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         vec![title.to_owned(), first, second]
     };
     let score = |score: Option<f64>, interval: Option<[f64; 2]>| match (score, interval) {
-        (Some(score), Some([low, high])) => format!("{score:.4} ({low:.4} to {high:.4})"),
-        (Some(score), None) => format!("{score:.4}"),
+        (Some(score), Some([low, high])) => {
+            format!("{} ({:.1} to {:.1})", percent(score), 100.0 * low, 100.0 * high)
+        }
+        (Some(score), None) => percent(score),
         (None, _) => "not measured".to_owned(),
     };
     vec![

@@ -11,7 +11,8 @@ use serde_json::Value;
 use skillrl::config::Config;
 use skillrl::demo::DemoWorld;
 use skillrl::pipeline::{Event, EventSink, StepRecord, StopSignal, Summary};
-use skillrl::reports::lines::step::{slow_update_line, step_line};
+use skillrl::reports::lines::step::{StepTotal, slow_update_line, step_line};
+use skillrl::reports::words::percent;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,14 +132,14 @@ impl EventSink for Narrator {
             Event::RunStarted { n_items: [n_train, n_val, n_test], total_steps, .. } => {
                 self.total_steps.store(*total_steps, Ordering::Relaxed);
                 format!(
-                    "Training: {n_train} train, {n_val} selection and {n_test} test items, {total_steps} steps.\n"
+                    "Training: {n_train} train, {n_val} validation and {n_test} test items, {total_steps} steps.\n"
                 )
             }
             Event::BaselineMeasured { gate_score, .. } => {
-                format!("Selection score of the first skill: {gate_score:.4}\n\n")
+                format!("Validation score of the first skill: {}\n\n", percent(*gate_score))
             }
             Event::StepFinished { record } => {
-                let line = step_line(record, self.total_steps.load(Ordering::Relaxed));
+                let line = step_line(record, StepTotal::Exactly(self.total_steps.load(Ordering::Relaxed)));
                 let notes = record.notes.iter().fold(String::new(), |mut notes, note| {
                     let _ = writeln!(notes, "    note: {note}");
                     notes

@@ -31,24 +31,30 @@ pub(super) fn run(path: &Path, is_json: bool) -> anyhow::Result<()> {
 }
 
 fn described(path: &Path, read: &ReadBank, summary: &BankSummary) -> String {
+    let of = |count: fn(&TierSummary) -> u64| summary.tiers.iter().map(count).sum::<u64>();
+    let measured = match summary.unmeasured {
+        0 => "all measured".to_owned(),
+        unmeasured => format!("{} of them not measured", grouped(unmeasured)),
+    };
     let mut text = format!(
-        "{}: {} of {}, {} measured and {} not measured\n\n",
+        "{}: {} of {}: {} active, {measured}; {} waiting; {} retired\n\n",
         path.display(),
         format_name(read.format),
         counted(summary.skills, "skill"),
-        grouped(summary.measured),
-        grouped(summary.unmeasured)
+        grouped(of(|tier| tier.active)),
+        grouped(of(|tier| tier.candidate + tier.trial)),
+        grouped(of(|tier| tier.retired))
     );
     let columns = [
         Column::text("tier"),
-        Column::number("candidate"),
-        Column::number("trial"),
         Column::number("active"),
         Column::number("measured"),
+        Column::number("trial"),
+        Column::number("candidate"),
         Column::number("retired"),
     ];
     let row = |tier: &TierSummary| {
-        let counts = [tier.candidate, tier.trial, tier.active, tier.measured, tier.retired];
+        let counts = [tier.active, tier.measured, tier.trial, tier.candidate, tier.retired];
         std::iter::once(tier_name(&tier.tier)).chain(counts.map(grouped)).collect::<Vec<_>>()
     };
     let rows: Vec<Vec<String>> = summary.tiers.iter().map(row).collect();

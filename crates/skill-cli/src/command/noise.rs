@@ -19,6 +19,7 @@ use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
+use skillrl::reports::words::percent;
 use skillrl::{prompts, skills, trainer, world};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -151,23 +152,26 @@ fn describe(report: &NoiseReport) -> String {
     let points = |difference: f64| format!("{:.1} points", 100.0 * difference);
     let [first, second] = report.scores;
     let mut text = format!(
-        "split       {} items{}\nscores      {first:.4} and {second:.4}\nflip rate   {:.1} % of the scores change from one pass to the next\n",
+        "split       {} items{}\nscores      {} and {}\nflip rate   {:.1} % of the scores change from one pass to the next\n",
         report.n_items,
         if report.repeats > 1 { format!(", {} draws each", report.repeats) } else { String::new() },
+        percent(first),
+        percent(second),
         100.0 * report.flip_rate,
     );
     let _ = write!(
         text,
         "noise       two passes differ by {} (one standard error)\n\
          best of     {} candidates without any effect would seem {} better than they are\n\
-         can show    an improvement of {} or more (80 % power, one-sided 5 %), and at least {} items won with none lost\n\
-         to see {:<5}{} items are needed\n",
+         can show    gains of {} or more (80 % power, one-sided 5 %), and at least {} items won with none lost;\n\
+         {:12}for {:.0} points: {} items\n",
         points(report.standard_error),
         report.n_candidates,
         points(report.expected_inflation),
         points(report.smallest_effect),
         report.least_wins,
-        format!("{:.0}", 100.0 * report.effect),
+        "",
+        100.0 * report.effect,
         grouped(report.items_needed as u64),
     );
     if let Some(changed) = report.reply_change_rate {

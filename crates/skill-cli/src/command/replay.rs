@@ -9,6 +9,7 @@ use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::{read_bank_summary, read_summary};
 use skillrl::pipeline::{StopSignal, Summary};
 use skillrl::replay::{Replay, ReplayOptions};
+use skillrl::reports::Verdict;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -59,9 +60,9 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
     // What the calls cost that were paid for long ago is not what the replay costs.
     let mut text = match replayed {
         Replayed::Document(summary) => {
-            format!("{}\n", summary_lines(summary, None, None, replay.into_dir()))
+            format!("{}\n{}.\n", summary_lines(summary, None, None, replay.into_dir()), line(summary))
         }
-        Replayed::Bank(summary) => bank_lines(summary, replay.into_dir()),
+        Replayed::Bank(summary) => bank_lines(summary, None, replay.into_dir()),
     };
     let counts = replay.counts()?;
     let _ = writeln!(
@@ -80,15 +81,20 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
     let recorded = match replayed {
         Replayed::Document(_) => read_summary(replay.run())
             .map_err(skillrl::Error::Pipeline)?
-            .map(|recorded| result_lines(&recorded)),
+            .map(|recorded| format!("{}{}.\n", result_lines(&recorded), line(&recorded))),
         Replayed::Bank(_) => read_bank_summary(replay.run())
             .map_err(skillrl::Error::Pipeline)?
-            .map(|recorded| bank_lines(&recorded, replay.run())),
+            .map(|recorded| bank_lines(&recorded, None, replay.run())),
     };
     if let Some(recorded) = recorded {
         let _ = writeln!(text, "\nThe recorded run's result:\n{}", recorded.trim_end());
     }
     Ok(text)
+}
+
+/// The verdict on a run by its summary.
+fn line(summary: &Summary) -> String {
+    Verdict::of_summary(summary).line()
 }
 
 /// How the calls were answered until the replay stopped; on standard error, since there is no result.

@@ -1,6 +1,8 @@
 //! `skillrl report`: what a run came to and why, as one HTML page.
 
 use crate::args::ReportArgs;
+use crate::table::counted;
+use anyhow::Context as _;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::BankSummary;
 #[cfg(feature = "weights")]
@@ -10,6 +12,8 @@ use skillrl::pipeline::records::rl::RlSummary;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::records::sft::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
+use skillrl::reports::DoubtfulLabel;
+use std::fmt::Write as _;
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
@@ -21,8 +25,35 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         let path = skillrl::report::write_tensorboard(&args.run, folder)?;
         return super::print(&format!("{}\n", path.display()));
     }
+    if let Some(file) = &args.doubtful {
+        let labels = skillrl::report::doubtful_labels(&args.run)?;
+        std::fs::write(file, doubtful_csv(&labels))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        return super::print(&format!("{}: {}\n", file.display(), counted(labels.len() as u64, "label")));
+    }
     let path = skillrl::report::write(&args.run, args.output.as_deref())?;
     super::print(&format!("{}\n", path.display()))
+}
+
+/// Doubtful labels as CSV, with the names of the columns first.
+fn doubtful_csv(labels: &[DoubtfulLabel]) -> String {
+    let mut text = "id,split,label,answered,n_answered,n_rollouts,text\n".to_owned();
+    for label in labels {
+        let numbers = [label.n_answered, label.n_rollouts].map(|number| number.to_string());
+        let cells =
+            [&*label.id, label.split, &label.label, &label.answered, &numbers[0], &numbers[1], &label.text];
+        let _ = writeln!(text, "{}", cells.map(csv_cell).join(","));
+    }
+    text
+}
+
+/// A cell of a CSV file by RFC 4180: in double quotes where it needs them.
+fn csv_cell(cell: &str) -> String {
+    if cell.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
 }
 
 /// As [`write_after_run`], for a run that trains a bank.

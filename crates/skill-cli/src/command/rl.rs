@@ -20,11 +20,13 @@ mod built_in {
     use crate::command::{block_on, print_wrapped};
     use crate::progress::{Progress, Show};
     use crate::run_text::fact_lines;
+    use crate::run_text::summary::verdict_text;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
+    use skillrl::reports::Fact;
     use skillrl::rl::{RlRequest, prepare};
     use std::sync::Arc;
 
@@ -63,10 +65,12 @@ mod built_in {
         let run = skillrl::report::overview(&out).map_err(skillrl::Error::Pipeline)?;
         let policy = out.join("policy");
         let policy = policy.display();
-        print_wrapped(&format!(
-            "{}the policy after {} iterations is {policy}; `skillrl eval --policy {policy}` measures it\n",
-            fact_lines(&run.facts(), ""),
-            summary.iterations
-        ))
+        let verdict = skillrl::report::verdict(&out)?;
+        let facts: Vec<Fact> = run.facts().into_iter().filter(|fact| fact.name != "verdict").collect();
+        let iterations = summary.iterations;
+        let next = format!(
+            "`skillrl eval --policy {policy}` measures the policy after {iterations} iterations, which is {policy}"
+        );
+        print_wrapped(&format!("{}{}", fact_lines(&facts, ""), verdict_text(&verdict, None, &next)))
     }
 }

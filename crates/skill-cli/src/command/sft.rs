@@ -20,6 +20,7 @@ mod built_in {
     use crate::command::{UsageError, block_on, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
     use crate::run_text::fact_lines;
+    use crate::run_text::summary::verdict_text;
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
@@ -30,6 +31,7 @@ mod built_in {
     use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
+    use skillrl::reports::Fact;
     use skillrl::sft::{SftRequest, prepare, teacher};
     use std::path::Path;
     use std::sync::Arc;
@@ -143,15 +145,20 @@ mod built_in {
 
     fn summary_text(summary: &SftSummary, out: &Path) -> anyhow::Result<String> {
         let run = skillrl::report::overview(out).map_err(skillrl::Error::Pipeline)?;
+        let verdict = skillrl::report::verdict(out)?;
         let policy = out.join("policy");
         let policy = policy.display();
+        let facts: Vec<Fact> = run.facts().into_iter().filter(|fact| fact.name != "verdict").collect();
+        let next = format!(
+            "`skillrl eval --policy {policy}` measures the weights after step {}, which are in {policy}",
+            summary.policy_step
+        );
         Ok(format!(
-            "{} steps on {} examples\n{}the weights after step {} are in {policy}; `skillrl eval --policy {policy}` \
-             measures them\n",
+            "{} steps on {} examples\n{}{}",
             summary.steps,
             summary.train_examples,
-            fact_lines(&run.facts(), ""),
-            summary.policy_step
+            fact_lines(&facts, ""),
+            verdict_text(&verdict, None, &next)
         ))
     }
 }

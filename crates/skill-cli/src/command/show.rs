@@ -9,11 +9,12 @@ use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
-use skillrl::core::StepIdx;
+use skillrl::core::{MeanScore, StepIdx};
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::records::document::StepRecord;
+use skillrl::reports::lines::scores;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
 use std::fmt::Write as _;
 
@@ -44,13 +45,15 @@ fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
     }
     let mut text = described(overview);
-    let sentence = match overview.kind_words() {
-        // The rest of a document's report is not needed.
-        None => skillrl::report::headline(&args.run)?.map(|headline| headline.sentence),
-        Some(_) => skillrl::report::any(&args.run)?.sentence(),
-    };
-    if let Some(sentence) = sentence {
-        let _ = writeln!(text, "\n{sentence}");
+    let verdict = skillrl::report::verdict(&args.run)?;
+    if overview.verdict.is_none() {
+        let _ = writeln!(text, "\n{}", verdict.line());
+    }
+    if !verdict.cautions.is_empty() {
+        text.push_str("\nBefore you trust these numbers:\n");
+    }
+    for caution in &verdict.cautions {
+        let _ = writeln!(text, "- {}", harmless(&caution.words));
     }
     if !overview.trains_weights() {
         let rows = view.rows();
@@ -83,11 +86,10 @@ fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> 
 fn step_text(record: &StepRecord, row: &StepRow, evidence: &StepEvidence) -> String {
     let ids: Vec<String> = record.batch_item_ids.iter().map(|id| harmless(id.as_str())).collect();
     let mut text = format!(
-        "epoch {}, batch of {} items: hard {:.4}, soft {:.4}\n  {}\n",
+        "epoch {}, batch of {} items: {}\n  {}\n",
         record.epoch,
         record.rollout_n,
-        record.rollout_hard,
-        record.rollout_soft,
+        scores(MeanScore { hard: record.rollout_hard, soft: record.rollout_soft }, None),
         ids.join(", ")
     );
     // Its edits follow one by one, with what they say.

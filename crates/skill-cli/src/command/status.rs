@@ -4,6 +4,7 @@ use crate::args::StatusArgs;
 use crate::run_text::{described, now};
 use crate::table::{Column, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
+use skillrl::reports::words::percent;
 use skillrl::reports::{RunOverview, runs_in};
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
@@ -36,31 +37,37 @@ pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
 fn listed(statuses: &[RunOverview]) -> String {
     let columns = [
         Column::text("run"),
-        Column::text("phase"),
+        Column::text("state"),
         Column::number("steps"),
-        Column::number("first"),
-        Column::number("best"),
+        Column::text("test"),
+        Column::text("validation"),
         Column::number("calls"),
-        Column::text("what"),
+        Column::text("verdict"),
     ];
-    let score = |score: Option<f64>| score.map(|score| format!("{score:.4}")).unwrap_or_default();
+    let pair = |before: f64, after: f64| format!("{} → {}", percent(before), percent(after));
     let rows = statuses.iter().map(|status| {
         let steps = match status.total_steps {
             Some(total) => format!("{}/{total}", status.n_steps),
             None => status.n_steps.to_string(),
         };
         let calls = status.live.as_ref().map_or(status.calls, |live| live.pulse.spend.calls);
-        let what = match (&status.live, &status.reason) {
-            (Some(live), _) => now(live),
-            (None, Some(reason)) => harmless(reason).replace('\n', " "),
-            (None, None) => status.in_short().unwrap_or_default(),
+        let what = match (&status.live, &status.verdict, &status.reason) {
+            (Some(live), ..) => now(live),
+            (None, Some(verdict), _) => status.in_short().unwrap_or_else(|| verdict.title()),
+            (None, None, Some(reason)) => first_sentence(&harmless(reason).replace('\n', " ")),
+            (None, None, None) => status.in_short().unwrap_or_default(),
+        };
+        let validation = match (status.baseline, status.best) {
+            (Some(before), Some(after)) => pair(before, after),
+            (Some(before), None) => percent(before),
+            (None, _) => String::new(),
         };
         vec![
             status.path.display().to_string(),
             status.phase.as_str().to_owned(),
             steps,
-            score(status.baseline),
-            score(status.best),
+            status.test.map(|[before, after]| pair(before, after)).unwrap_or_default(),
+            validation,
             if status.live.is_some() || status.knows_calls() {
                 crate::table::grouped(calls)
             } else {
@@ -70,4 +77,17 @@ fn listed(statuses: &[RunOverview]) -> String {
         ]
     });
     table(&columns, &rows.collect::<Vec<_>>(), terminal_width())
+}
+
+/// The most characters of why a run stands still, in a table.
+const MAX_REASON: usize = 100;
+
+/// The first sentence of a text; a long one is cut.
+fn first_sentence(text: &str) -> String {
+    let end = text.find(". ").or_else(|| text.find(" Traceback")).unwrap_or(text.len());
+    let sentence = text.get(..end).unwrap_or(text);
+    match sentence.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{} ..", sentence.get(..end).unwrap_or_default()),
+        None => sentence.to_owned(),
+    }
 }

@@ -5,8 +5,9 @@ use super::start::{load_start, simulated_line};
 use super::train_data::WrittenConfig;
 use crate::args::{Start, TrainArgs};
 use crate::progress::Show;
-use crate::run_text::summary::{bank_lines, summary_lines, verdict_line};
+use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
 use skillrl::config::{ModelRole, TrainMode};
+use skillrl::reports::Verdict;
 use std::path::Path;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
@@ -40,10 +41,16 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
             return Err(UsageError::new(message).with_hint(hint).into());
         }
         let (summary, dir) = super::train_bank(&loaded, show)?;
-        if !args.json {
-            super::print_wrapped(&(bank_lines(&summary, &dir) + &simulated))?;
+        if args.json {
+            return Ok(());
         }
-        return Ok(());
+        let sent = skillrl::report::overview(&dir).ok();
+        let lines = bank_lines(&summary, sent.as_ref().map(|run| run.calls), &dir);
+        let verdict = verdict_of(&dir).map(|verdict| {
+            let next = next_of_bank(verdict.outcome, &dir);
+            verdict_text(&verdict, sent.and_then(|run| run.money), &next)
+        });
+        return super::print_wrapped(&format!("{lines}{simulated}{}", verdict.unwrap_or_default()));
     }
     super::preview::before(&loaded, args.yes, args.quiet || args.json)?;
     let (summary, spent, dir) = super::train(&loaded, show, args.new_journal)?;
@@ -51,9 +58,18 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
-    let verdict = verdict_line(&summary, spent.map(|spent| spent.money).filter(|_| cost.is_some()), &dir);
-    let lines = format!("{}\n{simulated}{verdict}", summary_lines(&summary, cost, spent, &dir));
+    let verdict = verdict_of(&dir).unwrap_or_else(|| Verdict::of_summary(&summary));
+    let paid = spent.map(|spent| spent.money).filter(|_| cost.is_some());
+    let said = verdict_text(&verdict, paid, &next_of_document(verdict.outcome, &dir));
+    let lines = format!("{}\n{simulated}{said}", summary_lines(&summary, cost, spent, &dir));
     super::print_wrapped(&lines)
+}
+
+/// The verdict on a run that has ended; a report that cannot be read takes nothing from the run.
+fn verdict_of(dir: &Path) -> Option<Verdict> {
+    skillrl::report::verdict(dir)
+        .inspect_err(|error| tracing::warn!(%error, "the verdict on the run cannot be read"))
+        .ok()
 }
 
 /// What the run starts from: a configuration, or data with options.
@@ -109,6 +125,7 @@ mod phased {
         use crate::command::{block_on, print_wrapped};
         use crate::progress::Progress;
         use crate::run_text::fact_lines;
+        use crate::run_text::summary::verdict_text;
         use skillrl::phased::PhasedTrainer;
         use skillrl::pipeline::StopSignal;
         use skillrl::pipeline::records::phases::Phase;
@@ -126,15 +143,15 @@ mod phased {
         }
         let found = skillrl::report::overview(&out).ok().and_then(|run| run.phases);
         let mut text = found.map(|phases| fact_lines(&phases.results(), "")).unwrap_or_default();
+        let verdict = super::verdict_of(&out);
         let rl = Phase::Rl.dir(&out);
         let (policy, bank) = (rl.join("policy"), rl.join("bank"));
-        text.push_str(&format!(
-            "the policy is {}, its bank {}; `skillrl eval --policy {} --bank {}` measures both\n{simulated}",
-            policy.display(),
-            bank.display(),
-            policy.display(),
-            bank.display(),
-        ));
+        let (policy, bank) = (policy.display(), bank.display());
+        text.push_str(&format!("the policy is {policy}, its bank {bank}\n{simulated}"));
+        let next = format!("`skillrl eval --policy {policy} --bank {bank}` measures both");
+        text.push_str(
+            &verdict.map_or_else(|| format!("next: {next}\n"), |verdict| verdict_text(&verdict, None, &next)),
+        );
         print_wrapped(&text)
     }
 }

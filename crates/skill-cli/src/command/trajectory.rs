@@ -1,12 +1,15 @@
 //! The trajectory of an item, as text.
 
 use crate::table::harmless;
+use skillrl::core::MeanScore;
 use skillrl::reports::Trajectory;
+use skillrl::reports::lines::scores;
 use std::fmt::Write as _;
 
 /// The trajectory; `with` names the split and the skills shown.
 pub(super) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
-    let mut text = format!("\non the {with}: hard {}, soft {:.4}\n", trajectory.hard, trajectory.soft);
+    let score = scores(MeanScore { hard: trajectory.hard, soft: trajectory.soft }, None);
+    let mut text = format!("\non the {with}: {score}\n");
     for (what, said) in [
         ("answer", &trajectory.answer),
         ("before", &trajectory.answer_before),

@@ -5,6 +5,7 @@ use crate::progress::{Progress, Show};
 use crate::table::{Column, grouped, table, terminal_width};
 use skillrl::pipeline::StopSignal;
 use skillrl::reports::metric_words;
+use skillrl::reports::words::percent;
 use skillrl::transfer::{OWN_TARGET, Transfer, TransferMatrix, TransferOptions, TransferRow};
 use skillrl::world;
 use std::fmt::Write as _;
@@ -65,7 +66,7 @@ fn row(row: &TransferRow) -> Vec<String> {
             let [low, high] = of.difference_interval;
             let difference =
                 format!("{} points ({} to {})", points(of.difference), points(low), points(high));
-            [format!("{:.4}", of.before), format!("{:.4}", of.after), difference]
+            [percent(of.before), percent(of.after), difference]
         }
         None => ["-".to_owned(), "-".to_owned(), "not measured".to_owned()],
     };

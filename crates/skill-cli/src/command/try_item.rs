@@ -6,7 +6,7 @@ use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
 use serde::Serialize;
 use skillrl::config::{LoadedConfig, ModelRole};
-use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::core::{MeanScore, RolloutResult, SkillDoc};
 use skillrl::cost::{has_prices, prices};
 use skillrl::engine::Engine;
 use skillrl::envs::{Env, Item, RolloutCtx, Split};
@@ -17,6 +17,7 @@ use skillrl::llm::{
 use skillrl::pipeline::run_dir::{RunDir, RunStatus, run_status};
 use skillrl::pipeline::shell::count_spent;
 use skillrl::pipeline::{PipelineError, StopSignal};
+use skillrl::reports::lines::scores;
 use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -347,7 +348,8 @@ fn describe_result(text: &mut String, result: &RolloutResult) {
     if !result.reference_text.is_empty() {
         block(text, "wanted", &result.reference_text);
     }
-    let _ = writeln!(text, "hard    {:.4}\nsoft    {:.4}", result.hard, result.soft);
+    let score = scores(MeanScore { hard: result.hard, soft: result.soft }, None);
+    let _ = writeln!(text, "score   {score}");
     if !result.fail_reason.is_empty() {
         block(text, "reason", &result.fail_reason);
     }

@@ -9,6 +9,7 @@ use crate::table::{counted, grouped, harmless, seconds};
 use skillrl::core::usage::dollars;
 use skillrl::pipeline::run_dir::live::{LiveState, Spend};
 use skillrl::reports::lines::progress;
+use skillrl::reports::words::seconds_left;
 use skillrl::reports::{Fact, RunOverview, RunPhase};
 use std::fmt::Write as _;
 
@@ -65,7 +66,7 @@ fn facts_of(status: &RunOverview) -> Vec<Fact> {
     }
     if let Some(left) = status.live.as_ref().and_then(LiveState::run_seconds_left).filter(|_| !trains_weights)
     {
-        facts.push(Fact::new("left", format!("about {}", seconds(left))));
+        facts.push(Fact::new("left", format!("about {}", seconds_left(left))));
     }
     facts.extend(status.reason.as_ref().map(|reason| Fact::new("why", reason)));
     facts.extend(next(status).map(|next| Fact::new("next", next)));
@@ -122,7 +123,7 @@ pub(crate) fn now(live: &LiveState) -> String {
     // The number of passes until a trial is decided is unknown, so a pass has no bar of its own.
     let left = live.stage_seconds_left().filter(|_| live.done < live.total && trial.is_none());
     if let Some(left) = left {
-        let _ = write!(text, ", {} left", seconds(left));
+        let _ = write!(text, ", {} left", seconds_left(left));
     }
     let pulse = &live.pulse;
     if pulse.limit > 0 {

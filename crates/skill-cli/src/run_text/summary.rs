@@ -1,17 +1,22 @@
 //! The results of a run, in a few lines.
 
-use crate::table::counted;
+use crate::table::{counted, grouped};
+use skillrl::core::Origin;
 use skillrl::core::usage::dollars;
-use skillrl::core::{GateMetric, Origin};
 use skillrl::llm::Spent;
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::records::paired::PairedRecord;
 use skillrl::pipeline::records::summary::{SearchEnd, Summary};
+use skillrl::reports::words::{percent, points};
+use skillrl::reports::{CautionKind, Outcome, Verdict};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What the run came to, in a few lines.
+/// The most cautions that follow a verdict; the report has all of them.
+const MAX_CAUTIONS: usize = 3;
+
+/// The results of a run and what it used, in a few lines.
 ///
 /// What is used is what its files stand on; what was sent besides that, for retries and for candidates that were given up,
 /// is said where it costs something.
@@ -22,63 +27,89 @@ pub(crate) fn summary_lines(
     run_dir: &Path,
 ) -> String {
     let mut text = result_lines(summary);
-    let StageTokens { calls, prompt_tokens: input, completion_tokens: output, .. } =
-        StageTokens::of_all(&summary.token_summary);
+    let used = StageTokens::of_all(&summary.token_summary);
     let money = |cost: f64| format!(", {}", dollars(cost));
-    let used = cost.map(money).unwrap_or_default();
-    let _ = writeln!(text, "used:      {calls} calls, {input} prompt tokens, {output} reply tokens{used}");
+    let cost_words = cost.map(money).unwrap_or_default();
+    let _ = writeln!(text, "used:       {}{cost_words}", used_words(used));
     // Where nothing is paid for, this is nobody's business.
-    if let Some(sent) = spent.filter(|sent| cost.is_some() && sent.calls > calls) {
-        let (requests, tokens, paid) = (sent.calls, sent.tokens, money(sent.money));
-        let _ = writeln!(text, "sent:      {requests} requests, {tokens} tokens{paid}");
+    if let Some(sent) = spent.filter(|sent| cost.is_some() && sent.calls > used.calls) {
+        let (requests, tokens, paid) = (grouped(sent.calls), grouped(sent.tokens), money(sent.money));
+        let _ = writeln!(text, "sent:       {requests} requests, {tokens} tokens{paid}");
     }
-    let _ = write!(text, "best skill: {}", run_dir.join("best_skill.md").display());
+    let _ = write!(text, "best skill: {}", best_skill(run_dir));
     text
 }
 
-/// The verdict of a run in a sentence, with what it took and what to do next.
-pub(crate) fn verdict_line(summary: &Summary, paid: Option<f64>, run_dir: &Path) -> String {
-    let run = run_dir.display();
-    let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
-    if summary.best_skill.origin == Origin::Initial {
-        return format!(
-            "\nNo better skill was found{paid}: best_skill.md is the initial skill.\n\
-             next: `skillrl report {run}` shows why candidates were rejected\n"
-        );
-    }
-    let Some(([before, after], paired)) = summary.test().zip(summary.test_paired.as_ref()) else {
-        return format!(
-            "\nNot tested{paid}: the skill was chosen by the selection split, and no other score is known.\n\
-             next: `skillrl eval --split test` measures it; `skillrl report {run}` shows the rest\n"
-        );
-    };
-    let [low, high] = paired.interval.unwrap_or([-1.0, 1.0]);
-    let (verdict, next) = if low > 0.0 {
-        (
-            "Better",
-            format!("`skillrl diff {run}` shows what changed; {run}/best_skill.md is the skill to deploy"),
-        )
-    } else if high < 0.0 {
-        ("Worse", format!("keep the initial skill; `skillrl report {run}` shows which items were lost"))
-    } else {
-        (
-            "Cannot tell",
-            format!("test on more items or train on more data; `skillrl report {run}` shows what was tried"),
-        )
-    };
-    let [percent_before, percent_after] = [before, after].map(|score| score * 100.0);
-    let points = [after - before, low, high].map(|share| format!("{:+.1}", share * 100.0));
-    format!(
-        "\n{verdict}: {percent_after:.1} % instead of {percent_before:.1} % on {} ({} points, 95 % interval {} to {}){paid}.\n\
-         next: {next}\n",
-        counted(paired.n_items as u64, "test item"),
-        points[0],
-        points[1],
-        points[2],
-    )
+/// Calls and tokens.
+fn used_words(StageTokens { calls, prompt_tokens, completion_tokens, .. }: StageTokens) -> String {
+    let [calls, input, output] = [calls, prompt_tokens, completion_tokens].map(grouped);
+    format!("{calls} calls, {input} prompt tokens, {output} reply tokens")
 }
 
-/// The decisions and the scores.
+/// The skill to deploy: a folder where it is a package.
+fn best_skill(run_dir: &Path) -> String {
+    let folder = run_dir.join("best_skill");
+    if folder.is_dir() { folder } else { run_dir.join("best_skill.md") }.display().to_string()
+}
+
+/// The verdict of a run in a line, what weighs most against it, and what to do next.
+pub(crate) fn verdict_text(verdict: &Verdict, paid: Option<f64>, next: &str) -> String {
+    let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
+    let mut text = format!("\n{}{paid}.\n", verdict.line());
+    // These have lines of their own.
+    let is_said = |kind| matches!(kind, CautionKind::Simulated | CautionKind::Sign | CautionKind::LeftOut);
+    for caution in verdict.cautions.iter().filter(|caution| !is_said(caution.kind)).take(MAX_CAUTIONS) {
+        let _ = writeln!(text, "- {}", caution.words);
+    }
+    let _ = writeln!(text, "next: {next}");
+    text
+}
+
+/// What to do next with a run that trains a document.
+pub(crate) fn next_of_document(outcome: Outcome, run_dir: &Path) -> String {
+    let (run, skill) = (run_dir.display(), best_skill(run_dir));
+    match outcome {
+        Outcome::Better => format!("`skillrl diff {run}` shows what changed; {skill} is the skill to deploy"),
+        Outcome::Worse => {
+            format!("keep the initial skill; `skillrl report {run}` shows which items were lost")
+        }
+        Outcome::WorseThanNone => {
+            format!(
+                "work without a skill, or begin with another one; `skillrl report {run}` shows which items were lost"
+            )
+        }
+        Outcome::Unchanged => format!("`skillrl report {run}` shows why candidates were rejected"),
+        Outcome::Untested => {
+            format!("`skillrl eval --split test` measures it; `skillrl report {run}` shows the rest")
+        }
+        Outcome::Unclear | Outcome::Unfinished | Outcome::Trained | Outcome::NothingLearned => {
+            format!("test on more items or train on more data; `skillrl report {run}` shows what was tried")
+        }
+    }
+}
+
+/// What to do next with a run that trains a bank.
+pub(crate) fn next_of_bank(outcome: Outcome, run_dir: &Path) -> String {
+    let (run, bank) = (run_dir.display(), run_dir.join("bank"));
+    let bank = bank.display();
+    match outcome {
+        Outcome::Better => {
+            format!("`skillrl bank show {bank}` lists the skills; {bank} is the bank to deploy")
+        }
+        Outcome::Worse | Outcome::WorseThanNone => {
+            format!("work without the bank; `skillrl report {run}` shows which items were lost")
+        }
+        Outcome::Unchanged => format!("`skillrl report {run}` shows what the trials measured"),
+        Outcome::Untested => format!(
+            "`skillrl eval --bank {bank} --split test` measures it; `skillrl report {run}` shows the rest"
+        ),
+        Outcome::Unclear | Outcome::Unfinished | Outcome::Trained | Outcome::NothingLearned => {
+            format!("test on more items; `skillrl report {run}` shows what the trials measured")
+        }
+    }
+}
+
+/// The decisions, and the scores of the validation split.
 pub(crate) fn result_lines(summary: &Summary) -> String {
     let indecisive = match summary.total_indecisive {
         0 => String::new(),
@@ -105,7 +136,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         );
     }
     if let Some(search) = &summary.search {
-        let _ = writeln!(text, "search:    {}; {}", search.plan, end_words(search.ended));
+        let _ = writeln!(text, "search:     stopped after {}: {}", search.plan, end_words(search.ended));
     }
     let origin = match summary.best_skill.origin {
         Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
@@ -115,24 +146,25 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         Origin::Initial => "the initial skill: no step found a better one".to_owned(),
         origin @ (Origin::Step { .. } | Origin::Import | Origin::Trial) => format!("the skill of {origin}"),
     };
+    let flattering = match summary.best_of {
+        0 | 1 => String::new(),
+        best_of => format!("; flattering: the best of {best_of}"),
+    };
     let _ = writeln!(
         text,
-        "selection: {:.4} → {:.4} ({origin})",
-        summary.baseline_selection_score, summary.best_selection_score
+        "validation: {} → {} ({origin}{flattering})",
+        percent(summary.baseline_selection_score),
+        percent(summary.best_selection_score)
     );
-    let _ = write!(text, "{}", evidence_lines(summary));
-    let Some([before, after]) = summary.test() else {
-        text.push_str("test:      not measured (eval.test is off)\n");
-        return text;
-    };
-    let interval = summary.test_paired.as_ref().map(interval_words).unwrap_or_default();
-    let _ = writeln!(text, "test:      {before:.4} → {after:.4} ({:+.4}{interval})", after - before);
-    let hard = summary.baseline_test_hard.zip(summary.test_hard);
-    if let (GateMetric::Soft | GateMetric::Mixed, Some((before, after))) = (summary.test_metric(), hard) {
-        let metric = summary.test_metric().as_str();
+    if let Some(fresh) = &summary.fresh_selection {
+        let (before, after) = (fresh.baseline_score, fresh.best_score);
+        let difference = fresh.paired.as_ref().map(|paired| interval_words(after - before, paired));
         let _ = writeln!(
             text,
-            "           these are {metric} scores, as gate.metric asks; hard: {before:.4} → {after:.4}"
+            "again:      {} → {}{}",
+            percent(before),
+            percent(after),
+            difference.unwrap_or_default()
         );
     }
     text
@@ -141,63 +173,44 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
 /// Why a planned search ended.
 fn end_words(ended: SearchEnd) -> &'static str {
     match ended {
-        SearchEnd::Budget => "no room for another step",
+        SearchEnd::Budget => "they leave no room for another step",
         SearchEnd::Perfect => "every selection item is solved",
         SearchEnd::Plateau => "no acceptance for as long as `train.patience` says",
     }
 }
 
-/// The scores that no decision was made by, and of how many skills the best one is the best.
-fn evidence_lines(summary: &Summary) -> String {
-    let mut text = String::new();
-    if let Some(fresh) = &summary.fresh_selection {
-        let (before, after) = (fresh.baseline_score, fresh.best_score);
-        let difference = match &fresh.paired {
-            Some(paired) => format!(" ({:+.4}{})", after - before, interval_words(paired)),
-            None => String::new(),
-        };
-        let _ = writeln!(text, "           {before:.4} → {after:.4}{difference} re-measured");
-    }
-    if summary.best_of > 1 {
-        let _ = writeln!(text, "           the best of {} skills by this score", summary.best_of);
-    }
-    text
+/// The difference of two scores and its interval.
+fn interval_words(difference: f64, paired: &PairedRecord) -> String {
+    let interval = paired
+        .interval
+        .map(|[low, high]| format!(", 95 % interval {:+.1} to {:+.1}", low * 100.0, high * 100.0));
+    format!(" ({}{})", points(difference), interval.unwrap_or_default())
 }
 
-/// The interval of a difference, after the difference.
-fn interval_words(paired: &PairedRecord) -> String {
-    let words = |[low, high]: [f64; 2]| format!(", 95 % interval {low:+.3} to {high:+.3}");
-    paired.interval.map(words).unwrap_or_default()
-}
-
-/// The results of a run that trains a bank.
-pub(crate) fn bank_lines(summary: &BankSummary, dir: &Path) -> String {
-    let [n_val, n_test] = summary.n_items;
+/// The results of a run that trains a bank, and what it sent.
+pub(crate) fn bank_lines(summary: &BankSummary, sent: Option<u64>, dir: &Path) -> String {
     let [n_trials, n_admitted] = summary.trials;
+    let unmeasured = match summary.unmeasured {
+        0 => ", all measured".to_owned(),
+        n => format!(", {n} of them not measured"),
+    };
     let mut text = format!(
-        "bank       {}: {} active, {} of them not measured; {} waiting, {} retired\n\
-         trials     {n_trials}, {n_admitted} admitted, {}\n\
-         selection  hard {:.4} -> {:.4} ({})\n",
+        "bank:       {}: {} active{unmeasured}; {} waiting, {} retired\n\
+         trials:     {}, {n_admitted} admitted, {}\n\
+         validation: {} → {} ({})\n",
         dir.join("bank").display(),
         counted(summary.active as u64, "skill"),
-        summary.unmeasured,
         summary.candidates,
         summary.retired,
+        grouped(n_trials as u64),
         counted(summary.trial_rollouts, "rollout"),
-        summary.baseline.hard,
-        summary.score.hard,
-        counted(n_val as u64, "item"),
+        percent(summary.baseline.hard),
+        percent(summary.score.hard),
+        counted(summary.n_items[0] as u64, "item"),
     );
-    if let (Some(before), Some(after)) = (summary.test_baseline, summary.test) {
-        let _ = writeln!(
-            text,
-            "test       hard {:.4} -> {:.4} ({})",
-            before.hard,
-            after.hard,
-            counted(n_test as u64, "item")
-        );
-    }
     let calls: u64 = summary.tokens.values().map(|used| used.calls).sum();
-    let _ = writeln!(text, "used       {}", counted(calls, "call"));
+    // Each is counted once for the results; repeats and calls that were given up are sent besides.
+    let more = sent.filter(|sent| *sent > calls).map(|sent| format!(", {} sent", grouped(sent)));
+    let _ = writeln!(text, "used:       {}{}", counted(calls, "call"), more.unwrap_or_default());
     text
 }

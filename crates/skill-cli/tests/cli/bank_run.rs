@@ -40,7 +40,7 @@ fn show_leads_to_rounds_items_and_the_bank() {
     let text = context.succeed(&["show", "run"]);
     let bank = context.succeed(&["bank", "show", "run/bank"]);
     assert!(text.ends_with(&bank), "{text}");
-    assert_names(&text, &["finished", "round 2: weak bridge", "On 16 test items", "95 % interval"]);
+    assert_names(&text, &["finished", "round 2: weak bridge", "on 16 test items", "95 % interval"]);
     assert_eq!(json(&context, &["show", "run", "--json"])["rounds"].as_array().unwrap().len(), 3);
 
     let text = context.succeed(&["show", "run", "--step", "1"]);

@@ -27,7 +27,9 @@ fn a_changed_best_skill_is_neither_exported_nor_measured_nor_blamed_as_the_run_s
         }
     }
     assert!(!context.path("packages").exists());
-    assert!(context.succeed(&["status", "demo/run"]).contains("  note   best_skill.md "));
+    assert!(
+        context.succeed(&["status", "demo/run"]).contains("best_skill.md was changed after the run wrote it")
+    );
     // The report shows the run's own, and says so; a file that is named is the person's own affair.
     context.succeed(&["report", "demo/run"]);
     let page = context.read("demo/run/report.html");

@@ -154,7 +154,7 @@ fn a_planned_run_says_why_it_ended_and_keeps_its_budget() {
     let said = context.succeed(&[planned.as_slice(), &["--set", "budget.calls=420"]].concat());
     let summary = context.json("demo/run/summary.json");
     assert_eq!(summary["search"]["ended"], "budget");
-    let line = format!("\nsearch:    {}", summary["search"]["plan"].as_str().unwrap());
+    let line = format!("\nsearch:     stopped after {}: ", summary["search"]["plan"].as_str().unwrap());
     assert!(said.contains(&line), "{said}");
     let stages = summary["token_summary"].as_object().unwrap();
     let n_calls: u64 = stages.values().map(|used| used["calls"].as_u64().unwrap()).sum();
@@ -341,7 +341,7 @@ fn an_item_is_tried_and_everything_shown() {
     assert!((report["cost"].as_f64().unwrap() - 0.06).abs() < 1e-9, "{report}");
     context.write("good.md", "# S\n- Reply with only the word.\n");
     let shown = context.succeed(&["try", "val-1", CONFIG, "--skill", "good.md"]);
-    assert!(shown.contains("answer  valword1\n") && shown.contains("hard    1.0000"), "{shown}");
+    assert!(shown.contains("answer  valword1\n") && shown.contains("score   100.0 %"), "{shown}");
 }
 
 /// The time of a call, which is not the same twice.

@@ -81,4 +81,5 @@ mod train_data;
 #[cfg(feature = "weights")]
 mod train_server;
 mod transfer;
+mod verdict;
 mod worlds;

@@ -39,7 +39,7 @@ fn the_report_of_the_demo_says_what_the_run_came_to() {
     }
     assert_eq!(report["headline"]["fresh"], summary["fresh_selection"]);
     assert_eq!(report["headline"]["best_of"], summary["best_of"]);
-    assert!(page.contains("Selection split, re-measured"));
+    assert!(page.contains("Validation split, re-measured"));
     let shown = count("/trajectories/shown") as u64;
     let left_out = report["trajectories"]["n_left_out"].as_u64().unwrap();
     assert_eq!(shown + left_out + report["trajectories"]["n_kept"].as_u64().unwrap(), 40);
@@ -112,7 +112,7 @@ fn every_item_of_a_large_run_can_be_shown() {
     let mut failed = results.as_array().unwrap().iter().filter(|result| result["hard"] == 0.0);
     let id = failed.next_back().unwrap()["id"].as_str().unwrap();
     let text = context.succeed(&["show", "large", "--item", id]);
-    assert_names(&text, &["the test split", "the best skill: hard 0", "[assistant]"]);
+    assert_names(&text, &["the test split", "the best skill: 0.0 %", "[assistant]"]);
 }
 
 #[test]
@@ -186,16 +186,20 @@ fn a_run_in_progress_has_a_report_and_a_damaged_one_names_its_file() {
     let process = RunDir::open(&context.path("demo/run")).unwrap();
     let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
     assert_eq!((&report["is_finished"], &report["headline"]["test"]), (&false.into(), &Value::Null));
-    assert_names(report["not_measured"][0].as_str().unwrap(), &["not finished"]);
+    let verdict = &report["verdict"];
+    let kinds: Vec<&Value> =
+        verdict["cautions"].as_array().unwrap().iter().map(|caution| &caution["kind"]).collect();
+    assert_eq!(verdict["outcome"], "not finished");
+    assert!(kinds.contains(&&"unfinished".into()) && kinds.contains(&&"untested".into()), "{kinds:?}");
     context.succeed(&["report", "demo/run"]);
-    assert!(context.read("demo/run/report.html").contains("so far, in progress"));
+    assert!(context.read("demo/run/report.html").contains("steps, in progress"));
     drop(process);
     // A page that stood there before stays when a file of the run is damaged.
     context.write("demo/run/history.jsonl", "{\"step\": 1\n");
     let outcome = context.run(&["report", "demo/run"]);
     outcome.assert_code(code::RUN_DIR);
     assert!(outcome.stderr.contains("history.jsonl: is not JSON"), "{}", outcome.stderr);
-    assert!(context.read("demo/run/report.html").contains("so far, in progress"));
+    assert!(context.read("demo/run/report.html").contains("steps, in progress"));
     context.run(&["report", "demo"]).assert_code(code::RUN_DIR);
     context.write("demo/run/config.json", "{\"format_version\": \"99.0\"}");
     let outcome = context.run(&["report", "demo/run"]);

@@ -24,7 +24,7 @@ fn env_check_shows_what_will_be_measured() {
     let shown =
         context.succeed(&["env", "check", CONFIG, "--item", "v02", "--answer", "I say <answer>Bug</answer>"]);
     assert!(
-        shown.contains("item   v02 (val, low)") && shown.contains("answer Bug\nhard   1.0000\n"),
+        shown.contains("item   v02 (val, low)") && shown.contains("answer Bug\nscore  100.0 %\n"),
         "{shown}"
     );
     let json = context.succeed(&["env", "check", CONFIG, "--json", "--answer", "support"]);
@@ -56,7 +56,7 @@ fn env_check_looks_at_questions_too_and_sees_items_in_two_splits() {
     let context = TestContext::with_task("{ kind = \"simulated\" }", "{ kind = \"simulated\" }");
     let shown = context.succeed(&["env", "check", "task/skillrl.toml"]);
     assert!(
-        shown.contains("env    qa\nitems  4 train, 2 val, 2 test\n") && shown.contains("hard   1.0000"),
+        shown.contains("env    qa\nitems  4 train, 2 val, 2 test\n") && shown.contains("score  100.0 %"),
         "{shown}"
     );
     context.append(
@@ -71,7 +71,7 @@ fn env_check_looks_at_questions_too_and_sees_items_in_two_splits() {
 fn a_run_on_a_table_learns_and_is_the_same_for_any_number_of_workers() {
     let context = example();
     let told = context.succeed(&["train", CONFIG, "--quiet", "--set", "run.workers=1"]);
-    assert!(told.contains("test:      0.0000 → 1.0000"), "{told}");
+    assert!(told.contains("Better: 100.0 % instead of 0.0 % on"), "{told}");
     context.succeed(&["train", CONFIG, "--quiet", "--set", "run.workers=64", "--set", "run.dir=other"]);
     assert_same_files(&context.untimed_files("own/run"), &context.untimed_files("other"));
     // And again from its journal, without a model.

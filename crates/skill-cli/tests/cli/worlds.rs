@@ -293,7 +293,7 @@ fn a_task_with_files_is_checked_and_played_by_hand() {
     let config = "task/skillrl.toml";
     let shown = context.succeed(&["env", "check", config]);
     assert!(
-        shown.contains("## Files") && shown.contains("- notes.txt") && shown.contains("hard   1.0000"),
+        shown.contains("## Files") && shown.contains("- notes.txt") && shown.contains("score  100.0 %"),
         "{shown}"
     );
     let list = "{\"tool\": \"list\"}\n{\"tool\": \"grep\", \"pattern\": \"word1\"}\ntrainword1\n";

@@ -45,14 +45,17 @@ pub(crate) struct Output {
     summary: RunBrief,
     /// Where it is now and what it has spent.
     now: Position,
-    /// What it came to, in one sentence; null before the initial skill is measured.
-    headline: Option<String>,
+    /// What it came to: `better`, `worse`, `worse than no skill`, `cannot tell`, `no better skill`, `not tested` or
+    /// `not finished`.
+    verdict: &'static str,
+    /// The same with its numbers, in one line.
+    headline: String,
     /// The initial and the best skill on the test split; null until that is read, at the end.
     test: Option<Compared>,
     /// The same on the selection split, by which the best skill was chosen: it flatters.
     selection: Option<Compared>,
-    /// What was not measured, and what the numbers do not say.
-    not_measured: Vec<String>,
+    /// What to know before trusting the numbers, the weightiest first.
+    cautions: Vec<String>,
     /// Steps, in order.
     steps: Vec<Step>,
     /// Finished steps that are not shown: pass `from_step` for them.
@@ -186,17 +189,18 @@ fn said(read: Read, (summary, now): (RunBrief, Position)) -> Output {
         }
         steps.push(step(row, &mut room));
     }
-    let (test, selection, headline) = match report.headline {
-        Some(headline) => (headline.test, Some(headline.selection), Some(headline.sentence)),
-        None => (None, None, None),
+    let (test, selection) = match report.headline {
+        Some(headline) => (headline.test, Some(headline.selection)),
+        None => (None, None),
     };
     Output {
         summary,
         now,
-        headline,
+        verdict: report.verdict.outcome.as_str(),
+        headline: report.verdict.line(),
         test: test.map(Compared::from),
         selection: selection.map(Compared::from),
-        not_measured: report.not_measured,
+        cautions: report.verdict.cautions.into_iter().map(|caution| caution.words).collect(),
         n_steps_left_out: report.n_steps.saturating_sub(steps.len()),
         steps,
         untrusted_best_skill,

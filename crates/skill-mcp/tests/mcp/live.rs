@@ -54,7 +54,7 @@ async fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     client.notes.push(progress);
     training.may_go_on.add_permits(1);
     let news = structured(&client.answer_to(id).await);
-    assert!(said(&news).contains(&"baseline: selection 0.0000 (hard 0.0000, soft 0.0000)"), "{news}");
+    assert!(said(&news).contains(&"baseline: validation 0.0 %"), "{news}");
     let mut last = -1.0;
     for note in &client.notes {
         let params = &note["params"];
@@ -76,7 +76,7 @@ async fn a_run_is_followed_from_its_first_rollout_to_its_end() {
         |line: &&str| line.starts_with("step 1/2 ") && line.contains("0.0000 → 1.0000  accepted, new best");
     assert!(said(&news).iter().any(is_step), "{news}");
     assert!(
-        !said(&news).contains(&"baseline: selection 0.0000 (hard 0.0000, soft 0.0000)"),
+        !said(&news).contains(&"baseline: validation 0.0 %"),
         "told before: {news}"
     );
 
@@ -85,7 +85,7 @@ async fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let mut client = place.client().await;
     let late = client.call("follow_run", json!({"run": "live", "cursor": cursor})).await;
     assert!(said(&late).iter().any(is_step), "{late}");
-    assert!(!said(&late).contains(&"baseline: selection 0.0000 (hard 0.0000, soft 0.0000)"), "{late}");
+    assert!(!said(&late).contains(&"baseline: validation 0.0 %"), "{late}");
     assert_eq!(late["n_events_left_out"], 0);
     client.leave().await;
 }

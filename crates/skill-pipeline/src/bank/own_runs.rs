@@ -52,7 +52,7 @@ impl RolloutUse {
             | Stage::FinalSelection
             | Stage::FreshBaseline
             | Stage::FreshBest => Self::Val,
-            Stage::TestBaseline | Stage::TestBest => Self::Test,
+            Stage::TestBaseline | Stage::TestBest | Stage::TestNoSkill => Self::Test,
             Stage::Reflect
             | Stage::Aggregate
             | Stage::Select

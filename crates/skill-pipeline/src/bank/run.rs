@@ -117,7 +117,8 @@ impl BankRun<'_> {
             .await
             .map_err(|error| self.or_stopped(error, 0, rounds))?;
         check_spoken(&baseline.results, Stage::Baseline)?;
-        self.log.emit(&Event::BaselineMeasured { score: baseline.score, gate_score: baseline.score.hard });
+        let (score, gate_score) = (baseline.score, baseline.score.hard);
+        self.log.emit(&Event::BaselineMeasured { score, gate_score, noise: None });
         let mut score = baseline.score;
         for round in 0..=rounds {
             let last_round = round.saturating_sub(1);

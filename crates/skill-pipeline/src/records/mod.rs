@@ -5,6 +5,7 @@
 //! these: times are in `timings.json` and `events.jsonl` alone, so that two runs of the same settings can be compared
 //! byte for byte.
 
+pub mod arm;
 pub mod bank;
 pub mod document;
 pub mod epoch;

@@ -1,5 +1,6 @@
 //! `summary.json`: what a run came to.
 
+use super::arm::NoSkillRecord;
 use super::document::{EpochEndCounts, RuntimeState};
 use super::paired::{FreshRecord, PairedRecord};
 use super::{FORMAT_VERSION, TokensByStage, is_zero};
@@ -88,6 +89,9 @@ pub struct Summary {
     /// read or they are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_paired: Option<PairedRecord>,
+    /// The test split with no skill at all, and the best skill against it; absent if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_no_skill: Option<NoSkillRecord>,
     /// Calls and tokens by stage, of everything that the files of the run show: all finished steps and the
     /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
     pub token_summary: TokensByStage,
@@ -156,6 +160,7 @@ impl Summary {
             test_soft: None,
             test_delta_hard: None,
             test_paired: None,
+            test_no_skill: None,
             token_summary: TokensByStage::new(),
             search: None,
             extras: Map::new(),

@@ -5,6 +5,7 @@ use super::held::RunDir;
 use super::path::{RESULTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path};
 use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
+use crate::records::arm::ArmName;
 use crate::records::evaluation::{
     CandidateEvaluation, Evaluation, EvaluationSummary, PartialEvaluationSummary, TaskTypeScore,
 };
@@ -34,12 +35,29 @@ pub enum EvaluationDir {
     TestBaseline,
     /// The best skill on the test split.
     TestBest,
+    /// No skill at all on the test split.
+    TestNoSkill,
 }
 
 impl EvaluationDir {
     /// The evaluations that no state commits, since they are made after the last step.
-    pub(super) const AFTER_LAST_STEP: [Self; 5] =
-        [Self::FinalSelection, Self::FreshBaseline, Self::FreshBest, Self::TestBaseline, Self::TestBest];
+    pub(super) const AFTER_LAST_STEP: [Self; 6] = [
+        Self::FinalSelection,
+        Self::FreshBaseline,
+        Self::FreshBest,
+        Self::TestBaseline,
+        Self::TestBest,
+        Self::TestNoSkill,
+    ];
+
+    /// Where an arm is measured on the test split.
+    pub fn of_arm(arm: ArmName) -> Self {
+        match arm {
+            ArmName::Initial => Self::TestBaseline,
+            ArmName::Trained => Self::TestBest,
+            ArmName::NoSkill => Self::TestNoSkill,
+        }
+    }
 
     /// Where the selection results of a skill are; `None` for one that no part of the run measures.
     pub fn of_skill(skill: SkillId) -> Option<Self> {
@@ -68,6 +86,7 @@ pub(super) fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
         EvaluationDir::Round(round) => round_path(run, round).join("selection_eval"),
         EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
         EvaluationDir::TestBest => run.join("test_eval_best"),
+        EvaluationDir::TestNoSkill => run.join("test_eval_no_skill"),
     }
 }
 

@@ -73,6 +73,37 @@ pub struct AnswerBrief {
     /// What a right answer looks like; empty where the environment does not tell.
     #[serde(default)]
     pub reference_text: String,
+    /// The beginning of the question, where the task is one.
+    #[serde(default, deserialize_with = "beginning")]
+    question: String,
+    /// The beginning of what the agent was asked to do, where that is not a question.
+    #[serde(default, deserialize_with = "beginning")]
+    task_description: String,
+    /// The beginning of the user prompt.
+    #[serde(default, deserialize_with = "beginning")]
+    target_user_prompt: String,
+}
+
+impl AnswerBrief {
+    /// The beginning of what the agent was asked: the question, or else the task, or else the prompt; up to
+    /// 2,000 characters.
+    pub fn asked(&self) -> &str {
+        let texts = [&self.question, &self.task_description, &self.target_user_prompt];
+        texts.into_iter().map(|text| text.trim()).find(|text| !text.is_empty()).unwrap_or_default()
+    }
+}
+
+/// The most characters of a text that [`AnswerBrief`] keeps.
+const MAX_ASKED: usize = 2_000;
+
+/// The beginning of a text: the rest is not kept in memory.
+fn beginning<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let mut text = String::deserialize(deserializer)?;
+    if let Some((end, _)) = text.char_indices().nth(MAX_ASKED) {
+        text.truncate(end);
+        text.shrink_to_fit();
+    }
+    Ok(text)
 }
 
 impl RunTotals {

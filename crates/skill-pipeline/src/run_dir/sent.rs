@@ -21,6 +21,14 @@ pub enum Sent {
 }
 
 impl Sent {
+    /// How long the processes of the run worked; `None` without a journal.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Journal { seconds, .. } => Some(*seconds),
+            Self::Files(_) => None,
+        }
+    }
+
     /// Counts what a run has sent.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! By which protocol a run searches, and what a planned search may spend.
 
 use super::{EpochEnd, TrainSettings};
+use crate::records::arm::NoSkillArm;
 use serde_json::{Value, json};
 use skill_core::editor::EditRules;
 use skill_core::rewrite::UpdateMode;
@@ -19,6 +20,8 @@ const PAPER_OPTIMIZER_CALLS: usize = 8;
 const OPTIMIZER_TOKENS: [f64; 2] = [3_000.0, 600.0];
 /// Trajectories that an analyst reads, while none has read any.
 const READ_AT_ONCE: f64 = 4.0;
+/// The most of each cap that the test split with no skill at all may take unasked.
+const NO_SKILL_SHARE: f64 = 0.1;
 /// The share of the selection split that is taken to be solved before anything is measured, and tokens of a rollout.
 const FORESEEN_SOLVED: f64 = 0.5;
 const FORESEEN_TOKENS: [u64; 2] = [900, 100];
@@ -82,7 +85,7 @@ impl TrainSettings {
             money: self.search.target_prices.cost(usage) * calls_per_rollout,
         };
         let n_draws = n_val * self.evidence.selection_repeats.max(1);
-        let n_end = self.n_rollouts_of_end(n_draws, n_test);
+        let n_end = self.n_rollouts_of_end(n_draws, n_test, rollout);
         let facts = SearchFacts {
             n_train,
             n_draws,
@@ -118,11 +121,29 @@ impl TrainSettings {
         }
     }
 
-    /// Rollouts of the end of a run: two skills on the selection split once more, and two on the test split; and the last
-    /// skill with the notes of its appendix.
-    pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize) -> usize {
+    /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split, the last
+    /// skill with the notes of its appendix, and the test split with no skill at all where it is measured.
+    pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: Spending) -> usize {
         2 * (usize::from(self.evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
             + usize::from(self.skill_aware.is_some()) * n_draws
+            + usize::from(self.measures_no_skill(n_test, rollout)) * n_test
+    }
+
+    /// True if the test split is read with no skill at all too, where a rollout takes as much as this.
+    pub(crate) fn measures_no_skill(&self, n_test: usize, rollout: Spending) -> bool {
+        let (cap, pass) = (self.search.budget, rollout.times(n_test as f64));
+        let is_small = |cap: Option<f64>, of_pass: f64| cap.is_none_or(|cap| of_pass <= NO_SKILL_SHARE * cap);
+        let has_room = self.protocol == Protocol::Auto
+            && !cap.is_unlimited()
+            && is_small(cap.calls, pass.calls)
+            && is_small(cap.tokens, pass.tokens)
+            && is_small(cap.money, pass.money);
+        self.eval_test
+            && match self.no_skill {
+                NoSkillArm::On => true,
+                NoSkillArm::Auto => has_room,
+                NoSkillArm::Off => false,
+            }
     }
 
     /// What a planned search may spend: the caps, or else the calls of the paper's protocol for as many epochs.
@@ -205,6 +226,24 @@ mod tests {
         assert!(steps(calls(2_000.0)) > steps(calls(900.0)));
         assert!(steps(tokens(3e6)) > steps(tokens(1e6)));
         assert_eq!(steps(calls(100.0)), 0);
+    }
+
+    #[test]
+    fn no_skill_is_measured_unasked_where_it_takes_at_most_a_tenth_of_each_cap() {
+        let rollout = Spending { calls: 1.0, tokens: 500.0, money: 0.001 };
+        let measures = |settings: TrainSettings| settings.measures_no_skill(40, rollout);
+        let calls = |cap| SearchBudget { calls: Some(cap), ..SearchBudget::default() };
+        assert!(measures(auto(calls(400.0))) && !measures(auto(calls(399.0))));
+        let both = SearchBudget { money: Some(0.2), ..calls(4_000.0) };
+        assert!(!measures(auto(both)), "a tenth of each");
+        assert!(!measures(auto(SearchBudget::default())), "without a cap nobody has said what may be spent");
+        let asked = |no_skill, eval_test| TrainSettings { no_skill, eval_test, ..auto(calls(10.0)) };
+        assert!(measures(asked(NoSkillArm::On, true)) && !measures(asked(NoSkillArm::On, false)));
+        assert!(!measures(TrainSettings { no_skill: NoSkillArm::Off, ..auto(calls(400.0)) }));
+        assert!(!measures(TrainSettings { protocol: Protocol::Paper, ..auto(calls(400.0)) }));
+        // What it takes is kept for the end of the run.
+        let kept = |settings: TrainSettings| settings.n_rollouts_of_end(10, 40, rollout);
+        assert_eq!(kept(auto(calls(400.0))), kept(auto(calls(399.0))) + 40);
     }
 
     #[test]

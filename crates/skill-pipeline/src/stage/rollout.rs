@@ -289,7 +289,8 @@ impl<'run> Agent<'run> {
             | Stage::FreshBaseline
             | Stage::FreshBest
             | Stage::TestBaseline
-            | Stage::TestBest => EVALUATION.to_owned(),
+            | Stage::TestBest
+            | Stage::TestNoSkill => EVALUATION.to_owned(),
             Stage::Rollout
             | Stage::Reflect
             | Stage::Aggregate

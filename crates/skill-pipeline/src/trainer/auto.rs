@@ -35,6 +35,7 @@ use crate::warning::Warning;
 use skill_core::plan::batch_at;
 use skill_core::search_plan::{Decision, SearchFacts, SearchPlan, Spending};
 use skill_core::stats::flip_rate;
+use skill_core::usage::{dollars, grouped};
 use skill_core::{EpochIdx, ItemScore, StepIdx, Usage};
 use skill_envs::Split;
 use skill_llm::{Prices, Spent};
@@ -230,7 +231,7 @@ impl Run<'_> {
 
     /// The share of the selection split that comes out otherwise in a second pass with the initial skill, if there was
     /// one.
-    fn flip_rate(&self) -> Result<Option<f64>, PipelineError> {
+    pub(super) fn flip_rate(&self) -> Result<Option<f64>, PipelineError> {
         if !self.settings.evidence.fresh || self.dir.read_evaluation(EvaluationDir::FreshBaseline)?.is_none()
         {
             return Ok(None);
@@ -265,7 +266,7 @@ impl Run<'_> {
         });
         // The end of the run is paid for first.
         let spent = self.recorded(state)?.plus(self.end_cost(state)?);
-        let n_end = settings.n_rollouts_of_end(n_draws, n_items(Split::Test));
+        let n_end = settings.n_rollouts_of_end(n_draws, n_items(Split::Test), self.initial_rollout()?);
 
         let shares = state.history.iter().filter_map(|record| {
             Some(record.selection_n_seen? as f64 / (record.selection_n? as f64).max(1.0))
@@ -318,7 +319,8 @@ impl Run<'_> {
         let n_fresh = if settings.evidence.fresh { n_draws } else { 0 };
         let is_fresh = self.dir.read_evaluation(EvaluationDir::FreshBaseline)?.is_some();
         let n_noted = if settings.skill_aware.is_some() { n_draws } else { 0 };
-        let n_initial = n_test + if is_fresh { 0 } else { n_fresh };
+        let n_without = if self.measures_no_skill()? { n_test } else { 0 };
+        let n_initial = n_test + n_without + if is_fresh { 0 } else { n_fresh };
         let (initial, best) = (self.initial_rollout()?, self.rollout_of(state, &state.best)?);
         let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh + n_noted) as f64));
         // Other tasks have other lengths; that a task takes one call is known.
@@ -350,6 +352,12 @@ impl Run<'_> {
             Some(spending(used, self.settings.search.target_prices).times(1.0 / n_seen as f64))
         });
         Ok(measured.map_or(initial, |own| own.max(initial)))
+    }
+
+    /// True if the end of the run measures no skill at all on the test split.
+    pub(super) fn measures_no_skill(&self) -> Result<bool, PipelineError> {
+        let n_test = self.env.items(Split::Test).len();
+        Ok(self.settings.measures_no_skill(n_test, self.initial_rollout()?))
     }
 
     fn scores(&self, place: EvaluationDir) -> Result<Vec<ItemScore>, PipelineError> {
@@ -392,28 +400,28 @@ fn optimizer_call(used: StageTokens, rollout: Spending, prices: Prices) -> Spend
     first_optimizer_call(rollout, prices)
 }
 
-/// `18 steps of 20 tasks, 4 for each analyst and up to 6 edits, within 750 calls, of which 40 are spent or kept for the
-/// end; 20 % are solved, 5 % differ between two passes`.
+/// `about 18 more steps of 20 tasks, at most 750 calls; validation 20 %, and 5 % of the items change from one pass to the
+/// next`.
 fn sentence(plan: &SearchPlan, facts: &SearchFacts) -> String {
     let noise = facts.flip_rate.map_or_else(String::new, |rate| {
-        format!(", {:.0} % come out otherwise in a second pass", 100.0 * rate)
+        format!(", and {:.0} % of the items change from one pass to the next", 100.0 * rate)
     });
+    let steps = if plan.steps_left == 1 { "step" } else { "steps" };
     format!(
-        "{} more steps of {} tasks, {} for each analyst and up to {} edits, within {}; {:.0} % of the selection split is solved{noise}",
+        "about {} more {steps} of {} tasks, at most {}; validation {:.0} %{noise}",
         plan.steps_left,
         plan.batch_size,
-        plan.minibatch_size,
-        plan.edits,
         budget_text(facts),
         100.0 * facts.solved
     )
 }
 
-fn budget_text(SearchFacts { budget, spent, .. }: &SearchFacts) -> String {
+/// The caps of a search.
+fn budget_text(SearchFacts { budget, .. }: &SearchFacts) -> String {
     let caps = [
-        budget.calls.map(|cap| format!("{cap:.0} calls ({:.0} spent or kept for the end)", spent.calls)),
-        budget.tokens.map(|cap| format!("{cap:.0} tokens ({:.0} spent or kept for the end)", spent.tokens)),
-        budget.money.map(|cap| format!("{cap:.2} in money ({:.2} spent or kept for the end)", spent.money)),
+        budget.calls.map(|cap| format!("{} calls", grouped(cap as u64))),
+        budget.tokens.map(|cap| format!("{} tokens", grouped(cap as u64))),
+        budget.money.map(dollars),
     ];
     caps.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }

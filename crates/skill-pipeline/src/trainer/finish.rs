@@ -8,8 +8,10 @@ use super::run::Run;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
+use crate::records::arm::{ArmName, NoSkillRecord};
 use crate::records::document::StepAction;
 use crate::records::evaluation::Evaluation;
+use crate::records::paired::PairedRecord;
 use crate::records::summary::Summary;
 use crate::records::{FORMAT_VERSION, StageTokens, TokensByStage};
 use crate::run_dir::{EvaluationDir, atomic};
@@ -31,14 +33,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    const TEST_BASELINE: Self =
-        Self { stage: Stage::TestBaseline, dir: EvaluationDir::TestBaseline, ..Self::TEST_BEST };
-    const TEST_BEST: Self = Self {
-        dir: EvaluationDir::TestBest,
-        baseline: EvaluationDir::TestBaseline,
-        stage: Stage::TestBest,
-        split: Split::Test,
-    };
     const FINAL_SELECTION: Self = Self {
         dir: EvaluationDir::FinalSelection,
         baseline: EvaluationDir::Baseline,
@@ -53,6 +47,33 @@ impl Place {
         stage: Stage::FreshBest,
         split: Split::Val,
     };
+
+    /// Where an arm is measured.
+    fn of_arm(arm: ArmName) -> Self {
+        let stage = match arm {
+            ArmName::Initial => Stage::TestBaseline,
+            ArmName::Trained => Stage::TestBest,
+            ArmName::NoSkill => Stage::TestNoSkill,
+        };
+        let (dir, baseline) = (EvaluationDir::of_arm(arm), EvaluationDir::of_arm(ArmName::Initial));
+        Self { dir, baseline, stage, split: Split::Test }
+    }
+}
+
+/// A skill that is measured on the test split beside others.
+struct Arm {
+    name: ArmName,
+    skill: SkillDoc,
+}
+
+/// What the test split has shown.
+#[derive(Default)]
+struct Tested {
+    initial: Option<MeanScore>,
+    trained: Option<MeanScore>,
+    /// The trained skill against the initial one; `None` if they are the same.
+    paired: Option<PairedRecord>,
+    no_skill: Option<NoSkillRecord>,
 }
 
 impl Run<'_> {
@@ -70,13 +91,8 @@ impl Run<'_> {
         let best = self.promote(state, &mut tokens).await?;
         let is_noted = state.last_unmeasured_notes().is_some() && best.skill == state.current.skill;
         let fresh_selection = self.measure_fresh(&best, &mut tokens).await?;
-        let (mut baseline_test, mut best_test, mut test_paired) = (None, None, None);
-        if self.settings.eval_test {
-            let initial = self.initial_skill.clone();
-            baseline_test = Some(self.measure(Place::TEST_BASELINE, &initial, &mut tokens).await?);
-            best_test = Some(self.measure(Place::TEST_BEST, &best.skill, &mut tokens).await?);
-            test_paired = if initial == best.skill { None } else { self.compare_tests()? };
-        }
+        let tested = self.test(&best, &mut tokens).await?;
+        let (baseline_test, best_test) = (tested.initial, tested.trained);
         let count = |is_counted: fn(StepAction) -> bool| {
             state.history.iter().filter(|record| is_counted(record.action)).count()
         };
@@ -112,7 +128,8 @@ impl Run<'_> {
             test_hard: best_test.map(|score| score.hard),
             test_soft: best_test.map(|score| score.soft),
             test_delta_hard: delta,
-            test_paired,
+            test_paired: tested.paired,
+            test_no_skill: tested.no_skill,
             token_summary: tokens,
             search: self.search_record(state)?,
             extras: serde_json::Map::new(),
@@ -121,6 +138,47 @@ impl Run<'_> {
         self.dir.write_history(&state.history)?;
         self.dir.write_summary(&summary)?;
         Ok(summary)
+    }
+
+    /// Measures the arms on the test split, if it is read: the initial and the best skill, and no skill at all where that
+    /// is asked for or takes little.
+    async fn test(
+        &mut self,
+        best: &ScoredSkill,
+        tokens: &mut TokensByStage,
+    ) -> Result<Tested, PipelineError> {
+        let mut tested = Tested::default();
+        if !self.settings.eval_test {
+            return Ok(tested);
+        }
+        let initial = self.initial_skill.clone();
+        let is_same = initial == best.skill;
+        let arms = [
+            Arm { name: ArmName::Initial, skill: initial },
+            Arm { name: ArmName::Trained, skill: best.skill.clone() },
+            Arm { name: ArmName::NoSkill, skill: SkillDoc::default() },
+        ];
+        let has_no_skill = self.measures_no_skill()?;
+        for Arm { name, skill } in arms.into_iter().filter(|arm| has_no_skill || arm.name != ArmName::NoSkill)
+        {
+            let score = self.measure(Place::of_arm(name), &skill, tokens).await?;
+            match name {
+                ArmName::Initial => tested.initial = Some(score),
+                ArmName::Trained => tested.trained = Some(score),
+                ArmName::NoSkill => {
+                    tested.no_skill = Some(NoSkillRecord {
+                        hard: score.hard,
+                        soft: score.soft,
+                        score: round_6(self.settings.gate.score(score)),
+                        paired: self.compare_with(ArmName::NoSkill)?,
+                    });
+                }
+            }
+        }
+        if !is_same {
+            tested.paired = self.compare_with(ArmName::Initial)?;
+        }
+        Ok(tested)
     }
 
     /// The skill that the run is worth: the last one, if it is better than the best one so far.

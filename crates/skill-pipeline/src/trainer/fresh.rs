@@ -8,6 +8,7 @@ use super::finish::Place;
 use super::run::Run;
 use crate::error::PipelineError;
 use crate::records::TokensByStage;
+use crate::records::arm::ArmName;
 use crate::records::paired::{FreshRecord, LEVEL, PairedRecord};
 use crate::run_dir::EvaluationDir;
 use skill_core::exact::round_6;
@@ -44,10 +45,10 @@ impl Run<'_> {
         }))
     }
 
-    /// The best skill against the initial one on the test split, by the gate's metric.
-    pub(super) fn compare_tests(&self) -> Result<Option<PairedRecord>, PipelineError> {
+    /// The best skill against another arm on the test split, by the gate's metric.
+    pub(super) fn compare_with(&self, arm: ArmName) -> Result<Option<PairedRecord>, PipelineError> {
         let rule = GateRule::strict(self.settings.gate);
-        self.compare_files(rule, EvaluationDir::TestBest, EvaluationDir::TestBaseline)
+        self.compare_files(rule, EvaluationDir::of_arm(ArmName::Trained), EvaluationDir::of_arm(arm))
     }
 
     fn compare_files(

@@ -79,6 +79,7 @@ impl Run<'_> {
             | Stage::FreshBest
             | Stage::TestBaseline
             | Stage::TestBest
+            | Stage::TestNoSkill
             | Stage::Collect
             | Stage::Trial => (RunModel::Target, &mut self.warned.of_uncounted_target),
         };

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod accumulation;
+mod arms;
 mod auto;
 mod bank_events;
 mod bank_faults;

@@ -84,17 +84,21 @@ impl Frame {
 
     fn begin(&self, label: &str, value: fn(f64) -> String) -> String {
         let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
+        let mut last = String::new();
         for line in 0..N_LINES {
             let at = self.low + (self.high - self.low) * f64::from(line) / f64::from(N_LINES - 1);
-            let y = self.y(at);
+            let (y, words) = (self.y(at), value(at));
+            // Lines of one number have it once.
+            let shown = if words == last { "" } else { words.as_str() };
             let _ = write!(
                 svg,
                 "<path class=\"grid\" d=\"M{AXIS} {y:.1}H{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 WIDTH - RIGHT,
                 AXIS - 6.0,
                 y + 4.0,
-                value(at)
+                shown
             );
+            last = words;
         }
         let last = self.last as u64;
         let every = last.div_ceil(u64::from(MAX_LABELS)).max(1);

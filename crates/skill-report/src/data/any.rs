@@ -7,6 +7,7 @@ use super::sft::SftReport;
 use super::standing::RunPhase;
 use super::{Report, ReportOptions};
 use crate::ReportError;
+use crate::verdict::Verdict;
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_pipeline::RunReader;
@@ -71,14 +72,14 @@ impl AnyReport {
         self.phase() == RunPhase::Finished
     }
 
-    /// What the run came to, in a sentence; `None` before there is a result.
-    pub fn sentence(&self) -> Option<String> {
+    /// What the run came to.
+    pub fn verdict(&self) -> &Verdict {
         match self {
-            Self::Document(report) => report.headline.as_ref().map(|headline| headline.sentence.clone()),
-            Self::Bank(report) => report.sentence.clone(),
-            Self::Sft(report) => report.sentence.clone(),
-            Self::Rl(report) => report.sentence.clone(),
-            Self::Phases(report) => (!report.gains.is_empty()).then(|| report.gains.join(" ")),
+            Self::Document(report) => &report.verdict,
+            Self::Bank(report) => &report.verdict,
+            Self::Sft(report) => &report.verdict,
+            Self::Rl(report) => &report.verdict,
+            Self::Phases(report) => &report.verdict,
         }
     }
 

@@ -189,7 +189,7 @@ fn trajectory(
 }
 
 /// The first characters of a text, with a mark where it is cut.
-pub(super) fn clip(text: &str, max_characters: usize) -> String {
+pub(crate) fn clip(text: &str, max_characters: usize) -> String {
     match text.char_indices().nth(max_characters) {
         Some((end, _)) => format!("{}{CUT}", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),

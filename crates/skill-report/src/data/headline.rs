@@ -1,32 +1,29 @@
-//! What a run came to, with its interval.
+//! The scores of a run, with their intervals.
 
-use super::epochs::Maker;
+use super::arms::{self, ArmRow};
 use super::source::Source;
-use crate::words::{percent, points};
-use crate::{LEVEL, ReportError};
+use crate::LEVEL;
 use serde::Serialize;
 use skill_core::stats::{Paired, PairedCounts, difference_interval, mcnemar_p, score_interval};
 use skill_core::{Gate, GateMetric, ItemScore, RolloutResult, StepIdx};
+use skill_pipeline::PipelineError;
 use skill_pipeline::records::TokensByStage;
 use skill_pipeline::records::document::StepRecord;
 use skill_pipeline::records::paired::FreshRecord;
 use skill_pipeline::stage::evaluate::by_item;
-use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
 
-/// What a run came to.
+/// The scores of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Headline {
-    /// One sentence.
-    pub sentence: String,
-    /// The same in a word.
-    pub verdict: ReportVerdict,
     /// The metric of all scores here: the gate's.
     pub metric: GateMetric,
     /// The initial and the best skill on the test split; `None` if it was not read.
     pub test: Option<Comparison>,
     /// The same on the selection split, by which the best skill was chosen.
     pub selection: Comparison,
+    /// All skills that were measured on the test split, beside each other; empty if it was not read.
+    pub arms: Vec<ArmRow>,
     /// The same in draws of the selection split that decided nothing, where they were made.
     pub fresh: Option<FreshRecord>,
     /// Of how many skills the best one is the best.
@@ -41,35 +38,6 @@ pub struct Headline {
     pub n_accepted: usize,
     /// Calls that the run made.
     pub n_calls: u64,
-}
-
-skill_core::named_enum! {
-    /// What a run came to, in a word.
-    pub enum ReportVerdict {
-        /// The best skill is better on the test split than the first one, by more than chance.
-        Better = "better",
-        /// It is worse there, by more than chance.
-        Worse = "worse",
-        /// The test split does not tell.
-        Unclear = "cannot tell",
-        /// The best skill is the first one.
-        Unchanged = "no better skill",
-        /// The test split was not read.
-        Untested = "not tested",
-    }
-}
-
-impl ReportVerdict {
-    fn of(test: Option<&Comparison>, maker: Maker) -> Self {
-        let interval = test.map(|test| test.difference_interval);
-        match interval {
-            _ if maker.step() == StepIdx(0) => Self::Unchanged,
-            None => Self::Untested,
-            Some([low, _]) if low > 0.0 => Self::Better,
-            Some([_, high]) if high < 0.0 => Self::Worse,
-            Some(_) => Self::Unclear,
-        }
-    }
 }
 
 /// Two skills on the same items.
@@ -125,23 +93,12 @@ impl Comparison {
 }
 
 impl Headline {
-    /// What a run came to, without the rest of its report; `None` before its first skill is measured.
-    ///
-    /// # Errors
-    ///
-    /// A file of the run that cannot be read or is not what it should be.
-    pub fn of_run(run: &RunReader, gate: Gate) -> Result<Option<Self>, ReportError> {
-        let Some(state) = run.state()? else { return Ok(None) };
-        let source = Source::read(run, &state)?;
-        Ok(Some(Self::read(&source, &run.used()?, gate)?))
-    }
-
     pub(super) fn read(
         source: &Source<'_>,
         tokens: &TokensByStage,
         gate: Gate,
     ) -> Result<Self, PipelineError> {
-        let Source { run, history, summary, ends, maker, selection, test } = source;
+        let Source { run, history, summary, ends, maker, selection, test, .. } = source;
         let selection = Comparison::of(gate, &selection.before, selection.after()).ok_or_else(|| {
             PipelineError::Corrupt {
                 path: run.path().join("baseline_selection_eval"),
@@ -152,12 +109,9 @@ impl Headline {
         let slow_updates = || ends.iter().filter_map(|end| end.slow_update.as_ref());
         let n_candidates = history.iter().filter(|record| record.selection_n_seen.is_some()).count()
             + slow_updates().filter(|record| record.selection_n_seen.is_some()).count();
-        let n_unread =
-            history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
         Ok(Self {
-            verdict: ReportVerdict::of(test.as_ref(), *maker),
-            sentence: sentence(test.as_ref(), &selection, *maker, (n_candidates, n_unread, gate.metric)),
             metric: gate.metric,
+            arms: arms::read(source, gate)?,
             test,
             selection,
             fresh: summary.as_ref().and_then(|summary| summary.fresh_selection.clone()),
@@ -176,52 +130,4 @@ impl Headline {
 pub(super) fn measured_at(history: &[StepRecord], step: StepIdx) -> StepIdx {
     let record = history.iter().find(|record| record.step == step);
     record.and_then(|record| record.selection_from_step).unwrap_or(step)
-}
-
-fn sentence(
-    test: Option<&Comparison>,
-    selection: &Comparison,
-    maker: Maker,
-    (n_candidates, n_unread, metric): (usize, usize, GateMetric),
-) -> String {
-    if n_candidates == 0 && n_unread > 0 {
-        return "No step produced a candidate, because no optimizer reply contained a readable edit: the skill is unchanged."
-            .to_owned();
-    }
-    if n_candidates == 0 {
-        return "No step produced a candidate: the skill is unchanged.".to_owned();
-    }
-    if maker.step() == StepIdx(0) {
-        return "No candidate was better than the initial skill.".to_owned();
-    }
-    let by = match metric {
-        GateMetric::Hard => String::new(),
-        GateMetric::Soft | GateMetric::Mixed => format!(" by the {} metric", metric.as_str()),
-    };
-    let Some(test) = test else {
-        return format!(
-            "On the selection split the skill of {} scores {} instead of {}{by}; the test split was not read.",
-            maker.name(),
-            percent(selection.after),
-            percent(selection.before)
-        );
-    };
-    let [low, high] = test.difference_interval;
-    let verdict = if low > 0.0 {
-        "The difference is more than chance would give."
-    } else if high < 0.0 {
-        "The new skill is worse."
-    } else {
-        "That may be chance: the interval holds 0."
-    };
-    format!(
-        "On {} test item{} the skill scores {} instead of {}{by}, a difference of {} (95 % interval {} to {}). {verdict}",
-        test.n,
-        if test.n == 1 { "" } else { "s" },
-        percent(test.after),
-        percent(test.before),
-        points(test.difference),
-        points(low),
-        points(high)
-    )
 }

@@ -1,5 +1,6 @@
 //! Scores by class, a confusion matrix and doubtful labels, where right answers are class labels.
 
+use super::conversation::clip;
 use super::epochs::{Maker, guided_by};
 use super::source::{Pair, Source};
 use super::steps::Chosen;
@@ -11,7 +12,9 @@ use skill_pipeline::run_dir::{AnswerBrief, EvaluationDir};
 use std::collections::BTreeMap;
 
 /// A label is doubted if at least so many rollouts of its item answered another one.
-const MIN_ROLLOUTS: usize = 2;
+const MIN_ROLLOUTS: usize = 5;
+/// The most characters of the text of an item.
+const MAX_TEXT: usize = 500;
 /// And if they are at least this share of all rollouts of the item.
 const MIN_SHARE: f64 = 0.8;
 /// The class must be known: at least this share of its other items is right with the best skill.
@@ -55,6 +58,8 @@ pub struct ClassRow {
 pub struct DoubtfulLabel {
     /// The item.
     pub id: String,
+    /// The beginning of its text, without what the prompts of all items begin with.
+    pub text: String,
     /// Its split: `train`, `selection` or `test`.
     pub split: &'static str,
     /// The label in the data.
@@ -137,6 +142,7 @@ fn answered<'a>(expected: &'a str, is_right: bool, answer: &str, labels: &'a [St
 #[derive(Debug)]
 struct Tally {
     split: &'static str,
+    text: String,
     label: String,
     n_rollouts: usize,
     answered: BTreeMap<String, usize>,
@@ -177,8 +183,9 @@ fn add(tallies: &mut Tallies, split: &'static str, answers: Vec<AnswerBrief>, la
         let label = class_label(&brief.reference_text);
         let is_right = brief.hard >= skill_core::rollout::SUCCESS_THRESHOLD;
         let answered = answered(&label, is_right, &brief.predicted_answer, labels).map(str::to_owned);
-        let tally = tallies.entry(brief.id).or_insert_with(|| Tally {
+        let tally = tallies.entry(brief.id.clone()).or_insert_with(|| Tally {
             split,
+            text: brief.asked().to_owned(),
             label: label.clone().into_owned(),
             n_rollouts: 0,
             answered: BTreeMap::new(),
@@ -217,6 +224,7 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
         // A class without other items is as good as known: it may be a misspelling itself.
         n_right as f64 >= MIN_KNOWN * n as f64
     };
+    let n_common = common_prefix(tallies.values().map(|tally| tally.text.as_str()));
     let mut found: Vec<DoubtfulLabel> = Vec::new();
     for (id, tally) in tallies {
         let most = tally.answered.iter().filter(|(answered, _)| **answered != tally.label);
@@ -227,6 +235,7 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
         if is_doubted {
             found.push(DoubtfulLabel {
                 id: id.as_str().to_owned(),
+                text: clip(tally.text.get(n_common..).unwrap_or(&tally.text).trim(), MAX_TEXT),
                 split: tally.split,
                 label: tally.label.clone(),
                 answered: answered.clone(),
@@ -239,4 +248,32 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
         second.n_answered.cmp(&first.n_answered).then_with(|| first.id.cmp(&second.id))
     });
     found
+}
+
+/// How many bytes all of these texts have in common at their beginning, up to a whole line; 0 for a single text.
+fn common_prefix<'a>(mut texts: impl Iterator<Item = &'a str>) -> usize {
+    let Some(first) = texts.next() else { return 0 };
+    let (mut prefix, mut is_single) = (first, true);
+    for text in texts {
+        is_single = false;
+        let n_same = prefix.bytes().zip(text.bytes()).take_while(|(one, other)| one == other).count();
+        prefix = prefix.get(..n_same).unwrap_or_default();
+    }
+    let end_of_line = prefix.rfind('\n').map_or(0, |end| end + 1);
+    if is_single { 0 } else { end_of_line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_prompts_begin_with_is_left_out_up_to_a_line() {
+        let prefix = |texts: &[&str]| common_prefix(texts.iter().copied());
+        assert_eq!(prefix(&["Sort:\nA b", "Sort:\nA c"]), 6);
+        assert_eq!(prefix(&["Sort: A b", "Sort: A c"]), 0, "no line in common");
+        assert_eq!(prefix(&["Sort:\nA"]), 0, "one text is all its own");
+        assert_eq!(prefix(&["é\nx", "ê\nx"]), 0);
+        assert_eq!(prefix(&[]), 0);
+    }
 }

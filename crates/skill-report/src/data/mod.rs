@@ -1,12 +1,14 @@
 //! What a report says, gathered from a run directory.
 
 pub(crate) mod any;
+pub(crate) mod arms;
 pub(crate) mod bank;
 pub(crate) mod compare;
 pub(crate) mod conversation;
 mod ending;
 pub(crate) mod epochs;
 pub(crate) mod front;
+mod games;
 pub(crate) mod headline;
 pub(crate) mod items;
 pub(crate) mod labels;
@@ -14,13 +16,16 @@ pub(crate) mod notes;
 pub(crate) mod overview;
 pub(crate) mod phases;
 pub(crate) mod rl;
+pub(crate) mod setup;
 pub(crate) mod sft;
 mod source;
 pub(crate) mod standing;
 pub(crate) mod steps;
+mod verdict;
 mod weights_files;
 
 use crate::ReportError;
+use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
 use conversation::Trajectories;
 use front::FrontRow;
 use headline::Headline;
@@ -29,9 +34,10 @@ use items::Items;
 use labels::Classes;
 use notes::NoteRow;
 use serde::Serialize;
+use setup::Setup;
 use skill_core::Gate;
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::provenance::{Blame, Version, blame};
-use skill_pipeline::records::document::StepAction;
 use skill_pipeline::records::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::Sent;
 use skill_pipeline::{PipelineError, RunReader};
@@ -99,9 +105,11 @@ pub struct Report {
     pub phase: RunPhase,
     /// What stopped or interrupted it, where that is known; a provider's words may be among it.
     pub reason: Option<String>,
-    /// The models that it asks, by their part in it.
-    pub models: Vec<(String, String)>,
-    /// What it came to; `None` before the first skill is measured.
+    /// When it began, how long it worked, and what it was asked to do.
+    pub setup: Setup,
+    /// What it came to, with what to know before the numbers are trusted.
+    pub verdict: Verdict,
+    /// Its scores; `None` before the first skill is measured.
     pub headline: Option<Headline>,
     /// The finished steps that are shown, in order; all of them, unless they are too many.
     pub steps: Vec<StepRow>,
@@ -129,8 +137,8 @@ pub struct Report {
     pub items: Items,
     /// What the agent did on items of the final evaluation.
     pub trajectories: Trajectories,
-    /// What was not measured, and what the numbers do not say, one sentence each.
-    pub not_measured: Vec<String>,
+    /// Candidates that were rejected before every item was measured, because the rest could not change the decision.
+    pub n_rejected_early: usize,
 }
 
 /// The scores from a point of the run on.
@@ -221,10 +229,14 @@ impl Report {
         let (skill, changed) = best_skill(run)?;
         let summary = source.summary.as_ref();
         let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
-        let said = unfinished(phase).into_iter().chain(changed);
-        let stages = stages(&tokens);
+        let verdict = verdict::of_headline(&headline, &source);
+        let cautions = verdict::cautions(&headline, verdict.outcome, classes.as_ref(), &source)?;
+        let said = unfinished(phase).into_iter().chain(changed).chain(simulated(run));
+        let (stages, sent) = (stages(&tokens), Sent::of(run)?);
         Ok(Self {
-            models: models(run),
+            setup: Setup::read(run, sent.seconds())?,
+            verdict: verdict.with_cautions(said.chain(cautions)),
+            n_rejected_early: n_rejected_early(&source),
             change: steps::change(run)?,
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
@@ -238,10 +250,9 @@ impl Report {
             notes: notes::read(run, &source.history)?,
             total: total(&stages),
             stages,
-            sent: Sent::of(run)?.into(),
+            sent: sent.into(),
             skill,
             trajectories: conversation::read(&source, options),
-            not_measured: said.chain(simulated(run)).chain(not_measured(&headline, &source)).collect(),
             steps,
             classes,
             items,
@@ -252,9 +263,12 @@ impl Report {
 
     fn not_begun(run: &RunReader, name: String, env: String) -> Result<Self, ReportError> {
         let Standing { phase, reason, .. } = Standing::of(run.path(), false);
-        let nothing = "The initial skill is not measured yet.".to_owned();
+        let verdict = Verdict::new(Outcome::Unfinished, "the initial skill is not measured yet");
+        let sent = Sent::of(run)?;
         Ok(Self {
-            models: models(run),
+            setup: Setup::read(run, sent.seconds())?,
+            verdict: verdict.with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
+            n_rejected_early: 0,
             change: Vec::new(),
             name,
             env,
@@ -271,12 +285,11 @@ impl Report {
             notes: notes::read(run, &[])?,
             stages: Vec::new(),
             total: None,
-            sent: Sent::of(run)?.into(),
+            sent: sent.into(),
             skill: Vec::new(),
             classes: None,
             items: Items::default(),
             trajectories: Trajectories::default(),
-            not_measured: unfinished(phase).into_iter().chain(simulated(run)).chain([nothing]).collect(),
         })
     }
 
@@ -286,6 +299,12 @@ impl Report {
             stage.money = costs.get(&stage.stage).copied();
         }
         self.total = total(&self.stages);
+        if let Some(headline) = &mut self.headline {
+            arms::price(&mut headline.arms, costs);
+            self.verdict.cautions.retain(|caution| caution.kind != CautionKind::Price);
+            let verdict = std::mem::replace(&mut self.verdict, Verdict::new(Outcome::Unfinished, ""));
+            self.verdict = verdict.with_cautions(verdict::price(&headline.arms));
+        }
     }
 }
 
@@ -344,103 +363,67 @@ fn skill_lines(blame: &Blame) -> Vec<SkillLine> {
     lines.collect()
 }
 
-/// That a run has not come to its end, as a sentence.
-fn unfinished(phase: RunPhase) -> Option<String> {
+/// That a run has not come to its end.
+fn unfinished(phase: RunPhase) -> Option<Caution> {
     let said = match phase {
         RunPhase::Training => "The run is not finished; everything here may still change.",
         RunPhase::Stopped => "The run was stopped before its end.",
         RunPhase::Interrupted => "The run was interrupted before its end.",
         RunPhase::Finished | RunPhase::Damaged => return None,
     };
-    Some(said.to_owned())
+    Some(Caution::new(CautionKind::Unfinished, said))
+}
+
+/// Candidates that were rejected before every item was measured.
+fn n_rejected_early(source: &Source<'_>) -> usize {
+    let of_ends = source.ends.iter().filter_map(|end| end.slow_update.as_ref());
+    let of_ends = of_ends.map(|end| end.selection_interval);
+    let of_steps = source.history.iter().map(|record| record.selection_interval);
+    of_steps.chain(of_ends).flatten().count()
 }
 
 /// The best skill with each line's origin, and what is to be said where its file is not as the run left it.
-fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<String>), PipelineError> {
+fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<Caution>), PipelineError> {
     match run.best_skill() {
         Err(PipelineError::ChangedSkill { .. }) => {
             let kept = run.kept_best_skill()?;
             let said =
                 "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
-            Ok((skill_lines(&blame(run, Version::Text(&kept))?), Some(said.to_owned())))
+            let said = Caution::new(CautionKind::ChangedSkill, said);
+            Ok((skill_lines(&blame(run, Version::Text(&kept))?), Some(said)))
         }
         Ok(_) | Err(_) => Ok((skill_lines(&blame(run, Version::Best)?), None)),
     }
 }
 
-/// The models of a run by role, as its configuration names them.
+/// The models of a run by role, as its configuration names them: those of its kind, a file by its name.
 pub fn models(run: &RunReader) -> Vec<(String, String)> {
-    let of_role = |role: &str| {
-        let section = run.config().config.get("models")?.get(role)?;
-        let text = |key: &str| section.get(key).and_then(serde_json::Value::as_str);
-        let name = ["model", "path", "agent", "kind"].into_iter().find_map(text)?;
-        Some((role.to_owned(), name.to_owned()))
+    let roles: &[&str] = match RunKind::of(run.path()) {
+        Some(RunKind::Sft | RunKind::Rl) => &["policy"],
+        Some(RunKind::Phases) => &["policy", "teacher"],
+        Some(RunKind::Bank) => &["target", "optimizer", "teacher", "judge"],
+        Some(RunKind::Document) | None => &["target", "optimizer", "judge"],
     };
-    ["target", "optimizer", "judge"].into_iter().filter_map(of_role).collect()
+    let of_role = |role: &&str| {
+        let section = run.config().config.get("models")?.get(*role)?;
+        let text = |key: &str| section.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
+        // A local model by its file.
+        let file =
+            |path: String| Path::new(&path).file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = text("model").or_else(|| file(text("path")?));
+        Some(((*role).to_owned(), name.or_else(|| text("agent")).or_else(|| text("kind"))?))
+    };
+    let models: Vec<(String, String)> = roles.iter().filter_map(of_role).collect();
+    // A policy that is not configured is the model of the tasks.
+    if models.is_empty() { of_role(&"target").into_iter().collect() } else { models }
 }
 
 /// Which models were simulated; `None` where none was.
-fn simulated(run: &RunReader) -> Option<String> {
+fn simulated(run: &RunReader) -> Option<Caution> {
     let names = &run.config().simulated_models;
     (!names.is_empty()).then(|| {
-        format!("Models were simulated ({}): the numbers do not apply to real models.", names.join(", "))
+        let words =
+            format!("Models were simulated ({}): the numbers do not apply to real models.", names.join(", "));
+        Caution::new(CautionKind::Simulated, words)
     })
-}
-
-/// What a reader should know before believing the numbers.
-fn not_measured(headline: &Headline, source: &Source<'_>) -> Vec<String> {
-    let Source { history, ends, summary, .. } = source;
-    let (mut said, is_finished) = (Vec::new(), summary.is_some());
-    match &headline.test {
-        None if is_finished => {
-            said.push(
-                "The test split was not read, so nothing is known about tasks outside of training."
-                    .to_owned(),
-            );
-        }
-        None => said.push("The test split is read once, at the end.".to_owned()),
-        Some(_) => {}
-    }
-    let of_ends = ends.iter().filter_map(|end| end.slow_update.as_ref()).map(|end| end.selection_interval);
-    let intervals = history.iter().map(|record| record.selection_interval).chain(of_ends);
-    let n_early = intervals.flatten().count();
-    if n_early > 0 {
-        said.push(format!(
-            "{} rejected early, when the remaining items could no longer change the decision: the chart shows the \
-             interval that the score is in.",
-            counted_were(n_early, "candidate")
-        ));
-    }
-    let n_indecisive = history.iter().filter(|record| record.action == StepAction::Indecisive).count();
-    let n_unread = history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
-    if n_unread > 0 {
-        said.push(format!(
-            "In {n_unread} of {} steps no optimizer reply contained a readable edit, so nothing was tried: each step says \
-             why.",
-            history.len()
-        ));
-    }
-    if n_indecisive > 0 {
-        said.push(format!(
-            "{} indecisive: the selection split has too few items to tell whether they were better.",
-            counted_were(n_indecisive, "candidate")
-        ));
-    }
-    if headline.n_candidates > 1 {
-        let instead = match headline.fresh {
-            Some(_) => "the re-measured scores do not, and",
-            None => "it was not re-measured;",
-        };
-        said.push(format!(
-            "The selection score of the best skill is the best of {} measurements, so it flatters; {instead} the test \
-             split is what counts.",
-            headline.best_of
-        ));
-    }
-    said
-}
-
-/// A number of things with its verb: `1 candidate was`.
-fn counted_were(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun} was") } else { format!("{count} {noun}s were") }
 }

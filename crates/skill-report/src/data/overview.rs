@@ -5,7 +5,8 @@ use super::phases::PhasesBrief;
 use super::rl::RlBrief;
 use super::sft::SftBrief;
 use super::standing::{RunPhase, Standing, total_steps};
-use super::{models, name_of};
+use super::{bank, models, name_of, phases, rl, sft};
+use crate::verdict::Verdict;
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
@@ -50,6 +51,8 @@ pub struct RunOverview {
     pub n_skipped: usize,
     /// The score on the test split of the first and of the best skill, once it is measured.
     pub test: Option<[f64; 2]>,
+    /// What it came to, once it has come to its end; without cautions.
+    pub verdict: Option<Verdict>,
     /// The metric of all these scores: the gate's.
     pub metric: GateMetric,
     /// Whether `best_skill.md` is not as the run left it.
@@ -113,13 +116,23 @@ impl RunOverview {
     pub fn of_files(path: &Path) -> Result<Self, PipelineError> {
         let run = RunReader::open(path)?;
         let files = status(&run)?;
-        Ok(match RunKind::of(path) {
+        let kind = RunKind::of(path);
+        let overview = match kind {
             Some(RunKind::Document) | None => files,
             Some(RunKind::Bank) => files.with_bank(BankBrief::read(&run)?),
             Some(RunKind::Sft) => files.with_sft(SftBrief::read(&run)?),
             Some(RunKind::Rl) => files.with_rl(RlBrief::read(&run)?),
             Some(RunKind::Phases) => files.with_phases(PhasesBrief::read(&run)?),
-        })
+        };
+        let verdict = match kind {
+            _ if overview.phase != RunPhase::Finished => None,
+            Some(RunKind::Document) | None => run.summary()?.as_ref().map(Verdict::of_summary),
+            Some(RunKind::Bank) => bank::verdict::of_run(&run)?,
+            Some(RunKind::Sft) => Some(sft::verdict_of(path)?),
+            Some(RunKind::Rl) => Some(rl::verdict_of(path)?),
+            Some(RunKind::Phases) => overview.phases.as_ref().map(|brief| phases::verdict(brief)),
+        };
+        Ok(Self { verdict, ..overview })
     }
 
     /// Adds what the process of the run is doing, and what was sent.
@@ -222,6 +235,7 @@ impl RunOverview {
             n_skipped: 0,
             used: StageTokens::default(),
             test: None,
+            verdict: None,
             metric: GateMetric::Hard,
             is_best_changed: false,
             calls: 0,

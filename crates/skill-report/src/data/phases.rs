@@ -2,10 +2,13 @@
 //!
 //! The files are read as they are, with no part of the program that trains: every build shows every run.
 
+use super::games::of_games;
 use super::overview::RunOverview;
+use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
-use super::{name_of, simulated};
+use super::{name_of, simulated, unfinished};
 use crate::ReportError;
+use crate::verdict::{Outcome, Verdict};
 use indexmap::IndexMap;
 use serde::Serialize;
 use skill_core::stats::shares_interval;
@@ -198,10 +201,12 @@ pub struct PhasesReport {
     pub hint: Option<String>,
     /// Where it is.
     pub brief: PhasesBrief,
+    /// When it began, and what it was asked to do.
+    pub setup: Setup,
+    /// What the run came to, with what to know before the numbers are trusted.
+    pub verdict: Verdict,
     /// What each phase has changed, in a sentence.
     pub gains: Vec<String>,
-    /// Which models were simulated, in a sentence.
-    pub simulated: Option<String>,
     /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
     pub runs: Vec<(String, RunOverview)>,
 }
@@ -220,6 +225,8 @@ impl PhasesReport {
             Some((phase.as_str().to_owned(), found))
         });
         let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
+        let seconds =
+            brief.phases.iter().filter_map(|found| found.seconds).reduce(|sum, seconds| sum + seconds);
         Ok(Self {
             name: name_of(run.path()),
             env: env.unwrap_or_default().to_owned(),
@@ -227,9 +234,24 @@ impl PhasesReport {
             reason,
             hint,
             runs: runs.collect(),
-            simulated: simulated(run),
+            setup: Setup::read(run, seconds)?,
+            verdict: verdict(&brief).with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
             gains: brief.gains().iter().map(PhaseGain::sentence).collect(),
             brief,
         })
+    }
+}
+
+/// The test games of the trained policy against those before training.
+pub(super) fn verdict(brief: &PhasesBrief) -> Verdict {
+    let first = brief.test.iter().find(|found| found.policy.is_none());
+    let last = brief.test.iter().rfind(|found| found.policy.is_some() && found.has_skills);
+    match first.zip(last) {
+        Some((first, last)) => of_games(first.games, last.games),
+        None if brief.is_finished => Verdict::new(Outcome::Untested, "the test split was not played"),
+        None => Verdict::new(
+            Outcome::Unfinished,
+            format!("{} of {} phases", brief.n_finished(), brief.phases.len()),
+        ),
     }
 }

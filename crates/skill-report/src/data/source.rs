@@ -1,7 +1,7 @@
 //! What a report reads of a run: each file once, however many parts of the report are based on it.
 
 use super::epochs::Maker;
-use skill_core::RolloutResult;
+use skill_core::{RolloutResult, StepIdx};
 use skill_pipeline::records::document::{RuntimeState, StepRecord};
 use skill_pipeline::records::epoch::EpochRecords;
 use skill_pipeline::records::summary::Summary;
@@ -20,6 +20,8 @@ pub(super) struct Source<'run> {
     pub(super) selection: Pair,
     /// The same on the test split; `None` before the end of the run, and where it was not read.
     pub(super) test: Option<Pair>,
+    /// The test split with no skill at all, where it was measured.
+    pub(super) no_skill: Option<Vec<RolloutResult>>,
 }
 
 /// Results of the first and of the best skill on the same items.
@@ -51,6 +53,16 @@ impl<'run> Source<'run> {
         let test = test.map(|before| {
             Ok::<_, PipelineError>(Pair { before, best: run.results(EvaluationDir::TestBest)? })
         });
-        Ok(Self { run, ends: run.epoch_ends()?, maker, selection, test: test.transpose()?, history, summary })
+        let no_skill = match &summary {
+            Some(summary) if summary.test_no_skill.is_some() => run.results(EvaluationDir::TestNoSkill)?,
+            Some(_) | None => None,
+        };
+        let (ends, test) = (run.epoch_ends()?, test.transpose()?);
+        Ok(Self { run, ends, maker, selection, test, no_skill, history, summary })
+    }
+
+    /// True if the best skill is the one that the run began with.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.maker.step() == StepIdx(0)
     }
 }

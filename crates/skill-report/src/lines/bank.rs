@@ -1,7 +1,9 @@
 //! The events of a bank's training in words.
 
 use super::{EventLine, Tone};
-use crate::words::{counted, difference, e_value, grouped, one_line, validation, whole_points};
+use crate::words::{
+    counted, difference, e_value, grouped, one_line, p_value, percent, validation, whole_points,
+};
 use skill_bank::trial::{Preflight, PreflightRow};
 use skill_bank::{Reason, Verdict};
 use skill_pipeline::event::{Event, NamedSkill};
@@ -35,10 +37,10 @@ pub fn trial_line(round: u32, record: &TrialRecord) -> String {
         None => String::new(),
     };
     format!(
-        "{head}: {verdict}, {}, e {}{before}, p {:.3}, {}{fresh}",
+        "{head}: {verdict}, {}, e {}{before}, {}, {}{fresh}",
         difference(&decision.numbers),
         e_value(decision.numbers.e_better),
-        decision.numbers.p_better,
+        p_value(decision.numbers.p_better),
         counted(*rollouts, "rollout"),
     )
 }
@@ -47,7 +49,7 @@ pub fn trial_line(round: u32, record: &TrialRecord) -> String {
 pub fn round_line(record: &RoundRecord) -> String {
     let mut line = match record.round {
         0 => format!("distilled: {} proposed", counted(record.proposed.len() as u64, "skill")),
-        round if record.weak.is_empty() => format!("round {round}: no weak type"),
+        round if record.weak.is_empty() => format!("round {round}: every task type is above the threshold"),
         round => format!(
             "round {round}: weak {}; {} proposed",
             record.weak.join(", "),
@@ -66,7 +68,7 @@ pub fn round_line(record: &RoundRecord) -> String {
         let _ = write!(line, "; {} of the teacher's were left out", record.left_out.len());
     }
     if let Some(validation) = &record.validation {
-        let _ = write!(line, "; selection hard {:.4}", validation.score.hard);
+        let _ = write!(line, "; validation {}", percent(validation.score.hard));
     }
     line
 }
@@ -140,10 +142,10 @@ pub(super) fn line(event: &Event) -> Option<EventLine> {
         // A pass of many is told by those who show the trial.
         Event::TrialMeasured { round, trial, rollouts, max_rollouts, is_look: true, numbers, .. } => {
             EventLine::detail(format!(
-                "round {round}, trial {trial}: {rollouts} of {max_rollouts} rollouts, {}, e {}, p {:.3}",
+                "round {round}, trial {trial}: {rollouts} of {max_rollouts} rollouts, {}, e {}, {}",
                 difference(numbers),
                 e_value(numbers.e_better),
-                numbers.p_better
+                p_value(numbers.p_better)
             ))
         }
         Event::FreshStarted { round, trial, skill, n_rollouts } => EventLine::detail(format!(
@@ -194,11 +196,11 @@ pub(super) fn line(event: &Event) -> Option<EventLine> {
     Some(EventLine { text: one_line(&line.text), ..line })
 }
 
-/// What a trial can show, such as `admits +5, +10, +20 points with a chance of 2, 8, 48 %`.
+/// What a trial can show, such as `a skill worth +5, +10, +20 points is admitted with 2, 8, 48 % probability`.
 fn power(preflight: &Preflight) -> String {
     let list = |of: fn(&PreflightRow) -> String| preflight.rows.iter().map(of).collect::<Vec<_>>().join(", ");
     format!(
-        "admits {} points with a chance of {} %",
+        "a skill worth {} points is admitted with {} % probability",
         list(|row| whole_points(row.difference)),
         list(|row| format!("{:.0}", row.chance * 100.0))
     )

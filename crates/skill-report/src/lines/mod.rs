@@ -5,8 +5,10 @@ pub mod progress;
 pub mod step;
 pub(crate) mod weights;
 
-use crate::words::{counted, validation};
-use skill_pipeline::Event;
+use crate::words::{counted, percent, validation};
+use skill_core::MeanScore;
+use skill_pipeline::{Event, Stage};
+use step::StepTotal;
 
 /// The tone of a line, for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,16 +70,29 @@ impl EventLine {
 pub struct EventLines {
     /// True for a run that trains a bank, whose steps are rounds.
     pub is_bank: bool,
-    total_steps: Option<u32>,
+    total: StepTotal,
     n_selection: Option<usize>,
     /// True once the plan of a search was shown.
     has_plan: bool,
+    /// The first skill on the validation split once more, until its first score is told.
+    again: Option<MeanScore>,
+    /// True once the first score was told, or where an earlier process told it.
+    has_baseline: bool,
 }
 
 impl EventLines {
     /// Steps of the whole run, as far as they are known.
-    pub fn total_steps(&self) -> u32 {
-        self.total_steps.unwrap_or_default()
+    pub fn total(&self) -> StepTotal {
+        self.total
+    }
+
+    /// A number of steps: about so many once a search is planned.
+    fn total_of(&self, steps: u32) -> StepTotal {
+        match (steps, self.has_plan) {
+            (0, _) => StepTotal::Unknown,
+            (steps, true) => StepTotal::About(steps),
+            (steps, false) => StepTotal::Exactly(steps),
+        }
     }
 
     /// The line of an event; `None` if another line covers it.
@@ -86,13 +101,14 @@ impl EventLines {
         Some(match event {
             Event::RunStarted { dir, env, n_items, total_steps, finished_steps, workers, .. } => {
                 let [n_train, n_selection, n_test] = n_items;
-                (self.total_steps, self.n_selection) = (Some(*total_steps), Some(*n_selection));
+                (self.total, self.n_selection) = (self.total_of(*total_steps), Some(*n_selection));
+                self.has_baseline = *finished_steps > 0;
                 let resumed = match finished_steps {
                     0 => String::new(),
                     step => format!(", resumed after {unit} {step}"),
                 };
                 EventLine::new(format!(
-                    "{}: {env}, {n_train} train / {n_selection} val / {n_test} test items, {}, {workers} at once{resumed}",
+                    "{}: {env}, {n_train} train / {n_selection} validation / {n_test} test items, {}, {workers} at once{resumed}",
                     dir.display(),
                     counted(u64::from(*total_steps), unit)
                 ))
@@ -101,10 +117,17 @@ impl EventLines {
                 let words = validation(None, *score, self.n_selection.unwrap_or_default());
                 EventLine::new(format!("without a bank: validation {words}"))
             }
-            Event::BaselineMeasured { score, gate_score } => EventLine::new(format!(
-                "baseline: selection {gate_score:.4} (hard {:.4}, soft {:.4})",
-                score.hard, score.soft
-            )),
+            Event::BaselineMeasured { score, gate_score, noise } => {
+                self.has_baseline = true;
+                let mut text = format!("baseline: validation {}", scores(*score, Some(*gate_score)));
+                if let Some(again) = self.again.take() {
+                    text.push_str(&format!(", measured again {}", scores(again, None)));
+                }
+                if let Some(noise) = noise.filter(|noise| *noise > 0.0) {
+                    text.push_str(&format!(": {:.0} % of the items vary", 100.0 * noise));
+                }
+                EventLine::new(text)
+            }
             // Each step has a plan; the events hold all of them.
             Event::SearchPlanned { sentence, .. } => {
                 let is_detail = std::mem::replace(&mut self.has_plan, true);
@@ -112,7 +135,7 @@ impl EventLines {
             }
             Event::StepStarted { step, total_steps, batch_size, .. } => {
                 // A planned search learns how many steps there are.
-                self.total_steps = Some(*total_steps);
+                self.total = self.total_of(*total_steps);
                 EventLine::detail(format!("step {step}: begins, {}", counted(*batch_size as u64, "item")))
             }
             Event::StageStarted { .. } | Event::StageProgress { .. } => return None,
@@ -124,7 +147,7 @@ impl EventLines {
             Event::StepFinished { record } => EventLine {
                 tone: step::tone(record.action),
                 decision: Some(step::decision_words(record.action)),
-                ..EventLine::new(step::step_line(record, self.total_steps()))
+                ..EventLine::new(step::step_line(record, self.total))
             },
             Event::EpochEnded { epoch, slow_update, meta_skill } => {
                 let text = step::epoch_line(*epoch, slow_update.as_deref(), meta_skill.as_deref());
@@ -133,8 +156,13 @@ impl EventLines {
                 let is_detail = slow_update.is_none() && meta_skill.is_none();
                 EventLine { tone, is_detail, ..EventLine::new(text) }
             }
+            // It is told with the first score.
+            Event::TestMeasured { stage: Stage::FreshBaseline, score } if !self.has_baseline => {
+                self.again = Some(*score);
+                return None;
+            }
             Event::TestMeasured { stage, score } => {
-                EventLine::new(format!("{}: hard {:.4}, soft {:.4}", stage.as_str(), score.hard, score.soft))
+                EventLine::new(format!("{}: {}", measured_words(*stage), scores(*score, None)))
             }
             Event::Warning { step, message, .. } => {
                 let place = step.map(|step| format!("{unit} {step}: ")).unwrap_or_default();
@@ -145,9 +173,36 @@ impl EventLines {
                 EventLine { tone: Tone::Warning, ..EventLine::detail(format!("the process ended: {reason}")) }
             }
             other => {
-                let total = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
+                let total = self.total.number().map(|total| format!("/{total}")).unwrap_or_default();
                 return bank::line(other).or_else(|| weights::line(other, &total));
             }
         })
+    }
+}
+
+/// A score as a percentage, and the strict and the graded one only where they differ from it.
+pub fn scores(score: MeanScore, gate_score: Option<f64>) -> String {
+    let shown = gate_score.unwrap_or(score.hard);
+    // Scores of files have six digits.
+    let differs = |other: f64| (other - shown).abs() > 1e-5;
+    let mut words = percent(shown);
+    for (name, other) in [("hard", score.hard), ("soft", score.soft)] {
+        if differs(other) {
+            words.push_str(&format!(", {name} {}", percent(other)));
+        }
+    }
+    words
+}
+
+/// What an evaluation after the last step measures.
+fn measured_words(stage: Stage) -> &'static str {
+    match stage {
+        Stage::FinalSelection => "validation, last skill",
+        Stage::FreshBaseline => "validation measured again, initial skill",
+        Stage::FreshBest => "validation measured again, trained skill",
+        Stage::TestBaseline => "test, initial skill",
+        Stage::TestBest => "test, trained skill",
+        Stage::TestNoSkill => "test, no skill at all",
+        other => other.as_str(),
     }
 }

@@ -1,6 +1,6 @@
 //! Where the training of a bank is, in words.
 
-use crate::words::{difference, e_value, grouped, one_line};
+use crate::words::{difference, e_value, grouped, one_line, p_value};
 use skill_bank::trial::TrialNumbers;
 use skill_core::stats::stratified::TrialRule;
 use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
@@ -48,9 +48,9 @@ fn evidence(rule: TrialRule, numbers: &TrialNumbers) -> String {
         TrialRule::AnyTime { threshold, .. } => {
             format!("e {}, admits at {}", e_value(numbers.e_better), e_value(threshold))
         }
-        TrialRule::FixedEnd { alpha } => format!("p {:.3}, admits at {alpha:.3}", numbers.p_better),
+        TrialRule::FixedEnd { alpha } => format!("{}, admits at {alpha:.3}", p_value(numbers.p_better)),
         // A rule of a later version has numbers of its own.
-        _ => format!("p {:.3}", numbers.p_better),
+        _ => p_value(numbers.p_better),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Steps and ends of epochs in words.
 
 use super::Tone;
-use crate::words::counted;
+use crate::words::{counted, p_value, percent};
 use skill_core::EpochIdx;
 use skill_pipeline::records::document::{SavingRecord, StepAction, StepRecord};
 use skill_pipeline::records::epoch::{MetaSkillAction, MetaSkillRecord};
@@ -9,9 +9,40 @@ use skill_pipeline::records::paired::PairedRecord;
 use skill_pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
 
+/// How many steps a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StepTotal {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// So many.
+    Exactly(u32),
+    /// About so many: a planned search learns it as it goes.
+    About(u32),
+}
+
+impl StepTotal {
+    /// The number, if it is known.
+    pub fn number(self) -> Option<u32> {
+        match self {
+            Self::Unknown => None,
+            Self::Exactly(total) | Self::About(total) => Some(total),
+        }
+    }
+
+    /// The number of a step with the total where it is known, such as `6/12` and `6 (about 12)`.
+    pub fn place(self, step: u32) -> String {
+        match self {
+            Self::Unknown => step.to_string(),
+            Self::Exactly(total) => format!("{step:>width$}/{total}", width = total.to_string().len()),
+            Self::About(total) => format!("{step} (about {total})"),
+        }
+    }
+}
+
 /// One step in one line: edits proposed and applied, the score before and after, the decision.
-pub fn step_line(record: &StepRecord, total_steps: u32) -> String {
-    let mut line = format!("step {}  batch {:.3}", place(record, total_steps), record.rollout_hard);
+pub fn step_line(record: &StepRecord, total: StepTotal) -> String {
+    let mut line = format!("step {}  batch {}", total.place(record.step.0), percent(record.rollout_hard));
     let n_patches = record.n_failure_patches + record.n_success_patches;
     match (record.n_edits_merged, record.n_edits_ranked) {
         (Some(merged), Some(ranked)) if ranked < merged => {
@@ -31,14 +62,16 @@ pub fn step_line(record: &StepRecord, total_steps: u32) -> String {
         }
     }
     let decision = decision_words(record.action);
-    if let Some(score) = record.candidate_gate_score {
-        let _ = write!(line, "  {:.4} → {score:.4}", record.score_before);
-    } else if let (Some([_, most]), Some(seen), Some(n)) =
-        (record.selection_interval, record.selection_n_seen, record.selection_n)
-    {
-        let _ = write!(line, "  {:.4} → at most {most:.4} ({seen} of {n} items)", record.score_before);
+    match record.candidate_gate_score {
+        Some(score) => {
+            let _ = write!(line, "  {} → {}  {decision}", percent(record.score_before), percent(score));
+        }
+        None => {
+            let _ = write!(line, "  {decision}");
+            let seen = (record.selection_interval, record.selection_n_seen, record.selection_n);
+            line.push_str(&early_words(seen, record.score_before));
+        }
     }
-    let _ = write!(line, "  {decision}");
     if let (Some(paired), Some(_)) = (&record.paired, record.candidate_gate_score) {
         line.push_str(&tally_words(paired));
     }
@@ -48,12 +81,15 @@ pub fn step_line(record: &StepRecord, total_steps: u32) -> String {
     line
 }
 
-/// The step number, with the total where `total_steps` is not 0.
-fn place(record: &StepRecord, total_steps: u32) -> String {
-    match total_steps {
-        0 => record.step.to_string(),
-        total => format!("{:>width$}/{total}", record.step.0, width = total.to_string().len()),
-    }
+/// ` after 10 of 40 items (cannot beat 77.5 %)`, for a candidate that was not measured whole; else nothing.
+fn early_words(seen: (Option<[f64; 2]>, Option<usize>, Option<usize>), before: f64) -> String {
+    let (Some([_, most]), Some(seen), Some(n)) = seen else { return String::new() };
+    // A rule may ask for more than a higher score.
+    let why = match most > before {
+        true => format!("at most {}", percent(most)),
+        false => format!("cannot beat {}", percent(before)),
+    };
+    format!(" after {seen} of {n} items ({why})")
 }
 
 /// `, 24.0 % fewer tokens`.
@@ -73,8 +109,8 @@ pub fn decision_words(action: StepAction) -> &'static str {
 }
 
 /// One step where there is not much room: the score and the decision, which matter most, come first.
-pub fn short_step_line(record: &StepRecord, total_steps: u32) -> String {
-    let mut line = format!("{}  {:.4}", place(record, total_steps), record.current_score);
+pub fn short_step_line(record: &StepRecord, total: StepTotal) -> String {
+    let mut line = format!("{}  {}", total.place(record.step.0), percent(record.current_score));
     let decision = decision_words(record.action);
     let _ = write!(line, "  {}", decision.split_once(": ").map_or(decision, |(short, _)| short));
     if let Some(report) = record.apply_report {
@@ -87,18 +123,10 @@ pub fn short_step_line(record: &StepRecord, total_steps: u32) -> String {
 pub fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> String {
     let mut line = format!("epoch {} ends", epoch.0);
     if let (Some(before), Some(after)) = (record.prev_hard, record.curr_hard) {
-        let _ = write!(line, "  its tasks {before:.3} → {after:.3}");
+        let _ = write!(line, "  its tasks {} → {}", percent(before), percent(after));
     }
     if let Some(score) = record.candidate_gate_score {
-        let _ = write!(line, "  with guidance {:.4} → {score:.4}", record.score_before);
-    } else if let (Some([_, most]), Some(seen), Some(n)) =
-        (record.selection_interval, record.selection_n_seen, record.selection_n)
-    {
-        let _ = write!(
-            line,
-            "  with guidance {:.4} → at most {most:.4} ({seen} of {n} items)",
-            record.score_before
-        );
+        let _ = write!(line, "  with guidance {} → {}", percent(record.score_before), percent(score));
     }
     let decision = match record.action {
         // The first epoch has nothing to compare with.
@@ -107,17 +135,17 @@ pub fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> String {
         other => other.words(),
     };
     let _ = write!(line, "  {decision}");
+    if record.candidate_gate_score.is_none() {
+        let seen = (record.selection_interval, record.selection_n_seen, record.selection_n);
+        line.push_str(&early_words(seen, record.score_before));
+    }
     line
 }
 
 /// How the items fell, for a step that was measured.
 fn tally_words(paired: &PairedRecord) -> String {
     let PairedRecord { wins, losses, .. } = paired;
-    let p = match paired.mcnemar_p {
-        Some(p) if p < 0.001 => ", p below 0.001".to_owned(),
-        Some(p) => format!(", p {p:.3}"),
-        None => String::new(),
-    };
+    let p = paired.mcnemar_p.map(|p| format!(", {}", p_value(p))).unwrap_or_default();
     format!(" ({wins} won, {losses} lost{p})")
 }
 

@@ -39,6 +39,8 @@ pub struct Chart {
     pub last: u64,
     /// True for shares, which are drawn from 0 to 1.
     pub is_share: bool,
+    /// The greatest number that there is: 1 for shares, which need not be drawn from 0 to 1.
+    pub most: f64,
     /// A number of its axis in words.
     pub words: fn(f64) -> String,
     /// Its numbers.
@@ -50,7 +52,13 @@ pub struct Chart {
 impl Chart {
     fn of(name: &'static str, unit: &'static str, last: u64, words: fn(f64) -> String) -> Self {
         let (series, games) = (Vec::new(), Vec::new());
-        Self { name, caption: "", unit, last: last.max(1), is_share: false, words, series, games }
+        let most = f64::INFINITY;
+        Self { name, caption: "", unit, last: last.max(1), is_share: false, most, words, series, games }
+    }
+
+    /// A share that is drawn as large as it is.
+    fn of_share(self) -> Self {
+        Self { most: 1.0, ..self }
     }
 
     fn with(mut self, name: &'static str, look: Look, points: impl IntoIterator<Item = (u64, f64)>) -> Self {
@@ -77,10 +85,14 @@ impl Chart {
         if self.is_share {
             return Some([0.0, 1.0]);
         }
-        // A flat line is drawn in the middle.
-        let room = if high > low { (high - low) * 0.05 } else { high.abs().max(1e-9) * 0.5 };
+        // A flat line is drawn in the middle, and one at 0 on the ground.
+        let room = match (high > low, high == 0.0) {
+            (true, _) => (high - low) * 0.05,
+            (false, true) => 1.0,
+            (false, false) => high.abs() * 0.5,
+        };
         let floor = if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
-        (low <= high).then(|| [(low - room).max(floor), high + room])
+        (low <= high).then(|| [(low - room).max(floor), (high + room).min(self.most)])
     }
 
     fn has_points(&self) -> bool {
@@ -88,13 +100,13 @@ impl Chart {
     }
 }
 
-const GAMES: &str = "Games of the selection split, played greedily. Bars are 95 % intervals (Wilson).";
+const GAMES: &str = "Games of the validation split, played greedily. Bars are 95 % intervals (Wilson).";
 
 /// The score of the current skill of a run that trains a document.
 pub(super) fn of_document(history: &[StepRecord], total_steps: Option<u32>) -> Vec<Chart> {
     let last = history.last().map_or(0, |record| record.step.0).max(total_steps.unwrap_or_default());
     let scores = history.iter().map(|record| (u64::from(record.step.0), record.current_score));
-    let chart = Chart::of("score of the current skill", "step", last.into(), decimals).with(
+    let chart = Chart::of("score of the current skill", "step", last.into(), percent).with(
         "score",
         Look::Line,
         scores,
@@ -107,7 +119,7 @@ pub(super) fn of_bank(rounds: &[RoundRecord], total_rounds: Option<u32>) -> Vec<
     let last = rounds.last().map_or(0, |record| record.round).max(total_rounds.unwrap_or_default());
     let scores =
         rounds.iter().filter_map(|round| Some((round.round.into(), round.validation.as_ref()?.score.hard)));
-    let chart = Chart::of("score of each validation", "round", last.into(), decimals).with(
+    let chart = Chart::of("score of each validation", "round", last.into(), percent).with(
         "score",
         Look::Line,
         scores,
@@ -155,7 +167,8 @@ impl RlReport {
             }),
             chart("Episodes won", "The share of sampled episodes that solved their task.", percent, &|row| {
                 Some(row.won)
-            }),
+            })
+            .of_share(),
             Chart {
                 games: games.collect(),
                 is_share: true,
@@ -166,7 +179,8 @@ impl RlReport {
                 "The share of groups whose episodes all have the same return.",
                 percent,
                 &|row| Some(row.record.groups_without_signal),
-            ),
+            )
+            .of_share(),
             chart(
                 "Divergence",
                 "KL divergence from the first policy, in nats per token.",
@@ -184,7 +198,8 @@ impl RlReport {
                 "The share of tokens whose gradient was clipped away.",
                 |share| format!("{:.1} %", share * 100.0),
                 &trained(|row| row.record.clipped),
-            ),
+            )
+            .of_share(),
             chart("Reply length", "Mean number of sampled tokens of an episode.", whole, &|row| {
                 Some(row.reply_tokens)
             }),
@@ -205,7 +220,7 @@ impl RlReport {
 
     /// The share of won episodes of a type of task by iteration.
     pub(crate) fn chart_of_type(&self, task_type: &RlTaskType) -> Chart {
-        self.chart("Episodes won", percent).with("won", Look::Line, task_type.won.iter().copied())
+        self.chart("Episodes won", percent).of_share().with("won", Look::Line, task_type.won.iter().copied())
     }
 
     fn chart(&self, name: &'static str, words: fn(f64) -> String) -> Chart {

@@ -6,7 +6,7 @@ use crate::data::phases::{PhaseGain, PhasesBrief};
 use crate::data::rl::RlBrief;
 use crate::data::sft::SftBrief;
 use crate::lines::weights::figures;
-use crate::words::{counted, grouped, percent, seconds};
+use crate::words::{counted, grouped, percent, seconds, seconds_left};
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_pipeline::records::phases::{Phase, TestGames};
@@ -32,13 +32,17 @@ impl Fact {
 impl RunOverview {
     /// The results so far.
     pub fn facts(&self) -> Vec<Fact> {
-        match (&self.bank, &self.phases, &self.sft, &self.rl) {
+        let verdict = self.verdict.as_ref().map(|verdict| Fact::new("verdict", verdict.line()));
+        let facts = match (&self.bank, &self.phases, &self.sft, &self.rl) {
             (Some(bank), ..) => bank.facts(),
             (_, Some(phases), ..) => phases.facts(),
             (_, _, Some(sft), _) => sft.facts(),
             (_, _, _, Some(rl)) => rl.facts(),
             (None, None, None, None) => self.facts_of_document(),
-        }
+        };
+        // The verdict has the numbers of the test split.
+        let facts = facts.into_iter().filter(|fact| verdict.is_none() || fact.name != "test");
+        verdict.iter().cloned().chain(facts).collect()
     }
 
     fn facts_of_document(&self) -> Vec<Fact> {
@@ -48,11 +52,15 @@ impl RunOverview {
             let n_accepted = self.n_accepted;
             facts.push(Fact::new(
                 "score",
-                format!("{baseline:.4} → {best:.4}{metric} ({origin}), {n_accepted} accepted"),
+                format!(
+                    "validation {} → {}{metric} ({origin}), {n_accepted} accepted",
+                    percent(baseline),
+                    percent(best)
+                ),
             ));
         }
         if let Some([before, after]) = self.test {
-            facts.push(Fact::new("test", format!("{before:.4} → {after:.4}{metric}")));
+            facts.push(Fact::new("test", format!("{} → {}{metric}", percent(before), percent(after))));
         }
         facts
     }
@@ -120,7 +128,7 @@ impl BankBrief {
                 format!("validation {}, after round {round}", BankScore::rise(baseline.as_ref(), last))
             }
             (Some(baseline), _, _) => format!("validation {} without a bank", baseline.in_words(true)),
-            (None, _, _) => "the selection split without a bank is being measured".to_owned(),
+            (None, _, _) => "the validation split without a bank is being measured".to_owned(),
         };
         let mut facts = vec![Fact::new("score", score)];
         if let Some([before, after]) = &self.test {
@@ -176,7 +184,8 @@ impl SftBrief {
             let memory = self.peak_memory.map(|bytes| format!(", {:.2} GB at its peak", bytes as f64 / 1e9));
             lines.push(Fact::new("speed", format!("{speed:.0} tokens/s{}", memory.unwrap_or_default())));
         }
-        lines.extend(self.seconds_left.map(|left| Fact::new("left", format!("about {}", seconds(left)))));
+        lines
+            .extend(self.seconds_left.map(|left| Fact::new("left", format!("about {}", seconds_left(left)))));
         let time = self.seconds.map(|time| format!(", {}", seconds(time)));
         lines.push(Fact::new(
             "spent",
@@ -232,7 +241,8 @@ impl RlBrief {
             let norm = self.grad_norm.map(|norm| format!(", gradient norm {norm:.3}")).unwrap_or_default();
             lines.push(Fact::new("speed", format!("{speed:.0} tokens/s, {seconds:.1} s an iteration{norm}")));
         }
-        lines.extend(self.seconds_left.map(|left| Fact::new("left", format!("about {}", seconds(left)))));
+        lines
+            .extend(self.seconds_left.map(|left| Fact::new("left", format!("about {}", seconds_left(left)))));
         let time = self.seconds.map(|time| format!(", {}", seconds(time)));
         lines.push(Fact::new(
             "spent",

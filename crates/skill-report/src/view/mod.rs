@@ -13,6 +13,7 @@ use crate::data::bank::records;
 use crate::data::overview::RunOverview;
 use crate::data::rl::RlReport;
 use crate::data::sft::SftReport;
+use crate::lines::step::StepTotal;
 use skill_bank::Bank;
 use skill_pipeline::RunReader;
 use skill_pipeline::bank_dir::read_bank;
@@ -77,7 +78,7 @@ impl RunView {
 
     /// A run that trains a document.
     pub fn of_document(overview: RunOverview, history: &[StepRecord]) -> Self {
-        let total_steps = overview.total_steps.unwrap_or(overview.n_steps);
+        let total_steps = StepTotal::Exactly(overview.total_steps.unwrap_or(overview.n_steps));
         let notes = history
             .iter()
             .rev()

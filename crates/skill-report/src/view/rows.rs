@@ -3,7 +3,7 @@
 use crate::data::rl::RlRow;
 use crate::lines::Tone;
 use crate::lines::bank::{round_line, short_trial_line, trial_line};
-use crate::lines::step::{self, short_step_line, step_line};
+use crate::lines::step::{self, StepTotal, short_step_line, step_line};
 use crate::words::{one_line, whole_points};
 use skill_bank::{Bank, Skill, State, Verdict, Version};
 use skill_pipeline::records::bank::{RoundRecord, TrialRecord};
@@ -36,12 +36,8 @@ impl ViewRow {
     }
 }
 
-pub(super) fn of_step(record: &StepRecord, total_steps: u32) -> ViewRow {
-    ViewRow::new(
-        step::tone(record.action),
-        &step_line(record, total_steps),
-        &short_step_line(record, total_steps),
-    )
+pub(super) fn of_step(record: &StepRecord, total: StepTotal) -> ViewRow {
+    ViewRow::new(step::tone(record.action), &step_line(record, total), &short_step_line(record, total))
 }
 
 pub(super) fn of_trial(round: u32, record: &TrialRecord) -> ViewRow {

@@ -6,8 +6,8 @@ use skill_core::Gate;
 use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_report::{
-    AnyReport, BankItemOutcome, BankReport, Report, ReportOptions, RunComparison, RunOverview, RunPhase,
-    Trained, TrialPhase, comparison_page, content, page,
+    AnyReport, BankItemOutcome, BankReport, CautionKind, Outcome, Report, ReportOptions, RunComparison,
+    RunOverview, RunPhase, Trained, TrialPhase, comparison_page, content, page,
 };
 use skillrl_bench::runs::{BankRunSize, RunSize, make_bank_run, make_run};
 use std::path::Path;
@@ -38,8 +38,12 @@ fn a_finished_run_is_read_whole() {
     assert!(test.after.hard > test.before.hard && paired.counts.wins > 0);
     let [low, high] = paired.difference_interval;
     assert!(low < test.difference() && test.difference() < high);
-    let sentence = report.sentence.as_ref().unwrap();
-    assert!(sentence.contains("40 test items") && sentence.contains("95 % interval"), "{sentence}");
+    let (verdict, line) = (&report.verdict, report.verdict.line());
+    assert_eq!((verdict.outcome, verdict.interval), (Outcome::Better, Some([low, high])), "{line}");
+    assert!(line.contains("40 test items") && line.contains("95 % interval"), "{line}");
+    // A list of runs has the same verdict without the rest of the report.
+    let overview = RunOverview::of_files(run.path()).unwrap();
+    assert_eq!(overview.verdict.unwrap().line(), line);
     // Each round has its validation, and what it rose by.
     for round in &report.rounds {
         let validation = round.validation.unwrap();
@@ -114,7 +118,9 @@ fn a_run_in_progress_has_the_trials_of_the_round_under_way() {
     let open = report.open_trial().unwrap();
     assert_eq!((open.trial, open.round, open.max_rollouts), (7, 3, Some(64)));
     assert_eq!((report.tried.all, report.counts.waiting), (7, 1));
-    assert!(report.not_measured.iter().any(|said| said.contains("read once, at the end")));
+    assert_eq!(report.verdict.outcome, Outcome::Unfinished);
+    let kinds: Vec<CautionKind> = report.verdict.cautions.iter().map(|caution| caution.kind).collect();
+    assert!(kinds.contains(&CautionKind::Untested), "{kinds:?}");
     assert!(page(&report.clone().into()).unwrap().contains(">open<"));
 }
 
@@ -131,7 +137,8 @@ fn a_run_without_results_of_items_has_scores_without_a_paired_interval() {
     let test = report.test.as_ref().unwrap();
     assert!(test.paired.is_none() && test.after.hard > test.before.hard);
     assert!(test.after.interval[0] < test.after.hard);
-    assert!(report.not_measured.iter().any(|said| said.contains("no interval")));
+    // Without an interval nothing is called better.
+    assert_eq!((report.verdict.outcome, report.verdict.interval), (Outcome::Unclear, None));
     // What each item was shown is in the records of the rounds.
     assert_eq!((report.items.rows.len(), report.items.rows[0].shown.len()), (30, 3));
     page(&report.clone().into()).unwrap();

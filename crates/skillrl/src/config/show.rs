@@ -77,7 +77,7 @@ impl Config {
 const MAX_PROMPT_TOKENS: &str = "env.max_prompt_tokens";
 
 /// Keys that may change while a run is resumed, but that say how far it goes.
-const LENGTH_KEYS: [&str; 3] = ["train.epochs", "eval.test", "rl.iterations"];
+const LENGTH_KEYS: [&str; 4] = ["train.epochs", "eval.test", "eval.no_skill", "rl.iterations"];
 
 fn lookup_mut<'a>(json: &'a mut Value, section: &SectionSpec) -> Option<&'a mut Value> {
     section.path.split('.').try_fold(json, |value, segment| value.get_mut(segment))

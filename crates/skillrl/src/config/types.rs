@@ -26,6 +26,7 @@ use skill_core::gate::GateMetric;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{GateKind, PairPolicy, named_enum};
 use skill_llm::{BudgetCaps, RetryPolicy};
+use skill_pipeline::records::arm::NoSkillArm;
 use skill_pipeline::{AppendixSource, EarlyStop, Protocol, SlowUpdate, TargetsScore, TrainSettings};
 use std::collections::BTreeMap;
 
@@ -384,6 +385,10 @@ settings! {
         fresh: bool = process(Flag, Value("true")) => evidence.fresh;
         /// Whether the first and the best skill are measured on the test split at the end.
         test: bool = process(Flag, Value("true")) => eval_test;
+        /// Whether the test split is read with no skill at all too: a skill may beat the one that it was made
+        /// from and be worse than none. auto: in a planned search with caps, where it takes at most a tenth of
+        /// each. on, off.
+        no_skill: NoSkillArm = process(choice::<NoSkillArm>(), Value("\"auto\"")) => no_skill;
     }
 }
 

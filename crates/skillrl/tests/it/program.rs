@@ -123,8 +123,8 @@ async fn a_program_trains_by_settings_of_the_configuration_and_is_held_to_them()
     assert_eq!(summary.config["env"], json!({"kind": "program", "name": "shout", "settings": null}));
     let other = train("[train]\nepochs = 1\n[run]\nseed = 7\n", make(), &run).await.unwrap_err();
     assert_eq!(other.failure(), Failure::OtherRun);
-    let headline = skillrl::report::headline(&run).unwrap();
-    assert!(headline.is_some(), "a run without a configuration file has a report");
+    let report = skillrl::report::read(&run).unwrap();
+    assert!(report.headline.is_some(), "a run without a configuration file has a report");
 }
 
 #[test]

@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use serde::Serialize;
 use skillrl::config::{Config, LoadedConfig, ModelRole, OptimizerUse};
 use skillrl::core::canonical::hex_sha256;
-use skillrl::core::{ItemId, RolloutResult};
+use skillrl::core::{ItemId, MeanScore, RolloutResult};
 use skillrl::doctor::{Finding, choice_finding, label_findings};
 use skillrl::engine::Engine;
 use skillrl::envs::labels::{ClassCount, DoubtfulChoice, LabelCheck, doubtful_choices};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split};
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage};
 use skillrl::pipeline::StopSignal;
+use skillrl::reports::lines::scores;
 use skillrl::{skills, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -333,7 +334,8 @@ fn describe(report: &Report, env: &dyn Env) -> String {
         match &tried.outcome {
             Outcome::Scored { answer, hard, soft, reason } => {
                 block(&mut text, "answer", answer);
-                let _ = writeln!(text, "hard   {hard:.4}\nsoft   {soft:.4}");
+                let score = scores(MeanScore { hard: *hard, soft: *soft }, None);
+                let _ = writeln!(text, "score  {score}");
                 if !reason.is_empty() {
                     let _ = writeln!(text, "reason {reason}");
                 }

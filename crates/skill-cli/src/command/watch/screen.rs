@@ -1,7 +1,7 @@
 //! What `skillrl watch` draws. It is a function of what is known of the run, so that tests can look at it.
 
 use crate::run_text::{now, sent, spent, workers};
-use crate::table::{harmless, seconds};
+use crate::table::harmless;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -11,6 +11,7 @@ use ratatui::widgets::{Axis, Block, Borders, Chart, Dataset, GraphType, LineGaug
 use skillrl::pipeline::run_dir::live::LiveState;
 use skillrl::reports::lines::Tone;
 use skillrl::reports::lines::progress::{known, tried};
+use skillrl::reports::words::seconds_left;
 use skillrl::reports::{Chart as Curves, Look, RunOverview, RunPhase, RunView, ViewRow};
 
 /// The fewest and the most lines of the curves.
@@ -173,7 +174,7 @@ fn draw_gauges(frame: &mut Frame<'_>, area: Rect, overview: &RunOverview) {
     let [run, stage] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
     let total = overview.total_steps.unwrap_or(overview.n_steps);
     let left = overview.live.as_ref().and_then(LiveState::run_seconds_left);
-    let left = left.map(|left| format!(", about {} left", seconds(left))).unwrap_or_default();
+    let left = left.map(|left| format!(", about {} left", seconds_left(left))).unwrap_or_default();
     gauge(
         frame,
         run,

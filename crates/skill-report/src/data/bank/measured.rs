@@ -2,7 +2,6 @@
 
 use crate::LEVEL;
 use crate::data::headline::Comparison;
-use crate::words::{percent, points};
 use serde::Serialize;
 use skill_bank::Utility;
 use skill_bank::trial::TrialNumbers;
@@ -61,30 +60,6 @@ impl BankComparison {
     /// The rise of the strict score, in [-1, 1].
     pub fn difference(&self) -> f64 {
         self.paired.as_ref().map_or(self.after.hard - self.before.hard, |paired| paired.difference)
-    }
-
-    pub(super) fn items_in_words(&self, split: &str) -> String {
-        format!("{} {split} item{}", self.after.n, if self.after.n == 1 { "" } else { "s" })
-    }
-
-    /// The end of a sentence that began with what was measured.
-    pub(super) fn in_words(&self) -> String {
-        let scores = format!("scores {} instead of {}", percent(self.after.hard), percent(self.before.hard));
-        let Some(paired) = &self.paired else { return format!("{scores}.") };
-        let [low, high] = paired.difference_interval;
-        let verdict = if low > 0.0 {
-            "The difference is more than chance would give."
-        } else if high < 0.0 {
-            "With the bank the score is lower."
-        } else {
-            "The interval includes 0: the difference may be chance."
-        };
-        format!(
-            "{scores}, a difference of {} (95 % interval {} to {}). {verdict}",
-            points(paired.difference),
-            points(low),
-            points(high)
-        )
     }
 }
 

@@ -6,6 +6,7 @@ mod measured;
 mod rounds;
 mod skills;
 mod trials;
+pub(super) mod verdict;
 
 pub use brief::{BankBrief, VerdictCounts};
 pub use items::{BankItem, BankItemOutcome, BankItems};
@@ -15,9 +16,11 @@ pub use skills::{BankSkill, BankVersion};
 pub use trials::{BankTrial, TrialPhase};
 
 use super::conversation::{Trajectories, choose};
+use super::setup::Setup;
 use super::standing::{RunPhase, Standing, total_steps};
-use super::{ReportOptions, SentRow, StageRow, name_of, stages, total, unfinished};
+use super::{ReportOptions, SentRow, StageRow, name_of, simulated, stages, total};
 use crate::ReportError;
+use crate::verdict::Verdict;
 use indexmap::IndexMap;
 use measured::Evaluations;
 use serde::Serialize;
@@ -57,8 +60,10 @@ pub struct BankReport {
     pub is_stop_requested: bool,
     /// Rounds of evolution after round 0, if that is known.
     pub total_rounds: Option<u32>,
-    /// What the run came to, in one sentence; `None` before a bank is measured.
-    pub sentence: Option<String>,
+    /// When it began, how long it worked, and what it was asked to do.
+    pub setup: Setup,
+    /// What the run came to, with what to know before the numbers are trusted.
+    pub verdict: Verdict,
     /// The selection split without the bank; `None` before it is measured.
     pub baseline: Option<BankScore>,
     /// The selection split without the bank and with the bank of the last validation; `None` before that.
@@ -91,8 +96,6 @@ pub struct BankReport {
     pub total: Option<StageRow>,
     /// What the run has sent.
     pub sent: SentRow,
-    /// What was not measured, and what the numbers do not say, one sentence each.
-    pub not_measured: Vec<String>,
 }
 
 /// The skills of a bank by state.
@@ -155,6 +158,7 @@ impl BankReport {
         let live = run.live();
         let tokens = tokens(run, &records, summary.as_ref())?;
         let stages = stages(&tokens);
+        let sent = sent(run, tokens)?;
         let selection = evaluations.selection(&records, summary.as_ref());
         let test = evaluations.test(summary.as_ref());
         let baseline = evaluations.baseline(summary.as_ref());
@@ -187,11 +191,13 @@ impl BankReport {
                 .or_else(|| total_steps(run, None)),
             live,
             is_stop_requested: phase == RunPhase::Training && is_stop_requested(run.path()),
-            sentence: sentence(test.as_ref(), selection.as_ref(), &counts),
-            not_measured: not_measured(phase, test.as_ref(), &tried, &counts, has_unmeasured)
-                .into_iter()
-                .chain(left_out(run))
-                .collect(),
+            setup: Setup::read(run, sent.seconds())?,
+            verdict: verdict::of_scores(phase, [test.as_ref(), selection.as_ref()], &counts).with_cautions(
+                verdict::cautions(phase, test.as_ref(), &tried, &counts, has_unmeasured)
+                    .into_iter()
+                    .chain(simulated(run))
+                    .chain(verdict::left_out(run)),
+            ),
             items: items::of(&evaluations, &records, options.max_items),
             baseline,
             selection,
@@ -211,7 +217,7 @@ impl BankReport {
             counts,
             total: total(&stages),
             stages,
-            sent: sent(run, tokens)?.into(),
+            sent: sent.into(),
         })
     }
 
@@ -315,93 +321,4 @@ fn sent(run: &RunReader, tokens: TokensByStage) -> Result<Sent, PipelineError> {
         Sent::Files(_) => Sent::Files(tokens),
         sent @ Sent::Journal { .. } => sent,
     })
-}
-
-fn sentence(
-    test: Option<&BankComparison>,
-    selection: Option<&BankComparison>,
-    counts: &SkillCounts,
-) -> Option<String> {
-    let bank = match counts.active {
-        0 => return Some("No skill is active, so the bank changes nothing.".to_owned()),
-        1 => "the bank of 1 skill".to_owned(),
-        active => format!("the bank of {active} skills"),
-    };
-    match (test, selection) {
-        (Some(test), _) => Some(format!("On {} {bank} {}", test.items_in_words("test"), test.in_words())),
-        (None, Some(selection)) => Some(format!(
-            "On {} {bank} {} The test split was not read.",
-            selection.items_in_words("selection"),
-            selection.in_words()
-        )),
-        (None, None) => None,
-    }
-}
-
-/// What a reader should know before believing the numbers.
-/// The phases that a run of simulated models in a built-in world could have had.
-fn left_out(run: &RunReader) -> Option<String> {
-    let kind = run.config().config.pointer("/env/kind").and_then(serde_json::Value::as_str)?;
-    let is_simulated = run.config().simulated_models.iter().any(|role| role == "target");
-    match (is_simulated, kind) {
-        (true, "alfworld") => Some(
-            "No weights were trained: fine-tuning and GRPO are left out. `train.mode = \"weights\"` has them, in a program \
-             built with `--features full`."
-                .to_owned(),
-        ),
-        (true, "webshop") => Some(
-            "No weights were trained: fine-tuning and GRPO are left out, since the policy that comes with the program \
-             plays households only."
-                .to_owned(),
-        ),
-        _ => None,
-    }
-}
-
-fn not_measured(
-    phase: RunPhase,
-    test: Option<&BankComparison>,
-    tried: &TrialCounts,
-    counts: &SkillCounts,
-    has_unmeasured: bool,
-) -> Vec<String> {
-    let mut said: Vec<String> = unfinished(phase).into_iter().collect();
-    match test {
-        Some(_) => {}
-        None if phase == RunPhase::Finished => said.push(
-            "The test split was not read, so nothing is known about tasks that took no part in training."
-                .to_owned(),
-        ),
-        None => said.push("The test split is read once, at the end.".to_owned()),
-    }
-    if test.is_some_and(|test| test.paired.is_none()) {
-        said.push(
-            "The run was made by a version that kept no results of single items: the difference on the test split has \
-             no interval."
-                .to_owned(),
-        );
-    }
-    if has_unmeasured {
-        said.push(
-            "Skills were admitted without a trial (`bank.admit = \"unmeasured\"`, or an initial bank): nothing shows \
-             that they help."
-                .to_owned(),
-        );
-    }
-    if counts.unmeasured > 0 {
-        said.push(format!("{} of {} active skills were never measured.", counts.unmeasured, counts.active));
-    }
-    if tried.undecided > 0 {
-        said.push(format!(
-            "{} of {} trials decided nothing: their rollouts could not tell whether the skill helps.",
-            tried.undecided, tried.all
-        ));
-    }
-    if tried.admitted > 0 {
-        said.push(
-            "The measurement that admits a skill is too good on average; the one after admission is not."
-                .to_owned(),
-        );
-    }
-    said
 }

@@ -6,10 +6,14 @@ mod brief;
 
 pub use brief::RlBrief;
 
-use super::name_of;
+use super::games::of_games;
+use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
+use super::{name_of, simulated, unfinished};
 use crate::ReportError;
+use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
+use crate::words::counted;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::records::rl::{
@@ -37,8 +41,10 @@ pub struct RlReport {
     pub reason: Option<String>,
     /// What can be done about it.
     pub hint: Option<String>,
-    /// The result in a sentence, once there is one.
-    pub sentence: Option<String>,
+    /// When it began, how long it worked, and what it was asked to do.
+    pub setup: Setup,
+    /// What the run came to, with what to know before the numbers are trusted.
+    pub verdict: Verdict,
     /// Where it is.
     pub brief: RlBrief,
     /// Every finished iteration, in order.
@@ -164,6 +170,11 @@ impl RlReport {
             ["rl.", "run.seed", "models.policy", "skills"].iter().any(|prefix| name.starts_with(prefix))
         });
         let policy = path.join(POLICY_DIR);
+        let signs = brief.signs.iter().map(|found| {
+            let words = format!("{}: {}; {}.", found.sign.as_str(), found.message, found.advice);
+            Caution::new(CautionKind::Sign, words)
+        });
+        let signs: Vec<Caution> = signs.collect();
         let mut finished = finished_iterations(path)?;
         Ok(Self {
             name: name_of(path),
@@ -171,7 +182,9 @@ impl RlReport {
             phase,
             reason,
             hint,
-            sentence: files.summary.as_ref().filter(|_| brief.is_finished).map(sentence),
+            setup: Setup::read(run, brief.seconds)?,
+            verdict: verdict(files.summary.as_ref().filter(|_| brief.is_finished), &files.iterations)
+                .with_cautions(unfinished(phase).into_iter().chain(simulated(run)).chain(signs)),
             brief,
             settings: settings.map(|(name, value)| (name.clone(), value.to_string())).collect(),
             policy: policy.is_dir().then(|| policy.display().to_string()),
@@ -265,22 +278,45 @@ fn finished_iterations(path: &Path) -> Result<BTreeMap<u64, Finished>, PipelineE
 
 const EVENT: &[u8] = b"\"rl_iteration_finished\"";
 
+/// The verdict on a finished run.
+pub(super) fn verdict_of(path: &Path) -> Result<Verdict, PipelineError> {
+    let files = RlFiles::read(path)?;
+    Ok(verdict(files.summary.as_ref(), &files.iterations))
+}
+
 /// The games or the episodes won, before and after.
-fn sentence(summary: &RlSummary) -> String {
-    let mut parts = Vec::new();
+fn verdict(summary: Option<&RlSummary>, iterations: &[RlIteration]) -> Verdict {
+    let n_won: usize = iterations.iter().map(|record| record.won).sum();
+    let n_played: usize = iterations.iter().map(|record| record.episodes).sum();
+    let n_steps: u64 = iterations.iter().map(|record| record.steps).sum();
+    let Some(summary) = summary else {
+        return Verdict::new(Outcome::Unfinished, format!("{n_won} of {n_played} episodes won so far"));
+    };
+    if n_steps == 0 {
+        let why = match n_won {
+            0 => "no episode was won, so no weight changed".to_owned(),
+            _ => "all episodes of each group had the same return, so no weight changed".to_owned(),
+        };
+        return Verdict::new(
+            Outcome::NothingLearned,
+            format!(
+                "{why} ({n_won} of {n_played} episodes won in {})",
+                counted(summary.iterations, "iteration")
+            ),
+        );
+    }
     if let (Some(before), Some(after)) = (summary.before, summary.after) {
-        let [low, high] = after.interval.map(|share| share * 100.0);
-        parts.push(format!(
-            "The policy won {} of {} games before and {} of {} after (95 % interval {low:.0} to {high:.0} %)",
-            before.won, before.played, after.won, after.played
-        ));
+        return of_games(before, after);
     }
-    if let (Some(first), Some(last)) = (&summary.first, &summary.last) {
-        let the = if parts.is_empty() { "The" } else { "the" };
-        parts.push(format!(
-            "{the} mean return of sampled episodes went from {:.3} in the first iteration to {:.3} in the last",
-            first.reward, last.reward
-        ));
-    }
-    format!("{}; policy/ holds the weights after iteration {}.", parts.join("; "), summary.iterations)
+    let words = match (iterations.first(), iterations.last()) {
+        (Some(first), Some(last)) => format!(
+            "{} of {} sampled episodes won in the last iteration and {} of {} in the first",
+            last.won, last.episodes, first.won, first.episodes
+        ),
+        _ => counted(summary.iterations, "iteration"),
+    };
+    Verdict::new(
+        Outcome::Trained,
+        format!("{words}; no games were played, so what that is worth is not known"),
+    )
 }

@@ -7,10 +7,13 @@ mod brief;
 pub use brief::SftBrief;
 
 use super::ending::last_event;
-use super::name_of;
+use super::games::of_games;
+use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::weights_files::{lines, whole};
+use super::{name_of, simulated, unfinished};
 use crate::ReportError;
+use crate::verdict::{Outcome, Verdict};
 use serde::Serialize;
 use skill_pipeline::records::sft::POLICY_DIR;
 use skill_pipeline::records::sft::{
@@ -34,8 +37,10 @@ pub struct SftReport {
     pub reason: Option<String>,
     /// What can be done about it.
     pub hint: Option<String>,
-    /// The result in a sentence, once there is one.
-    pub sentence: Option<String>,
+    /// When it began, how long it worked, and what it was asked to do.
+    pub setup: Setup,
+    /// What the run came to, with what to know before the numbers are trusted.
+    pub verdict: Verdict,
     /// Where it is.
     pub brief: SftBrief,
     /// Every finished step, in order.
@@ -75,7 +80,9 @@ impl SftReport {
             phase,
             reason,
             hint,
-            sentence: files.summary.as_ref().map(sentence),
+            setup: Setup::read(run, brief.seconds)?,
+            verdict: verdict(files.summary.as_ref())
+                .with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
             examples: files
                 .summary
                 .as_ref()
@@ -109,26 +116,33 @@ impl SftFiles {
     }
 }
 
-/// The validation loss and the games won, before and after.
-fn sentence(summary: &SftSummary) -> String {
-    let mut parts = Vec::new();
+/// The verdict on a finished run.
+pub(super) fn verdict_of(path: &Path) -> Result<Verdict, PipelineError> {
+    Ok(verdict(whole(&path.join(SUMMARY_FILE))?.as_ref()))
+}
+
+/// The games won, or the validation loss where none were played, before and after.
+fn verdict(summary: Option<&SftSummary>) -> Verdict {
+    let Some(summary) = summary else {
+        return Verdict::new(Outcome::Unfinished, "the model is being fine-tuned");
+    };
     let loss = |validation: &Option<SftValidation>| validation.as_ref().and_then(|found| found.loss);
-    match (loss(&summary.before), loss(&summary.after)) {
-        (Some(before), Some(after)) => {
-            parts.push(format!("The validation loss went from {before:.4} to {after:.4} nats per token"));
-        }
+    let loss = match (loss(&summary.before), loss(&summary.after)) {
+        (Some(before), Some(after)) => format!("validation loss {before:.4} → {after:.4} nats per token"),
         _ => {
             let [first, last] = summary.loss;
-            parts.push(format!("The training loss went from {first:.4} to {last:.4} nats per token"));
+            format!("training loss {first:.4} → {last:.4} nats per token")
         }
-    }
+    };
     let games = |validation: &Option<SftValidation>| validation.as_ref().and_then(|found| found.games);
-    if let (Some(before), Some(after)) = (games(&summary.before), games(&summary.after)) {
-        let [low, high] = after.interval.map(|share| share * 100.0);
-        parts.push(format!(
-            "the model won {} of {} games before and {} of {} after (95 % interval {low:.0} to {high:.0} %)",
-            before.won, before.played, after.won, after.played
-        ));
+    match (games(&summary.before), games(&summary.after)) {
+        (Some(before), Some(after)) => {
+            let verdict = of_games(before, after);
+            Verdict { words: format!("{}; {loss}", verdict.words), ..verdict }
+        }
+        _ => Verdict::new(
+            Outcome::Trained,
+            format!("{loss}; no games were played, so what that is worth is not known"),
+        ),
     }
-    format!("{}; policy/ holds the weights after step {}.", parts.join("; "), summary.policy_step)
 }

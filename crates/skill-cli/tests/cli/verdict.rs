@@ -1,0 +1,98 @@
+//! What a run came to: decided once, and the same words wherever it is shown.
+
+use crate::context::{TestContext, code};
+use crate::server::{GOOD_RULE, Server, body, healthy, is_optimizer, reply};
+use serde_json::Value;
+
+const N_TEST: usize = 30;
+
+/// A task whose target does best when nobody tells it anything, and half as well with the rule that training adds.
+fn spoilt_by_skills(server: &Server) -> TestContext {
+    server.answer_with(|_, request| {
+        let body = body(request);
+        if is_optimizer(&body) {
+            return healthy(request);
+        }
+        let text = body["messages"].to_string();
+        let word = text.rsplit("Repeat: ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
+        let number = word.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+        let is_easy = number.parse::<usize>().is_ok_and(|number| number <= N_TEST / 2);
+        let is_right = if text.contains(GOOD_RULE) { is_easy } else { !text.contains("Be polite") };
+        reply(if is_right { word } else { "Good day" }, "stop")
+    });
+    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let items = (1..=N_TEST).map(|number| {
+        let word = format!("testword{number}");
+        format!(
+            "{{\"id\": \"test-{number}\", \"question\": \"Repeat: {word}.\", \"answers\": [\"{word}\"]}}\n"
+        )
+    });
+    context.write("task/data/test.jsonl", &items.collect::<String>());
+    context
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_skill_that_beats_the_initial_one_and_not_none_looks_bad_everywhere() {
+    let server = Server::start();
+    let context = spoilt_by_skills(&server);
+    let train =
+        ["train", "task/skillrl.toml", "--quiet", "--set", "eval.no_skill=on", "--set", "run.dir=run"];
+    let outcome = context.run(&train);
+    outcome.assert_code(code::SUCCESS);
+    let report = json(&context.succeed(&["report", "run", "--json"]));
+    let verdict = &report["verdict"];
+    assert_eq!(verdict["outcome"], "worse than no skill");
+    assert!(verdict["interval"][1].as_f64().unwrap() < 0.0 && verdict["difference"] == -0.5, "{verdict}");
+    // One wording: in the terminal, in lists and on the page.
+    let words = verdict["words"].as_str().unwrap();
+    let page = context.read("run/report.html");
+    for shown in [&outcome.stdout, &context.succeed(&["status", "run"]), &context.succeed(&["show", "run"])] {
+        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&format!("Worse than no skill: {words}")), "{words}: {shown}");
+    }
+    assert!(page.contains(words) && page.contains("lead verdict bad"), "{words}");
+    assert_eq!(
+        json(&context.succeed(&["status", "run", "--json"]))["verdict"]["outcome"],
+        verdict["outcome"]
+    );
+    // People read percent, and files keep fractions.
+    assert!(
+        words.contains("50.0 %") && words.contains("100.0 %") && words.contains("30 test items"),
+        "{words}"
+    );
+    let summary = context.json("run/summary.json");
+    assert_eq!(
+        (&summary["baseline_test_hard"], &summary["test_hard"], &summary["test_no_skill"]["hard"]),
+        (&0.0.into(), &0.5.into(), &1.0.into())
+    );
+    // All arms beside each other, with the trained skill against each of the others.
+    let arms = report["headline"]["arms"].as_array().unwrap();
+    let of = |key: &str| arms.iter().map(|arm| arm[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("name"), ["initial", "trained", "no_skill"]);
+    assert_eq!(of("score"), [0.0, 0.5, 1.0].map(Value::from));
+    let differences: Vec<&Value> = arms.iter().map(|arm| &arm["trained"]["difference"]).collect();
+    assert_eq!(differences, [&Value::from(0.5), &Value::Null, &Value::from(-0.5)]);
+    assert!(page.contains("no skill at all"));
+    // It is foreseen, and it is paid for once.
+    let estimate = context.succeed(&["estimate", "task/skillrl.toml", "--set", "eval.no_skill=on"]);
+    assert!(estimate.contains("test_no_skill"), "{estimate}");
+    server.answer_with(|_, request| healthy(request));
+    context.run(&train).assert_code(code::SUCCESS);
+    assert_eq!(server.n_calls(), 0);
+}
+
+#[test]
+fn without_the_arm_the_same_skill_is_better() {
+    let server = Server::start();
+    let context = spoilt_by_skills(&server);
+    context.succeed(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=run"]);
+    let report = json(&context.succeed(&["report", "run", "--json"]));
+    assert_eq!(
+        (&report["verdict"]["outcome"], &report["headline"]["arms"][2]),
+        (&"better".into(), &Value::Null)
+    );
+}

@@ -1,0 +1,338 @@
+//! The verdict on a run that trains a document: by its files, or by its summary alone.
+
+use super::arms::ArmRow;
+use super::headline::{Comparison, Headline};
+use super::labels::Classes;
+use super::source::Source;
+use crate::verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
+use crate::words::{counted, dollars, grouped, percent};
+use skill_core::stats::{detectable_effect, items_needed};
+use skill_core::{GateMetric, Origin};
+use skill_pipeline::PipelineError;
+use skill_pipeline::noise::{ALPHA, POWER, recorded_flip_rate};
+use skill_pipeline::records::arm::ArmName;
+use skill_pipeline::records::document::{StepAction, StepRecord};
+use skill_pipeline::records::paired::PairedRecord;
+use skill_pipeline::records::summary::Summary;
+
+/// The gain for which the number of items is said that it takes.
+const SMALL_GAIN: f64 = 0.05;
+/// Tokens of a task that changed by less than this share are not worth a sentence.
+const LEAST_GROWTH: f64 = 0.1;
+/// The most classes that are named, and the most p-values.
+const MAX_NAMED: usize = 3;
+/// An accepted step whose p-value is above this may be chance.
+const CHANCE: f64 = 0.05;
+
+impl From<&Comparison> for Versus {
+    fn from(of: &Comparison) -> Self {
+        Self { score: of.before, difference: of.difference, interval: Some(of.difference_interval) }
+    }
+}
+
+/// The metric of scores, where it is to be said.
+fn metric_name(metric: GateMetric) -> &'static str {
+    match metric {
+        GateMetric::Hard => "",
+        GateMetric::Soft | GateMetric::Mixed => metric.as_str(),
+    }
+}
+
+/// What a run came to, by its files; without cautions.
+pub(super) fn of_headline(headline: &Headline, source: &Source<'_>) -> Verdict {
+    let is_finished = source.summary.is_some();
+    let arm = |name: ArmName| headline.arms.iter().find(|arm| arm.name == name);
+    let none = arm(ArmName::NoSkill).and_then(|arm| arm.trained.as_ref());
+    let n_unread =
+        source.history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
+    let selection = &headline.selection;
+    match &headline.test {
+        _ if !is_finished => Verdict::new(
+            Outcome::Unfinished,
+            format!(
+                "{} instead of {} on {} so far",
+                percent(selection.after),
+                percent(selection.before),
+                counted(selection.n as u64, "validation item")
+            ),
+        ),
+        test if source.is_unchanged() => {
+            let first = test.as_ref().map(|test| ("test", test)).unwrap_or(("validation", selection));
+            unchanged(first, none, (headline.n_candidates, n_unread), metric_name(headline.metric))
+        }
+        Some(test) => Verdict::of_arms(&Arms {
+            split: "test",
+            n_items: test.n,
+            trained: test.after,
+            first: test.into(),
+            none: none.map(Versus::from),
+            first_name: "",
+            metric: metric_name(headline.metric),
+        }),
+        None => untested([selection.before, selection.after], Some(selection.n)),
+    }
+}
+
+/// A run whose best skill is the one that it began with.
+fn unchanged(
+    (split, first): (&str, &Comparison),
+    none: Option<&Comparison>,
+    (n_candidates, n_unread): (usize, usize),
+    metric: &str,
+) -> Verdict {
+    if let Some(none) = none.map(Versus::from) {
+        let arms = Arms {
+            split,
+            n_items: first.n,
+            trained: first.after,
+            first: first.into(),
+            none: Some(none),
+            first_name: "",
+            metric,
+        };
+        let verdict = Verdict::of_arms(&arms);
+        if verdict.outcome == Outcome::WorseThanNone {
+            let words = format!(
+                "no candidate was better than the initial skill, and that has {} where no skill at all has {}",
+                percent(first.after),
+                percent(none.score)
+            );
+            return Verdict { words, ..verdict };
+        }
+    }
+    let why = match (n_candidates, n_unread) {
+        (0, 0) => "no step produced a candidate".to_owned(),
+        (0, _) => "no step produced a candidate, because no optimizer reply held a readable edit".to_owned(),
+        (1, _) => "the one candidate was not better".to_owned(),
+        (n, _) => format!("none of {} was better", counted(n as u64, "candidate")),
+    };
+    let items = counted(first.n as u64, &format!("{split} item"));
+    Verdict::new(
+        Outcome::Unchanged,
+        format!("{why}; the initial skill has {} on {items}", percent(first.after)),
+    )
+}
+
+fn untested([before, after]: [f64; 2], n_items: Option<usize>) -> Verdict {
+    let items =
+        n_items.map_or_else(|| "the validation split".to_owned(), |n| counted(n as u64, "validation item"));
+    let words =
+        format!("{} instead of {} on {items}, which chose the skill", percent(after), percent(before));
+    Verdict::new(Outcome::Untested, words)
+}
+
+impl Verdict {
+    /// What a finished run that trains a document came to, by its summary alone; without cautions.
+    pub fn of_summary(summary: &Summary) -> Self {
+        let versus = |score: f64, paired: &PairedRecord| {
+            Some(Versus { score, difference: paired.difference?, interval: paired.interval })
+        };
+        let none = summary.test_no_skill.as_ref().and_then(|none| {
+            Some((versus(none.score, none.paired.as_ref()?)?, none.paired.as_ref()?.n_items))
+        });
+        let Some([before, after]) = summary.test() else {
+            if summary.best_skill.origin == Origin::Initial {
+                return Self::new(Outcome::Unchanged, "no candidate was better than the initial skill");
+            }
+            return untested([summary.baseline_selection_score, summary.best_selection_score], None);
+        };
+        if summary.best_skill.origin == Origin::Initial && none.is_none_or(|(none, _)| !none.is_below_0()) {
+            let words = format!(
+                "no candidate was better than the initial skill, which has {} on the test split",
+                percent(after)
+            );
+            return Self::new(Outcome::Unchanged, words);
+        }
+        let paired = summary.test_paired.as_ref();
+        let same = Versus { score: before, difference: after - before, interval: None };
+        let n_items = paired.map(|paired| paired.n_items).or(none.map(|(_, n_items)| n_items));
+        Self::of_arms(&Arms {
+            split: "test",
+            n_items: n_items.unwrap_or_default(),
+            trained: after,
+            first: paired.and_then(|paired| versus(before, paired)).unwrap_or(same),
+            none: none.map(|(none, _)| none),
+            first_name: "",
+            metric: metric_name(summary.test_metric()),
+        })
+    }
+}
+
+/// What a reader should know before trusting the numbers of a document's run.
+pub(super) fn cautions(
+    headline: &Headline,
+    outcome: Outcome,
+    classes: Option<&Classes>,
+    source: &Source<'_>,
+) -> Result<Vec<Caution>, PipelineError> {
+    let mut said = Vec::new();
+    let mut say = |kind, words: String| said.push(Caution::new(kind, words));
+    let Source { run, history, summary, .. } = source;
+    match &headline.test {
+        Some(_) => {}
+        None if summary.is_some() => say(
+            CautionKind::Untested,
+            "The test split was not read, so nothing is known about tasks outside of training.".to_owned(),
+        ),
+        None => say(CautionKind::Untested, "The test split is read once, at the end.".to_owned()),
+    }
+    let n_unread = history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
+    if n_unread > 0 {
+        say(
+            CautionKind::Unreadable,
+            format!(
+                "In {n_unread} of {} steps no optimizer reply contained a readable edit, so nothing was tried: each step says why.",
+                history.len()
+            ),
+        );
+    }
+    if let Some(none) = headline.arms.iter().find(|arm| arm.name == ArmName::NoSkill)
+        && let Some(against) = &none.trained
+        && outcome != Outcome::WorseThanNone
+        && against.difference_interval[0] <= 0.0
+    {
+        say(
+            CautionKind::NoSkillAsGood,
+            format!(
+                "No skill at all has {} on the same items: the skill is not shown to be worth anything.",
+                percent(none.score)
+            ),
+        );
+    }
+    let n_test = headline.test.as_ref().map(|test| test.n);
+    match (recorded_flip_rate(run)?, n_test) {
+        (Some(rate), Some(n_test)) if rate > 0.0 => say(CautionKind::Noise, noise(rate, n_test)),
+        (_, Some(n_test)) if outcome == Outcome::Unclear => {
+            say(CautionKind::FewItems, few_items(n_test));
+        }
+        _ => {}
+    }
+    if let Some(classes) = classes {
+        said.extend(of_classes(classes));
+    }
+    said.extend(price(&headline.arms));
+    said.extend(accepted_by_chance(source));
+    let n_indecisive = history.iter().filter(|record| record.action == StepAction::Indecisive).count();
+    if n_indecisive > 0 {
+        let verb = if n_indecisive == 1 { "was" } else { "were" };
+        said.push(Caution::new(
+            CautionKind::Undecided,
+            format!(
+                "{} {verb} indecisive: the validation split has too few items to tell whether they were better.",
+                counted(n_indecisive as u64, "candidate")
+            ),
+        ));
+    }
+    if headline.n_candidates > 1 && !source.is_unchanged() {
+        let what = match headline.fresh {
+            Some(_) => "The validation score that chose the skill",
+            None => "The validation score of the skill",
+        };
+        let words = format!("{what} is the best of {}, so it flatters.", headline.best_of);
+        said.push(Caution::new(CautionKind::BestOf, words));
+    }
+    Ok(said)
+}
+
+fn noise(rate: f64, n_test: usize) -> String {
+    let needed = items_needed(SMALL_GAIN, rate, ALPHA, POWER).unwrap_or_default();
+    format!(
+        "{:.0} % of the validation items change from one pass to the next with the same skill: {}, and a gain of {:.0} points takes {}.",
+        100.0 * rate,
+        shows(rate, n_test),
+        100.0 * SMALL_GAIN,
+        counted(needed as u64, "item")
+    )
+}
+
+fn few_items(n_test: usize) -> String {
+    format!("At best {}.", shows(0.0, n_test))
+}
+
+/// What a number of test items can show, such as `40 test items show gains of 27 points or more`.
+fn shows(flip_rate: f64, n_test: usize) -> String {
+    let verb = if n_test == 1 { "shows" } else { "show" };
+    let gain = 100.0 * detectable_effect(flip_rate, n_test, ALPHA, POWER);
+    format!("{} {verb} gains of {gain:.0} points or more", counted(n_test as u64, "test item"))
+}
+
+/// Doubtful labels, and classes that got worse.
+fn of_classes(classes: &Classes) -> Vec<Caution> {
+    let mut said = Vec::new();
+    let n_doubtful = classes.doubtful.len() + classes.n_doubtful_left_out;
+    if n_doubtful > 0 {
+        let verb = if n_doubtful == 1 { "looks" } else { "look" };
+        let words = format!(
+            "{} of the data {verb} wrong: see the doubtful labels, or write them to a file with `skillrl report RUN --doubtful FILE`.",
+            counted(n_doubtful as u64, "label")
+        );
+        said.push(Caution::new(CautionKind::DoubtfulLabels, words));
+    }
+    let mut worse: Vec<_> = classes
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, row.before?, row.after?)))
+        .filter(|(_, before, after)| after < before)
+        .collect();
+    worse.sort_by(|first, second| (first.2 - first.1).total_cmp(&(second.2 - second.1)));
+    if !worse.is_empty() {
+        let named = worse.iter().take(MAX_NAMED).map(|(row, before, after)| {
+            format!("{} from {} to {} of {}", row.label, percent(*before), percent(*after), row.n)
+        });
+        let named: Vec<String> = named.collect();
+        let more = match worse.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            n => format!(", and {n} more"),
+        };
+        let words = format!("Classes that fell: {}{more}.", named.join(", "));
+        said.push(Caution::new(CautionKind::WorseClasses, words));
+    }
+    said
+}
+
+/// What a task takes with the trained skill, where that changed.
+pub(super) fn price(arms: &[ArmRow]) -> Option<Caution> {
+    let arm = |name: ArmName| arms.iter().find(|arm| arm.name == name);
+    let (first, trained) = (arm(ArmName::Initial)?, arm(ArmName::Trained)?);
+    let (before, after) = (first.tokens?, trained.tokens?);
+    let growth = after / before.max(1.0) - 1.0;
+    if growth.abs() < LEAST_GROWTH {
+        return None;
+    }
+    let money = match (first.money, trained.money) {
+        (Some(before), Some(after)) => {
+            format!(" ({} instead of {} for 1,000 tasks)", dollars(1000.0 * after), dollars(1000.0 * before))
+        }
+        _ => String::new(),
+    };
+    let words = format!(
+        "A task takes {} tokens instead of {} ({:+.0} %){money}; the skill has {} tokens instead of {}.",
+        grouped(after.round() as u64),
+        grouped(before.round() as u64),
+        100.0 * growth,
+        grouped(trained.skill_tokens),
+        grouped(first.skill_tokens)
+    );
+    Some(Caution::new(CautionKind::Price, words))
+}
+
+/// Accepted steps that chance may have made look good.
+fn accepted_by_chance(source: &Source<'_>) -> Option<Caution> {
+    let is_for_score = |record: &&StepRecord| !record.saving.is_some_and(|saving| saving.is_decisive);
+    let accepted = source.history.iter().filter(|record| record.action.is_accept()).filter(is_for_score);
+    let p_values: Vec<f64> = accepted
+        .clone()
+        .filter_map(|record| record.paired.as_ref()?.mcnemar_p)
+        .filter(|p| *p > CHANCE)
+        .collect();
+    let (n_accepted, n_chance) = (accepted.count(), p_values.len());
+    let shown: Vec<String> = p_values.iter().take(MAX_NAMED).map(|p| format!("{p:.2}")).collect();
+    let more = if n_chance > MAX_NAMED { ", .." } else { "" };
+    (n_chance > 0).then(|| {
+        let words = format!(
+            "{n_chance} of {n_accepted} accepted steps may be chance (p {}{more}).",
+            shown.join(", ")
+        );
+        Caution::new(CautionKind::AcceptedByChance, words)
+    })
+}
