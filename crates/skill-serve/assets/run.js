@@ -96,12 +96,14 @@ function showTrial() {
 
 // What the run has come to, in the words of the server.
 function showFacts() {
-  byId("facts-tile").hidden = now.facts.length === 0;
+  // The report below begins with the verdict.
+  const facts = now.facts.filter((fact) => fact.name !== "verdict");
+  byId("facts-tile").hidden = facts.length === 0;
   byId("trials").hidden = !now.bank;
   byId("kind").textContent = now.kind || "Results";
   const table = byId("facts");
   table.replaceChildren();
-  for (const fact of now.facts) {
+  for (const fact of facts) {
     const row = table.insertRow();
     row.insertCell().textContent = fact.name;
     row.insertCell().textContent = fact.words;
@@ -186,12 +188,18 @@ function add(list, entries, max) {
   list.parentElement.querySelector(".empty").hidden = list.childElementCount > 0;
 }
 
+// Where a rollout was made, without its item, which is named already.
+function placeWords(shown) {
+  const parts = shown.place.split(" / ").filter((part) => part !== shown.item);
+  return parts.map((part) => (part === "rollout" ? "training" : part.replaceAll("_", " "))).join(", ");
+}
+
 function rollout(shown) {
   const details = element("details");
   const summary = element("summary");
   const outcome = shown.hard >= 1e-9 ? ["solved", "tag good"] : ["failed", "tag bad"];
   summary.append(element("b", shown.item), " ", element("span", outcome[0], outcome[1]), " ");
-  summary.append(element("span", shown.place, "faint"));
+  summary.append(element("span", placeWords(shown), "faint"));
   if (shown.hard < 1e-9 && shown.reason) summary.append(" ", shown.reason);
   details.append(summary);
   // A conversation is put together when somebody opens it.
@@ -203,7 +211,8 @@ function rollout(shown) {
       details.append(box);
     }
     details.append(element("p", "answer: " + shown.answer));
-    details.append(element("p", "hard " + percent(shown.hard) + ", soft " + percent(shown.soft), "faint"));
+    const soft = shown.soft === shown.hard ? "" : ", soft " + percent(shown.soft);
+    details.append(element("p", percent(shown.hard) + soft, "faint"));
     noteButton(details, shown);
   }, { once: true });
   return details;

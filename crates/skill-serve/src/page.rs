@@ -12,6 +12,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use skill_report::{Outcome, words};
 use skill_watch::{Listing, Row};
 use std::sync::{Arc, Mutex};
 
@@ -40,15 +41,17 @@ impl Pages {
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-        environment.add_filter("percent", |score: f64| format!("{:.1} %", score * 100.0));
+        environment.add_filter("percent", |score: f64| words::percent(score));
+        environment.add_filter("points", |difference: f64| words::points(difference));
+        environment.add_filter("tone", |outcome: &str| Outcome::parse(outcome).map_or("", Outcome::tone));
         environment.add_filter("interval", |bounds: Vec<f64>| {
             let bounds: Vec<String> = bounds.iter().map(|bound| format!("{:.1}", bound * 100.0)).collect();
             format!("{} %", bounds.join(" to "))
         });
         environment.add_filter("loss", |loss: f64| format!("{loss:.4}"));
-        environment.add_filter("money", skill_report::words::dollars);
-        environment.add_filter("grouped", |number: u64| skill_report::words::grouped(number));
-        environment.add_filter("utc", |unix_ms: u64| utc(unix_ms));
+        environment.add_filter("money", words::dollars);
+        environment.add_filter("grouped", |number: u64| words::grouped(number));
+        environment.add_filter("utc", |unix_ms: u64| words::utc(unix_ms));
         environment.add_filter("path", |name: String| percent_encode(&name));
         let templates = [
             ("layout.html", LAYOUT),
@@ -137,34 +140,13 @@ pub(crate) fn percent_encode(name: &str) -> String {
     utf8_percent_encode(name, ESCAPED).to_string()
 }
 
-/// A time for people, to the minute; the pages' scripts say it in local words. A number that no calendar reaches is none.
-fn utc(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{percent_encode, utc};
+    use super::percent_encode;
 
     #[test]
     fn names_are_escaped_in_paths_and_slashes_stay() {
         assert_eq!(percent_encode("runs/a-b_c.d~e"), "runs/a-b_c.d~e");
         assert_eq!(percent_encode("50 %?#ä\"<"), "50%20%25%3F%23%C3%A4%22%3C");
-    }
-
-    #[track_caller]
-    fn check(unix_s: u64, expect: &str) {
-        assert_eq!(utc(unix_s * 1_000), expect);
-    }
-
-    #[test]
-    fn times_are_said_for_people() {
-        check(0, "1970-01-01 00:00 UTC");
-        check(951_827_696, "2000-02-29 12:34 UTC");
-        check(1_709_164_800, "2024-02-29 00:00 UTC");
-        check(1_735_689_599, "2024-12-31 23:59 UTC");
-        check(4_107_542_400, "2100-03-01 00:00 UTC");
-        assert_eq!(utc(u64::MAX), "");
     }
 }

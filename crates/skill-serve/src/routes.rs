@@ -173,10 +173,15 @@ async fn find(app: &App, name: &str) -> Option<(Found, Row)> {
 
 /// The page of a run: what is known at once is sent at once, the report when it is made.
 async fn run(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    let Some((found, mut row)) = find(&app, &name).await else { return no_run(&app) };
-    if row.state == RunPhase::Training {
-        // The listing may be that of before the run ended, which would show it as one in progress.
-        row.state = RunPhase::of(&found.path, row.files.phase == RunPhase::Finished);
+    let Some((mut found, mut row)) = find(&app, &name).await else { return no_run(&app) };
+    let has_ended = |row: &Row, found: &Found| {
+        row.state == RunPhase::Training && RunPhase::of(&found.path, false) != RunPhase::Training
+    };
+    if has_ended(&row, &found) {
+        // The listing is that of before the run ended, with the state and the scores of then.
+        let fresh = app.runs.fresh().await;
+        let Some((now, of_now)) = fresh.find(&name) else { return no_run(&app) };
+        (found, row) = (now.clone(), of_now.clone());
     }
     let (before, after) = app.pages.run(&row);
     let report = async move {

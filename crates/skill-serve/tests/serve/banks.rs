@@ -145,12 +145,12 @@ fn the_training_of_a_bank_is_followed_by_rounds_and_trials() {
         "without a bank: validation 0.0 %",
         "round 0: begins with the distillation",
         "round 0: the teacher proposed 3 skills",
-        "with a chance of",
+        "% probability",
         "is active (admitted), 1 in all",
         "measured once more",
         "admitted, +100 points",
         "validation 100.0 %",
-        "selection hard 1.0000",
+        "1 active; validation 100.0 %",
         "the run is finished",
     ];
     let mut late = site.news("/news/bank");

@@ -14,7 +14,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let rows = list.until("rows", |rows| rows.as_str().unwrap().contains("data-run=\"live\""));
     assert!(rows.as_str().unwrap().contains("training"));
     let page = site.body("/run/live");
-    assert!(page.contains("The initial skill is not measured yet"), "{page}");
+    assert!(page.contains("the initial skill is not measured yet"), "{page}");
 
     let mut news = site.news("/news/live");
     let stage = |now: &Value| {
@@ -49,7 +49,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     // Anyone who comes later is told what there is.
     let mut late = site.news("/news/live");
     late.until("log", |lines| {
-        line(lines, "baseline: selection 0.0000") && line(lines, "the run is finished")
+        line(lines, "baseline: validation 0.0 %") && line(lines, "the run is finished")
     });
     let rollouts = late.until("rollouts", |_| true);
     assert!(rollouts[19]["place"].as_str().unwrap().starts_with("test_best / "), "{}", rollouts[19]);

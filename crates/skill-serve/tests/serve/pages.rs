@@ -67,14 +67,14 @@ fn a_report_that_was_read_while_a_process_worked_is_made_again_when_it_is_gone()
     let run = site.path("runs/a");
     let process = RunDir::open(&run).unwrap();
     fs::remove_file(run.join("summary.json")).unwrap();
-    site.until("/report/a", |report| report.contains("2 steps so far, in progress"));
+    site.until("/report/a", |report| report.contains("2 steps, in progress"));
     // What a process leaves that is killed.
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
     let began = events.lines().next().unwrap();
     fs::write(run.join("events.jsonl"), format!("{events}{began}\n")).unwrap();
     drop(process);
     let report = site.body("/report/a");
-    assert!(report.contains("2 steps so far, interrupted"), "{report}");
+    assert!(report.contains("2 steps, interrupted"), "{report}");
     assert!(report.contains("its process died"), "{report}");
     site.until("/", |list| list.contains("<span class=\"tag interrupted\">interrupted</span>"));
     site.end();
