@@ -37,7 +37,7 @@ fn a_run_is_followed_from_its_first_rollout_to_its_end() {
     let line = |lines: &Value, text: &str| {
         lines.as_array().unwrap().iter().any(|line| line["text"].as_str().unwrap().contains(text))
     };
-    news.until("log", |lines| line(lines, "0.0000 → 1.0000  accepted, new best"));
+    news.until("log", |lines| line(lines, "0.0 % → 100.0 %  accepted, new best"));
     let now = news.until("now", |now| now["n_steps"] == 1);
     assert_ne!(now["report"], first, "the page fetches a new report");
     assert!(site.body("/report/live").contains("<details id=\"step-1\">"));
