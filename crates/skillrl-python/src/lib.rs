@@ -60,6 +60,8 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::program::program, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::train, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::report, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::train::verdict, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::train::verdict_line, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::split, module)?)?;
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::callback::Shared;
 use crate::errors::run_error;
 use crate::events::Events;
 use crate::job::Job;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
 use skillrl::Error;
@@ -137,4 +137,21 @@ pub(crate) fn split(types: Vec<String>) -> [Vec<usize>; 3] {
 pub(crate) fn report(py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
     let written = py.detach(|| skillrl::report::write(&directory, None));
     written.map_err(|error| run_error(py, &error, None))
+}
+
+/// What a run came to: the line that every other medium shows, and the verdict with its cautions as JSON.
+#[pyfunction]
+pub(crate) fn verdict(py: Python<'_>, directory: PathBuf) -> PyResult<(String, String)> {
+    let verdict =
+        py.detach(|| skillrl::report::verdict(&directory)).map_err(|error| run_error(py, &error, None))?;
+    let fields = serde_json::to_string(&verdict).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((verdict.line(), fields))
+}
+
+/// What a run came to in one line, by its summary as JSON.
+#[pyfunction]
+pub(crate) fn verdict_line(summary: &str) -> PyResult<String> {
+    let summary: Summary =
+        serde_json::from_str(summary).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(skillrl::reports::Verdict::of_summary(&summary).line())
 }

@@ -70,4 +70,4 @@ def test_a_notebook_shows_progress_and_the_run_and_can_be_interrupted(kernel: An
     assert "error" not in kinds, outputs
     assert kinds.count("display_data") == 1, "progress is one display that changes"
     result = next(one["data"] for one in outputs if one["kind"] == "execute_result")
-    assert "better: test score 0.000" in result["text/html"] and "<table>" in result["text/html"]
+    assert "95 % interval" in result["text/html"] and "<table>" in result["text/html"]

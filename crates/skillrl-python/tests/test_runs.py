@@ -78,9 +78,22 @@ def test_a_directory_that_is_not_utf_8_is_an_error_before_the_run(train: Any, tm
     assert agent.calls == 0
 
 
+def report_of(run: skillrl.Run) -> Any:
+    """What the report of the program says."""
+    command = [sys.executable, "-m", "skillrl", "report", str(run.dir), "--json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
 def test_a_run_is_shown_and_opened_again(train: Any) -> None:
     run = train(skill="Be <b>brief</b>.")
-    assert "better: test score 0.000 → 1.000" in repr(run)
+    assert str(run.verdict) in repr(run) and (run.dir / "report.html").is_file()
+    page = run._repr_html_()
+    # The word is that of the report, and what cannot be told is not called better.
+    report = report_of(run)
+    assert run.verdict["outcome"] == report["verdict"]["outcome"]
+    assert run.verdict["words"] == report["verdict"]["words"] and run.verdict["words"] in page
+    if run.verdict.outcome == "better":
+        assert run.verdict["interval"][0] > 0
     page = run._repr_html_()
     assert "&lt;b&gt;brief&lt;/b&gt;" in page and "accept new best" in page
     opened = skillrl.Run.open(run.dir)
@@ -91,9 +104,10 @@ def test_a_run_is_shown_and_opened_again(train: Any) -> None:
 
 
 def test_progress_is_printed(train: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    train(verbose=True)
+    run = train(verbose=True)
     said = capsys.readouterr().out
-    for word in ("skillrl shout: 1 steps", "baseline  0.0000", "accept new best", "done: best 1.0000"):
+    assert said.rstrip().endswith(str(run.verdict))
+    for word in ("skillrl shout: 1 steps", "baseline  0.0 %", "accept new best"):
         assert word in said
 
 

@@ -11,7 +11,7 @@ from skillrl._native import __version__
 from skillrl.config import SkillOptConfig
 from skillrl.envs.task import TaskEnv
 from skillrl.errors import ConfigError, ModelError, RunError, SkillRLError
-from skillrl.run import Run
+from skillrl.run import Run, Verdict
 from skillrl.trainer import SkillOptTrainer, train_file
 from skillrl.types import Edit, GateAction, GateResult, Patch, RawPatch, RolloutResult
 
@@ -25,6 +25,7 @@ __all__ = [
     "RawPatch",
     "RolloutResult",
     "Run",
+    "Verdict",
     "RunError",
     "SkillOptConfig",
     "SkillOptTrainer",

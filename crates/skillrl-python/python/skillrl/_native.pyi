@@ -26,6 +26,8 @@ __all__ = [
     "skill_hash",
     "split",
     "train",
+    "verdict",
+    "verdict_line",
 ]
 __version__: str
 
@@ -117,6 +119,12 @@ def split(types: list[str]) -> tuple[list[int], list[int], list[int]]:
 
 def report(directory: str) -> str:
     """Write the report of a run and return its path."""
+
+def verdict(directory: str) -> tuple[str, str]:
+    """What a run came to: in one line, and with its cautions as JSON."""
+
+def verdict_line(summary: str) -> str:
+    """What a run came to in one line, by its summary as JSON."""
 
 def apply_patch(skill: str, edits: str, fold_anchors: bool, drop_duplicates: bool) -> tuple[str, str]:
     """Apply edits, given as JSON, in order; returns the skill and a row for each edit as JSON."""

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from skillrl import _native
+
 
 def progress(verbose: bool) -> Callable[[list[str]], None]:
     """A reader of events for wherever this process runs."""
@@ -29,6 +31,10 @@ def _stage(event: dict[str, Any]) -> str:
     return f"{step}{str(event.get('stage', '')).replace('_', ' ')}"
 
 
+def _percent(score: float) -> str:
+    return f"{100 * score:.1f} %"
+
+
 def line(event: dict[str, Any]) -> str | None:
     """What an event is worth in one line; None for what only the bar shows."""
     kind = event.get("event")
@@ -38,20 +44,21 @@ def line(event: dict[str, Any]) -> str | None:
         steps = f"{event['total_steps']} steps{resumed}"
         return f"skillrl {event['env']}: {steps}; items {train} train, {val} val, {test} test → {event['dir']}"
     if kind == "baseline_measured":
-        return f"baseline  {event['gate_score']:.4f} on val"
+        return f"baseline  {_percent(event['gate_score'])} on validation"
     if kind == "step_finished":
         record = event["record"]
         score = record.get("candidate_gate_score")
-        shown = "" if score is None else f"  {score:.4f}"
+        shown = "" if score is None else f"  {_percent(score)}"
         action = str(record.get("action", "")).replace("_", " ")
-        return f"step {record['step']}{shown}  {action}  (best {record['best_score']:.4f})"
+        return f"step {record['step']}{shown}  {action}  (best {_percent(record['best_score'])})"
     if kind == "test_measured":
-        return f"{event['stage'].replace('_', ' ')}  hard {event['score']['hard']:.4f}  soft {event['score']['soft']:.4f}"
+        hard, soft = event["score"]["hard"], event["score"]["soft"]
+        graded = "" if abs(soft - hard) < 1e-5 else f", soft {_percent(soft)}"
+        return f"{event['stage'].replace('_', ' ')}  {_percent(hard)}{graded}"
     if kind == "warning":
         return f"warning: {event['message']}"
     if kind == "run_finished":
-        summary = event["summary"]
-        return f"done: best {summary['best_selection_score']:.4f} on val, of step {summary['best_step']}"
+        return _native.verdict_line(json.dumps(event["summary"]))
     return None
 
 

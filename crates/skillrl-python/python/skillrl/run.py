@@ -5,12 +5,38 @@ from __future__ import annotations
 import html
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from skillrl import _native
 from skillrl.config import flat
+
+
+class Verdict(dict[str, Any]):
+    """What a run came to; as a text it is one line, with its items and its interval.
+
+    ``outcome`` is the decision, such as ``"better"``, ``"worse"``, ``"worse than no skill"`` or ``"cannot tell"``;
+    ``words`` are its numbers; ``difference`` and ``interval`` are fractions, and missing where nothing decides;
+    ``cautions`` are what to know before trusting the numbers, the weightiest first, each with ``kind`` and ``words``.
+    """
+
+    def __init__(self, line: str, fields: dict[str, Any]):
+        super().__init__(fields)
+        self._line = line
+
+    @property
+    def outcome(self) -> str:
+        """The decision in a few words."""
+        return str(self["outcome"])
+
+    def __str__(self) -> str:
+        return self._line
+
+
+def _percent(score: float) -> str:
+    return f"{100 * score:.1f} %"
 
 
 class Run(dict[str, Any]):
@@ -71,15 +97,17 @@ class Run(dict[str, Any]):
     def _text(self, name: str) -> str:
         return (self.dir / name).read_text(encoding="utf-8")
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the run came to, as every other medium says it."""
+        line, fields = _native.verdict(str(self.dir))
+        return Verdict(line, json.loads(fields))
+
     def _verdict(self) -> str:
-        before, after = self.get("baseline_test_hard"), self.get("test_hard")
-        if before is None or after is None:
-            before, after = self.get("baseline_selection_score"), self.get("best_selection_score")
-            if before is None or after is None:
-                return "no scores"
-            return f"selection score {before:.3f} → {after:.3f} (measured on the items that chose the skill)"
-        word = "better" if after > before else "worse" if after < before else "no better"
-        return f"{word}: test score {before:.3f} → {after:.3f} ({after - before:+.3f})"
+        try:
+            return str(self.verdict)
+        except (OSError, RuntimeError, ValueError) as error:
+            return f"no verdict ({error})"
 
     def _steps(self) -> str:
         counts = {name: self.get(f"total_{name}", 0) for name in ("steps", "accepts", "rejects", "skips")}
@@ -91,7 +119,7 @@ class Run(dict[str, Any]):
         return f"Run({str(self.dir)!r}: {self._verdict()}; {self._steps()})"
 
     def _repr_html_(self) -> str:
-        """The display in notebooks: verdict, score of each step, best skill."""
+        """The display in notebooks: verdict, cautions, score of each step, best skill."""
         escape = html.escape
         rows = []
         try:
@@ -99,19 +127,26 @@ class Run(dict[str, Any]):
         except (OSError, ValueError):
             history, skill = [], ""
         for record in history:
-            score = record.get("candidate_gate_score")
-            shown = "" if score is None else f"{score:.3f}"
+            score, bounds = record.get("candidate_gate_score"), record.get("selection_interval")
+            shown = "" if score is None else _percent(score)
+            if score is None and bounds:
+                shown = f"≤ {_percent(bounds[1])}"
             best = record.get("best_score")
             result = str(record.get("action", "")).replace("_", " ")
-            cells = (record.get("step"), result, shown, "" if best is None else f"{best:.3f}")
+            cells = (record.get("step"), result, shown, "" if best is None else _percent(best))
             rows.append("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>")
         head = "".join(f"<th>{name}</th>" for name in ("step", "result", "candidate", "best"))
         spent = ""
         if self.spent.get("calls"):
             spent = f" · {self.spent['calls']} calls, {self.spent.get('tokens', 0)} tokens"
+        try:
+            cautions = [f"<li>{escape(caution['words'])}</li>" for caution in self.verdict["cautions"]]
+        except (OSError, RuntimeError, ValueError):
+            cautions = []
         return (
             f"<div><p><b>{escape(self._verdict())}</b><br>{escape(self._steps())}{escape(spent)} · "
             f"<code>{escape(str(self.dir))}</code></p>"
+            f"{'<ul>' + ''.join(cautions) + '</ul>' if cautions else ''}"
             f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
             f"<details><summary>best skill</summary><pre>{escape(skill)}</pre></details></div>"
         )
@@ -120,4 +155,10 @@ class Run(dict[str, Any]):
 def trained(described: Any, directory: str | None, on_events: Callable[[list[str]], None]) -> Run:
     """Make the run that is described."""
     made = json.loads(_native.train(described, on_events))
-    return Run(directory or made["dir"], made["summary"], made["spent"])
+    run = Run(directory or made["dir"], made["summary"], made["spent"])
+    try:
+        run.report()
+    except RuntimeError as error:
+        # The run is as good without its page.
+        warnings.warn(f"the report of the run could not be written: {error}", stacklevel=2)
+    return run
