@@ -6,6 +6,7 @@
 use crate::text::composed;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// More different answers than these are taken for free texts.
@@ -60,6 +61,35 @@ pub fn class_label(answer: &str) -> Cow<'_, str> {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
         Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
     }
+}
+
+/// Labels that are the same but for case and blanks, by each spelling that is replaced: the spelling that most answers
+/// have stands for all of them, of equally frequent ones the first in the order of texts. Empty where there are none.
+///
+/// ```
+/// use skill_core::labels::respelled;
+///
+/// let found = respelled(["Billing", "BILLING", "billing ", "Billing", "Late  parcel", "Late parcel"]);
+/// let pairs: Vec<_> = found.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+/// assert_eq!(pairs, [("BILLING", "Billing"), ("Late  parcel", "Late parcel"), ("billing", "Billing")]);
+/// ```
+pub fn respelled<'a>(answers: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+    let mut spellings = BTreeMap::<String, BTreeMap<String, usize>>::new();
+    for answer in answers {
+        let label = class_label(answer);
+        let plain = label.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        *spellings.entry(plain).or_default().entry(label.into_owned()).or_default() += 1;
+    }
+    let mut replaced = BTreeMap::new();
+    for counts in spellings.into_values() {
+        // The single blank is the usual one, however often others occur.
+        let is_plain = |label: &str| !label.contains("  ") && !label.contains(['\t', '\n']);
+        let usual = counts.iter().max_by_key(|(label, count)| (is_plain(label), **count, Reverse(*label)));
+        let Some((usual, _)) = usual.map(|(label, count)| (label.clone(), *count)) else { continue };
+        let others = counts.into_keys().filter(|label| *label != usual);
+        replaced.extend(others.map(|label| (label, usual.clone())));
+    }
+    replaced
 }
 
 /// Two labels that may be one.

@@ -158,8 +158,57 @@ impl RatioSplit {
     }
 }
 
+impl RatioSplit {
+    /// As [`split`](Self::split), with all items of a group in one part; items without a group are alone.
+    ///
+    /// The automatic split deals the first item of each group, and the others follow it. Explicit shares cut the shuffle
+    /// where SkillOpt cuts it, whatever the groups are.
+    ///
+    /// ```
+    /// use skill_core::RatioSplit;
+    ///
+    /// let asked = ["a", "b", "c", "a", "a"];
+    /// let parts = RatioSplit::default().split_in_groups(asked.to_vec(), |_| "", |item| Some(item));
+    /// assert_eq!(parts.iter().filter(|part| part.contains(&"a")).count(), 1);
+    /// ```
+    pub fn split_in_groups<T>(
+        &self,
+        items: Vec<T>,
+        type_of: impl Fn(&T) -> &str,
+        group_of: impl Fn(&T) -> Option<&str>,
+    ) -> [Vec<T>; 3] {
+        if self.ratio != SplitRatio::Auto {
+            return self.split(items, type_of);
+        }
+        let mut rest = items;
+        PyRandom::new(self.seed).shuffle(&mut rest);
+        let mut leaders = Vec::new();
+        let mut leader_of_group: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut leader_of: Vec<usize> = Vec::with_capacity(rest.len());
+        for item in &rest {
+            let known = group_of(item).and_then(|group| leader_of_group.get(group).copied());
+            leader_of.push(known.unwrap_or(leaders.len()));
+            if known.is_none() {
+                if let Some(group) = group_of(item) {
+                    leader_of_group.insert(group, leaders.len());
+                }
+                leaders.push(item);
+            }
+        }
+        let parts = dealt(&leaders, |leader| type_of(leader));
+        let part_of = leader_of.iter().map(|leader| parts.get(*leader).copied().unwrap_or_default()).collect();
+        apart(rest, part_of)
+    }
+}
+
 /// Deals items in turn, type after type; each part keeps the order of the items.
 fn deal<T>(items: Vec<T>, type_of: impl Fn(&T) -> &str) -> [Vec<T>; 3] {
+    let parts = dealt(&items, type_of);
+    apart(items, parts)
+}
+
+/// The part of each item, as the index of one of the three.
+fn dealt<T>(items: &[T], type_of: impl Fn(&T) -> &str) -> Vec<usize> {
     let turns = if items.len() < AUTO_LARGE_FROM { SMALL_TURNS } else { LARGE_TURNS };
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (item_idx, item) in items.iter().enumerate() {
@@ -168,8 +217,13 @@ fn deal<T>(items: Vec<T>, type_of: impl Fn(&T) -> &str) -> [Vec<T>; 3] {
     let order: Vec<usize> = by_type.into_values().flatten().collect();
     let mut part_of: Vec<(usize, usize)> = order.into_iter().zip(turns.iter().copied().cycle()).collect();
     part_of.sort_unstable();
+    part_of.into_iter().map(|(_, part)| part).collect()
+}
+
+/// Items by their parts, in order.
+fn apart<T>(items: Vec<T>, parts: Vec<usize>) -> [Vec<T>; 3] {
     let [mut train, mut selection, mut test] = [Vec::new(), Vec::new(), Vec::new()];
-    for (item, (_, part)) in items.into_iter().zip(part_of) {
+    for (item, part) in items.into_iter().zip(parts) {
         match part {
             0 => train.push(item),
             1 => selection.push(item),
@@ -382,6 +436,26 @@ mod tests {
                 all.sort_unstable();
                 prop_assert_eq!(all, (0..n_items).collect::<Vec<_>>());
             }
+        }
+
+        #[test]
+        fn a_group_is_in_one_part_and_without_groups_the_split_is_the_same(
+            groups in prop::collection::vec(0_u32..40, 0..200),
+            seed: u64,
+        ) {
+            let split = RatioSplit { seed, ..RatioSplit::default() };
+            let named: Vec<(usize, String)> =
+                groups.iter().enumerate().map(|(index, group)| (index, group.to_string())).collect();
+            let parts = split.split_in_groups(named.clone(), |_| "", |(_, group)| Some(group));
+            for group in &groups {
+                let name = group.to_string();
+                let n_parts = parts.iter().filter(|part| part.iter().any(|(_, other)| *other == name)).count();
+                prop_assert_eq!(n_parts, 1);
+            }
+            let mut all = parts.concat();
+            all.sort();
+            prop_assert_eq!(all, named.clone());
+            prop_assert_eq!(split.split_in_groups(named.clone(), |_| "", |_| None), split.split(named, |_| ""));
         }
 
         #[test]
