@@ -29,8 +29,10 @@ mod traces_asked;
 mod whole_file;
 mod wrap;
 
-use args::{Cli, Command, ConfigCommand, EnvCommand, PromptsCommand};
-use clap::Parser as _;
+use args::{Cli, Command, ConfigCommand, EnvCommand, Shown};
+use clap::FromArgMatches as _;
+use clap::error::ErrorKind;
+use command::UsageError;
 use std::ffi::OsString;
 use std::io::Write as _;
 
@@ -40,9 +42,13 @@ use std::io::Write as _;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // First of all: no program that is started later may read the keys in the environment of this one.
     let hidden = skillrl::llm::process::hide_this_process();
-    let code = match Cli::try_parse_from(args::arranged(arguments)) {
+    let arguments = args::arranged(arguments);
+    let code = match parsed(&arguments) {
         Ok(cli) => start(cli, hidden),
         Err(error) => {
+            if let Some(moved) = moved(&error, &arguments) {
+                return report(&moved.into());
+            }
             // A closed stream leaves nobody to tell.
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(exit_code::USAGE)
@@ -51,6 +57,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // A process that is not Rust's own does not flush at its end.
     let _ = std::io::stdout().flush();
     code
+}
+
+fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&args::grouped(Shown::BuiltIn).try_get_matches_from(arguments)?)
+}
+
+/// The error for a command that has another name.
+fn moved(error: &clap::Error, arguments: &[OsString]) -> Option<UsageError> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let name = words.find(|word| !word.starts_with('-'))?;
+    let today = args::renamed(name)?;
+    Some(UsageError::new(format!("there is no command `{name}`")).with_hint(format!("it is `{today}`")))
 }
 
 fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {
@@ -65,7 +86,11 @@ fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {
 }
 
 fn dispatch(cli: Cli) -> u8 {
-    let outcome = match cli.command {
+    let mut command = cli.command;
+    if let Err(error) = command::newest::fill(&mut command) {
+        return report(&error);
+    }
+    let outcome = match command {
         Command::Train(args) => command::train::run(&args),
         Command::Rl(args) => command::rl::run(&args),
         Command::Sft(args) => command::sft::run(&args),
@@ -76,7 +101,6 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Try(args) => command::try_item::run(&args),
         Command::Estimate(args) => command::estimate::run(&args),
-        Command::Noise(args) => command::noise::run(&args),
         Command::Init(args) => command::init::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Config(ConfigCommand::Show(args)) => command::config::show(&args),
@@ -106,7 +130,6 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Serve(args) => command::serve::run(&args),
         Command::Mcp(args) => command::mcp::run(&args),
         Command::Worker(args) => command::worker::run(&args),
-        Command::Transfer(args) => command::transfer::run(&args),
         Command::Note(args) => command::note::run(&args),
         Command::Stop(args) => command::stop::run(&args),
         Command::Replay(args) => command::replay::run(&args),
@@ -118,7 +141,8 @@ fn dispatch(cli: Cli) -> u8 {
             Ok(Err(command::lint::Failed)) => return exit_code::LINT,
             Err(error) => Err(error),
         },
-        Command::Prompts(PromptsCommand::Export { dir, force }) => command::prompts::export(&dir, force),
+        Command::Config(ConfigCommand::Prompts { dir, force }) => command::prompts::export(&dir, force),
+        Command::Help(args) => command::help::run(&args),
     };
     match outcome {
         Ok(()) => exit_code::SUCCESS,
@@ -133,7 +157,7 @@ fn report(error: &anyhow::Error) -> u8 {
     }
     let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
     let known = error.downcast_ref::<skillrl::Error>();
-    let usage = error.downcast_ref::<command::UsageError>();
+    let usage = error.downcast_ref::<UsageError>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
     // The message of a usage error already says what to change.
     let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
@@ -145,7 +169,7 @@ fn report(error: &anyhow::Error) -> u8 {
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     let has_regressed = error.downcast_ref::<command::Regression>().is_some();
     let of_others = match (usage, has_regressed) {
-        (Some(_), _) => exit_code::USAGE,
+        (Some(usage), _) => usage.code,
         (None, true) => exit_code::REGRESSED,
         (None, false) => exit_code::OTHER,
     };

@@ -18,7 +18,7 @@ const UNMARKED_SAMPLE: usize = 4;
 pub enum EncodingFault {
     /// A byte that UTF-8 does not have there.
     #[error(
-        "is not UTF-8: byte 0x{byte:02x} at line {line}, column {column}; save the file in this encoding"
+        "is not UTF-8: byte 0x{byte:02x} at line {line}, column {column}; save the file as UTF-8 (in Excel as 'CSV UTF-8', else `iconv -f latin1 -t utf-8`)"
     )]
     NotUtf8 {
         /// The line, from 1.
@@ -57,7 +57,9 @@ impl EncodingFault {
     pub fn in_line(&self) -> String {
         match self {
             Self::NotUtf8 { column, byte, .. } => {
-                format!("is not UTF-8: byte 0x{byte:02x} at column {column}; save the file in this encoding")
+                format!(
+                    "is not UTF-8: byte 0x{byte:02x} at column {column}; save the file as UTF-8 (in Excel as 'CSV UTF-8', else `iconv -f latin1 -t utf-8`)"
+                )
             }
             Self::NotUtf16 { column, .. } => {
                 format!("is not valid UTF-16 at column {column}; save the file as UTF-8")

@@ -196,7 +196,8 @@ impl RatioSplit {
             }
         }
         let parts = dealt(&leaders, |leader| type_of(leader));
-        let part_of = leader_of.iter().map(|leader| parts.get(*leader).copied().unwrap_or_default()).collect();
+        let part_of =
+            leader_of.iter().map(|leader| parts.get(*leader).copied().unwrap_or_default()).collect();
         apart(rest, part_of)
     }
 }

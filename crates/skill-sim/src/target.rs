@@ -11,6 +11,9 @@ use skill_core::random::Dice;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The name of the schema with which a judge is asked, and the most points that it gives.
+const JUDGEMENT: &str = "judgement";
+const MOST_POINTS: u32 = 10;
 /// How often the agent takes the wrong line of the record, whatever its skill says.
 const SLIP_RATE: f64 = 0.04;
 /// How often it is brief of its own accord.
@@ -22,7 +25,9 @@ const DOUBT_RATE: f64 = 0.6;
 ///
 /// The system message is its skill, read for rules about how answers are written, in any words; the user message is
 /// a record of `Field: value` lines and a question. Without rules it chats: a sentence around the value as it stands
-/// in the record, and something made up where the record is silent. It knows no facts of its own.
+/// in the record, and something made up where the record is silent. It knows no facts of its own. Where there is no
+/// record and the last line of the message lists labels, it answers with one of them, and as a judge it gives points by
+/// chance: so any data can be tried.
 #[derive(Debug, Clone)]
 pub struct SimulatedTarget {
     id: ModelId,
@@ -42,6 +47,9 @@ impl SimulatedTarget {
         let task = Task::read(message);
         let dice = Dice::new(self.seed, &[&task.question]);
         if task.fields.is_empty() {
+            if let Some(label) = one_of_the_labels(dice, message) {
+                return label.to_owned();
+            }
             return "I am sorry, I have no record to look that up in, so I do not know.".to_owned();
         }
         let Some(found) = self.find(&task, &rules, dice) else { return "unknown".to_owned() };
@@ -51,6 +59,13 @@ impl SimulatedTarget {
             None if dice.chance("brief", BRIEF_BY_NATURE) => found,
             None => chatty(dice, &found),
         }
+    }
+
+    /// Points for an answer, by chance: a simulated judge knows no rubric.
+    fn judgement(&self, message: &str) -> String {
+        let points: Vec<u32> = (0..=MOST_POINTS).collect();
+        let points = Dice::new(self.seed, &[message]).pick("points", &points).copied().unwrap_or_default();
+        json!({ "reason": "A simulated judge gives points by chance.", "points": points }).to_string()
     }
 
     fn rules_of(&self, skill: &str) -> Arc<HouseRules> {
@@ -92,9 +107,26 @@ impl ChatModel for SimulatedTarget {
             return Err(LlmError::Cancelled);
         }
         request.sampling.refuse_logprobs(&self.id)?;
-        let answer = self.answer(&request.text_of(Role::System), &request.text_of(Role::User));
+        let message = request.text_of(Role::User);
+        let answer = match &request.response_schema {
+            Some(schema) if schema.name == JUDGEMENT => self.judgement(&message),
+            Some(_) | None => self.answer(&request.text_of(Role::System), &message),
+        };
         Ok(reply_to(request, answer))
     }
+}
+
+/// One of the labels that the last line of a message lists after a colon: the one that the text names, else any.
+fn one_of_the_labels(dice: Dice, message: &str) -> Option<&str> {
+    let (text, last) = message.trim_end().rsplit_once('\n')?;
+    let (_, listed) = last.split_once(": ")?;
+    let labels: Vec<&str> = listed.split(", ").map(str::trim).filter(|label| !label.is_empty()).collect();
+    if labels.len() < 2 {
+        return None;
+    }
+    let text = text.to_lowercase();
+    let named = labels.iter().find(|label| text.contains(&label.to_lowercase())).copied();
+    named.or_else(|| dice.pick("label", &labels).copied())
 }
 
 fn in_house_form(field: &Field, rules: &HouseRules) -> String {

@@ -15,7 +15,7 @@ pub use labels::{choice_finding, label_findings};
 
 use crate::config::{ConfigError, LoadedConfig, ModelRole};
 use crate::error::Error;
-use crate::{prompts, trainer};
+use crate::{prompts, skills, trainer};
 use serde::Serialize;
 use skill_llm::error::with_causes;
 use std::time::Duration;
@@ -236,6 +236,19 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
     broker::examine(&loaded, asked.network, &mut findings).await;
     models::examine(&loaded, first_request, asked, &mut findings).await;
     Report::of(findings)
+}
+
+/// What the agent is asked first in a run, with its initial skill; `None` where that is not known without starting a
+/// program. Nothing is sent.
+///
+/// # Errors
+///
+/// Data, a skill or a prompt that a run would not begin with.
+pub async fn first_request(loaded: &LoadedConfig) -> Result<Option<skill_llm::ChatRequest>, Error> {
+    let env = data::environment(loaded)?;
+    let skill = skills::initial_skill(&loaded.config.skill)?;
+    let skill = skill.or_else(|| env.initial_skill()).unwrap_or_default();
+    Ok(data::first_request(loaded, env.as_ref(), &skill).await)
 }
 
 /// The keys of a file of another system.

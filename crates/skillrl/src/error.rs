@@ -14,6 +14,7 @@ pub use replay::ReplayError;
 
 use crate::config::ConfigError;
 use crate::hint;
+use crate::identify::PathError;
 use crate::not_a_skill::NotASkill;
 use skill_envs::folder::FolderError;
 use skill_envs::{EnvError, FaultKind, RolloutFault};
@@ -79,6 +80,9 @@ pub enum Error {
     /// A replaced prompt of the environment cannot be used.
     #[error("cannot use the prompts")]
     Prompt(#[source] PromptError),
+    /// A path is not what a command takes.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// A file that the configuration or the command line names cannot be read.
     #[error("cannot read the {what} {}", path.display())]
     Read {
@@ -210,6 +214,7 @@ impl Error {
             | Self::Prompts(_)
             | Self::Prompt(_)
             | Self::Read { .. }
+            | Self::Path(_)
             | Self::NotASkill { .. }
             | Self::SkillFolder(_)
             | Self::OtherPruning { .. }
@@ -251,13 +256,14 @@ impl Error {
             Self::Attempt(error) => hint::of_env(error).to_owned(),
             Self::Model { source, .. } | Self::NamedTarget { source, .. } => hint::of_model(source).to_owned(),
             Self::UnknownTarget { .. } => {
-                "name one of these, `target` for the run's own, or write a section [models.targets.NAME] with the keys of [models.target]".to_owned()
+                "add a section [models.targets.NAME] with the keys of [models.target], or `--set models.targets.NAME.model=MODEL`; `target` is the run's own".to_owned()
             }
             Self::TargetFailed { source, .. } => hint::of_pipeline(source).to_owned(),
             Self::Prompts(_) | Self::Prompt(_) => {
-                "fix the file; `skillrl prompts export DIR` writes the built-in ones".to_owned()
+                "fix the file; `skillrl config prompts DIR` writes the built-in ones".to_owned()
             }
             Self::Read { .. } => "check the path; in the configuration it is relative to its file".to_owned(),
+            Self::Path(error) => error.hint(),
             Self::NotASkill { what, .. } => what.hint().to_owned(),
             Self::SkillFolder(_) => {
                 "a skill package is a folder with a SKILL.md and plain files; `skillrl lint` says more"

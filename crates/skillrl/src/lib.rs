@@ -82,6 +82,7 @@ pub mod export;
 pub mod hint;
 #[cfg(feature = "tables")]
 pub mod hub;
+pub mod identify;
 #[cfg(feature = "import")]
 pub mod import;
 #[cfg(feature = "yaml")]

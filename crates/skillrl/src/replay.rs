@@ -9,7 +9,7 @@ mod starts;
 
 #[cfg(feature = "report")]
 pub(crate) use recorded::recorded_amended;
-pub use recorded::{recorded_config, recorded_loaded};
+pub use recorded::{recorded_config, recorded_loaded, recorded_with};
 
 use crate::config::{LoadedConfig, ModelRole, TrainMode};
 use crate::engine::{Engine, RunModels};

@@ -1,11 +1,15 @@
 //! Arguments of the commands about skill banks.
 
-use super::distill::AdmitChoice;
+use super::distill::{AdmitChoice, CollectArgs, DistillArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BankCommand {
+    /// Writes episodes of an environment to a file, for `skillrl bank distill` and other programs.
+    Collect(CollectArgs),
+    /// Has a teacher turn episodes into a bank of skills.
+    Distill(DistillArgs),
     /// Lists the skills of a bank by tier, or shows everything that is known about one.
     Show(BankShowArgs),
     /// Lists what happened to a bank, event by event.

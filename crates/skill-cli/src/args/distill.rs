@@ -16,7 +16,7 @@ pub(crate) struct CollectArgs {
 
     /// The file to write: one episode per line, as JSON; a name that ends in `.json` gets krill's list. The calls are kept
     /// beside it, and the same command resumes after it was stopped.
-    #[arg(long, visible_alias = "output", value_name = "FILE", default_value = TRAJECTORIES)]
+    #[arg(long, alias = "output", value_name = "FILE", default_value = TRAJECTORIES)]
     pub(crate) out: PathBuf,
 
     /// How many episodes; each task is tried once before any is repeated. Without it, one for each task of the
@@ -73,7 +73,7 @@ pub(crate) struct DistillArgs {
     pub(crate) config: StartOption,
 
     /// Where to write the bank: a directory, or a file that ends in `.json` and holds the SkillRL paper's format.
-    #[arg(long, visible_alias = "output", value_name = "PATH", default_value = SKILL_BANK)]
+    #[arg(long, alias = "output", value_name = "PATH", default_value = SKILL_BANK)]
     pub(crate) out: PathBuf,
 
     /// Reads at most so many episodes, from the beginning.

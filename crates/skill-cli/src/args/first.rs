@@ -1,6 +1,6 @@
 //! The commands that come before a run.
 
-use super::StartArgs;
+use super::{DataArgs, Start, StartArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -8,6 +8,13 @@ use std::path::PathBuf;
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
+    /// The skill to start from: a Markdown file, or a folder with a SKILL.md (`skill.initial`).
+    #[arg(long, value_name = "PATH")]
+    pub(crate) skill: Option<PathBuf>,
 
     /// Sends nothing and starts no program: looks at the configuration, the data and the keys alone.
     #[arg(long)]
@@ -21,6 +28,19 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "SHARE", default_value_t = skillrl::doctor::DEFAULT_FLIP_RATE, value_parser = share)]
     pub(crate) flip_rate: f64,
 
+    /// Measures the first skill twice instead, with real calls: how much its score varies, and what the selection split
+    /// can show.
+    #[arg(long, conflicts_with = "offline")]
+    pub(crate) measure: bool,
+
+    /// With `--measure`: estimates calls and cost without sending anything.
+    #[arg(long, alias = "estimate", requires = "measure")]
+    pub(crate) dry_run: bool,
+
+    /// With `--measure`: prints only errors, warnings and the result.
+    #[arg(short, long, requires = "measure")]
+    pub(crate) quiet: bool,
+
     /// How long a model may take for its one answer, in seconds.
     #[arg(
         long,
@@ -33,6 +53,20 @@ pub(crate) struct DoctorArgs {
     /// Writes one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `skillrl doctor --measure` takes.
+#[derive(Debug)]
+pub(crate) struct NoiseArgs {
+    pub(crate) start: Start,
+    /// The skill to measure; without it, the one that a run would start from.
+    pub(crate) skill: Option<PathBuf>,
+    /// The improvement of the score that is to be seen.
+    pub(crate) effect: f64,
+    /// Sends nothing.
+    pub(crate) dry_run: bool,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The command line of `skillrl journal`.
 
+use super::NEWEST;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -20,10 +21,23 @@ pub(crate) enum JournalCommand {
     Stats(JournalStatsArgs),
 }
 
+impl JournalCommand {
+    /// The run that it is about.
+    pub(crate) fn run_mut(&mut self) -> &mut PathBuf {
+        match self {
+            Self::List(args) => &mut args.run.run,
+            Self::Show(args) => &mut args.run,
+            Self::Export(args) => &mut args.run.run,
+            Self::Prune(args) => &mut args.run.run,
+            Self::Stats(args) => &mut args.run.run,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArg {
-    /// The directory of a run, or a journal file.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, or a journal file; without it, the newest run.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 }
 
@@ -61,8 +75,9 @@ pub(crate) struct JournalListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct JournalShowArgs {
-    #[command(flatten)]
-    pub(crate) run: RunArg,
+    /// The directory of a run, or a journal file.
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
 
     /// The number of the call, as `list` has it.
     #[arg(value_name = "ID")]

@@ -4,10 +4,16 @@ use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Stands for the newest run here, where nobody names a run.
+pub(crate) const NEWEST: &str = "newest";
+/// The first skill that `skillrl diff` compares, where nobody names one.
+pub(crate) const FIRST_VERSION: &str = "0";
+
 #[derive(Debug, Args)]
 pub(crate) struct BlameArgs {
-    /// The directory of a run, finished or not, or a skill file: one of a run, or any with --run.
-    #[arg(value_name = "RUN|SKILL")]
+    /// The directory of a run, finished or not, or a skill file: one of a run, or any with --run. Without it, the newest
+    /// run.
+    #[arg(value_name = "RUN|SKILL", default_value = NEWEST, hide_default_value = true)]
     pub(crate) path: PathBuf,
 
     /// The run that the skill file comes from.
@@ -29,12 +35,12 @@ pub(crate) struct BlameArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The directory of a run, finished or in progress.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, finished or in progress; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
     /// The file to write; without it, report.html in the run's directory.
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long = "out", short, alias = "output", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
     /// Prints what the report says as one JSON object, and writes no page.
@@ -63,8 +69,8 @@ pub(crate) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The directory of a run, finished or in progress.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, finished or in progress; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
     /// Prints one JSON object.
@@ -74,14 +80,14 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// The directory of a run, finished or in progress.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, finished or in progress; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
     /// The first skill: the one after this step (0 is the initial one), `best`, or `candidate-N` for what step N tried.
     /// In a run that trains a bank: the bank at the beginning (0), after a round (`round-N`) or now (`best`), or a version
     /// of a skill, such as `gen_003@1`.
-    #[arg(value_name = "FROM", default_value = "0")]
+    #[arg(value_name = "FROM", default_value = FIRST_VERSION)]
     pub(crate) from: String,
 
     /// The second skill, named likewise.
@@ -91,8 +97,9 @@ pub(crate) struct DiffArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The directory of a run, finished or in progress.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, finished or in progress; without it, the newest. Or a skill, a skill bank or a journal, of
+    /// which is said what it is.
+    #[arg(value_name = "RUN|FILE", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
     /// Shows this step: who proposed what, what became of each edit, what changed, and the decision; in a run that trains
@@ -150,8 +157,8 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// The directory of a run, in progress or finished.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, in progress or finished; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 }
 
@@ -201,49 +208,33 @@ fn money(text: &str) -> Result<f64, String> {
     }
 }
 
-#[derive(Debug, Args)]
+/// What `skillrl eval RUN --targets` takes.
+#[derive(Debug)]
 pub(crate) struct TransferArgs {
     /// The directory of a run that trains a document.
-    #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
-
-    /// A target by its name in [models.targets], or `target` for the run's own; without one, all of them.
-    #[arg(long = "target", value_name = "NAME")]
+    /// Targets by their names in [models.targets], or `target` for the run's own; none for all of them.
     pub(crate) targets: Vec<String>,
-
     /// The configuration file with the targets; without it, the one that the run was started with.
-    #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-
-    /// Changes a setting, such as models.targets.small.model=NAME.
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Settings of the form `KEY=VALUE`.
     pub(crate) set: Vec<String>,
-
-    /// The split: train, val or test.
-    #[arg(long, value_name = "SPLIT", default_value = "test")]
+    /// The split.
     pub(crate) split: String,
-
-    /// Keeps calls and results in this directory; without it, in `transfer` of the run's.
-    #[arg(long, value_name = "DIR")]
+    /// Where calls and results are kept; without it, in `transfer` of the run's directory.
     pub(crate) out: Option<PathBuf>,
-
-    /// Prints one JSON object.
-    #[arg(long)]
     pub(crate) json: bool,
-
-    /// Shows no progress.
-    #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NoteArgs {
-    /// The directory of a run that trains a document, in progress or not.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run that trains a document, in progress or not; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) run: PathBuf,
 
     /// What is to be said; with --pin a line of the skill that stays, with --forbid a text that is not added again.
-    #[arg(value_name = "TEXT", required_unless_present_any = ["list", "withdraw", "edit"], allow_hyphen_values = true)]
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
 
     /// The training item that the note is about.
@@ -281,8 +272,8 @@ pub(crate) struct NoteArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
-    /// The directory of a run that is in progress.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run that is in progress; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
     /// Takes the request back, if the run has not come to it yet.

@@ -1,30 +1,35 @@
 //! The command line, as clap reads it.
 
 pub(crate) mod bank;
+mod data;
 pub(crate) mod distill;
 mod first;
+mod help;
 pub(crate) mod journal;
 mod look;
 pub(crate) mod package;
 mod prune;
 mod rl;
 mod sft;
+pub(crate) mod skill;
 mod start;
 mod train;
 mod train_server;
 mod worker;
 
+pub(crate) use data::DataArgs;
 pub(crate) use distill::{CollectArgs, DistillArgs, SKILL_BANK, TRAJECTORIES};
-pub(crate) use first::{DoctorArgs, TryArgs};
+pub(crate) use first::{DoctorArgs, NoiseArgs, TryArgs};
+pub(crate) use help::{HelpArgs, Shown, all_commands, grouped, renamed, subcommand};
 pub(crate) use look::{
-    BlameArgs, CheckArgs, CompareArgs, DiffArgs, InspectArgs, McpArgs, NoteArgs, ReportArgs, ServeArgs,
-    ShowArgs, StatusArgs, StopArgs, TransferArgs, WatchArgs,
+    BlameArgs, CheckArgs, CompareArgs, DiffArgs, FIRST_VERSION, InspectArgs, McpArgs, NEWEST, NoteArgs,
+    ReportArgs, ServeArgs, ShowArgs, StatusArgs, StopArgs, TransferArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
 pub(crate) use sft::SftArgs;
-pub(crate) use start::{Start, StartArgs, StartOption, arranged};
-pub(crate) use train::{DataArgs, TrainArgs};
+pub(crate) use start::{MadeConfig, Start, StartArgs, StartOption, arranged};
+pub(crate) use train::TrainArgs;
 pub(crate) use train_server::TrainServerArgs;
 pub(crate) use worker::WorkerArgs;
 
@@ -32,35 +37,16 @@ use bank::BankCommand;
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
 use package::{ExportArgs, ImportArgs, LintArgs};
+use skill::SkillCommand;
 use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
 use skillrl::envs::tasks::Preset;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The codes of [`crate::exit_code`], for people.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    done
-  1    anything without a code of its own
-  2    the command line, the configuration, a prompt or a skill file is wrong
-  3    the data is wrong
-  4    a provider will not answer until something is changed: key, quota, model, request
-  5    a provider or the environment failed for now; rerun the same command to resume
-  6    the run directory cannot be used
-  7    the run directory holds a run of other settings
-  8    a cap of the run is reached; rerun with a higher cap to resume
-  9    a replay made a call that is not in its recording, or came to other files
-  10   the skill that was checked has errors, or with --strict warnings
-  11   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
-  12   `check`: files of the run are missing, empty or changed
-  130  stopped by the user; rerun the same command to resume
-
-Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
-
 /// Trains the skill document of an LLM agent.
 #[derive(Debug, Parser)]
-#[command(name = "skillrl", version, about, long_about = None, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "skillrl", version, about, long_about = None, propagate_version = true, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// Shows what the program does inside; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -70,37 +56,40 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+// `help` has the commands in groups: a command that is new here has its group there.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Trains a skill, or resumes a stopped run.
     Train(TrainArgs),
-    /// Fine-tunes a local model on demonstrations, with skills in its prompts; in programs built with the feature `weights`.
+    /// Fine-tunes a local model on demonstrations, with skills in its prompts.
+    #[cfg_attr(not(feature = "weights"), command(hide = true))]
     Sft(SftArgs),
-    /// Trains a local policy on its own episodes by GRPO; in programs built with the feature `weights`.
+    /// Trains a local policy on its own episodes by GRPO.
+    #[cfg_attr(not(feature = "weights"), command(hide = true))]
     Rl(RlArgs),
-    /// Trains weights for other machines, over the Tinker API; in programs built with the feature `weights`.
+    /// Trains weights for other machines, over the Tinker API.
+    #[command(hide = true)]
     TrainServer(TrainServerArgs),
-    /// Measures a skill on one split, without training.
+    /// Measures a skill on one split, without training, or the skills of a run under other models.
     Eval(EvalArgs),
-    /// Measures the first and the best skill of a run under other targets: a matrix of transfer.
-    Transfer(TransferArgs),
-    /// Writes episodes of an environment to a file, for `skillrl distill` and other programs.
+    /// Writes episodes of an environment to a file: `skillrl bank collect`.
+    #[command(hide = true)]
     Collect(CollectArgs),
-    /// Has a teacher turn episodes into a bank of skills.
+    /// Has a teacher turn episodes into a bank of skills: `skillrl bank distill`.
+    #[command(hide = true)]
     Distill(DistillArgs),
-    /// Checks that a configuration is ready to run: files, data, keys, models, cost.
+    /// Checks that a configuration or data are ready for a run: files, splits, labels, keys, models, cost.
     Doctor(DoctorArgs),
     /// Runs one item with the real models and shows everything: prompts, replies, answer, score, tokens, cost.
     Try(TryArgs),
-    /// Estimates calls, tokens and cost of a run by stage, without sending anything.
+    /// Estimates calls, tokens and cost of a run by stage: `skillrl train --dry-run`.
+    #[command(hide = true)]
     Estimate(EstimateArgs),
-    /// Measures the first skill twice: how much its score varies, and what the selection split can show.
-    Noise(NoiseArgs),
-    /// Writes a commented configuration file, by a few questions on a terminal, or the demo's files.
+    /// Writes a configuration file, by a few questions on a terminal, or the demo's files.
     Init(InitArgs),
     /// Trains on a bundled task with simulated models: no network, no key.
     Demo(DemoArgs),
-    /// Shows or documents the configuration.
+    /// Shows or documents the configuration, or writes the built-in prompts.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Inspects the journal of a run: every call with its messages, reply and attempts.
@@ -112,11 +101,11 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Shows the runs of a directory in a browser, live: progress, reports, spend, metrics, and a way to stop.
     Serve(ServeArgs),
-    /// Serves the Model Context Protocol: agents estimate, start, follow, stop and read runs.
-    ///
-    /// It speaks over standard input and output; in programs built with the feature `mcp`.
+    /// Serves the Model Context Protocol over standard input and output: agents estimate, start, follow, stop and read runs.
+    #[cfg_attr(not(feature = "mcp"), command(hide = true))]
     Mcp(McpArgs),
-    /// Makes rollouts of runs on other machines, by way of a broker; in programs built with the feature `nats`.
+    /// Makes rollouts of runs on other machines, by way of a broker.
+    #[cfg_attr(not(feature = "nats"), command(hide = true))]
     Worker(WorkerArgs),
     /// Tells the optimizer something about a task, a step or an edit, or pins or forbids an edit: the next step reads it.
     Note(NoteArgs),
@@ -130,15 +119,16 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Follows a run on the whole terminal.
     Watch(WatchArgs),
-    /// Shows the results of a run or of one step in the terminal.
+    /// Shows the results of a run or of one step, or what a skill, a bank or a journal is.
     Show(ShowArgs),
     /// Shows what changed between two skills of a run.
     Diff(DiffArgs),
     /// Compares two runs: settings, cost, and their best skills on the items of both.
     Compare(CompareArgs),
-    /// Identifies a file (skill, skill bank, run or journal) and summarizes it.
+    /// Identifies a file (skill, skill bank, run or journal) and summarizes it: `skillrl show`.
+    #[command(hide = true)]
     Inspect(InspectArgs),
-    /// Checks, plays, exports or serves the tasks of an environment, without calling models.
+    /// Works with the tasks of an environment: checks, plays, exports or serves them, without calling models.
     #[command(subcommand)]
     Env(EnvCommand),
     /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
@@ -150,18 +140,23 @@ pub(crate) enum Command {
     Lint(LintArgs),
     /// Removes rules from a skill one by one, as long as the selection score does not drop.
     Prune(PruneArgs),
-    /// Inspects and edits a skill bank: pins, retires and restores skills, imports and exports.
+    /// Skills in coding agents: what they see of one, when they load it, and a description that makes them.
+    #[command(subcommand)]
+    Skill(SkillCommand),
+    /// Makes, shows and edits skill banks: collects episodes, distills skills, pins, retires, imports and exports.
     #[command(subcommand)]
     Bank(BankCommand),
-    /// Writes the optimizer's prompts, to edit them.
-    #[command(subcommand)]
-    Prompts(PromptsCommand),
+    /// Shows the help of a command, or with `all` every command.
+    #[command(hide = true)]
+    Help(HelpArgs),
     /// Writes shell completions to standard output.
+    #[command(hide = true)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
     /// Writes a man page for every command into a directory.
+    #[command(hide = true)]
     Man {
         /// The directory.
         dir: PathBuf,
@@ -178,20 +173,20 @@ impl Command {
     /// Whether this process calls models, and not another one that it starts.
     pub(crate) fn calls_models(&self) -> bool {
         match self {
+            Self::Skill(skill) => skill.calls_models(),
             Self::Train(_)
             | Self::Rl(_)
             | Self::Sft(_)
             | Self::Eval(_)
-            | Self::Transfer(_)
             | Self::Collect(_)
             | Self::Distill(_)
             | Self::Doctor(_)
             | Self::Try(_)
-            | Self::Noise(_)
             | Self::Demo(_)
             | Self::Replay(_)
             | Self::Worker(_)
             | Self::Prune(_) => true,
+            Self::Bank(command) => matches!(command, BankCommand::Collect(_) | BankCommand::Distill(_)),
             Self::Estimate(_)
             | Self::Init(_)
             | Self::Config(_)
@@ -214,8 +209,7 @@ impl Command {
             | Self::Export(_)
             | Self::Import(_)
             | Self::Lint(_)
-            | Self::Bank(_)
-            | Self::Prompts(_)
+            | Self::Help(_)
             | Self::Completions { .. }
             | Self::Man { .. }
             | Self::Reference { .. } => false,
@@ -237,6 +231,9 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+
     /// The skill to measure; without it, the best skill of the run, else the initial one.
     /// A Markdown file, or a folder with a SKILL.md.
     #[arg(long, value_name = "PATH")]
@@ -256,9 +253,14 @@ pub(crate) struct EvalArgs {
     #[arg(long, requires = "policy", conflicts_with_all = ["bank", "out", "against"])]
     pub(crate) check_batch: bool,
 
-    /// The split to measure it on: train, val or test.
-    #[arg(long, default_value = "val")]
-    pub(crate) split: String,
+    /// Measures the first and the best skill of a run under further models, those of [models.targets]: all of them, or
+    /// these, with `target` for the run's own. A matrix of transfer.
+    #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true, value_delimiter = ',', conflicts_with_all = ["skill", "bank", "policy", "against", "force"])]
+    pub(crate) targets: Option<Vec<String>>,
+
+    /// The split to measure it on: train, val or test. By default val, and test with `--targets`.
+    #[arg(long)]
+    pub(crate) split: Option<String>,
 
     /// Writes the result with every item to this directory, and keeps the calls there: the same command resumes after
     /// it was stopped, and measures nothing twice.
@@ -291,46 +293,23 @@ pub(crate) struct EstimateArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// Writes one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NoiseArgs {
     #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    /// The skill to measure; without it, the one that a run would start from.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) skill: Option<PathBuf>,
-
-    /// The improvement of the score that you want to see: says how many items that needs.
-    #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.05)]
-    pub(crate) effect: f64,
-
-    /// Estimates calls and cost without sending anything.
-    #[arg(long)]
-    pub(crate) estimate: bool,
+    pub(crate) data: DataArgs,
 
     /// Writes one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-
-    /// Prints only errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The directory of a run, finished or not.
-    #[arg(value_name = "RUN")]
+    /// The directory of a run, finished or not; without it, the newest.
+    #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
     /// The directory of the replay; without it, RUN-replay beside the run.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) into: Option<PathBuf>,
+    #[arg(long, alias = "into", value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 
     /// Changes one setting, such as `gate.metric=soft`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -359,6 +338,10 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
     pub(crate) demo: Option<PathBuf>,
 
+    /// Writes every setting, with its default and its meaning, instead of those alone that have no default.
+    #[arg(long, conflicts_with = "demo")]
+    pub(crate) full: bool,
+
     /// What the demo is played on: questions about notes, a household, or a shop.
     #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS, requires = "demo")]
     world: String,
@@ -374,9 +357,7 @@ pub(crate) struct InitArgs {
     pub(crate) kind: Option<String>,
 
     /// Writes a configuration whose models run on this machine: a GGUF file, or a folder with safetensors.
-    ///
-    /// Programs that are built with the feature `weights` can do that.
-    #[arg(long, value_name = "MODEL", conflicts_with = "demo")]
+    #[arg(long, value_name = "MODEL", conflicts_with = "demo", hide = cfg!(not(feature = "weights")))]
     pub(crate) local: Option<PathBuf>,
 
     /// Replaces files that are there.
@@ -387,7 +368,7 @@ pub(crate) struct InitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Keeps the demo's files and its run in this directory; without it they go to a temporary one.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "out", alias = "dir", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
     /// What it is played on: questions about notes, a household, or a shop.
@@ -426,19 +407,26 @@ pub(crate) enum ConfigCommand {
     Show(StartArgs),
     /// Prints the JSON schema of the configuration, for editors.
     Schema,
+    /// Writes the built-in prompts into a directory, to be changed and named as `prompts.dir`.
+    Prompts {
+        /// The directory.
+        dir: PathBuf,
+        /// Replaces files that are there.
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EnvCommand {
     /// Runs an item with a scripted answer: shows prompt, extracted answer, score and reason; nothing is sent.
-    Check(EnvCheckArgs),
+    Check(Box<EnvCheckArgs>),
     /// Plays a world by hand: actions on standard input, what is seen on standard output.
     Play(EnvPlayArgs),
     /// Writes the tasks as prompts for the trainers of others, with the skills that each task is shown.
     Export(EnvExportArgs),
     /// Serves an environment to the trainers of others, over OpenEnv's protocol, with skills from a bank.
-    ///
-    /// It is there in programs that are built with the feature `openenv`.
+    #[cfg_attr(not(feature = "openenv"), command(hide = true))]
     Serve(EnvServeArgs),
 }
 
@@ -533,20 +521,24 @@ pub(crate) struct EnvCheckArgs {
     pub(crate) config: StartArgs,
 
     /// A benchmark, instead of a configuration file: its files are read from `--data`.
-    #[arg(long, value_name = "PRESET", requires = "data", conflicts_with_all = ["config_file", "env"], value_parser = presets())]
+    #[arg(long, value_name = "PRESET", requires = "preset_data", conflicts_with_all = ["config_file", "env"], value_parser = presets())]
     pub(crate) preset: Option<String>,
 
     /// The benchmark's files.
-    #[arg(long, value_name = "PATH", requires = "preset")]
-    pub(crate) data: Option<PathBuf>,
+    #[arg(long = "data", value_name = "PATH", requires = "preset")]
+    pub(crate) preset_data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
 
     /// The item to try; without it the first one of the training split.
     #[arg(long, value_name = "ID")]
     pub(crate) item: Option<String>,
 
-    /// What the agent says; without it the reference, where there is one, and something wrong.
+    /// What the agent says; without it the reference, where there is one, and something wrong. With a configuration
+    /// `--answer` says the same.
     #[arg(long, value_name = "TEXT")]
-    pub(crate) answer: Option<String>,
+    pub(crate) reply: Option<String>,
 
     /// Writes one JSON object.
     #[arg(long)]
@@ -559,18 +551,6 @@ pub(crate) const SPREADSHEETBENCH: &str = "spreadsheetbench";
 /// The names of all benchmarks.
 fn presets() -> Vec<&'static str> {
     Preset::ALL.into_iter().map(Preset::as_str).chain([SPREADSHEETBENCH]).collect()
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PromptsCommand {
-    /// Writes the built-in prompts into a directory, to be changed and named as `prompts.dir`.
-    Export {
-        /// The directory.
-        dir: PathBuf,
-        /// Replaces files that are there.
-        #[arg(long)]
-        force: bool,
-    },
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! Arguments of the commands about skill packages.
 
+use super::NEWEST;
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// A run, whose best skill is taken, or a skill: a folder with a SKILL.md, or a Markdown file.
-    #[arg(value_name = "RUN|SKILL")]
+    /// A run, whose best skill is taken, or a skill: a folder with a SKILL.md, or a Markdown file. Without it, the newest
+    /// run.
+    #[arg(value_name = "RUN|SKILL", default_value = NEWEST, hide_default_value = true)]
     pub(crate) from: PathBuf,
 
     /// The folder of the package; the specification wants it to have the skill's name.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "out", visible_alias = "to", value_name = "DIR")]
     pub(crate) to: PathBuf,
 
     /// The skill's name; without it the one that it has, or else that of the folder.
@@ -32,8 +34,8 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LintArgs {
-    /// A skill: a folder with a SKILL.md, or a Markdown file; or a run, whose best skill is taken.
-    #[arg(value_name = "PATH")]
+    /// A skill: a folder with a SKILL.md, or a Markdown file; or a run, whose best skill is taken. Without it, the newest run.
+    #[arg(value_name = "PATH", default_value = NEWEST, hide_default_value = true)]
     pub(crate) path: PathBuf,
 
     /// A configuration, whose training items the skill must not be copied from; a run brings its own.
@@ -65,7 +67,7 @@ pub(crate) struct ImportArgs {
     pub(crate) from: PathBuf,
 
     /// The directory to write; a name that ends in .toml or .md is that of the configuration or of the skill.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long = "out", visible_alias = "to", value_name = "PATH")]
     pub(crate) to: PathBuf,
 
     /// Which of several candidates of GEPA, counted from 0; without it the one with the best score.

@@ -18,12 +18,12 @@ pub(crate) struct RlArgs {
 
     /// The directory of the run; without it `run.dir`, or data/rl where no skillrl.toml is read. The trained model is in its
     /// folder policy.
-    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    #[arg(long, alias = "output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
     /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`, or
     /// data/skill_bank.json where no skillrl.toml is read.
-    #[arg(long, value_name = "BANK")]
+    #[arg(long = "bank", alias = "skill-bank", value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
     /// Iterations of the run; a larger number extends a finished run: `rl.iterations`.

@@ -23,12 +23,12 @@ pub(crate) struct SftArgs {
 
     /// The directory of the run; without it `run.dir`, or data/sft where no skillrl.toml is read. The trained model is in
     /// its folder policy.
-    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    #[arg(long, alias = "output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
     /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`, or
     /// data/skill_bank.json where no skillrl.toml is read.
-    #[arg(long, value_name = "BANK")]
+    #[arg(long = "bank", alias = "skill-bank", value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
     /// Examples at most: `sft.examples`.
@@ -76,7 +76,7 @@ pub(crate) struct SftArgs {
     pub(crate) resume: bool,
 
     /// Measures one step and says what the run will take; nothing is written.
-    #[arg(long)]
+    #[arg(long = "dry-run", alias = "estimate")]
     pub(crate) estimate: bool,
 
     /// Writes events, and an estimate, to standard output as JSON.

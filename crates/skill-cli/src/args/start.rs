@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 /// A configuration, or a built-in world without one.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StartArgs {
-    /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
-    /// skillrl.toml. `skillrl train` also takes a file with data.
-    #[arg(value_name = "CONFIG")]
+    /// The configuration file, or a run; without it and without `--env`, skillrl.toml.
+    #[arg(value_name = "CONFIG|RUN")]
     config_file: Option<PathBuf>,
 
-    /// The same, under the name that other programs have for it.
-    #[arg(long, value_name = "FILE", conflicts_with = "config_file", hide = true)]
+    /// The configuration file. With a data file: where the configuration is written, unless it is there already.
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
@@ -25,8 +24,7 @@ pub(crate) struct StartArgs {
 /// The configuration of a command whose first argument is something else.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StartOption {
-    /// The configuration file, in TOML, or in the JSON of krill or of SkillRL in Rust. Without it and without `--env` it is
-    /// skillrl.toml.
+    /// The configuration file, or a run; without it and without `--env`, skillrl.toml.
     #[arg(long = "config", value_name = "FILE")]
     config_file: Option<PathBuf>,
 
@@ -75,6 +73,19 @@ pub(crate) struct Start {
     pub(crate) trains_weights: bool,
     /// What the command needs an optimizer for.
     pub(crate) optimizer: OptimizerUse,
+    /// The value of `--config`, which is also the file where no other path is named.
+    pub(crate) config: Option<PathBuf>,
+    /// A configuration that was made from data; it is read in place of a file.
+    pub(crate) made: Option<MadeConfig>,
+}
+
+/// The text of a configuration that no file holds, or that one will hold; paths in it are relative to this directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MadeConfig {
+    /// The text.
+    pub(crate) text: String,
+    /// How it is called in messages.
+    pub(crate) origin: String,
 }
 
 impl Start {
@@ -109,7 +120,8 @@ impl SharedArgs {
 impl StartArgs {
     /// What the command starts from.
     pub(crate) fn start(&self) -> Start {
-        self.shared.start(self.config_file.as_ref().or(self.config.as_ref()))
+        let named = self.config_file.as_ref().or(self.config.as_ref());
+        Start { config: self.config.clone(), ..self.shared.start(named) }
     }
 }
 

@@ -1,8 +1,9 @@
-//! The arguments of `skillrl train`: a configuration, or a data file in its place.
+//! The arguments of `skillrl train`: a configuration, a run, or a data file in its place.
 
-use super::StartArgs;
+use super::{DataArgs, StartArgs};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use skillrl::pipeline::run_dir::is_run;
+use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct TrainArgs {
@@ -24,7 +25,30 @@ pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
 
-    /// Agrees to what the run may cost: nothing is asked before it begins.
+    /// The skill to start from: a Markdown file, a folder with a SKILL.md, or a run, whose best skill is taken
+    /// (`skill.initial`).
+    #[arg(long, value_name = "PATH")]
+    pub(crate) skill: Option<PathBuf>,
+
+    /// The directory of the run (`run.dir`).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Passes over the training items (`train.epochs`).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) epochs: Option<u32>,
+
+    /// Tasks that are done at the same time (`run.workers`).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: Option<u32>,
+
+    /// Sends and writes nothing: shows what is assumed, one prompt as it would be sent, the checks of `doctor`, and what
+    /// the run may cost.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Agrees to what the run may cost, and to begin: nothing about that is asked. What a field of the data holds is
+    /// agreed to with `--input` alone.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -38,61 +62,15 @@ pub(crate) struct TrainArgs {
     pub(crate) new_journal: bool,
 }
 
-/// The settings that most people set, for a data file without a configuration.
-#[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "With a data file (CSV, TSV, JSON Lines or JSON) in place of a configuration")]
-pub(crate) struct DataArgs {
-    /// The field with the right answer; without it, a field with a usual name such as `answer` or `label`.
-    #[arg(long, value_name = "FIELD")]
-    pub(crate) answer: Option<String>,
-
-    /// The model that does the tasks and proposes edits, such as `gpt-5-mini`, `anthropic/claude-haiku-4-5` or a GGUF file.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-
-    /// The model that does the tasks, where it is another one.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) target: Option<String>,
-
-    /// The model that proposes edits, where it is another one.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) optimizer: Option<String>,
-
-    /// The address of your own server of the models, up to and with `/v1`.
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-
-    /// The most US dollars that the run may cost.
-    #[arg(long, value_name = "DOLLARS")]
-    pub(crate) budget: Option<f64>,
-}
-
-impl DataArgs {
-    /// The first option that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("--answer", self.answer.is_some()),
-            ("--model", self.model.is_some()),
-            ("--target", self.target.is_some()),
-            ("--optimizer", self.optimizer.is_some()),
-            ("--base-url", self.base_url.is_some()),
-            ("--budget", self.budget.is_some()),
-        ];
-        all.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
-    }
-
-    /// True if a path names data: JSON is a configuration of another system, unless an option for data is given.
-    pub(crate) fn is_data(&self, path: &Path) -> bool {
-        if path.to_str().is_some_and(|path| path.contains("://")) {
-            return true;
-        }
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        match extension.to_ascii_lowercase().as_str() {
-            "csv" | "tsv" | "jsonl" | "ndjson" => true,
-            // Where this build does not read them, the error says what to do.
-            "parquet" | "xlsx" | "xls" | "xlsb" | "ods" => true,
-            "json" => self.given().is_some(),
-            _ => path.is_dir(),
-        }
+impl TrainArgs {
+    /// Settings that have an option of their own, before those that are set by key.
+    pub(crate) fn settings(&self) -> Vec<String> {
+        let best = |path: &PathBuf| if is_run(path) { path.join("best_skill.md") } else { path.clone() };
+        let skill = self.skill.as_ref().map(|path| format!("skill.initial={}", best(path).display()));
+        let out = self.out.as_ref().map(|path| format!("run.dir={}", path.display()));
+        let epochs = self.epochs.map(|epochs| format!("train.epochs={epochs}"));
+        let workers = self.workers.map(|workers| format!("run.workers={workers}"));
+        let wait = self.wait.then(|| "retry.wait_for_account=true".to_owned());
+        [wait, skill, out, epochs, workers].into_iter().flatten().collect()
     }
 }

@@ -38,7 +38,7 @@ struct Row {
 
 pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
     let loaded = super::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
-    let split = world::split(&args.split)?;
+    let split = super::eval::split_of(args)?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let mut alone = Vec::new();
     let mut rows: Vec<Row> = Vec::new();

@@ -4,7 +4,7 @@ use crate::args::StartArgs;
 
 pub(crate) fn show(args: &StartArgs) -> anyhow::Result<()> {
     // Files that it names need not be there: this shows settings alone.
-    let loaded = super::start::read(&args.start()).map_err(skillrl::Error::Config)?;
+    let loaded = super::start::read(&args.start())?;
     super::start::say_mapping(&loaded);
     super::print(&loaded.display_with_origins())
 }

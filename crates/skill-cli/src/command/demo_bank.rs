@@ -106,7 +106,7 @@ fn conclusion(
             );
         }
         None => text.push_str(
-            "\nTo keep the files and look at every step:  skillrl demo --world alfworld --bank --dir demo\n",
+            "\nTo keep the files and look at every step:  skillrl demo --world alfworld --bank --out demo\n",
         ),
     }
     Ok(text)

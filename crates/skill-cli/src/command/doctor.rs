@@ -1,6 +1,7 @@
 //! `skillrl doctor`: what is between a configuration and a run that is worth its money.
 
-use crate::args::DoctorArgs;
+use super::data_start::{self, DataStart, Use};
+use crate::args::{DoctorArgs, NoiseArgs};
 use crate::table::{counted, harmless};
 use skillrl::doctor::{Examination, Finding, Network, Report, Status, examine};
 use skillrl::pipeline::StopSignal;
@@ -17,9 +18,29 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
         flip_rate: args.flip_rate,
         timeout: Duration::from_secs(args.timeout),
     };
+    let mut start = args.config.start();
+    let skill = args.skill.iter().map(|path| format!("skill.initial={}", path.display()));
+    start.overrides.splice(0..0, skill);
+    let used = if args.offline { Use::Looks } else { Use::Sends };
+    let used = if args.dry_run { Use::Looks } else { used };
+    let DataStart { start, .. } = data_start::resolve(&args.data, start, used, args.json || args.quiet)?;
+    if args.measure {
+        return super::noise::run(&NoiseArgs {
+            start,
+            skill: args.skill.clone(),
+            effect: args.effect,
+            dry_run: args.dry_run,
+            json: args.json,
+            quiet: args.quiet,
+        });
+    }
     let stop = StopSignal::default();
     let now = stop.soon.clone();
-    let loaded = super::start::read(&args.config.start());
+    let loaded = match super::start::read(&start) {
+        Ok(loaded) => Ok(loaded),
+        Err(skillrl::Error::Config(error)) => Err(error),
+        Err(error) => return Err(error.into()),
+    };
     let examining = async {
         tokio::select! {
             biased;
@@ -34,16 +55,22 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     if args.json {
         super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
-        super::print_wrapped(&harmless(&describe(&report)))?;
+        super::print_wrapped(&described(&report))?;
     }
-    match report.count(Status::Error) {
+    outcome(report.count(Status::Error))
+}
+
+/// Fails if there are errors among the findings.
+pub(super) fn outcome(n_errors: usize) -> anyhow::Result<()> {
+    match n_errors {
         0 => Ok(()),
         1 => anyhow::bail!("1 problem must be fixed before a run can begin"),
         n_errors => anyhow::bail!("{n_errors} problems must be fixed before a run can begin"),
     }
 }
 
-fn describe(report: &Report) -> String {
+/// The findings for people.
+pub(super) fn described(report: &Report) -> String {
     let width = report.findings.iter().map(|finding| name(finding).len()).max().unwrap_or_default();
     let indent = " ".repeat(STATUS_WIDTH + width + 3);
     let mut text = String::new();
@@ -63,7 +90,7 @@ fn describe(report: &Report) -> String {
     };
     let verdict = if report.ok { "a run can begin" } else { "a run cannot begin" };
     let _ = writeln!(text, "\n{verdict}{warnings}{skipped}");
-    text
+    harmless(&text)
 }
 
 fn name(finding: &Finding) -> String {

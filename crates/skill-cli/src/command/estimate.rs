@@ -1,5 +1,6 @@
 //! `skillrl estimate`: what a run will take, before anything is sent.
 
+use super::data_start::{self, Use};
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::config::{LoadedConfig, ModelConfig, ModelRole, TrainMode};
@@ -15,32 +16,13 @@ use skillrl::world;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
-    let loaded = super::start::load_start(&args.config.start(), args.json)?;
-    let prepared = Prepared::new(&loaded)?;
-    let estimate = of(&prepared)?;
-    if loaded.config.train.mode == TrainMode::Bank {
-        let env = world::environment(&loaded, None)?;
-        let of_bank = bank_estimate(&loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
-        if args.json {
-            super::print(&format!("{}\n", serde_json::to_string(&of_bank)?))?;
-        } else {
-            super::print_wrapped(&describe_bank(&of_bank, terminal_width()))?;
-        }
-    } else if loaded.config.train.mode == TrainMode::Weights {
-        let env = world::environment(&loaded, None)?;
-        let of_weights = weights_estimate(&loaded, env.as_ref(), &estimate);
-        if args.json {
-            super::print(&format!("{}\n", serde_json::to_string(&of_weights)?))?;
-        } else {
-            super::print_wrapped(&describe_weights(&of_weights, terminal_width()))?;
-        }
-    } else if args.json {
-        super::print(&format!("{}\n", serde_json::to_string(&estimate)?))?;
+    let start = args.config.start();
+    let (_, loaded) = data_start::load(&args.data, start, Use::Looks, args.json)?;
+    let text = described(&loaded, args.json)?;
+    if args.json {
+        super::print(&format!("{text}\n"))?;
     } else {
-        let roles = ModelRole::of_training(&loaded.config);
-        let mut models = roles.iter().filter_map(|role| role.config(&loaded.config));
-        let is_paid = models.any(ModelConfig::is_paid);
-        super::print_wrapped(&describe(&estimate, is_paid, terminal_width()))?;
+        super::print_wrapped(&text)?;
     }
     for cap in approximate_caps(&loaded.config) {
         super::say(&format!("note: {}", cap.message()));
@@ -56,6 +38,36 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// What a run will take, as JSON or for people.
+pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> anyhow::Result<String> {
+    let prepared = Prepared::new(loaded)?;
+    let estimate = of(&prepared)?;
+    let width = terminal_width();
+    match loaded.config.train.mode {
+        TrainMode::Bank => {
+            let env = world::environment(loaded, None)?;
+            let of_bank = bank_estimate(loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
+            Ok(if is_json { serde_json::to_string(&of_bank)? } else { describe_bank(&of_bank, width) })
+        }
+        TrainMode::Weights => {
+            let env = world::environment(loaded, None)?;
+            let of_weights = weights_estimate(loaded, env.as_ref(), &estimate);
+            Ok(if is_json {
+                serde_json::to_string(&of_weights)?
+            } else {
+                describe_weights(&of_weights, width)
+            })
+        }
+        TrainMode::Document if is_json => Ok(serde_json::to_string(&estimate)?),
+        TrainMode::Document => {
+            let roles = ModelRole::of_training(&loaded.config);
+            let mut models = roles.iter().filter_map(|role| role.config(&loaded.config));
+            let is_paid = models.any(ModelConfig::is_paid);
+            Ok(describe(&estimate, is_paid, width))
+        }
+    }
 }
 
 /// The estimate of a run, without the warnings of environments: they are about replies that were never requested.
@@ -86,7 +98,7 @@ fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
                 time(total.saturating_sub(done))
             )
         }
-        None => "measure one step with `skillrl sft --estimate`".to_owned(),
+        None => "measure one step with `skillrl sft --dry-run`".to_owned(),
     };
     forecast(loaded).into_iter().chain([time]).collect()
 }

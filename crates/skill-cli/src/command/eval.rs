@@ -1,9 +1,10 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
 use super::against::Earlier;
+use super::data_start::{self, Use};
 use super::eval_out::{EvalOut, deciding};
-use super::start::{load_start, simulated_line};
-use crate::args::EvalArgs;
+use super::start::simulated_line;
+use crate::args::{EvalArgs, TransferArgs};
 use crate::progress::{Progress, Show};
 use crate::table::counted;
 use serde_json::json;
@@ -32,7 +33,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The split that is measured, where nobody names one.
+const USUAL_SPLIT: Split = Split::Val;
+
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
+    if let Some(targets) = &args.targets {
+        return targets_of_run(args, targets);
+    }
     if let Some(bank) = &args.bank {
         return super::eval_bank::run(args, bank);
     }
@@ -40,9 +47,10 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if let Some(policy) = args.policy.as_deref().filter(|_| args.check_batch) {
         return super::check_batch::run(args, policy);
     }
-    let start = args.config.start();
-    let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
-    let split = world::split(&args.split)?;
+    let (start, loaded) =
+        data_start::load(&args.data, args.config.start(), Use::Sends, args.quiet || args.json)?;
+    let loaded = super::with_policy(loaded, args.policy.as_deref())?;
+    let split = split_of(args)?;
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = Engine::new(&loaded);
@@ -133,6 +141,28 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         super::against::check(&compared)?;
     }
     Ok(())
+}
+
+/// The split that is asked for.
+pub(super) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
+    args.split.as_deref().map_or(Ok(USUAL_SPLIT), world::split)
+}
+
+/// The skills of a run under further models.
+fn targets_of_run(args: &EvalArgs, targets: &[String]) -> anyhow::Result<()> {
+    let start = args.config.start();
+    let named = start.file.clone().filter(|file| start.config.as_ref() != Some(file));
+    let run = named.map_or_else(super::newest::newest, Ok)?;
+    super::transfer::run(&TransferArgs {
+        run,
+        targets: targets.iter().filter(|name| !name.is_empty()).cloned().collect(),
+        config: start.config,
+        set: start.overrides,
+        split: args.split.clone().unwrap_or_else(|| Split::Test.as_str().to_owned()),
+        out: args.out.clone(),
+        json: args.json,
+        quiet: args.quiet,
+    })
 }
 
 /// The skill that was asked for, else the best one of the run, else the one that a run would start from.

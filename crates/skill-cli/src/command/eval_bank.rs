@@ -45,7 +45,7 @@ const MAX_NAMED: usize = 12;
 pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let start = args.config.start();
     let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
-    let split = world::split(&args.split)?;
+    let split = super::eval::split_of(args)?;
     if args.against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";
         return Err(UsageError::new(message).with_hint("leave out `--against` or `--bank`").into());

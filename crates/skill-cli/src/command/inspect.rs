@@ -27,16 +27,20 @@ const EXPECTED: &str =
     "name a skill, a skill's folder, a skill bank, the directory of a run, or a journal.sqlite";
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
-    let path = &args.path;
+    say_what_it_is(&args.path, args.json)
+}
+
+/// Identifies what is at a path, and summarizes it.
+pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
     if path.is_dir() && path.join(MAIN_FILE).is_file() && !is_run(path) {
         let skill = skillrl::skills::read_skill(path)?;
-        return say(args, &SkillFacts::of_folder(path, &skill));
+        return say(is_json, &SkillFacts::of_folder(path, &skill));
     }
     if is_bank(path) && !is_run(path) {
-        return inspect_bank::run(path, args.json);
+        return inspect_bank::run(path, is_json);
     }
     if path.is_dir() {
-        return status::run(&StatusArgs { dir: path.clone(), json: args.json });
+        return status::run(&StatusArgs { dir: path.to_owned(), json: is_json });
     }
     let cannot_read = || format!("cannot read {}", path.display());
     let mut file = File::open(path).map_err(|error| {
@@ -45,8 +49,8 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes == SQLITE_MAGIC {
-        let run = RunArg { run: path.clone() };
-        return super::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: args.json }));
+        let run = RunArg { run: path.to_owned() };
+        return super::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: is_json }));
     }
     file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes.len() as u64 >= MAX_SKILL_BYTES {
@@ -61,16 +65,16 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         UsageError::new(message).with_hint(EXPECTED)
     })?;
     if is_meant_as_bank(&text) {
-        return inspect_bank::run(path, args.json);
+        return inspect_bank::run(path, is_json);
     }
     if let Some(what) = NotASkill::of(path, &text) {
-        return Err(skillrl::Error::NotASkill { path: path.clone(), what }.into());
+        return Err(skillrl::Error::NotASkill { path: path.to_owned(), what }.into());
     }
-    say(args, &SkillFacts::of(path, &text))
+    say(is_json, &SkillFacts::of(path, &text))
 }
 
-fn say(args: &InspectArgs, facts: &SkillFacts) -> anyhow::Result<()> {
-    if args.json {
+fn say(is_json: bool, facts: &SkillFacts) -> anyhow::Result<()> {
+    if is_json {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(facts)?));
     }
     super::print(&facts.described())

@@ -3,6 +3,7 @@
 mod against;
 pub(crate) mod bank;
 mod bank_run;
+mod before_train;
 pub(crate) mod blame;
 pub(crate) mod check;
 #[cfg(feature = "weights")]
@@ -10,17 +11,20 @@ mod check_batch;
 pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod config;
+mod data_start;
 pub(crate) mod demo;
 mod demo_bank;
 pub(crate) mod diff;
 pub(crate) mod distill;
 pub(crate) mod doctor;
+mod dry_run;
 pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
 mod eval_bank;
 mod eval_out;
 pub(crate) mod export;
+pub(crate) mod help;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod inspect;
@@ -28,9 +32,9 @@ mod inspect_bank;
 pub(crate) mod journal;
 pub(crate) mod lint;
 pub(crate) mod mcp;
-pub(crate) mod noise;
+pub(crate) mod newest;
+mod noise;
 pub(crate) mod note;
-mod preview;
 pub(crate) mod prompts;
 pub(crate) mod prune;
 pub(crate) mod reference;
@@ -45,18 +49,19 @@ mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod train;
-mod train_data;
 pub(crate) mod train_server;
 mod trajectory;
-pub(crate) mod transfer;
+mod transfer;
 pub(crate) mod try_item;
 pub(crate) mod watch;
 pub(crate) mod worker;
 
+use crate::exit_code;
 use crate::progress::{Progress, Show};
 use crate::table::terminal_width;
 use crate::wrap::{stderr_width, wrapped};
 use anyhow::Context as _;
+use before_train::{Beginning, Watched};
 use skillrl::config::LoadedConfig;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
@@ -78,13 +83,20 @@ const STOPPING_RUN: &str =
 #[derive(Debug)]
 pub(crate) struct UsageError {
     message: String,
+    /// The exit code.
+    pub(crate) code: u8,
     /// What a person can do about it, where the message does not say it already.
     pub(crate) hint: Option<String>,
 }
 
 impl UsageError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), code: exit_code::USAGE, hint: None }
+    }
+
+    /// The same of data that cannot be used as they are.
+    pub(crate) fn of_data(message: impl Into<String>) -> Self {
+        Self { code: exit_code::DATA, ..Self::new(message) }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -151,16 +163,23 @@ pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow
 }
 
 /// Trains as configured; returns the summary, what the run has spent over all its processes, and its directory.
-pub(crate) fn train(
+fn train(
     loaded: &LoadedConfig,
     show: Show,
     new_journal: bool,
+    beginning: Beginning,
 ) -> anyhow::Result<(Summary, Option<Spent>, PathBuf)> {
     let stop = StopSignal::default();
-    let (trainer, dir) = skillrl::trainer::document(loaded, Arc::new(Progress::new(show)), stop.clone())?;
+    let watched = Arc::new(Watched::new(Progress::new(show), beginning, stop.clone()));
+    let (trainer, dir) = skillrl::trainer::document(loaded, Arc::clone(&watched) as _, stop.clone())?;
     let trainer = if new_journal { trainer.with_lost_journal() } else { trainer };
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after_run(&dir, &outcome);
+    if let (Err(error), Some(stopped)) = (&outcome, watched.stopped())
+        && error.is_stop()
+    {
+        return Err(stopped.into());
+    }
     Ok((outcome.map_err(skillrl::Error::Pipeline)?, trainer.spent(), dir))
 }
 

@@ -1,4 +1,4 @@
-//! `skillrl noise`: what the selection split can show, before money is spent on training.
+//! `skillrl doctor --measure`: what the selection split can show, before money is spent on training.
 
 use super::eval::warn_of_silence;
 use crate::args::NoiseArgs;
@@ -27,15 +27,15 @@ use std::sync::Arc;
 /// The passes, with the places that a run would make them at: it finds them in its journal.
 const PASSES: [Stage; 2] = [Stage::Baseline, Stage::FreshBaseline];
 
-pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     if !(args.effect > 0.0 && args.effect <= 1.0) {
         let error = super::UsageError::new(format!("--effect is {}", args.effect));
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
-    let loaded = super::start::load_start(&args.config.start(), args.quiet)?;
+    let loaded = super::start::load_start(&args.start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
     settings.validate().map_err(skillrl::Error::Pipeline)?;
-    let mut engine = if args.estimate { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
+    let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
     if env.items(Split::Val).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
         (None, None) => env.initial_skill().unwrap_or_default(),
     };
     let cost = cost(&loaded, env.as_ref(), &skill, &settings)?;
-    if args.estimate {
+    if args.dry_run {
         return if args.json {
             super::print(&format!("{}\n", serde_json::to_string(&cost)?))
         } else {

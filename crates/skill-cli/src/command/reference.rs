@@ -1,8 +1,8 @@
 //! The pages of the documentation that are made from the program: every command, every key, every variable, and the
 //! schema.
 
-use crate::args::Cli;
-use clap::{Command, CommandFactory as _};
+use crate::args::{Shown, grouped};
+use clap::Command;
 use skillrl::config::reference::{json_schema, pages::pages};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -39,7 +39,9 @@ fn commands() -> String {
          This page is made from the program's own help by `cargo xtask gen`.\n\
          `skillrl man DIR` writes it as man pages, `skillrl completions SHELL` writes completions.\n",
     );
-    let mut root = Cli::command().term_width(WIDTH);
+    // The page is the same for every build: what this one leaves out is shown too.
+    let shown = |init: Command| init.mut_arg("local", |arg| arg.hide(false));
+    let mut root = grouped(Shown::Everywhere).mut_subcommand("init", shown).term_width(WIDTH);
     root.build();
     append(&mut text, &mut root, &[]);
     text
@@ -52,7 +54,8 @@ fn append(text: &mut String, command: &mut Command, parents: &[String]) {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text.push_str("```\n");
-    let is_shown = |child: &&mut Command| child.get_name() != "help" && !child.is_hide_set();
+    // Other names of a command work, and are found here by those who type them.
+    let is_shown = |child: &&mut Command| !["help", "reference"].contains(&child.get_name());
     for child in command.get_subcommands_mut().filter(is_shown) {
         append(text, child, &name);
     }

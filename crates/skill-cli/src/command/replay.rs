@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let replay = Replay::prepare(&ReplayOptions {
         run: args.run.clone(),
-        into: args.into.clone(),
+        into: args.out.clone(),
         config: args.config.clone(),
         overrides: args.overrides.clone(),
     })?;

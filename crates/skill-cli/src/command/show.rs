@@ -14,11 +14,19 @@ use skillrl::pipeline::RunReader;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::records::document::StepRecord;
+use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::lines::scores;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    if args.run.exists()
+        && run_status(&args.run) == RunStatus::Absent
+        && args.step.is_none()
+        && args.item.is_none()
+    {
+        return super::inspect::say_what_it_is(&args.run, args.json);
+    }
     let is_bank = RunKind::Bank.is_at(&args.run);
     let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
     match (args.step, &args.item) {

@@ -3,16 +3,16 @@
 use super::UsageError;
 #[cfg(feature = "weights")]
 use crate::args::SKILL_BANK;
-use crate::args::Start;
+use crate::args::{Start, as_word};
 use crate::table::grouped;
 use skillrl::config::{
     Amendments, Config, ConfigError, EnvConfig, EnvKind, FILE_NAME, LoadedConfig, ModelConfig, ModelRole,
     ProblemKind, TrainMode, simulated_models, world_text,
 };
 use skillrl::envs::alfworld::Rooms;
-use std::path::Path;
-#[cfg(feature = "weights")]
-use std::path::PathBuf;
+use skillrl::identify::{PathError, PathKind, identify};
+use skillrl::replay;
+use std::path::{Path, PathBuf};
 
 /// The name of a configuration without a file, in messages.
 const NO_FILE: &str = "without a configuration file";
@@ -85,10 +85,16 @@ pub(super) fn load_start(start: &Start, quiet: bool) -> anyhow::Result<LoadedCon
 
 /// As [`load_start`], with how the command came to the configuration.
 pub(super) fn load_started(start: &Start, quiet: bool) -> anyhow::Result<Started> {
+    if let (Some(file), Some(config), None) = (&start.file, &start.config, &start.made)
+        && file != config
+    {
+        let message = format!("{} and --config {} are both named", file.display(), config.display());
+        return Err(UsageError::new(message).with_hint("name one of them").into());
+    }
     let source = start.source();
-    let loaded = read(start).map_err(|error| match source {
-        Some(_) => skillrl::Error::Config(error).into(),
-        None => without_file(error),
+    let loaded = read(start).map_err(|error| match (source, error) {
+        (None, skillrl::Error::Config(error)) => without_file(error),
+        (_, error) => error.into(),
     })?;
     loaded.check_paths().map_err(skillrl::Error::Config)?;
     if let (false, Some(left_out)) = (quiet, left_out_phases(&loaded, start)) {
@@ -103,9 +109,14 @@ pub(super) fn load_started(start: &Start, quiet: bool) -> anyhow::Result<Started
     Ok(Started { loaded, is_without_run_dir: source.is_none_or(is_json) })
 }
 
-/// Reads the configuration that a command starts from; nothing is said or looked up.
-pub(super) fn read(start: &Start) -> Result<LoadedConfig, ConfigError> {
-    let (source, is_mock) = (start.source(), start.is_simulated());
+/// Reads the configuration that a command starts from, or that of a run; nothing is said or looked up.
+pub(super) fn read(start: &Start) -> Result<LoadedConfig, skillrl::Error> {
+    let inner = start.source().filter(|_| start.made.is_none()).map(found_at).transpose()?;
+    let (source, is_mock) = match &inner {
+        Some(Found::Run(run)) => return replay::recorded_with(run, &start.overrides),
+        Some(Found::File(file)) => (Some(file.as_path()), start.is_simulated()),
+        None => (start.source(), start.is_simulated()),
+    };
     // Neither a file of krill nor a command without any file names a world, and both mean this one.
     let is_default_world = source.is_none_or(is_json);
     let env = start.env.or(is_default_world.then_some(EnvKind::Alfworld));
@@ -117,14 +128,58 @@ pub(super) fn read(start: &Start) -> Result<LoadedConfig, ConfigError> {
         all_phases: start.is_training && is_mock && is_default_world,
         optimizer: start.optimizer,
     };
-    match (source, env) {
+    Ok(match (source, env) {
         (None, Some(kind)) => {
-            Config::parse_amended(&world_text(kind, is_mock), NO_FILE, &start.overrides, amendments)
+            Config::parse_amended(&world_text(kind, is_mock), NO_FILE, &start.overrides, amendments)?
         }
-        (source, _) => {
-            let path = source.unwrap_or(Path::new(FILE_NAME));
-            Config::load_amended(path, &start.overrides, amendments)
+        (source, _) => match &start.made {
+            Some(made) => Config::parse_amended(&made.text, &made.origin, &start.overrides, amendments)?,
+            None => {
+                let path = source.unwrap_or(Path::new(FILE_NAME));
+                Config::load_amended(path, &start.overrides, amendments)?
+            }
+        },
+    })
+}
+
+/// Where a configuration is read.
+enum Found {
+    File(PathBuf),
+    Run(PathBuf),
+}
+
+/// The configuration at a path: a file, that of a run, or `skillrl.toml` of a directory.
+///
+/// # Errors
+///
+/// A path that is something else.
+fn found_at(path: &Path) -> Result<Found, skillrl::Error> {
+    let hint = |kind: PathKind| match kind {
+        PathKind::Data => {
+            let data = as_word(&path.display().to_string());
+            format!("`skillrl train {data} --answer FIELD --dry-run` checks data")
         }
+        PathKind::Skill | PathKind::Bank => {
+            format!(
+                "start from it with `skillrl train DATA --skill {}`",
+                as_word(&path.display().to_string())
+            )
+        }
+        _ => "name a configuration (TOML) or the directory of a run".to_owned(),
+    };
+    match identify(path) {
+        Ok(PathKind::Run) => Ok(Found::Run(path.to_owned())),
+        Ok(PathKind::Config) if path.is_dir() => Ok(Found::File(path.join(FILE_NAME))),
+        Ok(PathKind::Config) => Ok(Found::File(path.to_owned())),
+        Ok(kind) => {
+            let (path, expected) = (path.to_owned(), "a configuration or a run");
+            Err(PathError::Other { path, kind, expected, hint: hint(kind) }.into())
+        }
+        // The reader of configurations says what is wrong with another file, or with one that is not there.
+        Err(PathError::Unknown { .. } | PathError::Missing { .. }) if !path.is_dir() => {
+            Ok(Found::File(path.to_owned()))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

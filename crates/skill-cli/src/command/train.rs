@@ -1,34 +1,71 @@
 //! `skillrl train`: from a configuration to a better skill.
 
-use super::UsageError;
+use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::start::{load_start, simulated_line};
-use super::train_data::WrittenConfig;
+use super::{UsageError, before_train, dry_run};
 use crate::args::{Start, TrainArgs};
 use crate::progress::Show;
 use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
-use skillrl::config::{ModelRole, TrainMode};
+use before_train::{Baseline, Beginning, Consent};
+use skillrl::Failure;
+use skillrl::config::{LoadedConfig, ModelRole, TrainMode};
+use skillrl::pipeline::run_dir::forget_unanswered;
 use skillrl::reports::Verdict;
 use std::path::Path;
 
 pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
-    let (start, written) = start(args)?;
-    let outcome = train(&start, args);
-    if let (Err(_), Some(written)) = (&outcome, written) {
-        written.remove_if_unused(args.quiet);
+    let mut start = Start { is_training: true, ..args.config.start() };
+    // Before what was set by hand, which counts.
+    start.overrides.splice(0..0, args.settings());
+    let used = if args.dry_run { Use::Looks } else { Use::Trains };
+    let data = data_start::resolve(&args.data, start, used, args.quiet)?;
+    if args.dry_run {
+        return dry_run::show(&data.start, args.json);
+    }
+    let outcome = train(&data, args);
+    if let (Err(_), Some(written)) = (&outcome, &data.written) {
+        written.remove_if_unused();
     }
     outcome
 }
 
-fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
+fn train(data: &DataStart, args: &TrainArgs) -> anyhow::Result<()> {
+    let start = &data.start;
     let loaded = load_start(start, args.quiet)?;
-    let simulated = simulated_line(start, &loaded, &ModelRole::of_training(&loaded.config));
+    let consent = Consent { agrees: args.yes, is_data: data.is_data, is_quiet: args.quiet || args.json };
+    let warnings = before_train::say_and_ask(&loaded, consent)?;
+    let beginning = || Beginning { warnings: warnings.clone(), baseline: Baseline::of(consent) };
+    match trained(&loaded, start, beginning(), args) {
+        Err(error) if is_other_run(&error) && !has_answered_call(&loaded.run_dir()) => {
+            // Nothing was answered, so nothing is lost.
+            forget_unanswered(&loaded.run_dir()).map_err(skillrl::Error::Pipeline)?;
+            if !args.quiet {
+                super::say("no call of the run was answered yet: it starts again with these settings");
+            }
+            trained(&loaded, start, beginning(), args)
+        }
+        outcome => outcome,
+    }
+}
+
+fn is_other_run(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<skillrl::Error>().is_some_and(|error| error.failure() == Failure::OtherRun)
+}
+
+fn trained(
+    loaded: &LoadedConfig,
+    start: &Start,
+    beginning: Beginning,
+    args: &TrainArgs,
+) -> anyhow::Result<()> {
+    let simulated = simulated_line(start, loaded, &ModelRole::of_training(&loaded.config));
     let show = match (args.json, args.quiet) {
         (true, _) => Show::Json,
         (false, true) => Show::Quiet,
         (false, false) => Show::Progress,
     };
     if loaded.config.train.mode == TrainMode::Weights {
-        return phased::run(&loaded, args, show, &simulated);
+        return phased::run(loaded, args, show, &simulated);
     }
     if let Some(run) = args.reuse.first() {
         let message = format!("--reuse {} is for runs whose `train.mode` is \"weights\"", run.display());
@@ -40,7 +77,7 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
             let hint = "bring journal.sqlite back from a copy, with its -wal file, or name another directory as `run.dir`";
             return Err(UsageError::new(message).with_hint(hint).into());
         }
-        let (summary, dir) = super::train_bank(&loaded, show)?;
+        let (summary, dir) = super::train_bank(loaded, show)?;
         if args.json {
             return Ok(());
         }
@@ -52,8 +89,7 @@ fn train(start: &Start, args: &TrainArgs) -> anyhow::Result<()> {
         });
         return super::print_wrapped(&format!("{lines}{simulated}{}", verdict.unwrap_or_default()));
     }
-    super::preview::before(&loaded, args.yes, args.quiet || args.json)?;
-    let (summary, spent, dir) = super::train(&loaded, show, args.new_journal)?;
+    let (summary, spent, dir) = super::train(loaded, show, args.new_journal, beginning)?;
     if args.json {
         return Ok(());
     }
@@ -70,37 +106,6 @@ fn verdict_of(dir: &Path) -> Option<Verdict> {
     skillrl::report::verdict(dir)
         .inspect_err(|error| tracing::warn!(%error, "the verdict on the run cannot be read"))
         .ok()
-}
-
-/// What the run starts from: a configuration, or data with options.
-fn start(args: &TrainArgs) -> anyhow::Result<(Start, Option<WrittenConfig>)> {
-    let mut start = Start { is_training: true, ..args.config.start() };
-    if args.wait {
-        // Before what was set by hand, which counts.
-        start.overrides.insert(0, "retry.wait_for_account=true".to_owned());
-    }
-    match &start.file {
-        Some(data) if args.data.is_data(data) => {
-            let data = data.clone();
-            super::train_data::start(&data, &args.data, start, args.quiet)
-        }
-        file => match args.data.given() {
-            Some(option) => Err(without_data(option, file.as_deref()).into()),
-            None => Ok((start, None)),
-        },
-    }
-}
-
-/// An option for data, without a path that names data.
-fn without_data(option: &str, path: Option<&Path>) -> UsageError {
-    if let Some(name) = path.filter(|path| super::train_data::looks_like_a_name_of_the_hub(path)) {
-        let message = format!("{} does not exist", name.display());
-        let hint = format!("a data set of the Hugging Face Hub is named `hf://{}`", name.display());
-        return UsageError::new(message).with_hint(hint);
-    }
-    let message = format!("{option} is for a data file: `skillrl train DATA {option} ..`");
-    UsageError::new(message)
-        .with_hint("set the key of the configuration instead, such as `--set models.target.model=NAME`")
 }
 
 /// Weights and bank, phase by phase.

@@ -1,4 +1,4 @@
-//! `skillrl transfer`: what the skill of a run is worth to other models.
+//! `skillrl eval RUN --targets`: what the skill of a run is worth to other models.
 
 use crate::args::TransferArgs;
 use crate::progress::{Progress, Show};
@@ -10,7 +10,7 @@ use skillrl::transfer::{OWN_TARGET, Transfer, TransferMatrix, TransferOptions, T
 use skillrl::world;
 use std::fmt::Write as _;
 
-pub(crate) fn run(args: &TransferArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &TransferArgs) -> anyhow::Result<()> {
     let options = TransferOptions {
         run: args.run.clone(),
         config: args.config.clone(),

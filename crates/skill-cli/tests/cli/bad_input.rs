@@ -205,7 +205,7 @@ const ROWS: &[Row] = &[
     Row {
         name: "prompt with an undefined variable",
         arrange: |context, _| {
-            context.succeed(&["prompts", "export", "prompts"]);
+            context.succeed(&["config", "prompts", "prompts"]);
             context.replace("prompts/analyst_error.md", "{{ trajectories }}", "{{ trajektories }}");
         },
         args: &["train", CONFIG, "--set", "prompts.dir=prompts"],
@@ -215,12 +215,12 @@ const ROWS: &[Row] = &[
     Row {
         name: "prompt of the environment with an undefined variable",
         arrange: |context, _| {
-            context.succeed(&["prompts", "export", "prompts"]);
+            context.succeed(&["config", "prompts", "prompts"]);
             context.replace("prompts/rollout_qa.md", "{{ question }}", "{{ qestion }}");
         },
         args: &["train", CONFIG, "--set", "prompts.dir=prompts"],
         code: code::USAGE,
-        names: &["`prompts/rollout_qa.md`", "`qestion`", "`skillrl prompts export DIR`"],
+        names: &["`prompts/rollout_qa.md`", "`qestion`", "`skillrl config prompts DIR`"],
     },
     Row {
         name: "prompt of an unknown name",
@@ -381,7 +381,7 @@ fn what_the_system_refuses_ends_with_what_to_do() {
         (&["inspect", "nowhere"][..], code::USAGE, "nowhere"),
         (&["inspect", "bytes"], code::USAGE, "bytes"),
         (&["man", "file/man"], 1, "file/man"),
-        (&["prompts", "export", "file/prompts"], 1, "file/prompts"),
+        (&["config", "prompts", "file/prompts"], 1, "file/prompts"),
         (&["serve", "--token-env", "NO_SUCH_TOKEN"], code::USAGE, "NO_SUCH_TOKEN"),
         (&["serve", "--listen", "7878"], code::USAGE, "7878"),
     ] {
@@ -398,8 +398,8 @@ fn a_directory_of_runs_or_of_data_is_not_taken_for_a_run() {
     let context = TestContext::with_demo();
     let refused = |dir: &str, found: &str| {
         let (before, run_dir) = (context.files("."), format!("run.dir={dir}"));
-        for command in ["train", "noise"] {
-            let outcome = context.run(&[command, "demo/skillrl.toml", "--set", &run_dir]);
+        for command in [&["train"][..], &["doctor", "--measure"]] {
+            let outcome = context.run(&[command, &["demo/skillrl.toml", "--set", &run_dir]].concat());
             outcome.assert_code(code::RUN_DIR);
             assert_names(&outcome.stderr, &[&format!("{dir} "), found, "`run.dir`"]);
         }

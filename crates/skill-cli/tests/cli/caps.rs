@@ -44,14 +44,14 @@ struct Billed {
 const JOBS: [(&str, &str); 13] = [
     ("train", "tokens"),
     ("eval", "calls"),
-    ("noise", "money"),
+    ("doctor", "money"),
     ("eval", "tokens"),
     ("train", "calls"),
     ("prune", "tokens"),
     ("train", "money"),
     ("prune", "calls"),
     ("eval", "money"),
-    ("noise", "tokens"),
+    ("doctor", "tokens"),
     ("replay", "calls"),
     ("replay", "tokens"),
     ("replay", "money"),
@@ -139,6 +139,7 @@ fn check(run_idx: usize) {
     args.extend(match job {
         "replay" => ["--live", "--into", "again", "--quiet"].map(str::to_owned).into(),
         "eval" => vec!["--split".to_owned(), "val".to_owned(), "--out".to_owned(), "measured".to_owned()],
+        "doctor" => vec!["--measure".to_owned()],
         "prune" => vec!["--skill".to_owned(), "task/skill.md".to_owned()],
         _ => Vec::new(),
     });
@@ -250,12 +251,12 @@ fn what_a_run_has_spent_counts_for_what_is_tried_in_it() {
     server.answer_with(answer(&billed, None, mpsc::channel().1));
     let capped = ["--set", "budget.calls=5"];
     let run = |args: &[&str]| context.run(&[args, &capped].concat()).code;
-    assert_eq!(run(&["noise", "task/skillrl.toml"]), Some(code::BUDGET));
+    assert_eq!(run(&["doctor", "--measure", "task/skillrl.toml"]), Some(code::BUDGET));
     assert_eq!(billed.lock().unwrap().calls, 5);
     for command in [
         &["train", "task/skillrl.toml"][..],
         &["try", "train-1", "task/skillrl.toml"],
-        &["noise", "task/skillrl.toml"],
+        &["doctor", "--measure", "task/skillrl.toml"],
         &["prune", "task/skillrl.toml", "--skill", "task/skill.md"],
     ] {
         assert_eq!(run(command), Some(code::BUDGET), "{command:?}");

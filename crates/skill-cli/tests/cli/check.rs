@@ -8,8 +8,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Files that are another command's, or mean nothing when no process works on the run.
-const NOT_CHECKED: [&str; 5] =
-    ["run.lock", "report.html", "journal.sqlite-wal", "journal.sqlite-shm", "journal.sqlite-sent"];
+const NOT_CHECKED: [&str; 6] = [
+    "run.lock",
+    "report.html",
+    "checks.json",
+    "journal.sqlite-wal",
+    "journal.sqlite-shm",
+    "journal.sqlite-sent",
+];
 
 fn train(context: &TestContext, more: &[&str]) -> crate::context::Outcome {
     let args = ["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=run"];

@@ -24,10 +24,12 @@ pub(crate) mod code {
     pub(crate) const STOPPED: i32 = 130;
 }
 
-/// The files of a run that hold times, and therefore differ between two runs of the same settings.
+/// The files of a run that hold times or what was said before it, and therefore differ between two runs of the same
+/// settings.
 ///
 /// A reader of the journal leaves two of the last three beside it, and a process that is killed all of them.
-const TIMED_FILES: [&str; 9] = [
+const TIMED_FILES: [&str; 10] = [
+    "checks.json",
     "events.jsonl",
     "notes.jsonl",
     "timings.json",

@@ -90,7 +90,10 @@ fn a_program_that_dies_while_it_is_played_by_hand_says_what_to_do() {
 fn every_kind_has_a_configuration_to_start_from() {
     for kind in ["qa", "tasks", "exec", "alfworld", "webshop"] {
         let context = TestContext::new();
-        context.succeed(&["init", "--kind", kind]);
+        context.succeed(&["init", "--full", "--kind", kind]);
+        context.succeed(&["init", "--kind", kind, "short.toml"]);
+        let short = context.read("short.toml");
+        assert!(short.contains(&format!("\nkind = \"{kind}\"\n")) && short.lines().count() < 25, "{short}");
         let text = context.read("skillrl.toml");
         assert!(text.contains(&format!("\nkind = \"{kind}\"\n")), "{text}");
         let others = ["#games = ", "#products = ", "program = ", "#scorer = ", "scorer = "];

@@ -56,8 +56,19 @@ fn serve(server: &Server) -> Seen {
 }
 
 fn train(context: &TestContext, hub: &str, models: &str, name: &str) -> Outcome {
-    let args =
-        ["train", name, "--answer", "label", "--model", "m", "--base-url", models, "--set", "train.epochs=1"];
+    let args = [
+        "train",
+        name,
+        "--answer",
+        "label",
+        "--model",
+        "m",
+        "--base-url",
+        models,
+        "--set",
+        "train.epochs=1",
+        "--yes",
+    ];
     let output = context.command(&args).env("HF_ENDPOINT", hub).output().unwrap();
     Outcome::of(output)
 }

@@ -96,7 +96,7 @@ fn a_report_of_a_run_without_class_labels_has_no_classes() {
     let (context, server) = (TestContext::new(), Server::start());
     server.answer_with(answer);
     context.write("data.csv", &format!("question,answer\n{rows}"));
-    let args = ["train", "data.csv", "--model", "m", "--base-url", &server.address()];
+    let args = ["train", "data.csv", "--model", "m", "--base-url", &server.address(), "--yes"];
     context.run(&args).assert_code(code::SUCCESS);
     assert_eq!(parsed(&context.succeed(&["report", "--json", "runs/data"]))["classes"], Value::Null);
     assert!(!context.read("runs/data/report.html").contains("id=\"classes\""));

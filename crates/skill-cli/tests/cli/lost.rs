@@ -89,7 +89,7 @@ fn a_finished_run_without_its_journal_is_gone_on_with_once_that_was_asked() {
     assert!(context.files("demo/run") == before, "who is refused changes nothing");
     train(&["--new-journal"]).assert_code(code::SUCCESS);
     train(&[]).assert_code(code::SUCCESS);
-    context.succeed(&["noise", "demo/skillrl.toml", "--quiet"]);
+    context.succeed(&["doctor", "--measure", "demo/skillrl.toml", "--quiet"]);
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod look;
 mod lost;
 mod mcp;
 mod metric;
+mod mistakes;
 mod modes;
 #[cfg(unix)]
 mod moved;
@@ -72,6 +73,7 @@ mod serve;
 mod server;
 mod sft;
 mod silent;
+mod skill;
 mod status;
 mod tasks;
 #[cfg(target_os = "linux")]
@@ -82,4 +84,6 @@ mod train_data;
 mod train_server;
 mod transfer;
 mod verdict;
+#[cfg(unix)]
+mod what_is_sent;
 mod worlds;

@@ -23,7 +23,7 @@ const SENTENCES: &[&[&str]] = &[
     &["compare", "demo/run", "short"],
     &["estimate", "demo/skillrl.toml"],
     &["journal", "stats", "demo/run"],
-    &["noise", "demo/skillrl.toml", "--quiet"],
+    &["doctor", "--measure", "demo/skillrl.toml", "--quiet"],
     &["eval", "demo/skillrl.toml", "--quiet"],
     &["lint", "demo/run"],
 ];

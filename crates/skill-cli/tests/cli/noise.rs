@@ -1,4 +1,4 @@
-//! `skillrl noise`: what the selection split can show.
+//! `skillrl doctor --measure`: what the selection split can show.
 
 use crate::context::{TestContext, code};
 use crate::said::assert_names;
@@ -12,16 +12,18 @@ const CONFIG: &str = "demo/skillrl.toml";
 fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
     let context = TestContext::with_demo();
     let cost: Value =
-        serde_json::from_str(&context.succeed(&["noise", CONFIG, "--estimate", "--json"])).unwrap();
+        serde_json::from_str(&context.succeed(&["doctor", "--measure", CONFIG, "--dry-run", "--json"]))
+            .unwrap();
     assert_eq!(cost["calls"]["high"], 80);
     assert!(!context.path("demo/run/journal.sqlite").exists(), "an estimate leaves nothing");
 
-    let outcome = context.run(&["noise", CONFIG, "--quiet"]);
+    let outcome = context.run(&["doctor", "--measure", CONFIG, "--quiet"]);
     outcome.assert_code(code::SUCCESS);
     insta::assert_snapshot!("noise", outcome.stdout);
     assert_names(&outcome.stderr, &["two passes", "80 calls, "]);
 
-    let report: Value = serde_json::from_str(&context.succeed(&["noise", CONFIG, "--json"])).unwrap();
+    let report: Value =
+        serde_json::from_str(&context.succeed(&["doctor", "--measure", CONFIG, "--json"])).unwrap();
     assert_eq!((&report["n_items"], &report["flip_rate"]), (&Value::from(40), &Value::from(0.0)));
     assert_eq!(report["reply_change_rate"], 0.0);
     assert_eq!(report["scores"][0], report["scores"][1]);
@@ -44,7 +46,7 @@ fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
 #[test]
 fn an_effect_that_cannot_be_is_refused() {
     let context = TestContext::with_demo();
-    let outcome = context.run(&["noise", CONFIG, "--effect", "0"]);
+    let outcome = context.run(&["doctor", "--measure", CONFIG, "--effect", "0"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("--effect is 0"), "{}", outcome.stderr);
 }
@@ -59,7 +61,7 @@ fn replies_that_change_without_a_score_are_not_called_deterministic() {
         ResponseTemplate::new(200).set_body_json(json!({"choices": [choice], "usage": usage}))
     });
     let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
-    let noise = ["noise", "task/skillrl.toml", "--quiet"];
+    let noise = ["doctor", "--measure", "task/skillrl.toml", "--quiet"];
     let text = context.succeed(&noise);
     assert!(text.contains("is not deterministic") && !text.contains("is deterministic"), "{text}");
     let report: Value = serde_json::from_str(&context.succeed(&[&noise[..], &["--json"]].concat())).unwrap();

@@ -46,7 +46,7 @@ const PRINTING: &[&[&str]] = &[
     &["lint", "demo/run/best_skill.md"],
     &["completions", "zsh"],
     &["man", "man"],
-    &["prompts", "export", "prompts"],
+    &["config", "prompts", "prompts"],
 ];
 
 #[test]
@@ -107,7 +107,7 @@ fn what_the_disk_does_not_take_is_not_replaced() {
     let export = ["journal", "export", "demo/run", "--force", "--out", "calls.jsonl"];
     // What SQLite writes to read a journal needs more than a configuration does.
     for (args, old, max_kb) in
-        [(&["init", "--force", "own.toml"][..], "own.toml", 4), (&export, "calls.jsonl", 64)]
+        [(&["init", "--full", "--force", "own.toml"][..], "own.toml", 4), (&export, "calls.jsonl", 64)]
     {
         std::fs::write(context.path(old), &large).unwrap();
         let outcome = run_on_full_disk(&context, max_kb, args);

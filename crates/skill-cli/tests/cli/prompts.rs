@@ -1,4 +1,4 @@
-//! `skillrl prompts export`, and prompts of a person's own.
+//! `skillrl config prompts`, and prompts of a person's own.
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;
@@ -7,18 +7,18 @@ use crate::said::assert_names;
 fn exported_prompts_are_those_that_are_built_in() {
     let context = TestContext::with_demo();
     let config = "demo/skillrl.toml";
-    let text = context.succeed(&["prompts", "export", "mine"]);
+    let text = context.succeed(&["config", "prompts", "mine"]);
     insta::assert_snapshot!("prompts_export", text);
     let exported = context.files("mine");
     assert_eq!(exported.len(), text.matches("wrote ").count());
     assert!(exported.keys().any(|path| path.ends_with("sft_reason.md")));
 
     context.write("mine/ranking.md", "changed by a person");
-    let refused = context.run(&["prompts", "export", "mine"]);
+    let refused = context.run(&["config", "prompts", "mine"]);
     refused.assert_code(code::USAGE);
     assert_names(&refused.stderr, &["mine/", "--force"]);
     assert_eq!(context.read("mine/ranking.md"), "changed by a person");
-    context.succeed(&["prompts", "export", "mine", "--force"]);
+    context.succeed(&["config", "prompts", "mine", "--force"]);
     assert_same_files(&context.files("mine"), &exported);
 
     // A run with them is the run without them, but for the configuration that says so.
@@ -42,7 +42,7 @@ fn exported_prompts_are_those_that_are_built_in() {
 #[test]
 fn text_that_no_block_takes_up_is_named_with_its_line() {
     let context = TestContext::with_demo();
-    context.succeed(&["prompts", "export", "mine"]);
+    context.succeed(&["config", "prompts", "mine"]);
     let analyst = context.read("mine/analyst_error.md");
     context.write("mine/analyst_error.md", &format!("{analyst}\nThink twice.\n"));
     let agent = context.read("mine/rollout_qa.md");

@@ -179,13 +179,14 @@ fn mock_models_stand_in_for_all_others_and_every_result_says_so() {
 #[test]
 fn mock_is_refused_where_no_simulated_model_knows_the_tasks() {
     let context = TestContext::with_demo();
+    context.write("exec.toml", "[env]\nkind = \"exec\"\nprogram = [\"true\"]\n");
     let files = context.files(".");
     for command in [
-        &["collect", "demo/skillrl.toml", "--out", "x.jsonl", "--mock"][..],
-        &["train", "demo/skillrl.toml", "--mock"],
-        &["eval", "demo/skillrl.toml", "--mock"],
+        &["collect", "exec.toml", "--out", "x.jsonl", "--mock"][..],
+        &["train", "exec.toml", "--mock"],
+        &["eval", "exec.toml", "--mock"],
     ] {
-        assert_refused(&context.run(command), &["`env.kind`", "\"qa\"", "alfworld"]);
+        assert_refused(&context.run(command), &["`env.kind`", "\"exec\"", "alfworld"]);
     }
     let outcome = context.run(&["train", "demo/skillrl.toml", "--env", "alfworld"]);
     assert_refused(&outcome, &["`env.kind`", "\"qa\"", "\"alfworld\""]);

@@ -76,7 +76,7 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
     };
     // The calls of `noise` are in the journal of the run, not in its results.
     context.write("task/other.md", "# Repeating\n\n- Be brief.\n");
-    context.succeed(&["noise", "task/skillrl.toml", "--quiet", "--skill", "task/other.md"]);
+    context.succeed(&["doctor", "--measure", "task/skillrl.toml", "--quiet", "--skill", "task/other.md"]);
     train(&[]).assert_code(code::SUCCESS);
     let n_sent = server.n_calls();
     context.succeed(&["replay", "task/run", "--into", "task/again", "--quiet"]);

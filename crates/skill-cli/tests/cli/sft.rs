@@ -175,7 +175,7 @@ mod built_in {
     #[test]
     fn an_estimate_measures_a_step_and_writes_nothing() {
         let context = task();
-        let outcome = context.run(&sft("run", &["--estimate", "--json"]));
+        let outcome = context.run(&sft("run", &["--dry-run", "--json"]));
         outcome.assert_code(code::SUCCESS);
         let cost: Value = serde_json::from_str(&outcome.stdout).unwrap();
         assert!(cost["steps"].as_u64() > Some(0) && cost["step_seconds"].as_f64() > Some(0.0), "{cost}");
@@ -245,7 +245,7 @@ mod built_in {
         assert_eq!(said.len(), 2, "{found}");
         let estimate = || context.run(&[&["estimate"][..], &config].concat()).stderr;
         let before = estimate();
-        assert!(before.contains("of memory") && before.contains("skillrl sft --estimate"), "{before}");
+        assert!(before.contains("of memory") && before.contains("skillrl sft --dry-run"), "{before}");
         context.run(&sft("whole", &["--quiet"])).assert_code(code::SUCCESS);
         let after = estimate();
         assert!(after.contains("a step of the run in"), "{after}");

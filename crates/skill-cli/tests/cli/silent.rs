@@ -17,7 +17,8 @@ fn a_target_that_says_nothing_ends_the_run_before_its_first_step() {
         let server = Server::start();
         let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
         server.answer_with(move |_, _| saying_nothing(finish));
-        for args in [["train", "task/skillrl.toml"].as_slice(), &["noise", "task/skillrl.toml"]] {
+        for args in [["train", "task/skillrl.toml"].as_slice(), &["doctor", "--measure", "task/skillrl.toml"]]
+        {
             let stopped = context.run(args);
             stopped.assert_code(code::PROVIDER_REFUSED);
             insta::allow_duplicates!(insta::assert_snapshot!(name, error_of(&stopped.stderr)));
@@ -105,8 +106,11 @@ fn a_measurement_with_empty_replies_says_so() {
         1 => saying_nothing("stop"),
         _ => server::healthy(request),
     });
-    for args in [["eval", "task/skillrl.toml", "--quiet"], ["noise", "task/skillrl.toml", "--quiet"]] {
-        let outcome = context.run(&args);
+    for args in [
+        &["eval", "task/skillrl.toml", "--quiet"][..],
+        &["doctor", "task/skillrl.toml", "--measure", "--quiet"],
+    ] {
+        let outcome = context.run(args);
         outcome.assert_code(code::SUCCESS);
         assert_names(&outcome.stderr, &["warning: the target ", "1 of 2 items"]);
     }

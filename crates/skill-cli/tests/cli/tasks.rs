@@ -114,7 +114,7 @@ fn what_is_wrong_is_named_with_a_hint() {
 #[test]
 fn init_writes_a_file_for_tasks() {
     let context = TestContext::new();
-    context.succeed(&["init", "--kind", "tasks"]);
+    context.succeed(&["init", "--full", "--kind", "tasks"]);
     let file = context.read("skillrl.toml");
     assert!(file.contains("\nkind = \"tasks\"\n") && file.contains("\n#rules = [{ contains = "), "{file}");
     context.succeed(&["config", "show"]);

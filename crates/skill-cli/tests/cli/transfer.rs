@@ -1,4 +1,4 @@
-//! `skillrl transfer`: the skills of a run under other targets.
+//! `skillrl eval --targets`: the skills of a run under other targets.
 
 use crate::context::{TestContext, code};
 use crate::said::assert_names;
@@ -20,7 +20,7 @@ fn served(name: &str, address: &str, model: &str) -> String {
 }
 
 fn matrix(context: &TestContext, args: &[&str]) -> Value {
-    let json = context.succeed(&[&["transfer", "task/run", "--json"], args].concat());
+    let json = context.succeed(&[&["eval", "task/run", "--targets", "--json"], args].concat());
     serde_json::from_str(&json).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn the_skills_of_a_run_are_measured_under_other_targets_once() {
     // Two skills on two tasks.
     assert_eq!((server.n_calls(), &rows[1]["used"]["calls"]), (4, &4.into()));
     assert_eq!((&first["mean_difference"], &first["worst"]), (&1.0.into(), &"target".into()));
-    let text = context.succeed(&["transfer", "task/run", "--quiet"]);
+    let text = context.succeed(&["eval", "task/run", "--targets", "--quiet"]);
     assert_names(&text, &["small", "target-small", "+100.0 points", "in the run"]);
     assert_eq!(server.n_calls(), 4, "nothing is paid for twice");
     let file = context.json("task/run/transfer/transfer.json");
@@ -62,7 +62,7 @@ fn a_target_that_does_not_answer_is_named_and_takes_nothing_from_the_others() {
     let targets =
         [served("gone", &closed_address(), "m"), served("small", &server.address(), "target-small")];
     let context = trained(&server, &targets.concat());
-    let outcome = context.run(&["transfer", "task/run", "--quiet"]);
+    let outcome = context.run(&["eval", "task/run", "--targets", "--quiet"]);
     outcome.assert_code(code::OUTAGE);
     assert_names(&outcome.stderr, &["`gone`"]);
     assert_names(&outcome.stdout, &["gone was not measured", "+100.0 points"]);
@@ -79,7 +79,7 @@ fn a_target_that_does_not_answer_is_named_and_takes_nothing_from_the_others() {
 fn targets_that_are_not_configured_or_badly_are_refused_by_name() {
     let server = Server::start();
     let context = trained(&server, &served("small", &server.address(), "target-small"));
-    let outcome = context.run(&["transfer", "task/run", "--target", "large"]);
+    let outcome = context.run(&["eval", "task/run", "--targets=large"]);
     outcome.assert_code(code::USAGE);
     assert_names(&outcome.stderr, &["`large`", "small", "[models.targets.NAME]"]);
     for (table, names) in [
@@ -91,7 +91,7 @@ fn targets_that_are_not_configured_or_badly_are_refused_by_name() {
     ] {
         let text = context.read("task/skillrl.toml");
         context.write("task/other.toml", &format!("{text}\n{table}"));
-        let outcome = context.run(&["transfer", "task/run", "--config", "task/other.toml"]);
+        let outcome = context.run(&["eval", "task/run", "--targets", "--config", "task/other.toml"]);
         outcome.assert_code(code::USAGE);
         assert_names(&outcome.stderr, names);
         assert_names(&outcome.stderr, &["task/other.toml:"]);

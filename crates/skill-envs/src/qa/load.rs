@@ -11,7 +11,12 @@ use std::sync::Arc;
 /// Reads the items of all splits.
 pub(super) fn load_splits(config: &QaConfig) -> Result<Splits<Vec<Item>>, EnvError> {
     let splitting = Splitting::PartsOrRatio(config.split());
-    let source = Source { data: &config.data, splitting: &splitting, optional: config.optional_splits() };
+    let source = Source {
+        data: &config.data,
+        splitting: &splitting,
+        optional: config.optional_splits(),
+        group_of: None,
+    };
     let (splits, _) = load(&source, &mut |record, _| {
         let question = QaItem::parse(&record.fields).map_err(|fault| record.place.error(fault))?;
         let QaItem { id, task_type, .. } = question;

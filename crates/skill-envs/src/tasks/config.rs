@@ -23,6 +23,12 @@ pub struct TasksConfig {
     pub data: PathBuf,
     /// How the items are split.
     pub splitting: Splitting,
+    /// Whether items that ask the same are in one split; explicit shares split as SkillOpt does.
+    pub group_equal_inputs: bool,
+    /// Whether right answers that differ in case and blanks alone are one label; see [`skill_core::labels::respelled`].
+    pub merge_labels: bool,
+    /// Whether records without a right answer are left out instead of refused.
+    pub skip_unanswered: bool,
     /// Whether the data may do without a test split, as for a run that does not read it.
     pub test_is_optional: bool,
     /// Which fields mean what.
@@ -48,6 +54,9 @@ impl TasksConfig {
             preset: None,
             data: data.into(),
             splitting: Splitting::default(),
+            group_equal_inputs: false,
+            merge_labels: false,
+            skip_unanswered: false,
             test_is_optional: false,
             fields: FieldNames::default(),
             image_dir: None,

@@ -20,11 +20,16 @@ use std::path::{Path, PathBuf};
 const MAX_NAMED_IDS: usize = 5;
 
 /// Where items come from and how they are split.
-pub(crate) struct Source<'a> {
+pub(crate) struct Source<'a, T> {
     pub(crate) data: &'a Path,
     pub(crate) splitting: &'a Splitting,
     pub(crate) optional: &'a [Split],
+    /// Items for which this is equal are in one part of an automatic split; `None` asks for nothing of the kind.
+    pub(crate) group_of: Option<GroupOf<'a, T>>,
 }
+
+/// What items of one group have in common; `None` for an item that is alone.
+pub(crate) type GroupOf<'a, T> = &'a dyn Fn(&Item, &T) -> Option<String>;
 
 /// What an item is read from: its record, and its number in the file, from 1. `None` for a row that nobody has labelled.
 type Read<'a, T> = &'a mut dyn FnMut(Record, usize) -> Result<Option<(Item, T)>, EnvError>;
@@ -36,7 +41,7 @@ type Loaded<T> = Vec<Both<T>>;
 
 /// Reads the items of all splits; also how many are in no split.
 pub(crate) fn load_splits<T>(
-    source: &Source<'_>,
+    source: &Source<'_, T>,
     read: Read<'_, T>,
 ) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
     let mut loader = Loader { seen: IndexMap::new(), read };
@@ -53,7 +58,11 @@ struct Loader<'a, T> {
 }
 
 impl<T> Loader<'_, T> {
-    fn parts_or_ratio(&mut self, source: &Source<'_>, by: RatioSplit) -> Result<Splits<Loaded<T>>, EnvError> {
+    fn parts_or_ratio(
+        &mut self,
+        source: &Source<'_, T>,
+        by: RatioSplit,
+    ) -> Result<Splits<Loaded<T>>, EnvError> {
         match find(source.data, source.optional)? {
             DataFiles::Whole(files) => {
                 let items = self.files(&files)?;
@@ -77,7 +86,7 @@ impl<T> Loader<'_, T> {
         }
     }
 
-    fn by_field(&mut self, source: &Source<'_>, name: &str) -> Result<Splits<Loaded<T>>, EnvError> {
+    fn by_field(&mut self, source: &Source<'_, T>, name: &str) -> Result<Splits<Loaded<T>>, EnvError> {
         let mut splits = no_items();
         for file in all_files(source.data)? {
             for (item, split) in self.file_with(&file, |record| split_of(record, name))? {
@@ -88,7 +97,11 @@ impl<T> Loader<'_, T> {
         Ok(splits)
     }
 
-    fn by_ids(&mut self, source: &Source<'_>, lists: &Path) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
+    fn by_ids(
+        &mut self,
+        source: &Source<'_, T>,
+        lists: &Path,
+    ) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
         let lists = read_id_lists(lists, source.optional)?;
         let items = self.files(&all_files(source.data)?)?;
         let n_items = items.len();
@@ -156,7 +169,7 @@ impl<T> Loader<'_, T> {
         if n_unlabelled > 0 {
             tracing::warn!(
                 path = %file.display(),
-                "{n_unlabelled} rows have the label -1, which says that nobody has labelled them, and are left out"
+                "{n_unlabelled} rows have no right answer and are left out: their cell is empty, or the label is -1"
             );
         }
         Ok(items)
@@ -166,7 +179,7 @@ impl<T> Loader<'_, T> {
 fn split<T>(
     place: &Path,
     items: Loaded<T>,
-    source: &Source<'_>,
+    source: &Source<'_, T>,
     by: RatioSplit,
 ) -> Result<Splits<Loaded<T>>, EnvError> {
     if by.ratio == SplitRatio::Shares([0, 0, 0]) {
@@ -175,11 +188,29 @@ fn split<T>(
     }
     let n_items = items.len();
     let [train, val, test] = by.ratio.shares(n_items);
-    let splits = Splits::from(by.split(items, |(item, _)| item.task_type.as_str()));
+    let splits = match source.group_of {
+        None => Splits::from(by.split(items, |(item, _)| item.task_type.as_str())),
+        Some(group_of) => {
+            let grouped: Vec<(Both<T>, Option<String>)> = items
+                .into_iter()
+                .map(|(item, task)| {
+                    let group = group_of(&item, &task);
+                    ((item, task), group)
+                })
+                .collect();
+            let split = by.split_in_groups(
+                grouped,
+                |((item, _), _)| item.task_type.as_str(),
+                |(_, group)| group.as_deref(),
+            );
+            Splits::from(split.map(|part| part.into_iter().map(|(item, _)| item).collect()))
+        }
+    };
     for (name, items) in splits.iter() {
         if items.is_empty() && !source.optional.contains(&name) {
+            let same = source.group_of.map(|_| ", some of which ask the same").unwrap_or_default();
             let message = format!(
-                "holds {n_items} items; split {train}:{val}:{test} they leave the split `{name}` empty, \
+                "holds {n_items} items{same}; split {train}:{val}:{test} they leave the split `{name}` empty, \
                  so give more items or another `split_ratio`"
             );
             return Err(bad_data(place, message));
@@ -193,7 +224,7 @@ fn no_items<T>() -> Splits<Loaded<T>> {
 }
 
 fn check_empty<T>(
-    source: &Source<'_>,
+    source: &Source<'_, T>,
     splits: &Splits<Loaded<T>>,
     message: impl Fn(Split) -> String,
 ) -> Result<(), EnvError> {

@@ -43,6 +43,7 @@ pub(crate) mod rollout;
 mod rubric;
 mod sample;
 pub(crate) mod scorer;
+mod survey;
 mod talk;
 pub(crate) mod task;
 mod world;
@@ -57,10 +58,11 @@ pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileToo
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
-pub use sample::{DataSample, DataSurvey};
+pub use sample::DataSample;
+pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
 pub use world::TasksWorld;
 
-use crate::data::field_names;
+use crate::data::{all_files, field_names, read_records};
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
@@ -72,13 +74,15 @@ use indexmap::IndexMap;
 use load::{Source, load_splits};
 use rollout::{Agenda, Attempt};
 use scorer::Scorer;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use skill_core::labels::{class_label, respelled};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, PromptError, PromptTemplate};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use talk::Talk;
-use task::{Asked, SHOWN_FIELDS, Task, TaskReader};
+use task::{ANSWER_FIELDS, Asked, SHOWN_FIELDS, Task, TaskReader};
 
 /// The name of the built-in prompt.
 pub const ROLLOUT_PROMPT_NAME: &str = "rollout_tasks";
@@ -130,13 +134,26 @@ impl TasksEnv {
             scorer: &config.settings.scorer,
             image_dir,
             choice_seed: config.choice_seed,
+            skips_unanswered: config.skip_unanswered,
         };
         let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
-        let source = Source { data: &config.data, splitting: &config.splitting, optional };
+        let skill = SkillDoc::new(SAMPLE_SKILL);
+        let input_of = |item: &Item, task: &Task| {
+            let request = agenda.messages(Asked { item, task }, &skill).ok()?;
+            serde_json::to_string(&request.messages).ok()
+        };
+        let source = Source {
+            data: &config.data,
+            splitting: &config.splitting,
+            optional,
+            group_of: config.group_equal_inputs.then_some(&input_of),
+        };
+        let spellings = if config.merge_labels { spellings(config)? } else { BTreeMap::new() };
         let (splits, n_unused) = load_splits(&source, &mut |mut record, number| {
             if let Some(preset) = config.preset {
                 preset.shape(&mut record.fields, number);
             }
+            respell(&mut record.fields, config.fields.answer.as_deref(), &spellings);
             reader.read(record, number)
         })?;
         let mut by_id = IndexMap::new();
@@ -272,6 +289,32 @@ impl TasksEnv {
     fn tasks(&self) -> impl Iterator<Item = Asked<'_>> {
         let items = self.splits.iter().flat_map(|(_, items)| items);
         items.filter_map(|item| Some(Asked { item, task: self.by_id.get(&item.id)? }))
+    }
+}
+
+/// The spellings of labels that stand for others, of all records.
+fn spellings(config: &TasksConfig) -> Result<BTreeMap<String, String>, EnvError> {
+    let mut answers = Vec::new();
+    for file in all_files(&config.data)? {
+        for record in read_records(&file)? {
+            answers.extend(answer_in(&record.fields, config.fields.answer.as_deref()).map(str::to_owned));
+        }
+    }
+    Ok(respelled(answers.iter().map(String::as_str)))
+}
+
+/// The right answer of a record, where it is a text.
+fn answer_in<'a>(fields: &'a Map<String, Value>, asked: Option<&str>) -> Option<&'a str> {
+    let usual = || ANSWER_FIELDS.into_iter().find_map(|name| fields.get(name));
+    asked.map_or_else(usual, |name| fields.get(name))?.as_str()
+}
+
+/// Writes a label as most answers have it.
+fn respell(fields: &mut Map<String, Value>, asked: Option<&str>, spellings: &BTreeMap<String, String>) {
+    let label = answer_in(fields, asked).and_then(|answer| spellings.get(&*class_label(answer))).cloned();
+    let name = asked.or_else(|| ANSWER_FIELDS.into_iter().find(|name| fields.contains_key(*name)));
+    if let (Some(label), Some(name)) = (label, name) {
+        fields.insert(name.to_owned(), Value::String(label));
     }
 }
 

@@ -1,12 +1,10 @@
 //! A look at data before there is a configuration: its first record, and which settings would fit it.
 
-use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS};
+use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, SHOWN_FIELDS, TYPE_FIELDS};
 use crate::data::{DataFiles, bad_data, find, read_records};
 use crate::error::EnvError;
 use crate::item::Split;
 use serde_json::{Map, Value};
-use skill_core::labels::class_counts;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The first record of a data set, and what it suggests.
@@ -63,99 +61,34 @@ impl DataSample {
         }
     }
 
-    /// What an agent would be asked: the fields with their usual names, or all texts that are not the answer.
-    pub fn prompt(&self, answer_field: &str) -> Option<String> {
-        let is_other = |name: &str| {
-            name == answer_field
-                || is_named_as_id(name)
-                || [&ID_FIELDS[..], &CHOICE_FIELDS, &TYPE_FIELDS].concat().contains(&name)
-        };
-        let texts = || self.fields.iter().filter(|(name, value)| value.is_string() && !is_other(name));
-        let usual = SHOWN_FIELDS.into_iter().filter(|name| texts().any(|(found, _)| found == *name));
-        let mut shown: Vec<String> = usual.map(reference).collect();
-        if shown.is_empty() {
-            shown = texts().map(|(name, _)| reference(name)).collect();
-        }
+    /// What an agent would be asked with these fields; `None` for none of them, and no choices.
+    pub fn prompt(&self, shown: &[String]) -> Option<String> {
+        let mut parts: Vec<String> = shown.iter().map(|name| reference(name)).collect();
         if self.has_choices {
-            shown.push("{{ choice_list }}".to_owned());
+            parts.push("{{ choice_list }}".to_owned());
         }
-        (!shown.is_empty()).then(|| shown.join("\n\n"))
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
+
+    /// The fields that the built-in prompt shows, in its order.
+    pub fn usual_fields(&self) -> Vec<String> {
+        let is_text = |name: &&str| self.fields.get(*name).is_some_and(Value::is_string);
+        SHOWN_FIELDS.into_iter().filter(is_text).map(str::to_owned).collect()
     }
 
     /// True if a field with a usual name holds a category.
     pub fn has_task_type(&self) -> bool {
         TYPE_FIELDS.iter().any(|name| self.fields.contains_key(*name))
     }
-
-    /// Whether the built-in prompt shows what such an item is asked with.
-    pub fn has_usual_fields(&self) -> bool {
-        SHOWN_FIELDS.iter().any(|name| self.fields.contains_key(*name))
-    }
 }
 
-/// What all records of a data set have in common.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct DataSurvey {
-    /// How many items have each label, if the answers are class labels: see [`class_counts`].
-    pub labels: Option<BTreeMap<String, usize>>,
-    /// The field with a name such as `ticket_id` whose values are all different, where no field has a usual name of an id.
-    pub id_field: Option<String>,
-}
-
-impl DataSurvey {
-    /// Reads all records at a path; the right answers are in this field.
-    ///
-    /// # Errors
-    ///
-    /// Data that cannot be read.
-    pub fn read(path: &Path, answer_field: &str) -> Result<Self, EnvError> {
-        let (mut answers, mut are_texts) = (Vec::new(), true);
-        let mut ids: Option<BTreeMap<String, BTreeSet<String>>> = None;
-        let mut n_records = 0_usize;
-        for file in files(path)?.0 {
-            for mut record in read_records(&file)? {
-                n_records += 1;
-                let candidates = ids.get_or_insert_with(|| id_candidates(&record.fields, answer_field));
-                candidates.retain(|name, seen| is_new(record.fields.get(name), seen));
-                match record.fields.remove(answer_field) {
-                    Some(Value::String(text)) => answers.push(text),
-                    Some(Value::Null) | None => {}
-                    Some(_) => are_texts = false,
-                }
-            }
-        }
-        let labels = are_texts.then(|| class_counts(answers.iter().map(String::as_str))).flatten();
-        let id_field = ids.into_iter().flatten().map(|(name, _)| name).next().filter(|_| n_records > 1);
-        Ok(Self { labels, id_field })
-    }
-}
-
-/// The fields that are named as an id, each with the values seen so far; none where one has a usual name.
-fn id_candidates(fields: &Map<String, Value>, answer_field: &str) -> BTreeMap<String, BTreeSet<String>> {
-    if ID_FIELDS.iter().any(|name| fields.contains_key(*name)) {
-        return BTreeMap::new();
-    }
-    let is_candidate = |name: &&String| *name != answer_field && is_named_as_id(name);
-    fields.keys().filter(is_candidate).map(|name| (name.clone(), BTreeSet::new())).collect()
-}
-
-/// Whether a value can be an id that no earlier record has.
-fn is_new(value: Option<&Value>, seen: &mut BTreeSet<String>) -> bool {
-    match value {
-        Some(Value::String(text)) => !text.trim().is_empty() && seen.insert(text.clone()),
-        Some(Value::Number(number)) => seen.insert(number.to_string()),
-        Some(_) | None => false,
-    }
-}
-
-fn is_named_as_id(name: &str) -> bool {
+pub(super) fn is_named_as_id(name: &str) -> bool {
     let lower = name.to_lowercase();
     [" id", "_id", "-id"].iter().any(|end| lower.ends_with(end))
 }
 
 /// The files at a path, and whether they are the parts of a split.
-fn files(path: &Path) -> Result<(Vec<PathBuf>, bool), EnvError> {
+pub(super) fn files(path: &Path) -> Result<(Vec<PathBuf>, bool), EnvError> {
     Ok(match find(path, &Split::ALL)? {
         DataFiles::Whole(files) => (files, false),
         DataFiles::Parts(parts) => (parts.into_iter().map(|(_, file)| file).collect(), true),

@@ -132,12 +132,16 @@ pub(super) struct TaskReader<'a> {
     pub(super) image_dir: &'a Path,
     pub(super) choice_seed: Option<u64>,
     pub(super) folder: Option<&'a Folder>,
+    pub(super) skips_unanswered: bool,
 }
 
 impl TaskReader<'_> {
     /// Reads a task; `None` if it needs a label that nobody has given. The error says what is wrong with which field.
     /// `number` counts the records of the file from 1.
     pub(super) fn read(&self, record: Record, number: usize) -> Result<Option<(Item, Task)>, EnvError> {
+        if self.skips_unanswered && self.is_unanswered(&record) {
+            return Ok(None);
+        }
         match self.read_fields(&record, number) {
             Ok((id, task_type, task)) => {
                 Ok(Some((Item { id, task_type, data: Arc::new(Value::Object(record.fields)) }, task)))
@@ -149,6 +153,17 @@ impl TaskReader<'_> {
                 }
                 None => Err(record.place.error(fault)),
             },
+        }
+    }
+
+    /// True if the field of the right answer is not there, or blank.
+    fn is_unanswered(&self, record: &Record) -> bool {
+        let found = find(&record.fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field");
+        match found {
+            Ok(Some((_, Value::String(text)))) => text.trim().is_empty(),
+            Ok(Some((_, value))) => value.is_null(),
+            Ok(None) => true,
+            Err(_) => false,
         }
     }
 

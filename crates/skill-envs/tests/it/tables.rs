@@ -58,7 +58,7 @@ fn an_environment_is_made_from_either() {
         let n_items: usize = Split::ALL.map(|split| env.items(split).len()).into_iter().sum();
         assert_eq!(n_items, 3, "{name}");
     }
-    let survey = DataSurvey::read(&file("tickets.xlsx"), "queue").unwrap();
+    let survey = DataSurvey::read(&file("tickets.xlsx"), Some("queue")).unwrap();
     assert_eq!((survey.labels, survey.id_field), (None, None));
 }
 

@@ -210,7 +210,9 @@ impl Reader<'_> {
         let is_about_model = complaint.message.to_lowercase().contains("model");
         if status == 404 && kind == Kind::BadRequest && !is_about_model {
             let colon = if complaint.message.is_empty() { "" } else { ": " };
-            let message = format!("nothing at {}{colon}{}", self.endpoint.shown_url(), complaint.message);
+            let url = self.endpoint.shown_url();
+            let lacks = if url.contains("/v1") { "" } else { "; does the address lack `/v1`?" };
+            let message = format!("nothing at {url}{colon}{}{lacks}", complaint.message);
             return self.by_class(status, kind, &message, response);
         }
         self.by_class(status, kind, &complaint.message, response)

@@ -1,5 +1,6 @@
 //! Whether a directory may become that of a run: what lies there already is a person's, or another run's.
 
+use super::checks::CHECKS_FILE;
 use super::held::RUN_FILES;
 use super::notes::NOTES_FILE;
 use super::path::{INITIAL_POLICY_DIR, LOCK_FILE};
@@ -14,8 +15,16 @@ use std::path::{Component, Path, PathBuf};
 
 /// What may lie there before there is a run: what a process leaves that ends before it has written `config.json`, and
 /// what is measured or tried before training, and what adapters in Python write in their setup. Names with these beginnings count, since SQLite adds its endings.
-const OURS: [&str; 7] =
-    [LOCK_FILE, JOURNAL_FILE, "agent_traces", STOP_FILE, NOTES_FILE, INITIAL_POLICY_DIR, "adapter_files"];
+const OURS: [&str; 8] = [
+    LOCK_FILE,
+    JOURNAL_FILE,
+    "agent_traces",
+    STOP_FILE,
+    NOTES_FILE,
+    INITIAL_POLICY_DIR,
+    CHECKS_FILE,
+    "adapter_files",
+];
 
 /// What systems leave in directories, besides hidden files.
 const OF_SYSTEMS: [&str; 2] = ["Thumbs.db", "desktop.ini"];

@@ -1,6 +1,6 @@
-//! The commented configuration file that `skillrl init` writes.
+//! The configuration files that `skillrl init` and `skillrl train DATA` write: of every setting, or of a few.
 
-use super::draft::Draft;
+use super::draft::{Draft, TARGET, TARGETS};
 use super::env::WORLD_KINDS;
 use super::error::ConfigError;
 use super::key::{KeyDefault, KeySpec};
@@ -29,6 +29,38 @@ pub fn default_file(overrides: &[String]) -> Result<String, ConfigError> {
     );
     for section in keys::sections() {
         write_section(&mut file, &draft, section);
+    }
+    Config::parse(&file, FILE_NAME, &[])?;
+    Ok(file)
+}
+
+/// Writes a file with these settings and nothing else; `head` becomes the comment at its top.
+///
+/// `overrides` have the form `KEY=VALUE` of [`Config::parse`]; later ones win. Paths are written to the letter.
+///
+/// # Errors
+///
+/// Overrides that [`Config::parse`] would refuse, and settings that are not a whole configuration.
+pub fn short_file(overrides: &[String], head: &str) -> Result<String, ConfigError> {
+    Config::parse("", FILE_NAME, overrides)?;
+    let mut draft = Draft::new(FILE_NAME);
+    draft.read_overrides(overrides);
+    let mut file: String = head.lines().map(|line| format!("# {line}\n")).collect();
+    let named = draft.take_targets();
+    let mut write = |draft: &Draft, section: &SectionSpec, title: &str| {
+        let entries = section.keys().filter_map(|key| Some((key.name, draft.entry(&section.path_of(key))?)));
+        let lines: String =
+            entries.map(|(name, entry)| format!("{name} = {}\n", value::to_toml(&entry.value))).collect();
+        if !lines.is_empty() {
+            // Writing to a text cannot fail.
+            let _ = write!(file, "\n[{title}]\n{lines}");
+        }
+    };
+    for section in keys::sections() {
+        write(&draft, section, section.path);
+    }
+    if let Some(section) = keys::section(TARGET) {
+        named.iter().for_each(|(name, draft)| write(draft, section, &format!("{TARGETS}.{name}")));
     }
     Config::parse(&file, FILE_NAME, &[])?;
     Ok(file)

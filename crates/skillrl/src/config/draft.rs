@@ -17,8 +17,9 @@ use models::ROLES;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use targets::NamedTargets;
+pub(super) use targets::TARGETS;
 pub(super) use targets::problem_of;
-use targets::{NamedTargets, TARGETS};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -75,7 +76,7 @@ impl Source<'_> {
 }
 
 /// The target.
-const TARGET: &str = "models.target";
+pub(super) const TARGET: &str = "models.target";
 /// The target by the name that it has where weights are trained.
 const POLICY: &str = "models.policy";
 /// Keys that are ignored in files: written by earlier versions, also with runs, and without an effect on a result.

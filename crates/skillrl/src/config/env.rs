@@ -275,6 +275,13 @@ kinds! {
         split_ids: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"splits\"" });
     }
     [tasks] of TASKS {
+        /// Whether items that ask the same are in one split, so that nothing is measured on what was learned. Only the
+        /// automatic split does this: explicit shares split as SkillOpt does.
+        group_equal_inputs: bool = decisive(Flag, Value("false")) => group_equal_inputs;
+        /// Whether right answers that differ in case and blanks alone are one label, spelled as most of them are.
+        merge_labels: bool = decisive(Flag, Value("false")) => merge_labels;
+        /// Whether records without a right answer are left out instead of refused.
+        skip_unanswered: bool = decisive(Flag, Value("false")) => skip_unanswered;
         /// A template with a system and a user block over the fields of an item and the skill. Without it the usual
         /// fields are shown (question, context, instruction, input and their like).
         prompt: Option<ConfigPath> = decisive(FILE, Absent { example: "\"prompt.md\"" });
@@ -471,27 +478,27 @@ kinds! {
         rollout_timeout_s: u64 = process(integer(1, 604_800), Value("1800"));
     }
     [spreadsheet tasks] of SANDBOXED {
-        /// Where programs run. auto: in bwrap, and nowhere without it. container: in a container of sandbox_image. off: as
-        /// this user, without protection. Without it auto for programs of the agent, and off for the command of a scorer,
-        /// which is yours.
+        /// Where programs run. auto: in bwrap, and nowhere without it. container: in a container of sandbox_image.
+        /// off: as this user, without protection. Without it auto for programs of the agent, and off for the command
+        /// of a scorer, which is yours.
         sandbox: Option<SandboxKind> = decisive(choice::<SandboxKind>(), Absent { example: "\"auto\"" });
     }
     [spreadsheet] of SPREADSHEET {
-        /// How the agent works. single: one program. multi: it sees the error, or the workbook that came out, and corrects
-        /// its program. tools: it writes, reads and runs files.
+        /// How the agent works. single: one program. multi: it sees the error, or the workbook that came out, and
+        /// corrects its program. tools: it writes, reads and runs files.
         mode: SpreadsheetMode = decisive(choice::<SpreadsheetMode>(), Value("\"multi\""));
         /// The most replies of a task, for multi and tools.
         max_rounds: u32 = decisive(integer(1, 1000), Value("30"));
-        /// For multi: how often the agent sees a workbook that came out and may correct its program. 0: the first program
-        /// that runs counts, as in SkillOpt.
+        /// For multi: how often the agent sees a workbook that came out and may correct its program. 0: the first
+        /// program that runs counts, as in SkillOpt.
         review_rounds: u32 = decisive(integer(0, 1000), Value("1"));
         /// For multi: in training tasks, how often the agent is told which cells are wrong, without the right values.
         feedback_rounds: u32 = decisive(integer(0, 1000), Value("0"));
-        /// The rule by which cells are compared. official: the benchmark's own, with its quirks. strict: what a reader of
-        /// both sheets would say.
+        /// The rule by which cells are compared. official: the benchmark's own, with its quirks. strict: what a
+        /// reader of both sheets would say.
         compare: Compare = decisive(choice::<Compare>(), Value("\"official\""));
-        /// auto: formulas in the answer are calculated by LibreOffice. never: stored values count, and a formula without
-        /// one is empty.
+        /// auto: formulas in the answer are calculated by LibreOffice. never: stored values count, and a formula
+        /// without one is empty.
         recalculate: Recalculate = decisive(choice::<Recalculate>(), Value("\"auto\""));
         /// The Python of the agent's programs, which has openpyxl. Without it python3, else /usr/bin/python3.
         python: Option<String> = decisive(Text, Absent { example: "\"/opt/venv/bin/python3\"" });

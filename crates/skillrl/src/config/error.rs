@@ -162,7 +162,7 @@ impl ProblemKind {
             Self::Syntax { .. } => "write texts in quotes, and start a section with its [name]".to_owned(),
             Self::SetSyntax { .. } => "write an override like `--set train.batch_size=8`".to_owned(),
             Self::UnknownKey { .. } | Self::UnknownSection { .. } => {
-                "`skillrl init` writes a file with every key and what it does".to_owned()
+                "`skillrl init --full` writes a file with every key and what it does".to_owned()
             }
             Self::NotAKey { section } => format!("put its keys below a line [{section}], one a line"),
             Self::OtherKind { owners, section, .. } => {

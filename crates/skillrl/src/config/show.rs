@@ -54,7 +54,7 @@ impl Config {
         self.decisive_of(|section| !["sft", "rl", "tinker"].contains(&section))
             .into_iter()
             .filter(|(key, value)| key != SPLIT_RULE || *value != SplitRule::Exact.number())
-            .filter(|(key, value)| key != MAX_PROMPT_TOKENS || !value.is_null())
+            .filter(|(key, value)| !is_without_effect(key, value))
             .collect()
     }
 
@@ -73,8 +73,13 @@ impl Config {
     }
 }
 
-/// A key that runs of earlier versions lack, and that changes nothing where it is not set.
-const MAX_PROMPT_TOKENS: &str = "env.max_prompt_tokens";
+/// Keys that runs of earlier versions lack, and that change nothing where they are not set or off.
+const LATER_KEYS: [&str; 4] =
+    ["env.max_prompt_tokens", "env.group_equal_inputs", "env.merge_labels", "env.skip_unanswered"];
+
+fn is_without_effect(key: &str, value: &Value) -> bool {
+    LATER_KEYS.contains(&key) && (value.is_null() || *value == Value::Bool(false))
+}
 
 /// Keys that may change while a run is resumed, but that say how far it goes.
 const LENGTH_KEYS: [&str; 4] = ["train.epochs", "eval.test", "eval.no_skill", "rl.iterations"];

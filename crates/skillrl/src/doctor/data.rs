@@ -159,7 +159,7 @@ pub(super) fn splits(env: &dyn Env, inputs: &Inputs) -> Vec<Finding> {
         let message = format!(
             "{items} of one split {verb} the same as an item of another, such as {first} and {second}"
         );
-        let hint = "take them out of one of the splits: what is learned on one is measured on the other";
+        let hint = "take them out of one of the splits, or set `env.group_equal_inputs = true` for an automatic split: what is learned on one is measured on the other";
         findings.push(Finding::warning(Check::Splits, message, hint));
     }
     if findings.is_empty() {

@@ -4,6 +4,7 @@ use super::TRANSFER_DIR;
 use crate::error::Error;
 use crate::prune::PRUNED_DIR;
 use skill_pipeline::PipelineError;
+use skill_pipeline::run_dir::checks::CHECKS_FILE;
 use skill_pipeline::run_dir::notes::NOTES_FILE;
 use skill_pipeline::run_dir::timings::{TIMINGS_FILE, TIMINGS_LOG};
 use skill_pipeline::run_dir::{JOURNAL_FILE, STOP_FILE, is_kept_by_hand};
@@ -50,13 +51,14 @@ pub(super) fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Whether something in the directory of a run is not the trainer's: what `skillrl prune`, `skillrl transfer` and people
+/// Whether something in the directory of a run is not the trainer's: what `skillrl prune`, `skillrl eval --targets` and people
 /// put there.
 fn is_of_others(below: &Path) -> bool {
     let name = below.to_string_lossy();
     name == PRUNED_DIR
         || name == TRANSFER_DIR
         || name == STOP_FILE
+        || name == CHECKS_FILE
         || name.starts_with('.')
         || is_kept_by_hand(&name)
 }

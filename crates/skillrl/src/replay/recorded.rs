@@ -28,6 +28,19 @@ pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
     recorded_amended(run, None, &[])
 }
 
+/// As [`recorded_loaded`], with further overrides, and with the run itself as `run.dir` wherever it lies by now.
+///
+/// # Errors
+///
+/// As [`recorded_loaded`].
+pub fn recorded_with(run: &Path, overrides: &[String]) -> Result<LoadedConfig, Error> {
+    let mut all = overrides.to_vec();
+    if !all.iter().any(|setting| setting.trim_start().starts_with("run.dir")) {
+        all.push(format!("run.dir={}", run.display()));
+    }
+    recorded_amended(run, None, &all)
+}
+
 /// As [`recorded_loaded`], from this configuration file if one is given, and with further overrides.
 ///
 /// # Errors

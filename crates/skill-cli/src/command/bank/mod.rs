@@ -21,6 +21,8 @@ use std::path::Path;
 
 pub(crate) fn run(command: &BankCommand) -> anyhow::Result<()> {
     match command {
+        BankCommand::Collect(args) => super::collect::run(args),
+        BankCommand::Distill(args) => super::distill::run(args),
         BankCommand::Show(args) => show::run(args),
         BankCommand::Log(args) => log::run(args),
         BankCommand::Diff(args) => diff::run(args),

@@ -1,6 +1,7 @@
 //! `skillrl env check`: what will be measured, before anything is paid for.
 
 use crate::args::{EnvCheckArgs, SPREADSHEETBENCH, Start};
+use crate::command::data_start::{self, Use};
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
 use serde::Serialize;
@@ -99,9 +100,14 @@ enum Outcome {
 
 pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
-    let loaded = match (&args.preset, &args.data) {
+    let (mut data, mut reply) = (args.data.clone(), args.reply.clone());
+    if start.file.as_deref().is_none_or(|path| !data_start::may_be_data(path)) {
+        // Only data have a field with the answer; with a configuration it is what the agent says.
+        reply = reply.or_else(|| data.answer.take());
+    }
+    let loaded = match (&args.preset, &args.preset_data) {
         (Some(preset), Some(data)) => of_preset(preset, data, &start.overrides)?,
-        _ => crate::command::start::load_start(&start, args.json)?,
+        _ => data_start::load(&data, start, Use::Looks, args.json)?.1,
     };
     let programs = world::programs(&loaded).transpose()?;
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
@@ -111,7 +117,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
         None => env.initial_skill().unwrap_or_default(),
     };
     let (split, item) = find_item(env.as_ref(), args.item.as_deref())?;
-    let tries = replies(env.as_ref(), item, args.answer.as_deref());
+    let tries = replies(env.as_ref(), item, reply.as_deref());
     let judge = ModelRole::of_judge(&loaded.config).map(ModelRole::as_str);
     let work = async {
         let mut prompts = Prompts::new();

@@ -5,7 +5,7 @@
 use super::questions::Questions;
 use crate::table::harmless;
 use skillrl::config::EnvKind;
-use skillrl::envs::tasks::DataSample;
+use skillrl::envs::tasks::{DataSample, DataSurvey};
 use skillrl::llm::{PROVIDERS, Provider};
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -116,11 +116,13 @@ fn data<R: BufRead, W: Write>(
     if sample.answer_field != Some(answer.as_str()) {
         settings.push(setting("env.answer_field", &answer));
     }
-    let proposed = sample.prompt(&answer).unwrap_or_default().replace('\n', "\\n");
+    let survey = DataSurvey::read(&dir.join(&path), Some(&answer));
+    let shown = survey.map(|survey| survey.shown()).unwrap_or_default();
+    let proposed = sample.prompt(&shown).unwrap_or_default().replace('\n', "\\n");
     questions.say("\nWhat is the agent asked? Write fields in braces and \\n for a new line.")?;
     let prompt = questions.understood("Prompt", &harmless(&proposed), some)?;
     // The built-in prompt shows the usual fields, and says what each is.
-    if prompt != proposed || !sample.has_usual_fields() {
+    if prompt != proposed || shown != sample.usual_fields() {
         settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt.replace("\\n", "\n"))?));
     }
     if !sample.is_split {

@@ -6,12 +6,16 @@ mod questions;
 
 use crate::args::InitArgs;
 use questions::Questions;
+use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
 /// What a new file says of the search: a plan serves people better than the sizes of the paper.
 pub(super) const PLANNED: &str = "train.protocol=auto";
+
+/// What a file of few settings says of the others.
+const HEAD: &str = "The configuration of a skillrl run.\nEvery other setting: `skillrl config show`, `skillrl init --full other.toml`.";
 
 pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     if let Some(dir) = &args.demo {
@@ -44,15 +48,53 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     if let Some(model) = &args.local {
         settings.extend(local::settings(model, parent)?);
     }
-    let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
+    let text = text(&settings, args.full)?;
     super::write_files(parent, [(name, text.as_str())], args.force)?;
     let path = args.path.display();
     super::print(&match &args.local {
         Some(_) => format!("wrote {path}\nnext: say in it where your data is, then: skillrl doctor {path}\n"),
+        None if args.kind.as_deref().and_then(EnvKind::parse).is_some_and(EnvKind::is_built_in_world) => {
+            format!("wrote {path}\nnext: skillrl doctor {path}\n")
+        }
         None => format!(
-            "wrote {path}\nnext: say in it where your data is and which models to use, then: skillrl train {path}\n"
+            "wrote {path}\nnext: say in it where your data is and which models to use, then: skillrl doctor {path}\n"
         ),
     })
+}
+
+/// The file: these settings and those that have no default, or every setting.
+fn text(settings: &[String], is_full: bool) -> anyhow::Result<String> {
+    let text = match is_full {
+        true => skillrl::config::default_file(settings),
+        false => skillrl::config::short_file(&whole(settings), HEAD),
+    };
+    Ok(text.map_err(skillrl::Error::Config)?)
+}
+
+/// The settings, with an example of each that has no default.
+fn whole(settings: &[String]) -> Vec<String> {
+    let sets = |start: &str| settings.iter().any(|setting| setting.starts_with(start));
+    let kind = settings.iter().rev().find_map(|setting| setting.strip_prefix("env.kind=")).unwrap_or("qa");
+    let kind = EnvKind::parse(kind.trim_matches('"')).unwrap_or(EnvKind::Qa);
+    let mut all = Vec::new();
+    let mut add = |start: &str, examples: &[&str]| {
+        if !sets(start) {
+            all.extend(examples.iter().map(|example| (*example).to_owned()));
+        }
+    };
+    add("run.dir=", &["run.dir=runs/my-task"]);
+    for role in ["target", "optimizer"] {
+        let [provider, model] =
+            [format!("models.{role}.provider=openai"), format!("models.{role}.model=gpt-5-mini")];
+        add(&format!("models.{role}."), &[&provider, &model]);
+    }
+    add("env.kind=", &["env.kind=qa"]);
+    match kind {
+        EnvKind::Qa | EnvKind::Tasks => add("env.data=", &["env.data=data"]),
+        EnvKind::Exec => add("env.program=", &["env.program=[\"python3\", \"env.py\"]"]),
+        EnvKind::Alfworld | EnvKind::Webshop => {}
+    }
+    all.into_iter().chain(settings.iter().cloned()).collect()
 }
 
 /// Asks, shows what was chosen, and writes the file if that is wanted.
@@ -67,7 +109,7 @@ fn interviewed<R: BufRead, W: Write>(
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut settings = interview::ask(questions, parent, &is_set)?;
     settings.push(PLANNED.to_owned());
-    let text = skillrl::config::default_file(&settings).map_err(skillrl::Error::Config)?;
+    let text = text(&settings, args.full)?;
     let path = args.path.display();
     questions.say(&format!("\n{path} will say, beside the defaults and what each setting means:\n"))?;
     for setting in &settings {

@@ -18,7 +18,7 @@ const COLUMNS: [Column; 9] = [
 
 pub(super) fn run(args: &JournalListArgs) -> anyhow::Result<()> {
     let filter = CallFilter { last: Some(args.last), ..super::filter(&args.filter)? };
-    let reader = super::open(&args.run)?;
+    let reader = super::open(&args.run.run)?;
     let calls = reader.calls(&filter).map_err(super::of_journal)?;
     let n_all = reader.count(&filter).map_err(super::of_journal)?;
     if args.json {

@@ -5,14 +5,14 @@ mod prune;
 mod show;
 mod stats;
 
-use crate::args::journal::{FilterArgs, JournalCommand, JournalExportArgs, RunArg};
+use crate::args::journal::{FilterArgs, JournalCommand, JournalExportArgs};
 use anyhow::Context as _;
 use skillrl::llm::ErrorClass;
 use skillrl::llm::journal::{CallFilter, JournalError, JournalReader};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::JOURNAL_FILE;
 use std::io::{BufWriter, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What `--outcome` takes besides the classes of failures.
 const OUTCOMES: [&str; 2] = ["reply", "failed"];
@@ -28,7 +28,7 @@ pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<()> {
 }
 
 fn export(args: &JournalExportArgs) -> anyhow::Result<()> {
-    let (filter, reader) = (filter(&args.filter)?, open(&args.run)?);
+    let (filter, reader) = (filter(&args.filter)?, open(&args.run.run)?);
     let Some(path) = &args.out else {
         let mut out = BufWriter::new(std::io::stdout().lock());
         reader.export(&filter, &mut out).map_err(of_journal)??;
@@ -46,14 +46,13 @@ fn export(args: &JournalExportArgs) -> anyhow::Result<()> {
 }
 
 /// Where the journal of a run is.
-fn path(run: &RunArg) -> PathBuf {
-    if run.run.is_dir() { run.run.join(JOURNAL_FILE) } else { run.run.clone() }
+fn path(run: &Path) -> PathBuf {
+    if run.is_dir() { run.join(JOURNAL_FILE) } else { run.to_owned() }
 }
 
-fn open(run: &RunArg) -> anyhow::Result<JournalReader> {
-    if skillrl::import::is_imported(&run.run) && !path(run).exists() {
-        let message =
-            format!("the run in {} was imported, and its calls were not recorded", run.run.display());
+fn open(run: &Path) -> anyhow::Result<JournalReader> {
+    if skillrl::import::is_imported(run) && !path(run).exists() {
+        let message = format!("the run in {} was imported, and its calls were not recorded", run.display());
         let hint = "its results are in its files: skillrl report, skillrl blame";
         return Err(super::UsageError::new(message).with_hint(hint).into());
     }

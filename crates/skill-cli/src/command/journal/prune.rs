@@ -15,8 +15,8 @@ pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
         let error = super::super::UsageError::new("it is not said which calls are to go");
         return Err(error.with_hint("name a --place, a --model or an --outcome, or give --all").into());
     }
-    let path = super::path(&args.run);
-    let reader = super::open(&args.run)?;
+    let path = super::path(&args.run.run);
+    let reader = super::open(&args.run.run)?;
     let held = if args.dry_run { None } else { hold(&path)? };
     let prunable = reader.prunable(&filter).map_err(super::of_journal)?;
     // The reader's connection has to be gone before the file is made smaller.

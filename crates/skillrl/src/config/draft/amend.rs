@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 
 /// Models that every configuration has.
 const NEEDED: [&str; 2] = ["target", "optimizer"];
-/// Models that a configuration may have, and that can be simulated in a world.
-const OPTIONAL: [&str; 1] = ["teacher"];
-/// Models that cannot be simulated in a world, which needs none of them.
-const WITHOUT_SIMULATION: [&str; 2] = ["judge", "embedding"];
+/// Models that a configuration may have, and that can be simulated.
+const OPTIONAL: [&str; 2] = ["teacher", "judge"];
+/// A model that cannot be simulated; nothing needs it.
+const WITHOUT_SIMULATION: [&str; 1] = ["embedding"];
 
 impl Draft {
     /// Makes the amendments; returns the text of what came of the file, `None` if nothing was amended.
@@ -41,16 +41,15 @@ impl Draft {
             return;
         }
         let kind = keys::section("env").and_then(|section| self.kind_of(section));
-        let is_world = |kind: &str| EnvKind::parse(kind).is_some_and(EnvKind::is_built_in_world);
-        if let Some(kind) = kind.filter(|kind| !is_world(kind)) {
-            let worlds: Vec<&str> = EnvKind::ALL
-                .into_iter()
-                .filter(|kind| kind.is_built_in_world())
-                .map(EnvKind::as_str)
-                .collect();
+        let is_simulated = |kind: &str| {
+            EnvKind::parse(kind).is_some_and(|kind| kind.is_built_in_world() || kind.has_data_file())
+        };
+        if let Some(kind) = kind.filter(|kind| !is_simulated(kind)) {
+            let kinds: Vec<&str> =
+                EnvKind::ALL.into_iter().map(EnvKind::as_str).filter(|kind| is_simulated(kind)).collect();
             let message = format!(
-                "`env.kind` is \"{kind}\", and simulated models know the built-in worlds alone: {}",
-                worlds.join(", ")
+                "`env.kind` is \"{kind}\", and simulated models know the built-in worlds and data files alone: {}",
+                kinds.join(", ")
             );
             self.report_at("env.kind", message);
         }
@@ -108,7 +107,9 @@ impl Draft {
             let kind = format!("{prefix}kind");
             let is_given = self.is_there(role);
             let is_simulated = self.text_at(&kind) == Some(SIMULATED_KIND);
-            let can_be = !WITHOUT_SIMULATION.contains(role);
+            // Worlds need no judge.
+            let is_needed = *role != "judge" || self.text_at("env.kind") == Some(EnvKind::Tasks.as_str());
+            let can_be = is_needed && !WITHOUT_SIMULATION.contains(role);
             if is_simulated && can_be {
                 continue;
             }

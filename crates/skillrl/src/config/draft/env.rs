@@ -3,6 +3,7 @@
 use super::{Draft, Entry, Origin, Place, ProblemKind};
 use crate::config::key::any_of;
 use crate::config::keys;
+use crate::config::models::SIMULATED_KIND;
 use crate::config::tasks::KEYS_OF_SCORERS;
 use serde_json::Value;
 use skill_core::NamedEnum;
@@ -156,7 +157,9 @@ impl Draft {
             self.conflict("extract", "the extraction \"regex\" needs `env.extract_pattern`".to_owned());
         }
         if scorer == "rubric" && self.env_text("judge").as_deref() == Some("judge") {
-            match self.entries.get("models.judge.kind").and_then(|entry| entry.value.as_str()) {
+            let kind = |role: &str| self.entries.get(&format!("models.{role}.kind"))?.value.as_str();
+            let (judge, target) = (kind("judge").map(str::to_owned), kind("target").map(str::to_owned));
+            match judge.as_deref() {
                 None => {
                     let message =
                         "the scorer \"rubric\" needs a judge: there is no section [models.judge], and \
@@ -164,7 +167,8 @@ impl Draft {
                             .to_owned();
                     self.conflict("scorer", message);
                 }
-                Some("simulated") => {
+                // Points by chance are for trying a set-up, where nothing is real.
+                Some(SIMULATED_KIND) if target.as_deref() != Some(SIMULATED_KIND) => {
                     let message =
                         "`models.judge.kind` is \"simulated\", and no simulated model can grade".to_owned();
                     self.conflict("judge", message);

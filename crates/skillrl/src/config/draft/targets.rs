@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use toml::de::DeValue;
 
 /// The section of these sections.
-pub(super) const TARGETS: &str = "models.targets";
+pub(in crate::config) const TARGETS: &str = "models.targets";
 
 /// The drafts of these models, by name.
 pub(super) type NamedTargets = BTreeMap<String, Draft>;

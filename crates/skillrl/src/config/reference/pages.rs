@@ -53,7 +53,7 @@ fn index(names: &[&str]) -> String {
     let mut text = String::from(
         "# Configuration\n\n\
          These pages are made from the program's own table of keys by `cargo xtask gen`.\n\
-         `skillrl init` writes a commented file, `skillrl config show` says what holds and where it comes from, \
+         `skillrl init --full` writes a commented file, `skillrl config show` says what holds and where it comes from, \
          `skillrl config schema` prints a JSON schema for editors.\n\
          Any key can be set on the command line: `--set train.batch_size=8`.\n\
          Paths are relative to the configuration file.\n\n\

@@ -1,0 +1,342 @@
+//! Before a run sends anything: what its checks found, what it will take, and on a terminal the first prompt with a
+//! question. After its first measurement: whether there is anything to gain.
+
+use super::UsageError;
+use super::data_start::{asked, has_answered_call};
+use crate::progress::Progress;
+use crate::table::{grouped, harmless};
+use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, Origin, TrainMode, nearest_name};
+use skillrl::core::Role;
+use skillrl::core::usage::dollars;
+use skillrl::cost::has_prices;
+use skillrl::doctor::{Check, Examination, Finding, Network, Status, examine};
+use skillrl::estimate::{Estimate, Prepared, Span};
+use skillrl::llm::ChatRequest;
+use skillrl::llm::price_table::{PRICES_AS_OF, priced_models};
+use skillrl::pipeline::run_dir::checks::{CheckWarning, write_checks};
+use skillrl::pipeline::run_dir::{RunStatus, run_status};
+use skillrl::pipeline::{Event, EventSink, Protocol, StopSignal};
+use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
+
+/// Above so many US dollars, a person at a terminal is asked first, unless the run has a cap.
+const ASK_ABOVE: f64 = 5.0;
+/// So much of a prompt is shown.
+const MAX_SHOWN_CHARACTERS: usize = 3_000;
+/// A cap that leaves no step is answered with one that is a multiple of this.
+const ROUND_CALLS: u64 = 50;
+
+/// What was agreed to, and how much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Consent {
+    /// `--yes`: to cost, and to begin.
+    pub(super) agrees: bool,
+    /// The run was started from data.
+    pub(super) is_data: bool,
+    /// Nothing but warnings and questions is said.
+    pub(super) is_quiet: bool,
+}
+
+/// Says what the checks found, the models, the calls, the cost and the cap of a run that begins; asks before anything is
+/// sent that a person has not seen, and where it may cost much.
+///
+/// Nothing is said of runs that go on. Environments that would have to be started are not looked at.
+///
+/// # Errors
+///
+/// A cap that leaves no step, and a person who says no.
+pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<Vec<CheckWarning>> {
+    let is_new = run_status(&loaded.run_dir()) == RunStatus::Absent || !has_answered_call(&loaded.run_dir());
+    if !is_new || loaded.config.env.env_kind() == EnvKind::Exec {
+        return Ok(Vec::new());
+    }
+    let found = warnings(loaded)?;
+    if !consent.is_quiet {
+        // Who wrote a configuration has `doctor` for what the plan can show.
+        let of_plan = [Check::Selection, Check::Decisions].map(Check::as_str);
+        let is_said = |warning: &&CheckWarning| consent.is_data || !of_plan.contains(&warning.check.as_str());
+        for warning in found.iter().filter(is_said) {
+            super::say(&format!("warning: {}", harmless(&warning.message)));
+        }
+    }
+    ask(loaded, consent)?;
+    Ok(found)
+}
+
+/// Says what a run that begins will take, and asks.
+fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    if config.train.mode != TrainMode::Document {
+        return Ok(());
+    }
+    let roles = ModelRole::of_training(config);
+    let is_paid = roles.iter().any(|role| served_name(loaded, *role).is_some());
+    let is_capped = config.train.protocol == Protocol::Auto
+        && (config.budget.calls.is_some() || config.budget.money.is_some());
+    if !is_paid && !is_capped {
+        return Ok(());
+    }
+    let prepared = Prepared::new(loaded)?;
+    let estimate = super::estimate::of(&prepared)?;
+    check_caps(loaded, &estimate)?;
+    if !is_paid {
+        return Ok(());
+    }
+    if !consent.is_quiet {
+        super::say(&sentence(loaded, &roles, &estimate));
+    }
+    let most = estimate.total.cost.map_or(0.0, |[_, most]| most);
+    let is_much = most > ASK_ABOVE && config.budget.money.is_none();
+    if consent.agrees || !consent.is_data && !is_much {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let mut question = String::new();
+    if consent.is_data
+        && let Some(request) = first_request(loaded)?
+    {
+        super::say(&prompt_lines(&request));
+        question = format!("Send this to {}?", receiver(loaded));
+    }
+    if is_much {
+        question = format!("{question} It may cost up to {}.", dollars(most)).trim().to_owned();
+    }
+    let question = if question.ends_with('?') { question } else { format!("{question} Continue?") };
+    match asked(&format!("{question} [y/N]"))? {
+        Some(false) => Err(UsageError::new("nothing was sent")
+            .with_hint(
+                "`--input FIELD,..` chooses what is shown, `--budget DOLLARS` caps the cost, `--yes` agrees",
+            )
+            .into()),
+        Some(true) | None => Ok(()),
+    }
+}
+
+/// What doctor's offline checks warn of, but for what is said otherwise.
+fn warnings(loaded: &LoadedConfig) -> anyhow::Result<Vec<CheckWarning>> {
+    let offline = Examination { network: Network::Offline, ..Examination::default() };
+    let stop = StopSignal::default();
+    // What environments warn of is about replies that were never requested.
+    let silent = tracing::subscriber::NoSubscriber::default();
+    let work = || super::block_on(stop, "stopping", examine(Ok(loaded.clone()), &offline));
+    let report = tracing::subscriber::with_default(silent, work)?;
+    let is_of_run = |finding: &Finding| {
+        matches!(
+            finding.check,
+            Check::Data
+                | Check::Splits
+                | Check::Labels
+                | Check::Selection
+                | Check::Skill
+                | Check::Prompts
+                | Check::Decisions
+        )
+    };
+    let found = report.findings.into_iter();
+    let kept = |finding: Finding| CheckWarning {
+        check: finding.check.as_str().to_owned(),
+        message: finding.message,
+    };
+    Ok(found.filter(|finding| finding.status == Status::Warning && is_of_run(finding)).map(kept).collect())
+}
+
+/// What the agent is asked first.
+pub(super) fn first_request(loaded: &LoadedConfig) -> anyhow::Result<Option<ChatRequest>> {
+    let stop = StopSignal::default();
+    let silent = tracing::subscriber::NoSubscriber::default();
+    let work = || super::block_on(stop, "stopping", skillrl::doctor::first_request(loaded));
+    Ok(tracing::subscriber::with_default(silent, work)??)
+}
+
+/// A request as a person reads it.
+pub(super) fn prompt_lines(request: &ChatRequest) -> String {
+    let mut text = "The first prompt, as it will be sent:".to_owned();
+    for message in &request.messages {
+        let whole = message.text();
+        let shown: String = whole.chars().take(MAX_SHOWN_CHARACTERS).collect();
+        let cut = if shown.len() < whole.len() { " .." } else { "" };
+        let shown = if shown.trim().is_empty() { "(empty)".to_owned() } else { harmless(shown.trim()) };
+        text.push_str(&format!("\n--- {} ---\n{shown}{cut}", role_name(message.role)));
+    }
+    text + "\n---"
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system (the skill)",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// Who gets it: the host of the target's server.
+fn receiver(loaded: &LoadedConfig) -> String {
+    match &loaded.config.models.target {
+        ModelConfig::Served { config, .. } => {
+            let address = config.base_url.as_str();
+            let host = address.split("://").nth(1).unwrap_or(address);
+            host.split('/').next().unwrap_or(host).to_owned()
+        }
+        _ => "the model".to_owned(),
+    }
+}
+
+/// Refuses caps with which nothing could be learned.
+fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), UsageError> {
+    let config = &loaded.config;
+    if config.train.protocol != Protocol::Auto {
+        // The run stops at its cap, and goes on with a higher one.
+        return Ok(());
+    }
+    let least_money = estimate.total.cost.map(|[least, _]| least);
+    if let (Some(cap), Some(least)) = (config.budget.money, least_money)
+        && cap < least
+    {
+        return Err(UsageError::new(format!(
+            "a budget of {} is too small: the run takes {} at least",
+            dollars(cap),
+            dollars(least)
+        ))
+        .with_hint("raise `--budget`, take a cheaper model, or fewer rows"));
+    }
+    let Some(cap) = config.budget.calls else { return Ok(()) };
+    if estimate.steps > 0 {
+        return Ok(());
+    }
+    let Span { low, high } = estimate.total.calls;
+    let useful = high.max(low).saturating_mul(2).div_ceil(ROUND_CALLS).saturating_mul(ROUND_CALLS);
+    Err(UsageError::new(format!(
+        "{} calls leave no step: measuring alone takes {} to {}",
+        grouped(cap),
+        grouped(low),
+        grouped(high)
+    ))
+    .with_hint(format!("a useful cap is {} or more: `--set budget.calls={useful}`", grouped(useful))))
+}
+
+fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> String {
+    let mut models: Vec<String> = Vec::new();
+    for role in roles {
+        if let Some(name) = served_name(loaded, *role) {
+            models.push(format!("{} {name}", role.as_str()));
+        }
+    }
+    let Span { low, high } = estimate.total.calls;
+    let cost = match estimate.total.cost {
+        Some([low, high]) => format!("{} to {}", dollars(low), dollars(high)),
+        None => format!("cost unknown without prices of the models{}", similar_priced_model(loaded, roles)),
+    };
+    let prices = if uses_list_prices(loaded, roles) {
+        format!(" at the list prices of {PRICES_AS_OF}")
+    } else {
+        String::new()
+    };
+    let cap = match loaded.config.budget.money {
+        Some(cap) => format!("; it stops at {}", dollars(cap)),
+        None => String::new(),
+    };
+    format!("{}: {} to {} calls, {cost}{prices}{cap}", models.join(", "), grouped(low), grouped(high))
+}
+
+/// A hint with the model that has a list price and the name most similar to that of a model without one.
+fn similar_priced_model(loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
+    let similar = roles.iter().find_map(|role| {
+        let model = role.config(&loaded.config).filter(|model| !has_prices(model))?;
+        let ModelConfig::Served { config, .. } = model else { return None };
+        nearest_name(&config.model, priced_models(&config.base_url))
+    });
+    similar.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default()
+}
+
+/// The name of a model that a server answers for.
+fn served_name(loaded: &LoadedConfig, role: ModelRole) -> Option<&str> {
+    match role.config(&loaded.config)? {
+        ModelConfig::Served { config, .. } => Some(config.model.as_str()),
+        _ => None,
+    }
+}
+
+/// True if the prices of a model are those that are built in.
+fn uses_list_prices(loaded: &LoadedConfig, roles: &[ModelRole]) -> bool {
+    roles.iter().any(|role| {
+        let key = format!("models.{}.price_input", role.as_str());
+        loaded.origins.get(&key).is_some_and(|origin| matches!(origin, Origin::Preset))
+    })
+}
+
+/// What happens where the first measurement leaves nothing to learn or nothing to gain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Baseline {
+    /// The run goes on.
+    Kept,
+    /// A person is asked, and where that is not possible the run stops.
+    Asked,
+}
+
+impl Baseline {
+    pub(super) fn of(consent: Consent) -> Self {
+        if consent.is_data && !consent.agrees { Self::Asked } else { Self::Kept }
+    }
+}
+
+/// What is known of a run when it begins.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    /// What its checks found.
+    pub(super) warnings: Vec<CheckWarning>,
+    /// What happens after its first measurement.
+    pub(super) baseline: Baseline,
+}
+
+/// Shows a run, keeps in its directory what its checks found, and stops it after a first measurement that leaves nothing
+/// to learn.
+pub(super) struct Watched {
+    inner: Progress,
+    beginning: Beginning,
+    stop: StopSignal,
+    stopped: Mutex<Option<String>>,
+}
+
+impl Watched {
+    pub(super) fn new(inner: Progress, beginning: Beginning, stop: StopSignal) -> Self {
+        Self { inner, beginning, stop, stopped: Mutex::default() }
+    }
+
+    /// Why the run was stopped here.
+    pub(super) fn stopped(&self) -> Option<UsageError> {
+        let message = self.stopped.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let hint = "look at the data and the scorer (`skillrl env check`); `skillrl train --yes` goes on, and pays nothing twice";
+        Some(UsageError::of_data(message).with_hint(hint))
+    }
+}
+
+impl EventSink for Watched {
+    fn emit(&self, event: &Event) {
+        self.inner.emit(event);
+        if let Event::RunStarted { dir, .. } = event
+            && let Err(error) = write_checks(dir, &self.beginning.warnings)
+        {
+            tracing::warn!(%error, "what the checks found is not kept with the run");
+        }
+        let Event::BaselineMeasured { score, .. } = event else { return };
+        if self.beginning.baseline == Baseline::Kept {
+            return;
+        }
+        let what = match (score.hard <= 0.0, score.hard >= 1.0) {
+            // Where parts of an answer count, there is something to learn from none that is whole.
+            (true, _) if score.soft <= 0.0 => "none of the validation items is solved with the first skill",
+            (_, true) => {
+                "all validation items are solved with the first skill, so that nothing can be gained"
+            }
+            _ => return,
+        };
+        if matches!(asked(&format!("{what}. Go on? [y/N]")), Ok(Some(true))) {
+            return;
+        }
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
+        self.stop.soon.cancel();
+    }
+}

@@ -1,0 +1,266 @@
+//! What a data file and the options come to, as settings; what a person should know of it is said line by line.
+
+use super::Use;
+use super::fields::{self, Shown};
+use super::models::{self, Purpose, setting};
+use crate::args::{DataArgs, Start};
+use crate::command::UsageError;
+use skillrl::core::labels::similar_labels;
+use skillrl::envs::tasks::{DataSample, DataSurvey};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A median answer with more words is a text that nobody writes twice in the same words.
+const MAX_EXACT_WORDS: usize = 12;
+/// Fewer rows cannot be split into parts that show anything.
+const MIN_ROWS: usize = 12;
+/// What to start with.
+const ENOUGH_ROWS: usize = 60;
+/// So many spellings of labels are named.
+const MAX_NAMED: usize = 4;
+/// The scorer that needs no right answers.
+const RUBRIC: &str = "rubric";
+
+/// What the data and the options come to.
+pub(super) struct Guess {
+    /// Settings in the form `KEY=VALUE`.
+    pub(super) settings: Vec<String>,
+    /// The fields that are shown.
+    pub(super) shown: Shown,
+    /// What a person should know of it, line by line.
+    pub(super) said: Vec<String>,
+}
+
+impl Guess {
+    /// The guess for a file of this name, whose run is called like this; `is_set` says whether an environment variable is
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read or of which nothing can be learned, fields that are not there, and a model that nobody
+    /// names.
+    pub(super) fn of(
+        (data, run): (&Path, &str),
+        args: &DataArgs,
+        start: &Start,
+        used: Use,
+        is_set: &dyn Fn(&str) -> bool,
+    ) -> anyhow::Result<Self> {
+        if data.to_str().is_some_and(|path| path.contains("://")) {
+            let message = format!("{} is an address, and data are read from files", data.display());
+            let hint = "download it first; a data set of Hugging Face is named `hf://OWNER/NAME`";
+            return Err(UsageError::new(message).with_hint(hint).into());
+        }
+        let sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
+        let answer = answer_field(data, args, start, &sample)?;
+        let survey = DataSurvey::read(data, answer).map_err(skillrl::Error::Env)?;
+        let facts = Facts { args, start, sample: &sample, survey: &survey, answer };
+        check_rows(&survey, facts.scorer(), facts.sets("env.scorer"))?;
+        let shown = Shown::of(args, answer, &sample, &survey)?;
+        let mut said = shown.lines();
+        let run = if start.mock == Some(true) { format!("runs/{run}-mock") } else { format!("runs/{run}") };
+        let mut settings = vec![
+            setting("env.kind", "tasks"),
+            setting("env.data", &data.display().to_string()),
+            setting("run.dir", &run),
+        ];
+        settings.extend(facts.scoring());
+        settings.extend(facts.labels_and_rows(&mut said));
+        if let Some(prompt) = facts.prompt(&shown.shown) {
+            settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt)?));
+        }
+        settings.extend(match facts.is_simulated() {
+            true => facts.simulated_models(),
+            false => {
+                let purpose = if used == Use::Looks { Purpose::DryRun } else { Purpose::Calls };
+                models::settings(args, purpose, is_set)?
+            }
+        });
+        settings.push(crate::command::init::PLANNED.to_owned());
+        settings.extend(args.budget.map(|budget| setting("budget.money", &format!("{budget:?}"))));
+        Ok(Self { settings, shown, said })
+    }
+}
+
+/// The field with the right answer; `None` where a rubric stands for it.
+fn answer_field<'a>(
+    data: &Path,
+    args: &DataArgs,
+    start: &Start,
+    sample: &'a DataSample,
+) -> Result<Option<&'a str>, UsageError> {
+    let known: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
+    let has_rubric = args.rubric.is_some() || sets(start, "env.rubric") || sets(start, "env.rubric_file");
+    match (&args.answer, sample.answer_field) {
+        (Some(asked), _) => fields::named(asked, &known).map(Some),
+        (None, Some(usual)) => Ok(Some(usual)),
+        (None, None) if has_rubric => Ok(None),
+        (None, None) => Err(fields::no_answer(data, sample)),
+    }
+}
+
+/// What the settings follow from.
+struct Facts<'a> {
+    args: &'a DataArgs,
+    start: &'a Start,
+    sample: &'a DataSample,
+    survey: &'a DataSurvey,
+    answer: Option<&'a str>,
+}
+
+impl Facts<'_> {
+    fn sets(&self, key: &str) -> bool {
+        sets(self.start, key)
+    }
+
+    /// The classes, where right answers are class labels and score as such.
+    fn labels(&self) -> Option<(&str, &BTreeMap<String, usize>)> {
+        let labels = self.survey.labels.as_ref().filter(|_| !self.sample.has_choices);
+        self.answer.zip(labels).filter(|_| self.args.rubric.is_none())
+    }
+
+    fn scorer(&self) -> &'static str {
+        if self.args.rubric.is_some() {
+            return RUBRIC;
+        }
+        match (self.labels(), self.answer) {
+            (_, None) => RUBRIC,
+            // Labels are the same text or not; words in common with another label say nothing.
+            (Some(_), Some(_)) => "exact",
+            (None, Some(answer)) => self.sample.scorer(answer),
+        }
+    }
+
+    /// True if no model is named and none is to be asked.
+    fn is_simulated(&self) -> bool {
+        self.start.mock == Some(true) && self.args.model.is_none() && self.args.target.is_none()
+    }
+
+    /// What is right, and who says so.
+    fn scoring(&self) -> Vec<String> {
+        let mut settings: Vec<String> = Vec::new();
+        settings.extend(self.answer.map(|answer| setting("env.answer_field", answer)));
+        settings.extend(self.survey.id_field.as_ref().map(|id| setting("env.id_field", id)));
+        settings.push(setting("env.scorer", self.scorer()));
+        if let Some(rubric) = &self.args.rubric {
+            let key = if Path::new(rubric).is_file() { "env.rubric_file" } else { "env.rubric" };
+            settings.push(setting(key, rubric));
+            // A simulated optimizer grades nothing.
+            let has_judge = self.args.judge.is_some() || self.is_simulated();
+            settings.push(setting("env.judge", if has_judge { "judge" } else { "optimizer" }));
+        }
+        settings
+    }
+
+    /// Which rows count as what, and which splits they are in.
+    fn labels_and_rows(&self, said: &mut Vec<String>) -> Vec<String> {
+        let (survey, keeps_labels) = (self.survey, self.args.keep_labels);
+        let mut settings = Vec::new();
+        if let Some((answer, labels)) = self.labels() {
+            said.push(label_line(survey, labels.len(), keeps_labels));
+            for pair in similar_labels(labels) {
+                said.push(format!(
+                    "warning: the labels `{}` ({}) and `{}` ({}) may be one: correct the data if `{}` is a misspelling",
+                    pair.rare, pair.n_rare, pair.usual, pair.n_usual, pair.rare
+                ));
+            }
+            if !survey.respelled.is_empty() && !keeps_labels {
+                settings.push(setting("env.merge_labels", "true"));
+            }
+            // A split by labels has items of each class in every part.
+            if !self.sample.has_task_type() {
+                settings.push(setting("env.type_field", answer));
+            }
+        }
+        if survey.n_unanswered > 0 && self.scorer() != RUBRIC {
+            said.push(match survey.n_unanswered {
+                1 => "1 row has no answer and is left out".to_owned(),
+                n_rows => format!("{n_rows} rows have no answer and are left out"),
+            });
+            settings.push(setting("env.skip_unanswered", "true"));
+        }
+        let splits = ["env.split_ratio", "env.split_field", "env.split_ids"];
+        let is_paper =
+            self.start.overrides.iter().any(|set| set.replace([' ', '"'], "") == "train.protocol=paper");
+        if !self.sample.is_split && !splits.into_iter().any(|key| self.sets(key)) && !is_paper {
+            settings.push(setting("env.group_equal_inputs", "true"));
+        }
+        settings
+    }
+
+    /// What the agent is asked; `None` where the built-in prompt asks the same.
+    fn prompt(&self, shown: &[String]) -> Option<String> {
+        let asked = self.sample.prompt(shown)?;
+        let Some((_, labels)) = self.labels() else {
+            return Some(asked).filter(|_| shown != self.sample.usual_fields() || shown.is_empty());
+        };
+        let mut names: Vec<&str> = labels.keys().map(String::as_str).collect();
+        if self.args.keep_labels {
+            names.extend(self.survey.respelled.keys().map(String::as_str));
+            names.sort_unstable();
+        }
+        Some(format!("{asked}\n\nAnswer with one of these and nothing else: {}", names.join(", ")))
+    }
+
+    fn simulated_models(&self) -> Vec<String> {
+        let judge = self.args.rubric.as_ref().map(|_| "judge");
+        let roles = ["target", "optimizer"].into_iter().chain(judge);
+        roles.map(|role| setting(&format!("models.{role}.kind"), "simulated")).collect()
+    }
+}
+
+/// The classes in one line, with the spellings that are taken for another.
+fn label_line(survey: &DataSurvey, n_labels: usize, keeps_labels: bool) -> String {
+    let n_respelled = survey.respelled.len();
+    if n_respelled == 0 || keeps_labels {
+        return format!("labels: {} classes", n_labels + if keeps_labels { n_respelled } else { 0 });
+    }
+    let pairs: Vec<String> =
+        survey.respelled.iter().take(MAX_NAMED).map(|(from, to)| format!("`{from}` is `{to}`")).collect();
+    let more = if n_respelled > MAX_NAMED {
+        format!(" and {} more", n_respelled - MAX_NAMED)
+    } else {
+        String::new()
+    };
+    format!(
+        "labels: {n_labels} classes; case and blanks do not count: {}{more} (--keep-labels)",
+        pairs.join(", ")
+    )
+}
+
+/// Refuses data of which nothing can be learned.
+fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<(), UsageError> {
+    let n_rows = survey.n_records - survey.n_unanswered;
+    if scorer != RUBRIC && n_rows == 0 && survey.n_records > 0 {
+        return Err(UsageError::of_data("no row has an answer")
+            .with_hint("name another field with `--answer`, or have a judge grade by `--rubric TEXT`"));
+    }
+    if let Some(answer) = survey.only_answer.as_ref().filter(|_| scorer != RUBRIC) {
+        let answer: String = answer.chars().take(60).collect();
+        return Err(UsageError::of_data(format!(
+            "all {n_rows} answers are `{answer}`: there is nothing to learn"
+        ))
+        .with_hint("name another field with `--answer`, or add rows with other answers"));
+    }
+    if n_rows < MIN_ROWS {
+        let rows = if n_rows == 1 { "1 row is".to_owned() } else { format!("{n_rows} rows are") };
+        return Err(UsageError::of_data(format!("{rows} too few to train on and to measure")).with_hint(
+            format!("{ENOUGH_ROWS} are a start; `skillrl init` writes a configuration for fewer"),
+        ));
+    }
+    if scorer == "em_f1" && survey.answer_words > MAX_EXACT_WORDS && !sets_scorer {
+        let message = format!(
+            "half of the answers have {} words or more, and exact match cannot score texts like these",
+            survey.answer_words
+        );
+        return Err(UsageError::of_data(message).with_hint(
+            "have a judge model grade them: `--rubric 'What a good answer is'`; or choose with `--set env.scorer=em_f1`",
+        ));
+    }
+    Ok(())
+}
+
+/// True if `--set` or an option of the command has a value for a key.
+fn sets(start: &Start, key: &str) -> bool {
+    start.overrides.iter().any(|setting| setting.split('=').next().unwrap_or_default().trim() == key)
+}

@@ -1,0 +1,271 @@
+//! Commands on a data file: what is missing of a configuration is guessed from the data and said. What would be sent is
+//! shown first, and `skillrl train` writes the guesses to a file that repeats the run.
+
+mod fields;
+mod guess;
+mod models;
+mod written;
+
+pub(super) use written::{WrittenConfig, has_answered_call};
+
+use super::UsageError;
+use super::start::load_start;
+use crate::args::{DataArgs, MadeConfig, Start, as_word};
+use fields::Shown;
+use guess::Guess;
+use models::setting;
+use skillrl::config::key::ValueType;
+use skillrl::config::{Config, FILE_NAME, LoadedConfig};
+use skillrl::identify::{PathError, PathKind, identify};
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::{Component, Path, PathBuf};
+
+/// What a command does with data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It trains: the guesses are written to a file.
+    Trains,
+    /// It sends items to models, and writes no configuration.
+    Sends,
+    /// It sends nothing.
+    Looks,
+}
+
+/// What a command starts from.
+pub(super) struct DataStart {
+    pub(super) start: Start,
+    /// The file with the guesses, for a command that trains.
+    pub(super) written: Option<WrittenConfig>,
+    /// True if it is data.
+    pub(super) is_data: bool,
+}
+
+/// The start of a command that takes data in the place of a configuration.
+///
+/// # Errors
+///
+/// A path that is neither, options for data beside a configuration, data that cannot be used as it is, and what nobody
+/// agreed to send.
+pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> anyhow::Result<DataStart> {
+    let is_config = start.config.is_some() && start.config == start.file;
+    let data = match &start.file {
+        Some(path) if !is_config && is_data(path, args)? => path.clone(),
+        file => {
+            return match args.given() {
+                Some(option) => Err(without_data(option, file.as_deref()).into()),
+                None => Ok(DataStart { start, written: None, is_data: false }),
+            };
+        }
+    };
+    let (data, run) = match is_of_hub(&data) {
+        true => fetched(&data)?,
+        false => {
+            let stem = data.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run").to_owned();
+            (data, stem)
+        }
+    };
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let guess = Guess::of((&data, &run), args, &start, used, &is_set)?;
+    if !quiet {
+        super::say(&guess.said.join("\n"));
+    }
+    if used != Use::Looks {
+        agree(&guess.shown)?;
+    } else if !quiet {
+        guess.shown.concerns.iter().for_each(|concern| super::say(&format!("warning: {concern}")));
+    }
+    let mut settings = guess.settings;
+    settings.extend(start.overrides.iter().cloned());
+    let head = format!(
+        "Written by `skillrl train {}`; `skillrl train` repeats the run.\n\
+         Every other setting: `skillrl config show`, `skillrl init --full other.toml`.",
+        as_word(&data.display().to_string())
+    );
+    let file = start.config.clone().unwrap_or_else(|| PathBuf::from(FILE_NAME));
+    let settings = reaching(settings, if used == Use::Trains { &file } else { Path::new(FILE_NAME) });
+    let text = skillrl::config::short_file(&settings, &head).map_err(skillrl::Error::Config)?;
+    let written = match used {
+        Use::Trains => {
+            let loaded = Config::parse(&text, "the options", &[]).map_err(skillrl::Error::Config)?;
+            Some(WrittenConfig::put(&file, &loaded, &text)?)
+        }
+        Use::Sends | Use::Looks => None,
+    };
+    if !quiet && used != Use::Sends {
+        let lines: String =
+            settings.iter().map(|setting| format!("\n  {}", setting.replacen('=', " = ", 1))).collect();
+        let place = match &written {
+            Some(_) => format!(" (change it in {})", file.display()),
+            None => String::new(),
+        };
+        super::say(&format!("What I assumed{place}:{lines}"));
+    }
+    let made = written.is_none().then(|| MadeConfig { text, origin: data.display().to_string() });
+    // The file holds what was set, and the next command reads it there.
+    let start = Start { file: Some(file), config: None, overrides: Vec::new(), made, ..start };
+    Ok(DataStart { start, written, is_data: true })
+}
+
+/// Settings for a file in this directory; those with a path lead there from any other directory too.
+fn reaching(settings: Vec<String>, file: &Path) -> Vec<String> {
+    if file.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir == Path::new(".")) {
+        return settings;
+    }
+    let reach = |text: String| match text.split_once('=') {
+        Some((key, path)) if is_path(key.trim()) && !path.contains("://") => {
+            let path = std::path::absolute(path.trim()).unwrap_or_else(|_| PathBuf::from(path));
+            setting(key.trim(), &path.display().to_string())
+        }
+        Some(_) | None => text,
+    };
+    settings.into_iter().map(reach).collect()
+}
+
+fn is_path(key: &str) -> bool {
+    skillrl::config::keys::find(key).is_some_and(|(_, key)| matches!(key.value, ValueType::Path(_)))
+}
+
+/// Asks whether fields may be sent that hold what a person may not want to send.
+///
+/// # Errors
+///
+/// Nobody can be asked, or nobody agreed.
+fn agree(shown: &Shown) -> anyhow::Result<()> {
+    if shown.concerns.is_empty() {
+        return Ok(());
+    }
+    let hint = format!(
+        "name the fields that the model is shown: `--input {}` shows these all the same",
+        shown.as_input()
+    );
+    let concerns = shown.concerns.join("; ");
+    if asked(&format!("{concerns}.\nShow it to the model all the same? [y/N]"))? == Some(true) {
+        return Ok(());
+    }
+    Err(UsageError::of_data(format!("{concerns}; nothing was sent")).with_hint(hint).into())
+}
+
+/// The answer of a person at a terminal; `None` where nobody can be asked.
+pub(super) fn asked(question: &str) -> anyhow::Result<Option<bool>> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    super::say(question);
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+}
+
+/// True for what is data without looking at options.
+pub(super) fn may_be_data(path: &Path) -> bool {
+    is_data(path, &DataArgs::default()).unwrap_or(false)
+}
+
+/// True if a path names data; a run, a configuration or a directory with one is none.
+fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
+    if path.to_str().is_some_and(|path| path.contains("://")) {
+        return Ok(true);
+    }
+    match identify(path) {
+        Ok(PathKind::Data) => Ok(true),
+        Ok(PathKind::Config) => {
+            // JSON may be either, and an option for data says which.
+            let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+            Ok(is_json && args.given().is_some())
+        }
+        Ok(PathKind::Run) => Ok(false),
+        Ok(kind @ (PathKind::Skill | PathKind::Bank)) => {
+            let hint = format!(
+                "start from it with `skillrl train DATA --skill {}`",
+                as_word(&path.display().to_string())
+            );
+            Err(other(path, kind, hint))
+        }
+        Ok(kind @ (PathKind::Tasks | PathKind::Evals)) => {
+            Err(other(path, kind, "name a file with records (CSV, JSON Lines)".to_owned()))
+        }
+        // The reader of configurations says what is wrong with another file.
+        Err(PathError::Unknown { .. }) if path.is_file() => Ok(false),
+        Err(PathError::Missing { .. }) if looks_like_a_name_of_the_hub(path) && args.given().is_some() => {
+            Ok(false)
+        }
+        Err(PathError::Missing { .. }) if path.extension().is_some_and(|extension| extension == "toml") => {
+            Ok(false)
+        }
+        Err(error) => Err(skillrl::Error::Path(error).into()),
+    }
+}
+
+fn other(path: &Path, kind: PathKind, hint: String) -> anyhow::Error {
+    let error = PathError::Other { path: path.to_owned(), kind, expected: "data or a configuration", hint };
+    skillrl::Error::Path(error).into()
+}
+
+/// An option for data, without a path that names data.
+fn without_data(option: &str, path: Option<&Path>) -> UsageError {
+    if let Some(name) = path.filter(|path| looks_like_a_name_of_the_hub(path)) {
+        let message = format!("{} does not exist", name.display());
+        let hint = format!("a data set of the Hugging Face Hub is named `hf://{}`", name.display());
+        return UsageError::new(message).with_hint(hint);
+    }
+    let message = format!("{option} is for a data file: `skillrl train DATA {option} ..`");
+    UsageError::new(message)
+        .with_hint("set the key of the configuration instead, such as `--set models.target.model=NAME`")
+}
+
+/// True for a data set of the Hugging Face Hub.
+fn is_of_hub(data: &Path) -> bool {
+    data.to_str().is_some_and(|path| path.starts_with("hf://"))
+}
+
+/// True for a path of the form `OWNER/NAME` where neither exists: probably a data set of the Hub.
+fn looks_like_a_name_of_the_hub(path: &Path) -> bool {
+    let mut parts = path.components();
+    let is_pair = [parts.next(), parts.next()].iter().all(|part| matches!(part, Some(Component::Normal(_))))
+        && parts.next().is_none();
+    is_pair && path.extension().is_none() && path.parent().is_some_and(|owner| !owner.exists())
+}
+
+/// Downloads a data set of the Hub, unless this revision is there; returns where it is, and the name of the run.
+#[cfg(feature = "tables")]
+fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
+    use skillrl::hub::{HUB_ENDPOINT, Hub, HubName};
+    let text = data.to_str().unwrap_or_default();
+    let Some(name) = HubName::parse(text) else {
+        let message = format!("`{text}` does not name a data set of the Hugging Face Hub");
+        return Err(UsageError::new(message)
+            .with_hint("write hf://OWNER/NAME, hf://OWNER/NAME/CONFIG or hf://OWNER/NAME:SPLIT")
+            .into());
+    };
+    let asked = std::env::var(skillrl::env_vars::HUB_ENDPOINT).ok().filter(|asked| !asked.trim().is_empty());
+    let endpoint = asked.unwrap_or_else(|| HUB_ENDPOINT.to_owned());
+    let transport = skillrl::llm::ReqwestTransport::new()?;
+    let hub = Hub::new(&endpoint, &transport);
+    let fetching = hub.fetch(&name, Path::new("data"));
+    let path = super::block_on(skillrl::pipeline::StopSignal::default(), "stopping", fetching)?
+        .map_err(|error| UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(error.hint()))?;
+    Ok((path, name.short().to_owned()))
+}
+
+/// That this build does not read such data.
+#[cfg(not(feature = "tables"))]
+fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
+    let message = format!(
+        "{} is read by builds with the cargo feature `tables`, which this build does not have",
+        data.display()
+    );
+    let hint = "install with `--features full`, or write the data by `datasets.load_dataset(..).to_json(..)`";
+    Err(UsageError::new(message).with_hint(hint).into())
+}
+
+/// The configuration of a command on data or on a configuration.
+pub(super) fn load(
+    args: &DataArgs,
+    start: Start,
+    used: Use,
+    quiet: bool,
+) -> anyhow::Result<(Start, LoadedConfig)> {
+    let DataStart { start, .. } = resolve(args, start, used, quiet)?;
+    let loaded = load_start(&start, quiet)?;
+    Ok((start, loaded))
+}

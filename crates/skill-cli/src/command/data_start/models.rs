@@ -1,0 +1,116 @@
+//! The models of a run that is started from data: by the options, or by the keys that are set.
+
+use crate::args::DataArgs;
+use crate::command::UsageError;
+use skillrl::llm::{PROVIDERS, Provider};
+use std::path::Path;
+
+/// The default model of a provider whose key is set.
+const USUAL_MODELS: [(&str, &str); 2] = [("openai", "gpt-5-mini"), ("anthropic", "claude-haiku-4-5")];
+
+/// How the names of models begin, and whose they are.
+const BEGINNINGS: [(&str, &str); 7] = [
+    ("gpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("claude-", "anthropic"),
+    ("gemini-", "gemini"),
+    ("deepseek-", "deepseek"),
+];
+
+/// What the models are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// They will be called.
+    Calls,
+    /// Nothing is sent, so that a model may be assumed.
+    DryRun,
+}
+
+/// The settings of the models.
+pub(super) fn settings(
+    args: &DataArgs,
+    purpose: Purpose,
+    is_set: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<String>> {
+    let usual = || {
+        let has_key = |provider: &&str| {
+            Provider::find(provider).and_then(|found| found.key_variable).is_some_and(is_set)
+        };
+        let found = USUAL_MODELS.iter().find(|(provider, _)| has_key(provider));
+        let found = found.or_else(|| USUAL_MODELS.first().filter(|_| purpose == Purpose::DryRun));
+        found.map(|(provider, model)| format!("{provider}/{model}"))
+    };
+    let both = args.model.clone().or_else(|| usual().filter(|_| args.base_url.is_none()));
+    let target = args.target.as_ref().or(both.as_ref());
+    let optimizer = args.optimizer.as_ref().or(both.as_ref()).or(target);
+    let (Some(target), Some(optimizer)) = (target, optimizer) else {
+        let hint = "name one with `--model`, such as `--model gpt-5-mini`; `--mock` tries the command without a model";
+        let message = match args.base_url {
+            Some(_) => "which model does the server have that `--base-url` names?",
+            None => "no model is named, and neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set",
+        };
+        return Err(UsageError::new(message).with_hint(hint).into());
+    };
+    let mut roles = vec![("target", target), ("optimizer", optimizer)];
+    roles.extend(args.judge.as_ref().map(|judge| ("judge", judge)));
+    let mut settings = Vec::new();
+    for (role, name) in roles {
+        let mut add = |key: &str, value: &str| settings.push(setting(&format!("models.{role}.{key}"), value));
+        // Many small servers and local models know no schemas, and JSON is read from any text.
+        let reads_json = role != "target";
+        if args.base_url.is_none() && is_local(name) {
+            add("kind", "local");
+            add("path", name);
+            if reads_json {
+                add("response_schema", "ignore");
+            }
+            continue;
+        }
+        if let Some(url) = &args.base_url {
+            add("base_url", url);
+            add("model", name);
+            if reads_json {
+                add("response_format", "off");
+            }
+        } else {
+            let (provider, model) = provider_of(name)?;
+            add("provider", provider);
+            add("model", model);
+        }
+        if let Some(price) = args.price {
+            add("price_input", &format!("{:?}", price.input));
+            add("price_output", &format!("{:?}", price.output));
+        }
+    }
+    Ok(settings)
+}
+
+/// True for the weights of a model on this machine: a GGUF file, or a folder of a model.
+fn is_local(name: &str) -> bool {
+    let path = Path::new(name);
+    let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+    is_gguf || path.join("config.json").is_file()
+}
+
+/// The provider and the model of a name such as `openai/gpt-5-mini` or `gpt-5-mini`.
+fn provider_of(name: &str) -> Result<(&str, &str), UsageError> {
+    if let Some((provider, model)) = name.split_once('/')
+        && Provider::find(provider).is_some()
+    {
+        return Ok((provider, model));
+    }
+    let known = BEGINNINGS.into_iter().find(|(beginning, _)| name.starts_with(beginning));
+    known.map(|(_, provider)| (provider, name)).ok_or_else(|| {
+        let providers: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        UsageError::new(format!("it is not known who serves the model `{name}`")).with_hint(format!(
+            "write `PROVIDER/{name}` with one of {}, or name the address of your server with `--base-url`",
+            providers.join(", ")
+        ))
+    })
+}
+
+pub(super) fn setting(key: &str, value: &str) -> String {
+    format!("{key}={value}")
+}

@@ -1,0 +1,43 @@
+//! `skillrl train --dry-run`: one prompt as it would be sent, the checks of `doctor`, and the estimate; nothing is sent.
+
+use super::{before_train, doctor, estimate};
+use crate::args::Start;
+use skillrl::config::EnvKind;
+use skillrl::doctor::{Examination, Network, Report, Status, examine};
+use skillrl::pipeline::StopSignal;
+
+/// Shows it; as one JSON object with `prompt`, `findings` and `estimate`, if that is asked.
+///
+/// # Errors
+///
+/// A configuration that cannot be read, and findings with which no run can begin.
+pub(super) fn show(start: &Start, is_json: bool) -> anyhow::Result<()> {
+    let offline = Examination { network: Network::Offline, ..Examination::default() };
+    let stop = StopSignal::default();
+    let loaded = super::start::read(start)?;
+    let silent = tracing::subscriber::NoSubscriber::default();
+    let work = || super::block_on(stop, "stopping", examine(Ok(loaded.clone()), &offline));
+    let report = tracing::subscriber::with_default(silent, work)?;
+    let starts_program = loaded.config.env.env_kind() == EnvKind::Exec;
+    let can_begin = loaded.check_paths().is_ok() && !starts_program;
+    let request = if can_begin { before_train::first_request(&loaded).ok().flatten() } else { None };
+    let estimate = if can_begin { estimate::described(&loaded, is_json).ok() } else { None };
+    if is_json {
+        let messages = request.map(|request| request.messages);
+        let estimate: Option<serde_json::Value> =
+            estimate.map(|text| serde_json::from_str(&text)).transpose()?;
+        let shown =
+            serde_json::json!({ "prompt": messages, "findings": report.findings, "estimate": estimate });
+        super::print(&format!("{shown}\n"))?;
+    } else {
+        if let Some(request) = request {
+            super::print(&format!("{}\n\n", before_train::prompt_lines(&request)))?;
+        }
+        let findings =
+            report.findings.iter().filter(|finding| finding.status != Status::Skipped).cloned().collect();
+        super::print_wrapped(&doctor::described(&Report { ok: report.ok, findings }))?;
+        super::print_wrapped(&estimate.map(|text| format!("\n{text}")).unwrap_or_default())?;
+        super::print("\nnothing was sent\n")?;
+    }
+    doctor::outcome(report.count(Status::Error))
+}

@@ -1,0 +1,425 @@
+//! A look at all records before there is a configuration: which fields are free text that a model may be shown, which
+//! of those give the answer away or name people, and which answers are class labels.
+//!
+//! Nothing here decides what is sent: callers say what was found, and ask.
+
+use super::sample::{files, is_named_as_id};
+use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS};
+use crate::data::read_records;
+use crate::error::EnvError;
+use regex::Regex;
+use serde_json::{Map, Value};
+use skill_core::labels::{class_counts, class_label, respelled};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// A field gives the answer away if it does so in more than this share of the rows.
+pub const LEAK_SHARE: f64 = 0.95;
+/// Free text has at least so many words on average, and so many different values among those that are there.
+const MIN_WORDS: f64 = 3.0;
+const MIN_DISTINCT_SHARE: f64 = 0.5;
+/// Free text is there in this share of the rows at least, and this share of its signs is letters.
+const MIN_FILLED_SHARE: f64 = 0.5;
+const MIN_LETTER_SHARE: f64 = 0.5;
+/// So few rows tell nothing of what a field gives away.
+const MIN_ROWS_OF_LEAK: usize = 8;
+/// Words in the names of fields with personal data, which are no free text.
+const PERSONAL_NAMES: [&str; 9] =
+    ["mail", "phone", "telephone", "mobile", "address", "street", "surname", "first name", "full name"];
+
+/// An e-mail address.
+static EMAIL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\b[a-z0-9._%+-]+@[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}\b").ok());
+/// A telephone number: with a country's or a trunk prefix, in the American form, or behind a word that says so.
+static PHONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?ix)(?:^|[^\w+.-])(?:
+            \+\d{1,3}[\s./()-]*(?:\d[\s./()-]*){6,12}\d
+            | \(?0\d{2,4}\)?[\s/-]+\d{3,4}(?:[\s-]?\d{2,4}){1,3}
+            | \(?\d{3}\)?[\s.-]\d{3}[.-]\d{4}
+            | 555-\d{4}
+            | (?:tel|phone|telephone|mobile|fax|cell)\.?:?\s*\+?\(?\d[\d\s./()-]{5,}\d
+        )(?:$|[^\w-])",
+    )
+    .ok()
+});
+
+/// What all records of a data set have in common.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct DataSurvey {
+    /// Records, with those that have no answer.
+    pub n_records: usize,
+    /// Records whose answer is missing or blank.
+    pub n_unanswered: usize,
+    /// How many items have each label, if the answers are class labels: see [`class_counts`]. Spellings that
+    /// [`respelled`] replaces are counted with their label.
+    pub labels: Option<BTreeMap<String, usize>>,
+    /// Spellings of labels that differ from their label in case and blanks alone, with the label.
+    pub respelled: BTreeMap<String, String>,
+    /// The answer of all records, where they have only one.
+    pub only_answer: Option<String>,
+    /// The words of the median answer that is a text; 0 where none is.
+    pub answer_words: usize,
+    /// The field with a name such as `ticket_id` whose values are all different, where no field has a usual name of an id.
+    pub id_field: Option<String>,
+    /// The fields that are neither answer, id, choices nor type, in the order of the data.
+    pub fields: Vec<FieldSurvey>,
+}
+
+/// What all values of a field have in common.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct FieldSurvey {
+    /// The name.
+    pub name: String,
+    /// True for long texts that are mostly distinct, and for texts in a field with the usual name of what is asked.
+    pub is_free_text: bool,
+    /// How many rows have an answer and a text here.
+    pub n_rows: usize,
+    /// In how many of them the text gives the answer away.
+    pub n_telling: usize,
+    /// In how many rows there is an e-mail address.
+    pub n_emails: usize,
+    /// In how many rows there is a telephone number.
+    pub n_phones: usize,
+    /// The characters of the mean text.
+    mean_length: f64,
+}
+
+impl FieldSurvey {
+    /// True if it gives the answer away in more than [`LEAK_SHARE`] of the rows.
+    pub fn tells_answer(&self) -> bool {
+        self.n_rows >= MIN_ROWS_OF_LEAK && self.n_telling as f64 > LEAK_SHARE * self.n_rows as f64
+    }
+}
+
+impl DataSurvey {
+    /// Reads all records at a path; the right answers are in this field, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    pub fn read(path: &Path, answer_field: Option<&str>) -> Result<Self, EnvError> {
+        let mut records = Vec::new();
+        for file in files(path)?.0 {
+            records.extend(read_records(&file)?.into_iter().map(|record| record.fields));
+        }
+        Ok(Self::of(&records, answer_field))
+    }
+
+    fn of(records: &[Map<String, Value>], answer_field: Option<&str>) -> Self {
+        let answer_of = |record: &Map<String, Value>| answer_field.and_then(|name| record.get(name)).cloned();
+        let answers: Vec<Option<Value>> =
+            records.iter().map(|record| answer_of(record).filter(|answer| !is_blank(answer))).collect();
+        let texts: Vec<&str> = answers.iter().flatten().filter_map(Value::as_str).collect();
+        let are_texts = answers.iter().flatten().count() == texts.len();
+        let respelled = if are_texts { respelled(texts.iter().copied()) } else { BTreeMap::new() };
+        let label_of = |text: &str| {
+            let label = class_label(text).into_owned();
+            respelled.get(&label).cloned().unwrap_or(label)
+        };
+        let spelled: Vec<String> = texts.iter().map(|text| label_of(text)).collect();
+        let labels = are_texts.then(|| class_counts(spelled.iter().map(String::as_str))).flatten();
+        let mut words: Vec<usize> = texts.iter().map(|text| text.split_whitespace().count()).collect();
+        words.sort_unstable();
+        let first = spelled.first().filter(|first| are_texts && spelled.iter().all(|other| other == *first));
+        let rows = Rows { records, answers: &answers, labels: labels.as_ref(), label_of: &label_of };
+        Self {
+            n_records: records.len(),
+            n_unanswered: if answer_field.is_some() {
+                records.len() - answers.iter().flatten().count()
+            } else {
+                0
+            },
+            only_answer: first.filter(|_| spelled.len() > 1).cloned(),
+            answer_words: words.get(words.len() / 2).copied().unwrap_or_default(),
+            id_field: id_field(records, answer_field),
+            fields: field_names(records, answer_field).into_iter().map(|name| rows.field(name)).collect(),
+            respelled: if labels.is_some() { respelled.clone() } else { BTreeMap::new() },
+            labels,
+        }
+    }
+
+    /// The fields that a model is shown where nobody names them: free text, or where there is none, the longest texts.
+    pub fn shown(&self) -> Vec<String> {
+        let free: Vec<&FieldSurvey> = self.fields.iter().filter(|field| field.is_free_text).collect();
+        let usual: Vec<String> = SHOWN_FIELDS
+            .into_iter()
+            .filter(|name| free.iter().any(|field| field.name == *name))
+            .map(str::to_owned)
+            .collect();
+        if usual.len() == free.len() && !usual.is_empty() {
+            return usual;
+        }
+        if !free.is_empty() {
+            return free.into_iter().map(|field| field.name.clone()).collect();
+        }
+        let is_text = |field: &&FieldSurvey| field.mean_length > 0.0 && !is_personal(&field.name);
+        let longest = self
+            .fields
+            .iter()
+            .filter(is_text)
+            .max_by(|left, right| left.mean_length.total_cmp(&right.mean_length));
+        longest.map(|field| field.name.clone()).into_iter().collect()
+    }
+
+    /// What is known of a field.
+    pub fn field(&self, name: &str) -> Option<&FieldSurvey> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+/// All records, with what is right.
+struct Rows<'a> {
+    records: &'a [Map<String, Value>],
+    answers: &'a [Option<Value>],
+    labels: Option<&'a BTreeMap<String, usize>>,
+    label_of: &'a dyn Fn(&str) -> String,
+}
+
+impl Rows<'_> {
+    fn field(&self, name: &str) -> FieldSurvey {
+        let values = || self.records.iter().map(|record| record.get(name).and_then(Value::as_str));
+        let texts: Vec<&str> = values().flatten().filter(|text| !text.trim().is_empty()).collect();
+        let total = |count: &dyn Fn(&str) -> f64| texts.iter().map(|text| count(text)).sum::<f64>();
+        let n_texts = texts.len().max(1) as f64;
+        let distinct: BTreeSet<&str> = texts.iter().copied().collect();
+        let is_filled =
+            !texts.is_empty() && texts.len() as f64 >= MIN_FILLED_SHARE * self.records.len() as f64;
+        let letters = total(&|text| text.chars().filter(|sign| sign.is_alphabetic()).count() as f64);
+        let signs = total(&|text| text.chars().filter(|sign| !sign.is_whitespace()).count() as f64);
+        let is_long = total(&n_words) / n_texts >= MIN_WORDS
+            && distinct.len() as f64 / n_texts >= MIN_DISTINCT_SHARE
+            && letters >= MIN_LETTER_SHARE * signs;
+        let is_usual = SHOWN_FIELDS.contains(&name);
+        let has = |pattern: &LazyLock<Option<Regex>>| {
+            texts.iter().filter(|text| pattern.as_ref().is_some_and(|found| found.is_match(text))).count()
+        };
+        let (n_rows, n_telling) = self.telling(name, is_usual);
+        FieldSurvey {
+            name: name.to_owned(),
+            is_free_text: is_usual && !texts.is_empty() || is_filled && is_long && !is_personal(name),
+            n_rows,
+            n_telling,
+            n_emails: has(&EMAIL),
+            n_phones: has(&PHONE),
+            mean_length: total(&|text| text.chars().count() as f64) / n_texts,
+        }
+    }
+
+    /// How many rows have a text and an answer, and in how many of them the text names the answer: a label as the only
+    /// one, or in a field that is not one of those with which tasks are usually asked, any answer.
+    fn telling(&self, name: &str, is_usual: bool) -> (usize, usize) {
+        let (mut n_rows, mut n_telling) = (0, 0);
+        let folded_labels: Vec<String> =
+            self.labels.into_iter().flat_map(BTreeMap::keys).map(|label| folded(label)).collect();
+        for (record, answer) in self.records.iter().zip(self.answers) {
+            let (Some(text), Some(answer)) = (record.get(name).and_then(Value::as_str), answer) else {
+                continue;
+            };
+            if text.trim().is_empty() {
+                continue;
+            }
+            n_rows += 1;
+            let text = folded(text);
+            let names = |answer: &str| !answer.trim().is_empty() && text.contains(answer);
+            let tells = match (self.labels, answer) {
+                (Some(_), Value::String(answer)) => {
+                    let own = folded(&(self.label_of)(answer));
+                    let is_other = |label: &&String| **label != own && !own.contains(label.as_str());
+                    names(&own) && !folded_labels.iter().filter(is_other).any(|label| names(label))
+                }
+                (None, Value::String(answer)) => !is_usual && names(&folded(answer)),
+                (None, Value::Number(answer)) => !is_usual && names(&folded(&answer.to_string())),
+                _ => false,
+            };
+            n_telling += usize::from(tells);
+        }
+        (n_rows, n_telling)
+    }
+}
+
+/// Letters and digits in lower case, as words with a blank around each.
+fn folded(text: &str) -> String {
+    let words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words: Vec<String> = words.map(str::to_lowercase).collect();
+    if words.is_empty() { String::new() } else { format!(" {} ", words.join(" ")) }
+}
+
+/// Words with a letter in them; two signs of a script without blanks count as one.
+fn n_words(text: &str) -> f64 {
+    let n_dense = text.chars().filter(|sign| ('\u{2e80}'..='\u{ffdc}').contains(sign)).count();
+    let is_word = |word: &&str| word.chars().any(char::is_alphabetic);
+    (text.split_whitespace().filter(is_word).count() as f64).max(n_dense as f64 / 2.0)
+}
+
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+fn is_personal(name: &str) -> bool {
+    let name = name.to_lowercase().replace(['_', '-'], " ");
+    PERSONAL_NAMES.iter().any(|word| name.contains(word)) || name == "name" || name.ends_with(" name")
+}
+
+/// The fields that could be shown, in the order in which the records have them.
+fn field_names<'a>(records: &'a [Map<String, Value>], answer_field: Option<&str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for name in records.iter().flat_map(Map::keys) {
+        let is_other = Some(name.as_str()) == answer_field
+            || is_named_as_id(name)
+            || [&ID_FIELDS[..], &CHOICE_FIELDS, &TYPE_FIELDS, &ANSWER_FIELDS]
+                .concat()
+                .contains(&name.as_str());
+        if !is_other && seen.insert(name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The field that is named as an id and has another value in every record; none where one has a usual name.
+fn id_field(records: &[Map<String, Value>], answer_field: Option<&str>) -> Option<String> {
+    let first = records.first().filter(|_| records.len() > 1)?;
+    if ID_FIELDS.iter().any(|name| first.contains_key(*name)) {
+        return None;
+    }
+    let is_candidate = |name: &&String| Some(name.as_str()) != answer_field && is_named_as_id(name);
+    let all_differ = |name: &&String| {
+        let mut seen = BTreeSet::new();
+        records.iter().all(|record| match record.get(name.as_str()) {
+            Some(Value::String(text)) => !text.trim().is_empty() && seen.insert(text.clone()),
+            Some(Value::Number(number)) => seen.insert(number.to_string()),
+            Some(_) | None => false,
+        })
+    };
+    first.keys().filter(is_candidate).find(all_differ).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const QUEUES: [&str; 3] = ["Billing", "Returns", "Shipping"];
+
+    /// Thirty tickets with these fields; `#` stands for the number, `@` for the label.
+    fn tickets(fields: &[(&str, &str)]) -> DataSurvey {
+        let record = |number: usize| {
+            let label = QUEUES[number % 3];
+            let value = |text: &str| json!(text.replace('#', &number.to_string()).replace('@', label));
+            let own = fields.iter().map(|(name, text)| ((*name).to_owned(), value(text)));
+            own.chain([("queue".to_owned(), json!(label))]).collect::<Map<_, _>>()
+        };
+        DataSurvey::of(&(0..30).map(record).collect::<Vec<_>>(), Some("queue"))
+    }
+
+    #[test]
+    fn only_long_and_mostly_distinct_texts_are_shown() {
+        let found = tickets(&[
+            ("Ticket ID", "T-#"),
+            ("Subject ", "My order number # is late"),
+            ("Body", "Where is it? I wait for order # since May."),
+            ("Customer E-Mail", "a#@mail.example"),
+            ("Created", "2026-11-# 10:00"),
+            ("assigned_team", "team @ Leipzig office"),
+            ("Customer name", "Anna Maria the #th of Berlin"),
+            ("Priority", "high"),
+        ]);
+        assert_eq!(found.shown(), ["Subject ", "Body"]);
+        assert_eq!(found.id_field.as_deref(), Some("Ticket ID"));
+        // Where nothing is free text, the longest text that is not personal is.
+        assert_eq!(tickets(&[("word", "w#"), ("E-Mail", "long#@mail.example")]).shown(), ["word"]);
+        // A usual name says that tasks are asked with it, in its usual order.
+        assert_eq!(tickets(&[("question", "2+#"), ("context", "c#")]).shown(), ["context", "question"]);
+        assert_eq!(tickets(&[("body", "我的订单#还没有到，请帮我查一下")]).shown(), ["body"]);
+    }
+
+    #[test]
+    fn a_text_that_names_the_label_in_nearly_all_rows_tells_the_answer() {
+        let told = |text: &str| tickets(&[("notes", text)]).field("notes").unwrap().tells_answer();
+        assert!(told("Case # was routed to @ by an agent"));
+        assert!(told("Case #: went to the \"@\" team"));
+        assert!(!told("Case #: not Billing, not Returns, not Shipping"));
+        assert!(!told("Case # is a question of somebody"));
+        // The answer stands in the context of every question that is answered from it.
+        let record = |name: &str, n: usize| {
+            let answer = format!("answer{n}");
+            json!({ name: format!("it says {answer} here"), "answer": answer }).as_object().unwrap().clone()
+        };
+        let tells = |name: &str| {
+            let records: Vec<_> = (0..20).map(|n| record(name, n)).collect();
+            DataSurvey::of(&records, Some("answer")).field(name).unwrap().tells_answer()
+        };
+        assert!(tells("solution") && !tells("context"));
+    }
+
+    #[test]
+    fn addresses_and_telephone_numbers_are_counted() {
+        #[track_caller]
+        fn check(text: &str, emails: usize, phones: usize) {
+            let record = json!({ "body": text }).as_object().unwrap().clone();
+            let found = DataSurvey::of(&[record], None);
+            let field = found.field("body").unwrap();
+            assert_eq!((field.n_emails, field.n_phones), (emails, phones), "{text}");
+        }
+        check("Write to anna.m@mail.example.org, please", 1, 0);
+        for phone in [
+            "+49 30 1234567",
+            "+1 (415) 555-2671",
+            "030 1234 5678",
+            "415-555-2671",
+            "(415) 555-2671",
+            "555-0123",
+            "Tel. 7654321",
+        ] {
+            check(&format!("Call {phone} now"), 0, 1);
+        }
+        for other in [
+            "order 4711 of 2026-11-26",
+            "01-02-2026",
+            "T-1234",
+            "12.50 EUR",
+            "2026-11-26 10:15",
+            "ISBN 978-3-16-148410-0",
+            "v1.2.3",
+            "@anna",
+            "10.0.0.1",
+            "1,234,567",
+        ] {
+            check(&format!("It is {other} now"), 0, 0);
+        }
+    }
+
+    #[test]
+    fn labels_that_differ_in_case_and_blanks_are_one() {
+        let labels = ["Billing", "BILLING", "billing ", "Billing", "Tech", "Tech", "Tech", " tech"];
+        let records: Vec<_> =
+            labels.iter().map(|label| json!({ "q": label }).as_object().unwrap().clone()).collect();
+        let found = DataSurvey::of(&records, Some("q"));
+        let counts: Vec<_> = found.labels.unwrap().into_iter().collect();
+        assert_eq!(counts, [("Billing".to_owned(), 4), ("Tech".to_owned(), 4)]);
+        assert_eq!(found.respelled.keys().collect::<Vec<_>>(), ["BILLING", "billing", "tech"]);
+    }
+
+    #[test]
+    fn answers_that_teach_nothing_are_seen() {
+        let of = |answers: &[Value]| {
+            let records: Vec<_> =
+                answers.iter().map(|answer| json!({ "a": answer }).as_object().unwrap().clone()).collect();
+            DataSurvey::of(&records, Some("a"))
+        };
+        assert_eq!(of(&[json!("x"), json!("X "), json!("x")]).only_answer.as_deref(), Some("x"));
+        assert_eq!(of(&[json!("x"), json!("y")]).only_answer, None);
+        let found = of(&[json!("x"), json!(" "), json!(null), json!("a long answer of words")]);
+        assert_eq!((found.n_records, found.n_unanswered, found.answer_words), (4, 2, 5));
+    }
+}
