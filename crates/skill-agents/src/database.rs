@@ -1,0 +1,62 @@
+//! OpenCode's sessions as records: one for each part of a message, with its message and session.
+
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const PARTS: &str = "SELECT part.id, part.time_created, part.data, message.id, message.data, session.id, \
+    session.parent_id, session.version FROM part JOIN message ON part.message_id = message.id \
+    JOIN session ON message.session_id = session.id ORDER BY message.time_created, message.id, part.id";
+
+/// The records of a database file; nothing is written into it.
+pub(crate) fn of_file(path: &Path, ids: &BTreeSet<String>) -> Result<Vec<Value>, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    match Connection::open_with_flags(path, flags).and_then(|connection| parts(&connection, ids)) {
+        Ok(records) => Ok(records),
+        // A log beside it that a reader may not attach to: a copy of both is read.
+        Err(error) => of_copy(path, ids).unwrap_or(Err(error)),
+    }
+}
+
+fn of_copy(path: &Path, ids: &BTreeSet<String>) -> Option<Result<Vec<Value>, rusqlite::Error>> {
+    let folder = tempfile::tempdir().ok()?;
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(path, &copy).ok()?;
+    for end in ["-wal", "-shm"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(end);
+        if Path::new(&beside).exists() {
+            std::fs::copy(&beside, folder.path().join(format!("copy.db{end}"))).ok()?;
+        }
+    }
+    Some(Connection::open(&copy).and_then(|connection| parts(&connection, ids)))
+}
+
+/// The records of a database that was written as SQL.
+pub(crate) fn of_dump(sql: &str, ids: &BTreeSet<String>) -> Result<Vec<Value>, rusqlite::Error> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch("PRAGMA foreign_keys = OFF;")?;
+    connection.execute_batch(sql)?;
+    parts(&connection, ids)
+}
+
+fn parts(connection: &Connection, ids: &BTreeSet<String>) -> Result<Vec<Value>, rusqlite::Error> {
+    let mut statement = connection.prepare(PARTS)?;
+    let mut rows = statement.query([])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        let parse = |text: String| serde_json::from_str::<Value>(&text).unwrap_or(Value::Null);
+        let (session, parent): (String, Option<String>) = (row.get(5)?, row.get(6)?);
+        if !ids.is_empty() && !ids.contains(&session) && !parent.as_ref().is_some_and(|id| ids.contains(id)) {
+            continue;
+        }
+        let message = parse(row.get(4)?);
+        records.push(json!({
+            "id": row.get::<_, String>(0)?, "time": row.get::<_, i64>(1)?, "part": parse(row.get(2)?),
+            "message_id": row.get::<_, String>(3)?, "role": message.get("role"), "message": message,
+            "session": session, "parent_session": parent, "version": row.get::<_, Option<String>>(7)?,
+        }));
+    }
+    Ok(records)
+}

@@ -1,0 +1,225 @@
+//! Session files below a home directory.
+//!
+//! Files are opened for reading only, and links are followed only to files. Main function: [`session_files`].
+
+use crate::database;
+use crate::record::records;
+use crate::table::Agent;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The largest session file that is read.
+const MAX_BYTES: u64 = 1 << 30;
+/// The deepest folder that is looked into.
+const MAX_DEPTH: usize = 12;
+
+/// A session file: its records in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its records.
+    pub(crate) records: Vec<Value>,
+    /// Lines that are no records.
+    pub(crate) n_other: usize,
+}
+
+/// A session file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// The home directory is not there.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is larger than any session.
+    #[error("{} is larger than {MAX_BYTES} bytes", path.display())]
+    TooLarge {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A database cannot be read.
+    #[error("cannot read the sessions in {}", path.display())]
+    Database {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+/// The session files of an agent below a home directory, in the order of their paths.
+///
+/// With ids, only files that contain one of them are read; with a time, only those that changed since.
+///
+/// # Errors
+///
+/// A home that is not a directory, and files that cannot be read.
+pub fn session_files(
+    agent: &Agent,
+    home: &Path,
+    ids: &BTreeSet<String>,
+    since: Option<SystemTime>,
+) -> Result<Vec<SessionFile>, HomeError> {
+    if !home.is_dir() {
+        return Err(HomeError::NotADirectory { path: home.to_owned() });
+    }
+    let mut paths = BTreeSet::new();
+    for pattern in &agent.session_files {
+        let parts: Vec<&str> = pattern.split('/').collect();
+        find(home, &parts, 0, &mut paths);
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        if is_superseded(&path) || since.is_some_and(|since| is_older(&path, since)) {
+            continue;
+        }
+        if let Some(file) = read_file(&path, ids)? {
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+/// True if a file did not change since then, with a margin for clocks of file systems.
+fn is_older(path: &Path, since: SystemTime) -> bool {
+    const MARGIN: Duration = Duration::from_secs(5);
+    let changed = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed + MARGIN < since)
+}
+
+/// A compressed file beside the plain one, or the dump of a database beside it.
+fn is_superseded(path: &Path) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("zst") => path.with_extension("").exists(),
+        Some("sql") => path.with_extension("db").exists(),
+        _ => false,
+    }
+}
+
+fn find(folder: &Path, parts: &[&str], depth: usize, paths: &mut BTreeSet<PathBuf>) {
+    let Some((first, rest)) = parts.split_first() else { return };
+    if depth > MAX_DEPTH {
+        return;
+    }
+    if *first == "**" {
+        find(folder, rest, depth, paths);
+    } else if !first.contains('*') {
+        let next = folder.join(first);
+        match rest.is_empty() {
+            true if next.is_file() => drop(paths.insert(next)),
+            true => {}
+            false => find(&next, rest, depth + 1, paths),
+        }
+        return;
+    }
+    // A folder that is not there has no sessions.
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if *first == "**" {
+            if is_folder {
+                find(&path, parts, depth + 1, paths);
+            }
+        } else if matches_name(&name, first) {
+            match rest.is_empty() {
+                true if path.is_file() => drop(paths.insert(path)),
+                true => {}
+                false if is_folder => find(&path, rest, depth + 1, paths),
+                false => {}
+            }
+        }
+    }
+}
+
+/// A name by a pattern with `*` for any text.
+fn matches_name(name: &str, pattern: &str) -> bool {
+    let mut rest = name;
+    let mut parts = pattern.split('*').peekable();
+    let Some(first) = parts.next() else { return false };
+    let Some(after) = rest.strip_prefix(first) else { return false };
+    rest = after;
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+fn read_file(path: &Path, ids: &BTreeSet<String>) -> Result<Option<SessionFile>, HomeError> {
+    let fault = |source| HomeError::Read { path: path.to_owned(), source };
+    let size = std::fs::metadata(path).map_err(fault)?.len();
+    if size > MAX_BYTES {
+        return Err(HomeError::TooLarge { path: path.to_owned() });
+    }
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let text = match extension {
+        "db" => {
+            let records = database::of_file(path, ids)
+                .map_err(|source| HomeError::Database { path: path.to_owned(), source })?;
+            return Ok(Some(SessionFile { path: path.to_owned(), records, n_other: 0 }));
+        }
+        "zst" => {
+            let file = std::fs::File::open(path).map_err(fault)?;
+            let mut decoder = ruzstd::decoding::StreamingDecoder::new(file).map_err(|error| {
+                fault(std::io::Error::new(std::io::ErrorKind::InvalidData, error.to_string()))
+            })?;
+            let mut bytes = Vec::new();
+            decoder.by_ref().take(MAX_BYTES).read_to_end(&mut bytes).map_err(fault)?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        _ => String::from_utf8_lossy(&std::fs::read(path).map_err(fault)?).into_owned(),
+    };
+    if extension == "sql" {
+        let records = database::of_dump(&text, ids)
+            .map_err(|source| HomeError::Database { path: path.to_owned(), source })?;
+        return Ok(Some(SessionFile { path: path.to_owned(), records, n_other: 0 }));
+    }
+    let in_path = path.to_string_lossy();
+    // File names of some agents have the first part of an id alone.
+    if !ids.is_empty() && !ids.iter().any(|id| text.contains(id.as_str()) || in_path.contains(id.as_str())) {
+        return Ok(None);
+    }
+    let (records, n_other) = records(&text);
+    Ok(Some(SessionFile { path: path.to_owned(), records, n_other }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches_name;
+
+    #[test]
+    fn names_match_patterns() {
+        for (name, pattern, expect) in [
+            ("opencode.db", "opencode*.db", true),
+            ("opencode-beta.db", "opencode*.db", true),
+            ("opencode.db-wal", "opencode*.db", false),
+            ("x.jsonl", "*.jsonl", true),
+            ("x.jsonl.zst", "*.jsonl", false),
+            ("anything", "*", true),
+        ] {
+            assert_eq!(matches_name(name, pattern), expect, "{name} {pattern}");
+        }
+    }
+}

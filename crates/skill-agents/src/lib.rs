@@ -1,0 +1,43 @@
+//! Coding agents as data, and one reader for what they record.
+//!
+//! [`Agent`] is a row of the table of agents: how a program is started without a terminal, where skills lie, how the
+//! user's own are kept out, and which lines of its records say what. Each row is a file below `src/agents/`.
+//! [`read_case`] reads streams and session files of any of them with the same engine and says which skills were
+//! offered and loaded ([`Loads`]).
+//!
+//! [`measure`](measure::measure) asks queries again and again and keeps what happened, [`report`](report::report) makes
+//! rates of it, and [`Training`](train::Training) improves a description by them.
+//!
+//! Nothing here starts a program or calls a model: that is a [`Launcher`](measure::Launcher). Files are read and written
+//! only below directories that a caller names.
+
+mod command;
+mod database;
+mod event;
+pub mod gate;
+pub mod home;
+mod listed;
+mod listing;
+mod loads;
+pub mod measure;
+mod outcome;
+pub mod plugin;
+pub mod query;
+pub mod rates;
+mod read;
+mod record;
+pub mod report;
+mod rule;
+mod skill;
+mod table;
+pub mod train;
+
+pub use listed::{Listed, Shown, listed};
+pub use listing::Offer;
+pub use loads::{Failed, How, Load, Loads, NotVisible, Prompt, RunUsage, ToolCall, TriggerRow};
+pub use outcome::Outcome;
+pub use read::{LiveReplies, ReadOptions, last_text, read_case, sessions_of};
+pub use skill::{Skill, SkillFault, text_hash};
+pub use table::{
+    Agent, Budget, Home, ListingIn, NamedBy, OverBudget, PromptBy, SameName, Start, TableError, agent, agents,
+};

@@ -1,0 +1,245 @@
+//! The directory of a run, and how the agent is started in it.
+
+use super::Setup;
+use crate::skill::Skill;
+use crate::table::{Agent, Home, PromptBy};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The largest file of a project that is copied.
+const MAX_FILE_BYTES: u64 = 32 << 20;
+const MAX_DEPTH: usize = 16;
+
+/// How an agent is started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The program with its arguments.
+    pub command: Vec<String>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// Variables that it gets besides those of the caller that the table names.
+    pub env: BTreeMap<String, String>,
+    /// Beginnings of the names of variables of the caller that it gets.
+    pub pass_env: Vec<String>,
+    /// What it reads on standard input.
+    pub stdin: String,
+    /// How long it may take.
+    pub deadline: Duration,
+    /// Replies after which it is stopped.
+    pub turns: usize,
+    /// The agent.
+    pub agent: &'static Agent,
+}
+
+/// A run that is ready to start.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// How it is started.
+    pub launch: Launch,
+    /// The home directory in which its session files will be.
+    pub home: PathBuf,
+    /// The project.
+    pub project: PathBuf,
+}
+
+/// Writes the project and, where the agent needs one, the home directory of a run.
+///
+/// Nothing in it points at a skill besides the agent's own listing.
+///
+/// # Errors
+///
+/// A file that cannot be written or copied.
+pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
+    let project = at.join("project");
+    make_repository(&project)?;
+    if let Some(from) = &setup.project {
+        copy_tree(from, &project, 0)?;
+    }
+    let skills = project.join(&setup.agent.project_skills);
+    for skill in setup.skills.iter().chain(&setup.competitors) {
+        write_skill(&skills.join(&skill.folder), skill)?;
+    }
+    let start = &setup.agent.start;
+    if let (Some(path), Some(settings)) = (&start.settings_file, &start.settings) {
+        let settings = filled_value(settings, setup.turns);
+        write(&project.join(path), settings.to_string().as_bytes())?;
+    }
+    let arguments = start.arguments.clone();
+    let mut prepared = started(setup, &arguments, query, at, project)?;
+    let skills = skills.display().to_string();
+    for word in &mut prepared.launch.command {
+        *word = word.replace("{turns}", &setup.turns.to_string()).replace("{skills}", &skills);
+    }
+    Ok(prepared)
+}
+
+/// An empty directory without skills, for an agent that only writes a text.
+///
+/// # Errors
+///
+/// A file that cannot be written or copied.
+pub fn prepare_plain(setup: &Setup, prompt: &str, at: &Path) -> io::Result<Prepared> {
+    let project = at.join("project");
+    make_repository(&project)?;
+    let arguments = setup.agent.start.plain_arguments.clone();
+    started(setup, &arguments, prompt, at, project)
+}
+
+fn started(
+    setup: &Setup,
+    arguments: &[String],
+    prompt: &str,
+    at: &Path,
+    project: PathBuf,
+) -> io::Result<Prepared> {
+    let start = &setup.agent.start;
+    let mut command = setup.program.clone();
+    if command.is_empty() {
+        command.push(setup.agent.program.clone());
+    }
+    command.extend(arguments.iter().cloned());
+    if let Some(model) = &setup.model {
+        command.extend(start.model.iter().map(|word| word.replace("{model}", model)));
+    }
+    let mut env = start.env.clone();
+    let home = match start.home {
+        Home::Own => setup.home.clone(),
+        Home::Fresh => fresh_home(setup, at, &mut env)?,
+    };
+    env.insert("HOME".to_owned(), home.display().to_string());
+    let mut stdin = String::new();
+    match start.prompt {
+        PromptBy::Stdin => {
+            command.extend(start.prompt_argument.clone());
+            stdin = prompt.to_owned();
+        }
+        PromptBy::Argument => command.push(as_argument(prompt)),
+        PromptBy::Option => {
+            command.extend(start.prompt_option.clone());
+            command.push(as_argument(prompt));
+        }
+    }
+    let launch = Launch {
+        command,
+        directory: project.clone(),
+        env,
+        pass_env: start.pass_env.clone(),
+        stdin,
+        deadline: setup.deadline,
+        turns: setup.turns,
+        agent: setup.agent,
+    };
+    Ok(Prepared { launch, home, project })
+}
+
+/// A text that begins with a dash would be an option.
+fn as_argument(prompt: &str) -> String {
+    if prompt.starts_with('-') { format!(" {prompt}") } else { prompt.to_owned() }
+}
+
+/// A home directory with the sign-in alone, so that the user's skills are not found.
+fn fresh_home(setup: &Setup, at: &Path, env: &mut BTreeMap<String, String>) -> io::Result<PathBuf> {
+    let start = &setup.agent.start;
+    let home = at.join("home");
+    // Below the home, so that the home is not below the temporary directory: Codex needs that.
+    let temporary = home.join("tmp");
+    std::fs::create_dir_all(&temporary)?;
+    env.insert("TMPDIR".to_owned(), temporary.display().to_string());
+    for file in &start.sign_in {
+        let from = setup.home.join(file);
+        if from.is_file() {
+            let to = home.join(file);
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::copy(from, to)?;
+        }
+    }
+    if let Some(name) = &start.home_env {
+        let own = home.join(&start.home_folder);
+        std::fs::create_dir_all(&own)?;
+        env.insert(name.clone(), own.display().to_string());
+    }
+    Ok(home)
+}
+
+/// A repository of its own: agents look for skills up to its root, and no further.
+fn make_repository(project: &Path) -> io::Result<()> {
+    for folder in [".git/objects", ".git/refs/heads"] {
+        std::fs::create_dir_all(project.join(folder))?;
+    }
+    write(&project.join(".git/HEAD"), b"ref: refs/heads/main\n")?;
+    let config = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+    write(&project.join(".git/config"), config)
+}
+
+fn write_skill(folder: &Path, skill: &Skill) -> io::Result<()> {
+    // Queries and expected answers would tell the agent what is tested.
+    let files = skill.package.files().filter(|(path, ..)| !path.starts_with("evals/"));
+    for (path, bytes, is_executable) in files {
+        write_file(&folder.join(path), bytes, is_executable)?;
+    }
+    Ok(())
+}
+
+/// Writes a file and makes its folder.
+pub(crate) fn write_file(path: &Path, bytes: &[u8], is_executable: bool) -> io::Result<()> {
+    write(path, bytes)?;
+    if is_executable {
+        make_executable(path)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(path, bytes)
+}
+
+/// Copies files without links, repositories and skills.
+fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(io::Error::other(format!(
+            "{} has more than {MAX_DEPTH} folders in each other",
+            from.display()
+        )));
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if kind.is_dir() && name != ".git" && name != "node_modules" && name != "skills" {
+            copy_tree(&entry.path(), &to.join(&name), depth + 1)?;
+        } else if kind.is_file() && entry.metadata()?.len() <= MAX_FILE_BYTES {
+            std::fs::copy(entry.path(), to.join(&name))?;
+        }
+    }
+    Ok(())
+}
+
+fn filled_value(value: &Value, turns: usize) -> Value {
+    match value {
+        Value::String(text) if text == "{turns}" => Value::from(turns),
+        Value::Array(items) => items.iter().map(|item| filled_value(item, turns)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), filled_value(value, turns))).collect()
+        }
+        other => other.clone(),
+    }
+}

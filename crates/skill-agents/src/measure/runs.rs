@@ -1,0 +1,376 @@
+//! The runs of a measurement: those that are on record are not made again, the others up to the caps.
+
+use super::{
+    Ended, Key, LaunchError, Launched, Launcher, Prepared, Record, Setup, Store, StoreError, prepare,
+};
+use crate::home::{SessionFile, session_files};
+use crate::loads::{How, Loads};
+use crate::outcome::Outcome;
+use crate::query::Query;
+use crate::read::{ReadOptions, base_name, read_case, sessions_of};
+use crate::table::{Home, ListingIn};
+use futures_util::stream::{self, StreamExt as _};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+/// Failures in a row after which nothing more is started.
+const MAX_FAILURES: usize = 3;
+
+/// What may be spent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Caps {
+    /// Starts of the agent, over all processes that use the directory.
+    pub calls: Option<usize>,
+    /// US dollars, by the costs that the agent reports.
+    pub budget: Option<f64>,
+    /// Runs at the same time.
+    pub concurrency: usize,
+    /// Only the first run is made, for the estimate.
+    pub only_first: bool,
+}
+
+/// Why a measurement ended early.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stop {
+    /// The cap on starts is reached.
+    Calls(usize),
+    /// The cap on money is reached, after this was spent.
+    Budget(f64),
+    /// The agent reports no cost, so a cap on money cannot be kept.
+    NoCost,
+    /// The program cannot be started.
+    NotStarted(String),
+    /// The account is not signed in, or refuses.
+    Refused(String),
+    /// The account has reached a limit.
+    Limited(String),
+    /// The agent failed several times in a row.
+    KeepsFailing(String),
+    /// A person stopped it.
+    Stopped,
+    /// Only an estimate was asked for.
+    Estimated,
+}
+
+/// What happens in a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice<'a> {
+    /// Before the first run: all runs, and those that are on record.
+    Planned {
+        /// All runs.
+        n_runs: usize,
+        /// Those on record.
+        n_known: usize,
+    },
+    /// After the first run: what the runs that are left will take, if they are like it.
+    Estimate {
+        /// Runs that are left.
+        n_left: usize,
+        /// The first run.
+        first: &'a Record,
+    },
+    /// A run came to its end.
+    Run {
+        /// Runs with a record.
+        n_done: usize,
+        /// All runs.
+        n_runs: usize,
+        /// Its record.
+        record: &'a Record,
+    },
+}
+
+/// The records of a measurement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// By query and repetition.
+    pub records: BTreeMap<(String, usize), Record>,
+    /// Why it ended early.
+    pub stop: Option<Stop>,
+    /// Runs that were planned.
+    pub n_planned: usize,
+}
+
+struct State {
+    measured: Measured,
+    n_starts: usize,
+    n_in_flight: usize,
+    spent: f64,
+    largest: f64,
+    n_failures: usize,
+}
+
+/// Asks each query `repetitions` times, as far as that is not on record.
+///
+/// Runs that failed in an earlier process are made again. A stop is no error: what was measured is in the result, and
+/// the same call goes on.
+///
+/// # Errors
+///
+/// A directory that cannot be used, and a project that cannot be written.
+pub async fn measure(
+    setup: &Setup,
+    queries: &[Query],
+    repetitions: usize,
+    store: &Store,
+    launcher: &dyn Launcher,
+    caps: &Caps,
+    notify: &(dyn Fn(&Notice<'_>) + Sync),
+) -> Result<Measured, StoreError> {
+    let skills = hash_of(setup);
+    let mut missing = Vec::new();
+    let mut state = State {
+        measured: Measured::default(),
+        n_starts: store.n_starts()?,
+        n_in_flight: 0,
+        spent: 0.0,
+        largest: 0.0,
+        n_failures: 0,
+    };
+    for repetition in 1..=repetitions {
+        for query in queries {
+            let key = Key { skills: skills.clone(), query: query.id.clone(), repetition };
+            match store.record(&key)? {
+                Some(record) if record.failed.is_none() => {
+                    state.count_cost(&record);
+                    state.measured.records.insert((query.id.clone(), repetition), record);
+                }
+                Some(_) | None => missing.push((key, query)),
+            }
+        }
+    }
+    let n_runs = repetitions * queries.len();
+    state.measured.n_planned = n_runs;
+    notify(&Notice::Planned { n_runs, n_known: n_runs - missing.len() });
+    let state = Mutex::new(state);
+    let mut missing = missing.into_iter();
+    // The first one alone, for the estimate and for what would fail every time.
+    if let Some((key, query)) = missing.next() {
+        one(setup, &key, query, store, launcher, caps, &state, notify).await?;
+        let first = locked(&state).measured.records.get(&(key.query.clone(), key.repetition)).cloned();
+        if let Some(first) = first.filter(|_| missing.len() > 0) {
+            notify(&Notice::Estimate { n_left: missing.len(), first: &first });
+            if caps.only_first {
+                locked(&state).stop(Stop::Estimated);
+            }
+        }
+    }
+    let runs = stream::iter(missing).map(|(key, query)| {
+        let state = &state;
+        async move { one(setup, &key, query, store, launcher, caps, state, notify).await }
+    });
+    let mut runs = runs.buffer_unordered(caps.concurrency.max(1));
+    while let Some(outcome) = runs.next().await {
+        outcome?;
+    }
+    drop(runs);
+    Ok(state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).measured)
+}
+
+/// The hash of the skills and of what lies beside them.
+fn hash_of(setup: &Setup) -> String {
+    use sha2::{Digest as _, Sha256};
+    let mut hash = Sha256::new();
+    for skill in setup.skills.iter().chain(&setup.competitors) {
+        hash.update(skill.hash().as_bytes());
+    }
+    crate::skill::hex(&hash.finalize())
+}
+
+fn locked(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl State {
+    fn stop(&mut self, why: Stop) {
+        self.measured.stop.get_or_insert(why);
+    }
+
+    fn count_cost(&mut self, record: &Record) {
+        let cost = record.cost.unwrap_or(0.0);
+        self.spent += cost;
+        self.largest = self.largest.max(cost);
+    }
+
+    /// Reserves a start; false if nothing more may be started.
+    fn may_start(&mut self, caps: &Caps) -> bool {
+        if self.measured.stop.is_some() {
+            return false;
+        }
+        if caps.calls.is_some_and(|most| self.n_starts >= most) {
+            self.stop(Stop::Calls(self.n_starts));
+            return false;
+        }
+        let reserved = self.spent + self.largest * (self.n_in_flight as f64 + 1.0);
+        if caps.budget.is_some_and(|budget| reserved > budget) {
+            self.stop(Stop::Budget(self.spent));
+            return false;
+        }
+        self.n_starts += 1;
+        self.n_in_flight += 1;
+        true
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one run needs all that a measurement has")]
+async fn one(
+    setup: &Setup,
+    key: &Key,
+    query: &Query,
+    store: &Store,
+    launcher: &dyn Launcher,
+    caps: &Caps,
+    state: &Mutex<State>,
+    notify: &(dyn Fn(&Notice<'_>) + Sync),
+) -> Result<(), StoreError> {
+    if !locked(state).may_start(caps) {
+        return Ok(());
+    }
+    let fault = |source| StoreError::File { path: store.folder(key), source };
+    let workspace = launcher.workspace().map_err(fault)?;
+    let prepared = prepare(setup, &query.query, workspace.path()).map_err(fault)?;
+    store.note_start(&format!("{}-{}", key.query, key.repetition))?;
+    let since = SystemTime::now();
+    let launched = match launcher.launch(&prepared.launch).await {
+        Ok(launched) => launched,
+        Err(error) => {
+            let mut state = locked(state);
+            state.n_in_flight -= 1;
+            state.stop(match error {
+                LaunchError::Start { .. } => Stop::NotStarted(error.to_string()),
+                LaunchError::Stopped => Stop::Stopped,
+            });
+            return Ok(());
+        }
+    };
+    let record = record_of(setup, key, &launched, &session_files_of(setup, &prepared, &launched, since));
+    store.keep(key, &launched.stdout, &launched.stderr, &record)?;
+    let n_done = {
+        let mut state = locked(state);
+        state.n_in_flight -= 1;
+        state.count_cost(&record);
+        state.judge(&record, launcher, caps);
+        state.measured.records.insert((key.query.clone(), key.repetition), record.clone());
+        state.measured.records.len()
+    };
+    let n_runs = locked(state).measured.n_planned;
+    notify(&Notice::Run { n_done, n_runs, record: &record });
+    Ok(())
+}
+
+/// What a failure means for all runs after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The account refuses.
+    Refused,
+    /// The account has reached a limit.
+    Limited,
+    /// The next run may succeed.
+    Other,
+}
+
+impl State {
+    fn judge(&mut self, record: &Record, launcher: &dyn Launcher, caps: &Caps) {
+        let Some(why) = &record.failed else {
+            self.n_failures = 0;
+            if caps.budget.is_some() && record.cost.is_none() {
+                self.stop(Stop::NoCost);
+            }
+            return;
+        };
+        self.n_failures += 1;
+        let said = match record.message.trim() {
+            "" => why.clone(),
+            message => format!("{why}: {message}"),
+        };
+        match launcher.trouble(&record.message, record.status) {
+            Trouble::Refused => self.stop(Stop::Refused(said)),
+            Trouble::Limited => self.stop(Stop::Limited(said)),
+            Trouble::Other if self.n_failures >= MAX_FAILURES => self.stop(Stop::KeepsFailing(said)),
+            Trouble::Other => {}
+        }
+    }
+}
+
+/// The session files of a run; in the user's own home only those that are new.
+fn session_files_of(
+    setup: &Setup,
+    prepared: &Prepared,
+    launched: &Launched,
+    since: SystemTime,
+) -> Vec<SessionFile> {
+    let ids = sessions_of(setup.agent, std::slice::from_ref(&launched.stdout));
+    let since = match setup.agent.start.home {
+        Home::Own if ids.is_empty() => return Vec::new(),
+        Home::Own => Some(since),
+        Home::Fresh => None,
+    };
+    // A home that cannot be read shows no listing, and the record says so.
+    session_files(setup.agent, &prepared.home, &ids, since).unwrap_or_default()
+}
+
+/// What became of a run.
+fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile]) -> Record {
+    let mut record = Record::new(&key.query, key.repetition);
+    record.milliseconds = u64::try_from(launched.elapsed.as_millis()).unwrap_or(u64::MAX);
+    record.at_turn_limit = launched.ended == Ended::TurnLimit;
+    let agent = setup.agent;
+    let skills: Vec<&str> =
+        setup.skills.iter().chain(&setup.competitors).map(|skill| skill.listed_name(agent)).collect();
+    let options = ReadOptions {
+        skills: skills.iter().map(|name| (*name).to_owned()).collect(),
+        is_stopped: record.at_turn_limit,
+    };
+    let found = read_case(agent, std::slice::from_ref(&launched.stdout), files, &options);
+    record.agent_version.clone_from(&found.version);
+    record.model.clone_from(&found.model);
+    (record.replies, record.calls) = (found.replies, found.tools.len());
+    record.take_usage(found.usage);
+    fail(&mut record, launched, &found);
+    for skill in skills {
+        record.outcomes.insert(skill.to_owned(), outcome(setup, &found, skill, &mut record.failed));
+    }
+    for load in found.loads.iter().filter(|load| load.how != How::Person) {
+        record.loaded.entry(base_name(&load.skill).to_owned()).or_insert(load.turn);
+    }
+    // A load that was seen is one, however the run ended.
+    if record.failed.is_some() {
+        for outcome in record.outcomes.values_mut() {
+            if !matches!(outcome, Outcome::Triggered | Outcome::Attempted) {
+                *outcome = Outcome::Failed;
+            }
+        }
+    }
+    record
+}
+
+fn fail(record: &mut Record, launched: &Launched, found: &Loads) {
+    if let Some(failed) = found.failed.iter().flatten().next() {
+        record.failed = Some(failed.why.clone());
+        record.status = failed.status;
+        record.message.clone_from(&failed.message);
+    }
+    match launched.ended {
+        Ended::Deadline => record.failed = Some("the run took longer than --timeout allows".to_owned()),
+        Ended::TooMuch => record.failed = Some("the program printed more than a run may".to_owned()),
+        Ended::Exited(_) | Ended::TurnLimit => {}
+    }
+    if record.failed.is_some() && record.message.is_empty() {
+        let said = if launched.stderr.trim().is_empty() { &launched.stdout } else { &launched.stderr };
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let end = words.len().saturating_sub(60);
+        record.message = words.get(end..).unwrap_or_default().join(" ");
+    }
+}
+
+/// The outcome of a skill; a run whose listing should be on record and is not has measured nothing.
+fn outcome(setup: &Setup, found: &Loads, skill: &str, failed: &mut Option<String>) -> Outcome {
+    let Some(row) = found.trigger.get(base_name(skill)) else { return Outcome::Failed };
+    let shows_listing = setup.agent.listing_in != ListingIn::Nowhere;
+    if row.outcome == Outcome::NotTriggered && row.offered.is_none() && shows_listing {
+        failed.get_or_insert_with(|| "no record shows whether the skills were listed".to_owned());
+        return Outcome::Failed;
+    }
+    row.outcome
+}

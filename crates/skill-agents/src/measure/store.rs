@@ -1,0 +1,266 @@
+//! The runs of a measurement on the disk: one folder for each query and repetition, and one line for each start.
+//!
+//! A start is on record before the agent is started, so a cap counts it whatever happens afterwards.
+
+use crate::loads::RunUsage;
+use crate::outcome::Outcome;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The version of records.
+const VERSION: u32 = 1;
+const SETTINGS: &str = "settings.json";
+const STARTS: &str = "starts.jsonl";
+const RECORD: &str = "record.json";
+const STREAM: &str = "stream.jsonl";
+const STDERR: &str = "stderr.txt";
+
+/// What a run is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// The skills, by their hash.
+    pub skills: String,
+    /// The query.
+    pub query: String,
+    /// The repetition, from 1.
+    pub repetition: usize,
+}
+
+/// A run that came to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The version of this form.
+    pub version: u32,
+    /// The query.
+    pub query: String,
+    /// The repetition, from 1.
+    pub repetition: usize,
+    /// The agent's version, as its records say it.
+    pub agent_version: Option<String>,
+    /// The model, as they say it.
+    pub model: Option<String>,
+    /// What became of each skill.
+    pub outcomes: BTreeMap<String, Outcome>,
+    /// Skills that were loaded by the model, each with the turn of its first load.
+    pub loaded: BTreeMap<String, usize>,
+    /// Replies of the model.
+    pub replies: usize,
+    /// Calls of tools.
+    pub calls: usize,
+    /// Why it failed; `None` if it did not.
+    pub failed: Option<String>,
+    /// The HTTP status behind a failure.
+    pub status: Option<u16>,
+    /// What the program said about it.
+    pub message: String,
+    /// The turn limit ended it.
+    pub at_turn_limit: bool,
+    /// Tokens of prompts.
+    pub input: Option<u64>,
+    /// Tokens of replies.
+    pub output: Option<u64>,
+    /// US dollars, where the agent reports them.
+    pub cost: Option<f64>,
+    /// How long it took.
+    pub milliseconds: u64,
+}
+
+impl Record {
+    /// A record without a result.
+    pub fn new(query: &str, repetition: usize) -> Self {
+        Self {
+            version: VERSION,
+            query: query.to_owned(),
+            repetition,
+            agent_version: None,
+            model: None,
+            outcomes: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            replies: 0,
+            calls: 0,
+            failed: None,
+            status: None,
+            message: String::new(),
+            at_turn_limit: false,
+            input: None,
+            output: None,
+            cost: None,
+            milliseconds: 0,
+        }
+    }
+
+    pub(crate) fn take_usage(&mut self, usage: Option<RunUsage>) {
+        (self.input, self.output) = (usage.map(|usage| usage.input), usage.map(|usage| usage.output));
+        self.cost = usage.and_then(|usage| usage.cost);
+    }
+}
+
+/// A directory of runs.
+#[derive(Debug, Clone)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+/// A directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file cannot be read or written.
+    #[error("cannot use {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file was not written by this program.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The directory has runs with other settings.
+    #[error("{} holds runs with other settings: {}", path.display(), differences.join(", "))]
+    OtherSettings {
+        /// The directory.
+        path: PathBuf,
+        /// The names of those that differ.
+        differences: Vec<String>,
+    },
+}
+
+impl Store {
+    /// Opens a directory, or makes it; runs of one directory have the same settings.
+    ///
+    /// # Errors
+    ///
+    /// A directory with other settings, and files that cannot be used.
+    pub fn open(directory: &Path, settings: &BTreeMap<String, String>) -> Result<Self, StoreError> {
+        let store = Self { directory: directory.to_owned() };
+        let path = directory.join(SETTINGS);
+        match std::fs::read(&path) {
+            Ok(bytes) => {
+                let known: BTreeMap<String, String> = serde_json::from_slice(&bytes)
+                    .map_err(|error| StoreError::Damaged { path, what: error.to_string() })?;
+                let names: BTreeSet<&String> = known.keys().chain(settings.keys()).collect();
+                let differing = names.into_iter().filter(|name| known.get(*name) != settings.get(*name));
+                let differences: Vec<String> = differing.cloned().collect();
+                match differences.is_empty() {
+                    true => Ok(store),
+                    false => Err(StoreError::OtherSettings { path: directory.to_owned(), differences }),
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let text = serde_json::to_string_pretty(settings).unwrap_or_default();
+                store.write(&path, text.as_bytes())?;
+                Ok(store)
+            }
+            Err(source) => Err(StoreError::File { path, source }),
+        }
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The folder of a run.
+    pub fn folder(&self, key: &Key) -> PathBuf {
+        let skills: String = key.skills.chars().take(12).collect();
+        self.directory.join("runs").join(skills).join(format!("{}-{}", key.query, key.repetition))
+    }
+
+    /// The record of a run that came to its end.
+    ///
+    /// # Errors
+    ///
+    /// A damaged record.
+    pub fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let path = self.folder(key).join(RECORD);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StoreError::File { path, source }),
+        };
+        let record: Record = serde_json::from_slice(&bytes)
+            .map_err(|error| StoreError::Damaged { path: path.clone(), what: error.to_string() })?;
+        match record.version == VERSION {
+            true => Ok(Some(record)),
+            false => {
+                Err(StoreError::Damaged { path, what: format!("it has the version {}", record.version) })
+            }
+        }
+    }
+
+    /// What the program printed in a run that is on record.
+    ///
+    /// # Errors
+    ///
+    /// A stream that cannot be read.
+    pub fn stream(&self, key: &Key) -> Result<String, StoreError> {
+        let path = self.folder(key).join(STREAM);
+        let bytes = std::fs::read(&path).map_err(|source| StoreError::File { path, source })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Keeps a run: what was printed first, then its record.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn keep(&self, key: &Key, stdout: &str, stderr: &str, record: &Record) -> Result<(), StoreError> {
+        let folder = self.folder(key);
+        self.write(&folder.join(STREAM), stdout.as_bytes())?;
+        if !stderr.is_empty() {
+            self.write(&folder.join(STDERR), stderr.as_bytes())?;
+        }
+        let text = serde_json::to_string_pretty(record).unwrap_or_default();
+        self.write(&folder.join(RECORD), text.as_bytes())
+    }
+
+    /// Writes a start down, before it is made.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn note_start(&self, what: &str) -> Result<(), StoreError> {
+        let path = self.directory.join(STARTS);
+        let fault = |source| StoreError::File { path: path.clone(), source };
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(fault)?;
+        let line = format!("{}\n", serde_json::json!({ "start": what }));
+        file.write_all(line.as_bytes()).and_then(|()| file.sync_data()).map_err(fault)
+    }
+
+    /// The starts of all processes until now.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn n_starts(&self) -> Result<usize, StoreError> {
+        let path = self.directory.join(STARTS);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(bytes.iter().filter(|byte| **byte == b'\n').count()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+            Err(source) => Err(StoreError::File { path, source }),
+        }
+    }
+
+    /// Writes a file whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let fault = |source| StoreError::File { path: path.to_owned(), source };
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(fault)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fault)?;
+        file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fault)?;
+        file.persist(path).map_err(|error| fault(error.error))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! A skill as agents see it: its folder, its files and what its front matter says to them.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use skill_core::SkillPackage;
+use skill_core::package::front_matter::{FrontMatter, with_fields};
+
+use crate::table::{Agent, NamedBy};
+
+/// The file by which Codex is told about a skill.
+const CODEX_FILE: &str = "agents/openai.yaml";
+
+/// A skill with the name of its folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skill {
+    /// The name of its folder.
+    pub folder: String,
+    /// Its files.
+    pub package: SkillPackage,
+    /// `name` of its front matter; empty where there is none.
+    pub name: String,
+    /// `description` of its front matter.
+    pub description: String,
+    /// `when_to_use` of its front matter, which Claude Code shows behind the description.
+    pub when_to_use: Option<String>,
+    /// It asks to be called by people alone.
+    pub is_for_people: bool,
+    /// It asks Codex to be called by people alone.
+    pub is_for_people_in_codex: bool,
+}
+
+/// A folder that no agent would list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SkillFault {
+    /// The front matter is missing or is not YAML.
+    #[error("the skill {folder:?} {what}")]
+    FrontMatter {
+        /// The folder.
+        folder: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Skill {
+    /// A skill of a package.
+    ///
+    /// # Errors
+    ///
+    /// A `SKILL.md` without front matter, or without a description in it.
+    pub fn new(folder: impl Into<String>, package: SkillPackage) -> Result<Self, SkillFault> {
+        let folder = folder.into();
+        let fault = |what: String| SkillFault::FrontMatter { folder: folder.clone(), what };
+        let front = FrontMatter::read(&package.main)
+            .map_err(|found| fault(format!("has front matter that cannot be read: {}", found.message)))?
+            .ok_or_else(|| fault("has no front matter, and no agent lists it".to_owned()))?;
+        let description = front.description.filter(|text| !text.trim().is_empty());
+        let description =
+            description.ok_or_else(|| fault("has no description in its front matter".to_owned()))?;
+        let fields = package.front_matter().map(fields).unwrap_or_default();
+        let is_true = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
+        let codex =
+            package.contents.get(CODEX_FILE).map(|file| String::from_utf8_lossy(file.bytes()).into_owned());
+        let policy = codex.as_deref().map(fields_of_yaml).unwrap_or_default();
+        let implicit = policy.get("policy").and_then(|policy| policy.get("allow_implicit_invocation"));
+        Ok(Self {
+            name: front.name.unwrap_or_default(),
+            when_to_use: fields.get("when_to_use").and_then(Value::as_str).map(str::to_owned),
+            is_for_people: is_true(fields.get("disable-model-invocation")),
+            is_for_people_in_codex: implicit.and_then(Value::as_bool) == Some(false),
+            description,
+            folder,
+            package,
+        })
+    }
+
+    /// The name by which an agent lists it.
+    pub fn listed_name(&self, agent: &Agent) -> &str {
+        match agent.named_by {
+            NamedBy::Folder => &self.folder,
+            NamedBy::FrontMatter if self.name.is_empty() => &self.folder,
+            NamedBy::FrontMatter => &self.name,
+        }
+    }
+
+    /// The text that an agent lists, before any limit.
+    pub fn listed_text(&self, agent: &Agent) -> String {
+        match &self.when_to_use {
+            Some(when) if agent.reads_when_to_use => format!("{} - {when}", self.description),
+            Some(_) | None => self.description.clone(),
+        }
+    }
+
+    /// The same skill with another description.
+    ///
+    /// # Errors
+    ///
+    /// A text that cannot be a description.
+    pub fn with_description(&self, description: &str) -> Result<Self, SkillFault> {
+        let mut package = self.package.clone();
+        package.main = with_fields(&package.main, None, Some(description));
+        Self::new(self.folder.clone(), package)
+    }
+
+    /// A hash of all its files and of its folder's name.
+    pub fn hash(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.folder.as_bytes());
+        for (path, bytes, is_executable) in self.package.files() {
+            hash.update((path.len() as u64).to_le_bytes());
+            hash.update(path.as_bytes());
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+            hash.update([u8::from(is_executable)]);
+        }
+        hex(&hash.finalize())
+    }
+}
+
+/// The SHA-256 of a text, in hexadecimal digits.
+pub fn text_hash(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The fields of front matter between its lines.
+fn fields(front_matter: &str) -> Value {
+    let lines: Vec<&str> = front_matter.lines().filter(|line| line.trim_end() != "---").collect();
+    fields_of_yaml(&lines.join("\n"))
+}
+
+fn fields_of_yaml(yaml: &str) -> Value {
+    serde_saphyr::from_str(yaml).unwrap_or_default()
+}

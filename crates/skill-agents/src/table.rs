@@ -1,0 +1,307 @@
+//! The table of agents: one file for each, read once.
+//!
+//! Main type: [`Agent`].
+
+use crate::rule::Rule;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The files of the table, in the order in which agents are listed.
+const FILES: [&str; 7] = [
+    include_str!("agents/claude-code.toml"),
+    include_str!("agents/codex.toml"),
+    include_str!("agents/gemini-cli.toml"),
+    include_str!("agents/opencode.toml"),
+    include_str!("agents/copilot-cli.toml"),
+    include_str!("agents/pi.toml"),
+    include_str!("agents/qwen-code.toml"),
+];
+
+static TABLE: LazyLock<Result<Vec<Agent>, TableError>> = LazyLock::new(|| {
+    FILES.iter().map(|text| toml::from_str(text).map_err(|error| TableError(error.to_string()))).collect()
+});
+
+/// A row of the table that cannot be read; a defect of this program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the table of agents is damaged: {0}")]
+pub struct TableError(String);
+
+/// All agents.
+///
+/// # Errors
+///
+/// A damaged table, which is a defect of this program.
+pub fn agents() -> Result<&'static [Agent], TableError> {
+    TABLE.as_deref().map_err(Clone::clone)
+}
+
+/// The agent of a name or of one of its aliases; `None` where the table has none.
+///
+/// # Errors
+///
+/// As [`agents`].
+pub fn agent(name: &str) -> Result<Option<&'static Agent>, TableError> {
+    let is_named = |agent: &&Agent| agent.name == name || agent.aliases.iter().any(|alias| alias == name);
+    Ok(agents()?.iter().find(is_named))
+}
+
+/// A coding agent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// The name by which people choose it.
+    pub name: String,
+    /// Other names.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Its name in sentences.
+    pub title: String,
+    /// The program.
+    pub program: String,
+    /// The npm package that has it.
+    pub package: String,
+    /// The versions with which this row was measured.
+    pub versions: Vec<String>,
+    /// Arguments with which the program prints its version.
+    pub version_arguments: Vec<String>,
+    /// Where a project's skills lie.
+    pub project_skills: String,
+    /// Where the user's skills lie, below the home directory.
+    pub user_skills: Vec<String>,
+    /// By what skills are listed.
+    pub named_by: NamedBy,
+    /// A skill whose front matter says `disable-model-invocation` is not listed.
+    #[serde(default)]
+    pub honours_disable: bool,
+    /// A skill whose `agents/openai.yaml` forbids implicit invocation is not listed.
+    #[serde(default)]
+    pub honours_openai_file: bool,
+    /// `when_to_use` of the front matter is shown behind the description.
+    #[serde(default)]
+    pub reads_when_to_use: bool,
+    /// Which of two skills of one name is listed, if the user has one and the project the other.
+    pub same_name: SameName,
+    /// What a person types before the name of a skill.
+    pub person_prefix: String,
+    /// The hosts that it talks to, besides those of other providers.
+    pub hosts: Vec<String>,
+    /// Where session files lie, below the home directory; `*` is any name, `**` any folders.
+    pub session_files: Vec<String>,
+    /// Where the listing of skills can be read.
+    pub listing_in: ListingIn,
+    /// Skills of the agent's own.
+    pub bundled: Vec<String>,
+    /// Parts of the paths of the agent's own skills.
+    #[serde(default)]
+    pub bundled_paths: Vec<String>,
+    /// What its stream does not show, by the name of a field of the output or of a kind of event.
+    pub not_visible: Vec<String>,
+    /// How much of the skills the model is shown; `None` where no limit was seen.
+    #[serde(default)]
+    pub budget: Option<Budget>,
+    /// How it is started.
+    pub start: Start,
+    /// Programs that it cannot do without.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// A finished run without any reply is a refusal.
+    #[serde(default)]
+    pub empty_reply_fails: bool,
+
+    #[serde(default)]
+    pub(crate) file_time: Option<String>,
+    /// Records of session files are the same where this is.
+    #[serde(default)]
+    pub(crate) file_id: Option<String>,
+    /// A later record of the same id takes the place of an earlier one.
+    #[serde(default)]
+    pub(crate) file_id_replaces: bool,
+    /// Present in records of sub-agents.
+    #[serde(default)]
+    pub(crate) file_sub: Option<String>,
+    /// The id of the session in its first record.
+    #[serde(default)]
+    pub(crate) file_session: Option<String>,
+    /// The session that a sub-agent's file belongs to.
+    #[serde(default)]
+    pub(crate) file_parent: Option<String>,
+    /// A sub-agent's file lies in a folder with the id of its session.
+    #[serde(default)]
+    pub(crate) file_parent_is_folder: bool,
+    /// In the first record, the number from which a file's own part begins, and in every record its number.
+    #[serde(default)]
+    pub(crate) file_begins: Option<[String; 2]>,
+    /// A file with such a record is that of a sub-agent.
+    #[serde(default)]
+    pub(crate) file_is_sub: BTreeMap<String, String>,
+    /// Calls have other ids in the stream than in files.
+    #[serde(default)]
+    pub(crate) ids_differ: bool,
+    pub(crate) tools: Tools,
+    #[serde(rename = "rule")]
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// Tools by which a skill can be read.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tools {
+    /// The agent's own tools for skills, each with the argument that has the name.
+    #[serde(default)]
+    pub(crate) skill: BTreeMap<String, String>,
+    /// Tools that read a file, each with the argument that has the path.
+    #[serde(default)]
+    pub(crate) read: BTreeMap<String, String>,
+    /// Tools that run a command, each with the argument that has it.
+    #[serde(default)]
+    pub(crate) shell: BTreeMap<String, String>,
+    /// Tools that run a program that the model writes.
+    #[serde(default)]
+    pub(crate) program: Vec<String>,
+}
+
+/// By what an agent lists skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamedBy {
+    /// The name of the folder.
+    Folder,
+    /// `name` in the front matter.
+    FrontMatter,
+}
+
+/// Which of two skills of one name is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SameName {
+    /// The user's.
+    User,
+    /// The project's.
+    Project,
+    /// Both.
+    Both,
+    /// It changes from run to run.
+    Either,
+}
+
+/// Where the listing of skills that the model was shown can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListingIn {
+    /// In the stream, and in session files.
+    Stream,
+    /// In session files only.
+    Files,
+    /// In neither.
+    Nowhere,
+}
+
+/// How much of the skills the model is shown, at a context window of 200,000 tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Characters of all descriptions together.
+    pub total_chars: usize,
+    /// Characters of one description.
+    pub description_chars: usize,
+    /// Characters of an entry besides its name and description.
+    #[serde(default)]
+    pub entry_chars: usize,
+    /// Characters that the agent's own skills take of it.
+    #[serde(default)]
+    pub own_chars: usize,
+    /// What becomes of descriptions beyond the total.
+    pub over: OverBudget,
+    /// What becomes of a skill with a longer description; `None` where it is cut.
+    #[serde(default)]
+    pub too_long: Option<OverBudget>,
+}
+
+/// What becomes of a description that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverBudget {
+    /// The skill is listed by its name only.
+    NameOnly,
+    /// It is cut.
+    Cut,
+    /// The skill is not listed.
+    NotListed,
+}
+
+/// How an agent is started without a terminal.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// Arguments of a run with the project's skills; `{turns}` is the turn limit, `{skills}` the folder of skills.
+    pub arguments: Vec<String>,
+    /// Arguments that choose a model, `{model}`.
+    pub model: Vec<String>,
+    /// How the prompt is given.
+    pub prompt: PromptBy,
+    /// The argument that makes it read the prompt from standard input.
+    #[serde(default)]
+    pub prompt_argument: Option<String>,
+    /// The option before the prompt, for [`PromptBy::Option`].
+    #[serde(default)]
+    pub prompt_option: Option<String>,
+    /// Arguments of a run without tools and skills.
+    pub plain_arguments: Vec<String>,
+    /// The home directory that keeps the user's skills out.
+    pub home: Home,
+    /// The variable that moves the agent's own directory, where there is one.
+    #[serde(default)]
+    pub home_env: Option<String>,
+    /// The folder below the home directory that this variable names.
+    #[serde(default)]
+    pub home_folder: String,
+    /// Beginnings of the names of variables with the sign-in, which the agent gets from its caller.
+    #[serde(default)]
+    pub pass_env: Vec<String>,
+    /// Files of the sign-in and of providers that a fresh home directory needs, below it.
+    #[serde(default)]
+    pub sign_in: Vec<String>,
+    /// Variables of every run.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// A settings file of the project.
+    #[serde(default)]
+    pub settings_file: Option<String>,
+    /// What it says.
+    #[serde(default)]
+    pub settings: Option<serde_json::Value>,
+}
+
+/// Which home directory a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Home {
+    /// The user's: arguments keep the user's skills out.
+    Own,
+    /// A fresh one, with the sign-in copied into it.
+    Fresh,
+}
+
+/// How a prompt is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptBy {
+    /// On standard input.
+    Stdin,
+    /// As the last argument.
+    Argument,
+    /// After an option.
+    Option,
+}
+
+impl Agent {
+    /// True if the table was measured with a version, given as the program prints it.
+    pub fn is_tried(&self, printed: &str) -> bool {
+        self.versions.iter().any(|version| {
+            printed
+                .split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '.' || sign == '-'))
+                .any(|word| word.trim_start_matches('v') == version)
+        })
+    }
+}

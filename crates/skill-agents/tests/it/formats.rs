@@ -1,0 +1,181 @@
+//! Files of queries, and what agents list of skills.
+
+use skill_agents::query::{Query, QueryFault, read_queries, warnings};
+use skill_agents::{Shown, Skill, agent, listed};
+use skill_core::SkillPackage;
+
+fn read(text: &str, file: &str) -> Vec<(String, Option<String>)> {
+    let queries = read_queries(text, file, "mine").unwrap();
+    queries.into_iter().map(|query| (query.query, query.skill)).collect()
+}
+
+#[track_caller]
+fn check(text: &str, file: &str, expect: &[(&str, Option<&str>)]) {
+    let expect: Vec<(String, Option<String>)> =
+        expect.iter().map(|(query, skill)| ((*query).to_owned(), skill.map(str::to_owned))).collect();
+    assert_eq!(read(text, file), expect);
+}
+
+#[test]
+fn queries_of_all_formats_are_read() {
+    let both = [("a", Some("mine")), ("b", None)];
+    check(
+        "{\"query\": \"a\", \"should\": true}\n\n{\"query\": \"b\", \"should\": false}\n",
+        "q.jsonl",
+        &both,
+    );
+    check(
+        r#"[{"query": "a", "should_trigger": true}, {"query": "b", "should_trigger": false}]"#,
+        "q.json",
+        &both,
+    );
+    let evals = r#"{"skill_name": "mine", "evals": [{"id": 1, "prompt": "a"}, {"id": 2, "prompt": "b", "skill_should_trigger": false}]}"#;
+    check(evals, "evals.json", &both);
+    let lab = "skill: mine\ntest_cases:\n  - id: x\n    type: implicit\n    prompt: a\n  - id: y\n    type: negative\n    prompt: b\n    expected: no_trigger\n";
+    check(lab, "triggers.yaml", &both);
+    let waza = "should_trigger_prompts:\n  - prompt: a\nshould_not_trigger_prompts:\n  - b\n";
+    check(waza, "trigger_tests.yaml", &both);
+    check(r#"{"query": "a", "should": "other"}"#, "q.jsonl", &[("a", Some("other"))]);
+}
+
+#[test]
+fn wrong_entries_are_named_with_their_place() {
+    let place = |text: &str| match read_queries(text, "q.jsonl", "mine") {
+        Err(
+            QueryFault::Entry { place, .. } | QueryFault::Syntax { place, .. } | QueryFault::Empty { place },
+        ) => place,
+        Ok(queries) => panic!("{queries:?}"),
+    };
+    assert_eq!(place("{\"query\": \"a\", \"should\": true}\n{\"should\": true}\n"), "q.jsonl:2");
+    assert_eq!(place("{\"query\": \"a\"}\nnot json\n"), "q.jsonl:2");
+    assert_eq!(
+        place("{\"query\": \"a\", \"should\": true}\n{\"query\": \"a\", \"should\": false}\n"),
+        "q.jsonl:2"
+    );
+    assert_eq!(
+        place("{\"query\": \"a\", \"should\": 3}\n{\"query\": \"b\", \"should\": false}"),
+        "q.jsonl:1"
+    );
+    assert_eq!(place(""), "q.jsonl");
+}
+
+#[test]
+fn a_set_without_negatives_is_told() {
+    let should = |line: &str| -> Vec<Query> { read_queries(line, "q.jsonl", "mine").unwrap() };
+    assert_eq!(warnings(&should(r#"{"query": "a", "should": true}"#)).len(), 1);
+    assert_eq!(warnings(&should(r#"{"query": "a", "should": false, "near_miss": true}"#)).len(), 1);
+    let good =
+        "{\"query\": \"a\", \"should\": true}\n{\"query\": \"b\", \"should\": false, \"near_miss\": true}";
+    assert!(warnings(&should(good)).is_empty());
+}
+
+fn skill(folder: &str, n_chars: usize, more: &str) -> Skill {
+    let description = "x".repeat(n_chars);
+    let main = format!("---\nname: {folder}\ndescription: {description}\n{more}---\n# A\n");
+    Skill::new(folder, SkillPackage { main, ..SkillPackage::default() }).unwrap()
+}
+
+fn shown(name: &str, skills: &[Skill], with_bundled: bool) -> Vec<Shown> {
+    let row = agent(name).unwrap().unwrap();
+    let skills: Vec<&Skill> = skills.iter().collect();
+    listed(row, &skills, with_bundled).into_iter().map(|row| row.shown).collect()
+}
+
+#[test]
+fn long_descriptions_are_cut_dropped_or_not_listed() {
+    let long = [skill("a", 2000, "")];
+    assert_eq!(shown("claude-code", &long, false), [Shown::Cut(1536)]);
+    assert_eq!(shown("codex", &long, false), [Shown::Cut(1024)]);
+    assert_eq!(shown("copilot-cli", &long, false), [Shown::TooLong]);
+    assert_eq!(shown("gemini-cli", &long, false), [Shown::Whole]);
+}
+
+#[test]
+fn budgets_are_near_those_that_were_measured() {
+    let of = |n: usize, n_chars: usize| -> Vec<Skill> {
+        (0..n).map(|idx| skill(&format!("filler-{idx:03}"), n_chars, "")).collect()
+    };
+    let n_whole = |rows: &[Shown]| rows.iter().filter(|shown| shown.is_whole()).count();
+    // Claude Code beside its own skills: one of 1,000 characters, eight of 200.
+    assert_eq!(n_whole(&shown("claude-code", &of(2, 1000), true)), 1);
+    let rows = n_whole(&shown("claude-code", &of(12, 200), true));
+    assert!((7..=10).contains(&rows), "{rows}");
+    // Codex cuts all to one length: 650 of 20, about 140 of 80.
+    let length = |n: usize| match shown("codex", &of(n, 1000), true)[0] {
+        Shown::Cut(length) => length,
+        other => panic!("{other:?}"),
+    };
+    assert!(
+        (520..=680).contains(&length(20)) && (90..=160).contains(&length(80)),
+        "{} {}",
+        length(20),
+        length(80)
+    );
+    assert_eq!(n_whole(&shown("pi", &of(80, 1000), true)), 80);
+}
+
+#[test]
+fn skills_for_people_alone_are_not_listed_by_agents_that_heed_it() {
+    let skills = [skill("a", 20, "disable-model-invocation: true\n")];
+    for (name, expect) in [
+        ("claude-code", Shown::ForPeople),
+        ("copilot-cli", Shown::ForPeople),
+        ("pi", Shown::ForPeople),
+        ("qwen-code", Shown::ForPeople),
+        ("codex", Shown::Whole),
+        ("gemini-cli", Shown::Whole),
+        ("opencode", Shown::Whole),
+    ] {
+        assert_eq!(shown(name, &skills, false), [expect], "{name}");
+    }
+}
+
+#[test]
+fn a_skill_needs_a_description_and_its_name_is_that_which_an_agent_uses() {
+    let main = "---\nname: other\ndescription: Does it.\nwhen_to_use: Always.\n---\n# A\n".to_owned();
+    let skill = Skill::new("folder", SkillPackage { main, ..SkillPackage::default() }).unwrap();
+    let row = |name: &str| agent(name).unwrap().unwrap();
+    assert_eq!(skill.listed_name(row("claude-code")), "folder");
+    assert_eq!(skill.listed_name(row("codex")), "other");
+    assert_eq!(skill.listed_text(row("claude-code")), "Does it. - Always.");
+    assert_eq!(skill.listed_text(row("codex")), "Does it.");
+    for main in ["# A\n", "---\nname: a\n---\n# A\n", "---\n: : :\n---\n"] {
+        assert!(Skill::new("a", SkillPackage { main: main.to_owned(), ..SkillPackage::default() }).is_err());
+    }
+    let other = skill.with_description("Does \"more\": really.").unwrap();
+    assert_eq!(
+        (other.description.as_str(), other.package.body()),
+        ("Does \"more\": really.", skill.package.body())
+    );
+    assert_ne!(other.hash(), skill.hash());
+}
+
+#[test]
+fn a_plugin_has_the_files_that_agents_read() {
+    use skill_agents::plugin::{Plugin, PluginFault, plugin_files};
+    let plugin = |name: &str| Plugin {
+        name: name.to_owned(),
+        version: "1.0.0".to_owned(),
+        description: "Skills.".to_owned(),
+    };
+    let files = plugin_files(&plugin("harbour"), &[skill("a", 9, ""), skill("b", 9, "")]).unwrap();
+    let paths: Vec<&str> = files.iter().map(|(path, ..)| path.as_str()).collect();
+    let expect = [
+        "plugin.json",
+        ".claude-plugin/plugin.json",
+        ".claude-plugin/marketplace.json",
+        ".codex-plugin/plugin.json",
+        ".agents/plugins/marketplace.json",
+        "skills/a/SKILL.md",
+        "skills/b/SKILL.md",
+    ];
+    assert_eq!(paths, expect);
+    let root: serde_json::Value = serde_json::from_slice(&files[0].1).unwrap();
+    let keys: Vec<&String> = root.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["$schema", "name", "version", "description"]);
+    for name in ["", "Harbour", "a--b", "a..b", "a b", &"x".repeat(65)] {
+        assert!(matches!(plugin_files(&plugin(name), &[]), Err(PluginFault::Name { .. })), "{name}");
+    }
+    let twice = [skill("a", 9, ""), skill("a", 8, "")];
+    assert!(matches!(plugin_files(&plugin("p"), &twice), Err(PluginFault::SameName { .. })));
+}

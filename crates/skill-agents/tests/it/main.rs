@@ -1,0 +1,14 @@
+//! Streams and session files of all agents, by the table.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says what it did not compare"
+)]
+
+mod formats;
+mod recorded;
+mod samples;
+mod simulated;
+mod table;

@@ -1,0 +1,479 @@
+//! A simulated agent with a known trigger curve, and what is measured and trained with it.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_agents::gate::{ALPHA, compare, least_queries};
+use skill_agents::measure::{
+    Caps, Ended, Launch, LaunchError, Launched, Launcher, Notice, Setup, Stop, Store, StoreError, Trouble,
+    Workspace, measure,
+};
+use skill_agents::query::{Half, Query, halves, read_queries};
+use skill_agents::rates::{Stratum, rate};
+use skill_agents::report::report;
+use skill_agents::train::{Fate, Training, Writer};
+use skill_agents::{Outcome, Skill, agent};
+use skill_core::SkillPackage;
+use skill_core::carried::CarriedFile;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Numbers between 0 and 1 by a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Workspace for Folder {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// How likely a skill is loaded, by its description and the query.
+type Curve = fn(description: &str, query: &str) -> f64;
+
+/// An agent that prints what Pi prints.
+struct Simulated {
+    curve: Curve,
+    dice: Mutex<Dice>,
+    seen: Mutex<Vec<Launch>>,
+    /// What every run ends with instead of an answer.
+    fault: Mutex<Option<String>>,
+}
+
+impl Simulated {
+    fn new(seed: u64, curve: Curve) -> Self {
+        Self { curve, dice: Mutex::new(Dice(seed)), seen: Mutex::default(), fault: Mutex::default() }
+    }
+
+    fn n_starts(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+fn assistant(id: usize, content: Value) -> Value {
+    json!({"type": "message_end", "message": {"role": "assistant", "responseId": format!("r{id}"), "stopReason": "stop",
+        "content": [content], "usage": {"input": 1000, "output": 10, "cost": {"total": 0.01}}}})
+}
+
+#[async_trait]
+impl Launcher for Simulated {
+    fn workspace(&self) -> io::Result<Box<dyn Workspace>> {
+        Ok(Box::new(Folder(tempfile::tempdir()?)))
+    }
+
+    fn trouble(&self, _message: &str, status: Option<u16>) -> Trouble {
+        match status {
+            Some(401) => Trouble::Refused,
+            Some(429) => Trouble::Limited,
+            _ => Trouble::Other,
+        }
+    }
+
+    async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
+        self.seen.lock().unwrap().push(launch.clone());
+        let query = launch.command.last().unwrap().clone();
+        let skills = launch.directory.join(".pi/skills");
+        let (mut listing, mut lines) = (String::new(), Vec::new());
+        let mut names: Vec<PathBuf> = skills.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        lines.push(json!({"type": "session", "id": "s"}));
+        let mut calls = Vec::new();
+        for folder in names {
+            let text = std::fs::read_to_string(folder.join("SKILL.md")).unwrap();
+            let line = text.lines().find(|line| line.starts_with("description: ")).unwrap();
+            let description = line.trim_start_matches("description: ").trim_matches(['"', '\'']).to_owned();
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            listing.push_str(&format!("<name>{name}</name>\n<description>{description}</description>\n"));
+            if self.dice.lock().unwrap().roll() < (self.curve)(&description, &query) {
+                calls.push((name, folder.join("SKILL.md").display().to_string()));
+            }
+        }
+        let system = json!({"role": "system", "sections": {"skills": listing}});
+        lines.push(json!({"type": "message_end", "message": system}));
+        if let Some(fault) = self.fault.lock().unwrap().clone() {
+            lines.push(json!({"type": "message_end", "message": {"role": "assistant", "stopReason": "error", "errorMessage": fault}}));
+        } else {
+            for (idx, (name, path)) in calls.iter().enumerate() {
+                let call =
+                    json!({"type": "toolCall", "id": name, "name": "read", "arguments": {"path": path}});
+                lines.push(assistant(idx, call));
+                let text = json!([{"type": "text", "text": "# A\n\nDo it."}]);
+                lines.push(json!({"type": "message_end", "message": {"role": "toolResult", "toolCallId": name, "isError": false, "content": text}}));
+            }
+            lines.push(assistant(calls.len(), json!({"type": "text", "text": "Done."})));
+        }
+        lines.push(json!({"type": "agent_settled"}));
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        let (stdout, stderr) = (lines.join("\n"), String::new());
+        Ok(Launched { stdout, stderr, ended: Ended::Exited(Some(0)), elapsed: Duration::from_millis(5) })
+    }
+}
+
+fn skill(folder: &str, description: &str) -> Skill {
+    let mut package = SkillPackage {
+        main: format!("---\nname: {folder}\ndescription: {description}\n---\n# A\n\nDo it.\n"),
+        ..SkillPackage::default()
+    };
+    package.carry("scripts/total.sh", CarriedFile::new(b"#!/bin/sh\n".to_vec(), true));
+    Skill::new(folder, package).unwrap()
+}
+
+fn setup(skills: Vec<Skill>) -> Setup {
+    Setup {
+        agent: agent("pi").unwrap().unwrap(),
+        program: Vec::new(),
+        version: "1.5.2".to_owned(),
+        model: None,
+        turns: 6,
+        deadline: Duration::from_secs(60),
+        skills,
+        competitors: Vec::new(),
+        project: None,
+        home: PathBuf::from("/no/home"),
+    }
+}
+
+const CAPS: Caps = Caps { calls: None, budget: None, concurrency: 1, only_first: false };
+
+fn queries(n_should: usize, n_should_not: usize) -> Vec<Query> {
+    let line = |idx: usize, should: bool| {
+        let subject = if should { "invoice" } else { "weather" };
+        json!({"query": format!("{subject} number {idx}"), "should": should, "near_miss": !should})
+            .to_string()
+    };
+    let lines: Vec<String> = (0..n_should)
+        .map(|idx| line(idx, true))
+        .chain((0..n_should_not).map(|idx| line(idx, false)))
+        .collect();
+    read_queries(&lines.join("\n"), "queries.jsonl", "invoice").unwrap()
+}
+
+fn store(dir: &Path) -> Store {
+    Store::open(dir, &BTreeMap::from([("agent".to_owned(), "pi".to_owned())])).unwrap()
+}
+
+fn quiet(_notice: &Notice<'_>) {}
+
+fn by_subject(description: &str, query: &str) -> f64 {
+    let is_named = query.split(' ').next().is_some_and(|subject| description.contains(subject));
+    if is_named { 1.0 } else { 0.0 }
+}
+
+#[tokio::test]
+async fn rates_and_confusions_are_those_of_the_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(1, by_subject);
+    let skills = vec![skill("invoice", "Does invoice and weather."), skill("other", "Does weather.")];
+    let setup = setup(skills);
+    let queries = queries(4, 2);
+    let measured = measure(&setup, &queries, 3, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    assert_eq!((measured.stop.clone(), measured.records.len(), agent.n_starts()), (None, 18, 18));
+    let skills = BTreeMap::from([("invoice".to_owned(), 40), ("other".to_owned(), 20)]);
+    let found = report("pi", &queries, 3, &skills, &measured);
+    let invoice = &found.skills["invoice"];
+    assert_eq!(invoice.recall.unwrap().rate, 1.0);
+    assert_eq!(invoice.false_positives.unwrap().rate, 1.0);
+    assert_eq!(invoice.near_misses.unwrap().runs, 6);
+    assert_eq!(found.skills["other"].recall, None);
+    assert_eq!(found.confusions["invoice"], BTreeMap::from([("invoice".to_owned(), 12)]));
+    let none = BTreeMap::from([("invoice".to_owned(), 6), ("other".to_owned(), 6)]);
+    assert_eq!(found.confusions["none"], none);
+    assert!((found.cost.unwrap() - (12.0 * 0.02 + 6.0 * 0.03)).abs() < 1e-9, "{:?}", found.cost);
+}
+
+#[tokio::test]
+async fn nothing_but_the_listing_points_at_the_skill() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(1, |_, _| 0.0);
+    let setup = setup(vec![skill("invoice", "Does it.")]);
+    let queries = queries(1, 0);
+    // The project is looked at while it is there.
+    struct Looking(Simulated);
+    #[async_trait]
+    impl Launcher for Looking {
+        fn workspace(&self) -> io::Result<Box<dyn Workspace>> {
+            self.0.workspace()
+        }
+        fn trouble(&self, message: &str, status: Option<u16>) -> Trouble {
+            self.0.trouble(message, status)
+        }
+        async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
+            assert_eq!(launch.command.last().unwrap(), "invoice number 0");
+            let skill = launch.directory.join(".pi/skills/invoice");
+            assert!(skill.join("scripts/total.sh").is_file());
+            let names: Vec<String> = launch
+                .directory
+                .read_dir()
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+                .collect();
+            assert!(names.iter().all(|name| name == ".git" || name == ".pi"), "{names:?}");
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                let mode = skill.join("scripts/total.sh").metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o111, 0o111);
+            }
+            self.0.launch(launch).await
+        }
+    }
+    let agent = Looking(agent);
+    let measured = measure(&setup, &queries, 1, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    let record = measured.records.values().next().unwrap();
+    assert_eq!(record.outcomes["invoice"], Outcome::NotTriggered);
+}
+
+#[tokio::test]
+async fn what_is_on_record_is_not_run_again_and_failures_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(1, by_subject);
+    let setup = setup(vec![skill("invoice", "Does invoice.")]);
+    let queries = queries(3, 2);
+    let capped = Caps { calls: Some(4), ..CAPS };
+    let first = measure(&setup, &queries, 2, &store(dir.path()), &agent, &capped, &quiet).await.unwrap();
+    assert_eq!((first.stop, first.records.len(), agent.n_starts()), (Some(Stop::Calls(4)), 4, 4));
+    // The cap counts the starts of all processes.
+    let same = measure(&setup, &queries, 2, &store(dir.path()), &agent, &capped, &quiet).await.unwrap();
+    assert_eq!((same.records.len(), agent.n_starts()), (4, 4));
+    let rest = measure(&setup, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    assert_eq!((rest.stop.clone(), rest.records.len(), agent.n_starts()), (None, 10, 10));
+    let again = measure(&setup, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    assert_eq!((again, agent.n_starts()), (rest, 10));
+    // Another description is another measurement, beside it.
+    let other = super::simulated::setup(vec![skill("invoice", "Does nothing.")]);
+    let agent = Simulated::new(1, by_subject);
+    *agent.fault.lock().unwrap() = Some("500".to_owned());
+    let failed = measure(&other, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    assert!(matches!(failed.stop, Some(Stop::KeepsFailing(_))), "{:?}", failed.stop);
+    assert_eq!(agent.n_starts(), 3);
+    assert!(failed.records.values().all(|record| record.outcomes["invoice"] == Outcome::Failed));
+    *agent.fault.lock().unwrap() = None;
+    let fixed = measure(&other, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    assert_eq!((fixed.stop, fixed.records.len(), agent.n_starts()), (None, 10, 13));
+}
+
+#[tokio::test]
+async fn an_account_that_refuses_or_is_used_up_stops_the_measurement_at_once() {
+    for (fault, is_refused) in [("401: invalid key", true), ("429: usage limit", false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let agent = Simulated::new(1, by_subject);
+        *agent.fault.lock().unwrap() = Some(fault.to_owned());
+        let setup = setup(vec![skill("invoice", "Does it.")]);
+        let measured =
+            measure(&setup, &queries(3, 2), 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+        assert_eq!(agent.n_starts(), 1);
+        match measured.stop {
+            Some(Stop::Refused(_)) => assert!(is_refused),
+            Some(Stop::Limited(_)) => assert!(!is_refused),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_makes_one_run_and_a_budget_needs_costs() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(1, by_subject);
+    let setup = setup(vec![skill("invoice", "Does it.")]);
+    let notices = Mutex::new(Vec::new());
+    let notify = |notice: &Notice<'_>| notices.lock().unwrap().push(format!("{notice:?}"));
+    let caps = Caps { only_first: true, ..CAPS };
+    let measured =
+        measure(&setup, &queries(2, 2), 3, &store(dir.path()), &agent, &caps, &notify).await.unwrap();
+    assert_eq!((measured.stop, agent.n_starts()), (Some(Stop::Estimated), 1));
+    let notices = notices.into_inner().unwrap();
+    assert!(notices[0].contains("n_runs: 12") && notices[2].contains("n_left: 11"), "{notices:?}");
+    // Each run costs a cent, so a budget of five cents is kept.
+    let caps = Caps { budget: Some(0.05), ..CAPS };
+    let measured =
+        measure(&setup, &queries(2, 2), 3, &store(dir.path()), &agent, &caps, &quiet).await.unwrap();
+    assert!(matches!(measured.stop, Some(Stop::Budget(spent)) if spent <= 0.05), "{:?}", measured.stop);
+    assert_eq!(agent.n_starts(), 5);
+}
+
+#[test]
+fn a_directory_with_other_settings_is_refused_by_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path());
+    let other = BTreeMap::from([("agent".to_owned(), "codex".to_owned())]);
+    match Store::open(dir.path(), &other) {
+        Err(StoreError::OtherSettings { differences, .. }) => assert_eq!(differences, ["agent"]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Repetitions of 400 in which an interval holds the true rate.
+fn n_covered(probabilities: &[f64], k: usize, seed: u64) -> usize {
+    let mut dice = Dice(seed);
+    let truth = probabilities.iter().sum::<f64>() / probabilities.len() as f64;
+    (0..400)
+        .filter(|_| {
+            let strata: Vec<Stratum> = probabilities
+                .iter()
+                .map(|p| Stratum { n: k, hits: (0..k).filter(|_| dice.roll() < *p).count() })
+                .collect();
+            let found = rate(&strata).unwrap();
+            found.low <= truth && truth <= found.high
+        })
+        .count()
+}
+
+#[test]
+fn intervals_cover_for_these_queries() {
+    let curves: [&[f64]; 6] = [
+        &[0.9; 10],
+        &[0.5; 12],
+        &[0.98; 12],
+        &[1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.5, 0.9, 0.9, 0.8],
+        &[0.05, 0.05, 0.05, 0.3, 0.0, 0.0, 0.0, 0.0],
+        &[0.95, 0.95, 0.95, 0.95, 0.05, 0.05, 0.05, 0.05, 0.6, 0.4, 0.3, 0.7],
+    ];
+    for (idx, curve) in curves.iter().enumerate() {
+        for k in [1, 3, 5, 10] {
+            let n = n_covered(curve, k, 7 + idx as u64);
+            // As 184 of 200; the coverage of each is above 0.95.
+            assert!(n >= 368, "curve {idx}, {k} runs a query: {n} of 400");
+        }
+    }
+}
+
+/// How often a candidate of this curve is accepted in 200 comparisons with a current one.
+fn n_accepted(current: &[f64], candidate: &[f64], k: usize, seed: u64) -> usize {
+    let mut dice = Dice(seed);
+    let queries = queries(current.len(), 0);
+    let mut draw = |curve: &[f64]| -> BTreeMap<String, f64> {
+        let share = |p: &f64, dice: &mut Dice| (0..k).filter(|_| dice.roll() < *p).count() as f64 / k as f64;
+        queries.iter().zip(curve).map(|(query, p)| (query.id.clone(), share(p, &mut dice))).collect()
+    };
+    (0..200)
+        .filter(|_| {
+            let (current, candidate) = (draw(current), draw(candidate));
+            compare(&queries, "invoice", &current, &candidate, 3).is_accepted
+        })
+        .count()
+}
+
+#[test]
+fn an_idle_description_is_seldom_accepted_and_a_better_one_often() {
+    for (n, k) in [(8, 3), (12, 3), (20, 5)] {
+        let idle = vec![0.4; n];
+        let accepted = n_accepted(&idle, &idle, k, 11);
+        assert!(accepted <= 16, "{n} queries, {k} runs: {accepted} of 200");
+        let better = n_accepted(&idle, &vec![0.9; n], k, 12);
+        assert!(better >= 150, "{n} queries, {k} runs: {better} of 200");
+    }
+    assert_eq!((least_queries(), ALPHA), (5, 0.05));
+}
+
+#[test]
+fn a_description_that_takes_queries_of_others_is_rejected() {
+    let lines: Vec<String> = (0..8)
+        .map(|idx| json!({"query": format!("mine {idx}"), "should": true}).to_string())
+        .chain((0..8).map(|idx| json!({"query": format!("theirs {idx}"), "should": "other"}).to_string()))
+        .collect();
+    let queries = read_queries(&lines.join("\n"), "q.jsonl", "invoice").unwrap();
+    let value = |mine: f64, theirs: f64| -> BTreeMap<String, f64> {
+        queries
+            .iter()
+            .map(|query| {
+                (query.id.clone(), if query.skill.as_deref() == Some("other") { theirs } else { mine })
+            })
+            .collect()
+    };
+    let greedy = compare(&queries, "invoice", &value(0.0, 1.0), &value(1.0, 0.5), 1);
+    assert!(!greedy.others_keep && !greedy.is_accepted);
+    let fair = compare(&queries, "invoice", &value(0.0, 1.0), &value(1.0, 1.0), 1);
+    assert!(fair.others_keep && fair.is_accepted && fair.p <= ALPHA);
+}
+
+/// An optimizer that proposes these descriptions in order and keeps what it was asked.
+struct Proposing {
+    descriptions: Mutex<Vec<&'static str>>,
+    prompts: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Writer for Proposing {
+    async fn write(&self, prompt: &str) -> Result<String, Stop> {
+        self.prompts.lock().unwrap().push(prompt.to_owned());
+        let mut descriptions = self.descriptions.lock().unwrap();
+        let next = if descriptions.is_empty() { "Does nothing." } else { descriptions.remove(0) };
+        Ok(format!("<description>{next}</description>"))
+    }
+}
+
+#[tokio::test]
+async fn a_better_description_is_trained_and_the_body_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(5, by_subject);
+    let setup = setup(vec![skill("invoice", "Does nothing.")]);
+    let queries = queries(20, 10);
+    let long = "x".repeat(1025).leak();
+    let writer = Proposing {
+        descriptions: Mutex::new(vec![
+            long,
+            "Does <b>.",
+            "Does nothing much.",
+            "Does invoice and weather.",
+            "Does invoice.",
+        ]),
+        prompts: Mutex::default(),
+    };
+    let store = store(dir.path());
+    let training = Training {
+        setup: &setup,
+        queries: &queries,
+        repetitions: 2,
+        seed: 1,
+        max_steps: 9,
+        store: &store,
+        launcher: &agent,
+        writer: &writer,
+        caps: CAPS,
+        notify: &quiet,
+        on_step: &|_| {},
+    };
+    let trained = training.run().await.unwrap().unwrap();
+    let fates: Vec<Fate> = trained.steps.iter().map(|step| step.fate).collect();
+    assert_eq!(&fates[..3], [Fate::Invalid, Fate::Invalid, Fate::NotBetter]);
+    assert!(fates.contains(&Fate::Accepted), "{fates:?}");
+    assert!(trained.skill.description.contains("invoice"));
+    assert_eq!(trained.skill.package.body(), setup.skills[0].package.body());
+    let gate = trained.steps.iter().find_map(|step| step.gate.filter(|gate| gate.is_accepted)).unwrap();
+    assert!(gate.candidate > gate.current);
+    // The optimizer has seen no held-out query.
+    let halves = halves(&queries, 1);
+    let prompts = writer.prompts.lock().unwrap().join("\n");
+    let heldout = queries.iter().filter(|query| halves[&query.id] == Half::Heldout);
+    for query in heldout {
+        assert!(!prompts.contains(&format!("\"{}\"", query.query)), "{}", query.query);
+    }
+    assert!(prompts.contains("invoice number"));
+    // The same again makes no run.
+    let n_starts = agent.n_starts();
+    let writer = Proposing {
+        descriptions: Mutex::new(vec![
+            long,
+            "Does <b>.",
+            "Does nothing much.",
+            "Does invoice and weather.",
+            "Does invoice.",
+        ]),
+        prompts: Mutex::default(),
+    };
+    let again = Training { writer: &writer, ..training }.run().await.unwrap().unwrap();
+    assert_eq!((again, agent.n_starts()), (trained, n_starts));
+}
