@@ -109,6 +109,7 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Env(EnvCommand::Export(args)) => command::env::export(&args),
         Command::Env(EnvCommand::Serve(args)) => command::env::serve(&args),
         Command::Journal(journal) => command::journal::run(&journal),
+        Command::Skill(skill) => command::skill::run(&skill),
         Command::Bank(bank) => command::bank::run(&bank),
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),

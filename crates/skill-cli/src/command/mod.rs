@@ -45,6 +45,7 @@ pub(crate) mod serve;
 pub(crate) mod sft;
 pub(crate) mod shell;
 pub(crate) mod show;
+pub(crate) mod skill;
 mod start;
 pub(crate) mod status;
 pub(crate) mod stop;

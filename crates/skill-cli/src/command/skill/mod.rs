@@ -1,0 +1,24 @@
+//! `skillrl skill`: skills where people use them.
+
+mod loads;
+
+use super::UsageError;
+use crate::args::skill::SkillCommand;
+use skill_agents::{Agent, agent, agents};
+
+pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<()> {
+    match command {
+        SkillCommand::Loads(args) => loads::run(args),
+    }
+}
+
+/// The agent of a name.
+fn named(name: &str) -> anyhow::Result<&'static Agent> {
+    if let Some(agent) = agent(name)? {
+        return Ok(agent);
+    }
+    let names: Vec<&str> = agents()?.iter().map(|agent| agent.name.as_str()).collect();
+    Err(UsageError::new(format!("{name:?} is not a known coding agent"))
+        .with_hint(format!("known agents: {}", names.join(", ")))
+        .into())
+}
