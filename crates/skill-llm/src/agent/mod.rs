@@ -18,11 +18,13 @@
 
 mod arguments;
 mod config;
+mod launcher;
 mod output;
 mod prompt;
 mod trace;
 
 pub use config::{AgentConfig, AgentKind, OutputFormat, Sandbox, SkillAs};
+pub use launcher::ProgramLauncher;
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};

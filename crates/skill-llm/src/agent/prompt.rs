@@ -81,12 +81,14 @@ impl Workspace {
 
 /// Where a program looks for skills in its working directory.
 fn skills_directory(kind: AgentKind) -> PathBuf {
-    match kind {
-        AgentKind::Claude => PathBuf::from(".claude"),
-        AgentKind::Gemini => PathBuf::from(".gemini"),
-        AgentKind::Codex | AgentKind::Command => PathBuf::from(".agents"),
-    }
-    .join("skills")
+    let name = match kind {
+        AgentKind::Claude => Some("claude-code"),
+        AgentKind::Gemini => Some("gemini-cli"),
+        AgentKind::Codex => Some("codex"),
+        AgentKind::Command => None,
+    };
+    let known = name.and_then(|name| skill_agents::agent(name).ok().flatten());
+    PathBuf::from(known.map_or(".agents/skills", |agent| agent.project_skills.as_str()))
 }
 
 fn write_skill(directory: &Path, kind: AgentKind, document: &str) -> std::io::Result<()> {

@@ -98,10 +98,23 @@ pub enum RunError {
 ///
 /// A program that cannot be started or listened to. However it ends is an `Ok`.
 pub async fn run(run: &Run<'_>) -> Result<Outcome, RunError> {
+    run_watched(run, &mut |_| false).await
+}
+
+/// Runs a program as [`run`] does, and shows what it prints while it does; where `is_enough` says so it is killed, which
+/// ends it as [`Ending::Cut`].
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn run_watched(
+    run: &Run<'_>,
+    is_enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
+) -> Result<Outcome, RunError> {
     let (mut child, group) = start(run).map_err(RunError::Start)?;
     let _killed = KillOnDrop(&group);
     let mut streams = Streams::default();
-    let work = exchange(&mut child, &group, run, &mut streams);
+    let work = exchange(&mut child, &group, run, &mut streams, is_enough);
     let ended = tokio::time::timeout(run.deadline, work).await;
     let ending = match ended {
         Ok(Ok(_)) if streams.is_cut => Ending::Cut,
@@ -155,6 +168,7 @@ async fn exchange(
     group: &Group,
     run: &Run<'_>,
     streams: &mut Streams,
+    is_enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
 ) -> std::io::Result<ExitStatus> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
@@ -166,7 +180,7 @@ async fn exchange(
     };
     let Streams { stdout: printed, is_cut, stderr: said } = streams;
     let read = async {
-        let read = head(stdout, printed, run.max_output_bytes).await;
+        let read = head(stdout, printed, run.max_output_bytes, is_enough).await;
         if let Ok(true) = read {
             *is_cut = true;
             group.kill();
@@ -186,11 +200,12 @@ async fn exchange(
     status
 }
 
-/// Keeps the first bytes of a stream; tells whether there are more than the limit.
+/// Keeps the first bytes of a stream; tells whether there are more than the limit, or enough of them.
 async fn head(
     stream: Option<impl AsyncRead + Unpin>,
     kept: &mut Vec<u8>,
     max_bytes: usize,
+    is_enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
 ) -> std::io::Result<bool> {
     let Some(mut stream) = stream else { return Ok(false) };
     let mut buffer = vec![0; READ_BYTES];
@@ -202,6 +217,9 @@ async fn head(
         kept.extend_from_slice(buffer.get(..n_read).unwrap_or_default());
         if kept.len() > max_bytes {
             kept.truncate(max_bytes);
+            return Ok(true);
+        }
+        if is_enough(buffer.get(..n_read).unwrap_or_default()) {
             return Ok(true);
         }
     }

@@ -1,0 +1,110 @@
+//! Starts coding agents for measurements of which skills they load.
+
+use crate::error::ErrorClass;
+use crate::http::{class_of_report, is_account_limit};
+use crate::process::{self, Daemons, Ending, Passed, Run, temporary_dir};
+use async_trait::async_trait;
+use skill_agents::LiveReplies;
+use skill_agents::measure::{Ended, Launch, LaunchError, Launched, Launcher, Trouble, Workspace};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
+const MAX_STDERR_BYTES: usize = 64 * 1024;
+
+/// Starts programs, each in a temporary directory that is gone afterwards.
+#[derive(Debug, Clone, Default)]
+pub struct ProgramLauncher {
+    /// Variables of this process that programs get besides those of the table.
+    pub pass_env: Vec<String>,
+    /// Ends what is running.
+    pub cancel: CancellationToken,
+}
+
+struct Folder(process::TemporaryDir);
+
+impl Workspace for Folder {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl ProgramLauncher {
+    /// The variables that a program is passed: those that are named, and those that begin as the table says.
+    fn passed(&self, launch: &Launch) -> Passed {
+        let mut names = self.pass_env.clone();
+        for (name, _) in std::env::vars_os() {
+            let Some(name) = name.to_str() else { continue };
+            if launch.pass_env.iter().any(|prefix| name.starts_with(prefix.as_str())) {
+                names.push(name.to_owned());
+            }
+        }
+        Passed::new(&names)
+    }
+}
+
+#[async_trait]
+impl Launcher for ProgramLauncher {
+    fn workspace(&self) -> io::Result<Box<dyn Workspace>> {
+        Ok(Box::new(Folder(temporary_dir("trigger-")?)))
+    }
+
+    async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
+        let passed = self.passed(launch);
+        let is_set = |name: &OsString| name.to_str().is_some_and(|name| launch.env.contains_key(name));
+        let inherited = passed.environment().filter(|(name, _)| !is_set(name));
+        let set = launch.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let run = Run {
+            command: &launch.command,
+            directory: Some(&launch.directory),
+            environment: Some(inherited.chain(set).collect()),
+            stdin: launch.stdin.as_bytes(),
+            deadline: launch.deadline,
+            max_output_bytes: MAX_OUTPUT_BYTES,
+            max_stderr_bytes: MAX_STDERR_BYTES,
+            daemons: Daemons::End,
+        };
+        let mut replies = LiveReplies::new(launch.agent);
+        let mut is_over = false;
+        let mut watch = |bytes: &[u8]| {
+            replies.take(bytes);
+            is_over = replies.count() > launch.turns;
+            is_over
+        };
+        let started = Instant::now();
+        let outcome = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(LaunchError::Stopped),
+            outcome = process::run_watched(&run, &mut watch) => outcome,
+        };
+        let outcome = outcome.map_err(|error| LaunchError::Start {
+            program: launch.command.first().cloned().unwrap_or_default(),
+            what: error.to_string(),
+        })?;
+        Ok(Launched {
+            stdout: passed.scrub(&String::from_utf8_lossy(&outcome.stdout)),
+            stderr: passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES),
+            ended: match outcome.ending {
+                Ending::Exited(status) => Ended::Exited(status.code()),
+                Ending::Cut if is_over => Ended::TurnLimit,
+                Ending::Cut => Ended::TooMuch,
+                Ending::Deadline => Ended::Deadline,
+            },
+            elapsed: started.elapsed(),
+        })
+    }
+
+    fn trouble(&self, message: &str, status: Option<u16>) -> Trouble {
+        if is_account_limit(&message.to_lowercase()) {
+            return Trouble::Limited;
+        }
+        match class_of_report(message, status) {
+            ErrorClass::Authentication => Trouble::Refused,
+            ErrorClass::RateLimited | ErrorClass::QuotaExhausted => Trouble::Limited,
+            _ => Trouble::Other,
+        }
+    }
+}
