@@ -42,7 +42,7 @@ use std::io::Write as _;
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     // First of all: no program that is started later may read the keys in the environment of this one.
     let hidden = skillrl::llm::process::hide_this_process();
-    let arguments = args::arranged(arguments);
+    let arguments = args::skill::arranged(args::arranged(arguments));
     let code = match parsed(&arguments) {
         Ok(cli) => start(cli, hidden),
         Err(error) => {
@@ -109,7 +109,11 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Env(EnvCommand::Export(args)) => command::env::export(&args),
         Command::Env(EnvCommand::Serve(args)) => command::env::serve(&args),
         Command::Journal(journal) => command::journal::run(&journal),
-        Command::Skill(skill) => command::skill::run(&skill),
+        Command::Skill(skill) => match command::skill::run(&skill) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(command::lint::Failed)) => return exit_code::LINT,
+            Err(error) => Err(error),
+        },
         Command::Bank(bank) => command::bank::run(&bank),
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),
@@ -159,7 +163,9 @@ fn report(error: &anyhow::Error) -> u8 {
     let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
     let known = error.downcast_ref::<skillrl::Error>();
     let usage = error.downcast_ref::<UsageError>();
+    let ended = error.downcast_ref::<command::skill::session::Ended>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
+    let hint = hint.or_else(|| ended.map(|ended| ended.hint.to_owned()));
     // The message of a usage error already says what to change.
     let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
     if let Some(hint) = hint {
@@ -169,6 +175,9 @@ fn report(error: &anyhow::Error) -> u8 {
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     let has_regressed = error.downcast_ref::<command::Regression>().is_some();
+    if let Some(ended) = ended {
+        return ended.code;
+    }
     let of_others = match (usage, has_regressed) {
         (Some(usage), _) => usage.code,
         (None, true) => exit_code::REGRESSED,

@@ -1,12 +1,206 @@
 //! Arguments of the commands about skills in coding agents.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
+    /// Shows what each coding agent will see of a skill: name, description, listing budget, and what the linter says.
+    Check(SkillCheckArgs),
+    /// Measures how often an agent loads a skill when it should, and when it should not.
+    Triggers(Box<TriggersArgs>),
+    /// Trains the description of a skill for an agent; the same as `skillrl train DIR --agent NAME`.
+    Train(Box<TrainSkillArgs>),
+    /// Writes skills as a plugin for agents; the same as `skillrl export DIR --plugin`.
+    Plugin(PluginArgs),
     /// Shows which skills a recorded run of a coding agent was offered and loaded.
     Loads(LoadsArgs),
+}
+
+impl SkillCommand {
+    /// Whether agents are started.
+    pub(crate) const fn calls_models(&self) -> bool {
+        match self {
+            Self::Triggers(_) | Self::Train(_) => true,
+            Self::Check(_) | Self::Loads(_) | Self::Plugin(_) => false,
+        }
+    }
+}
+
+/// `train DIR --agent NAME` is `skill train DIR --agent NAME`, and `export DIR --plugin` is `skill plugin DIR`.
+pub(crate) fn arranged(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_train = arguments.get(1).is_some_and(|word| word == "train");
+    let has_agent = arguments
+        .iter()
+        .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
+    if is_train && has_agent {
+        arguments.insert(1, "skill".into());
+    }
+    let is_export = arguments.get(1).is_some_and(|word| word == "export");
+    if is_export && let Some(at) = arguments.iter().position(|word| word == "--plugin") {
+        arguments.remove(at);
+        arguments.splice(1..2, ["skill".into(), "plugin".into()]);
+    }
+    arguments
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SkillCheckArgs {
+    /// A folder with a SKILL.md, or a folder of such folders.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// Only this agent; without it, all that are known.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArgs {
+    /// A folder with a SKILL.md, or a folder of such folders.
+    #[arg(value_name = "DIR")]
+    pub(crate) skills: PathBuf,
+
+    /// The agent, such as claude-code or codex; an unknown name lists all.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: String,
+
+    /// What people ask, and whether the skill should be loaded: JSON Lines with `query` and `should`, or a file of
+    /// skill-creator, Skill Lab or waza, or evals.json. Without it NAME-queries.jsonl.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: Option<PathBuf>,
+
+    /// How often each query is asked.
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) runs: u16,
+
+    /// The directory that keeps all runs: the same command goes on there. Without it NAME-triggers-AGENT.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// The most starts of the agent, over all processes that use the directory.
+    #[arg(long, value_name = "N")]
+    pub(crate) calls: Option<usize>,
+
+    /// The most that the agent may cost, in US dollars; for agents that report their cost.
+    #[arg(long, value_name = "USD")]
+    pub(crate) budget: Option<f64>,
+
+    /// The model, as the agent names it.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The agent's program, where it is not on the PATH.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) program: Option<String>,
+
+    /// A folder of other skills that lie beside it; may be given more than once.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) beside: Vec<PathBuf>,
+
+    /// A folder whose files each run finds in its project.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+
+    /// Replies after which a run is stopped; that is no failure.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(crate) turns: usize,
+
+    /// Seconds that a run may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 180)]
+    pub(crate) timeout: u64,
+
+    /// Runs at the same time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) concurrency: usize,
+
+    /// A variable that the agent gets besides those of its own sign-in; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Prints only errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TriggersArgs {
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+
+    /// Has the agent write so many queries (should, should not, near misses) to the file of --queries, for a person to
+    /// edit, and measures nothing.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(3..=100))]
+    pub(crate) draft: Option<u16>,
+
+    /// Makes one run, and estimates the others from it.
+    #[arg(long)]
+    pub(crate) estimate: bool,
+
+    /// Starts nothing: makes the report of the runs in the directory.
+    #[arg(long, conflicts_with = "estimate")]
+    pub(crate) replay: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginArgs {
+    /// A folder with a SKILL.md, or a folder of such folders.
+    #[arg(value_name = "DIR")]
+    pub(crate) skills: PathBuf,
+
+    /// The folder of the plugin.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+
+    /// The plugin's name; without it that of its folder.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// The plugin's version.
+    #[arg(long = "plugin-version", value_name = "VERSION", default_value = "0.1.0")]
+    pub(crate) version_of_plugin: String,
+
+    /// What its skills are for.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+
+    /// Writes into a folder that is not empty.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// What is trained of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Only {
+    /// `description` in the front matter.
+    Description,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrainSkillArgs {
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+
+    /// What is trained.
+    #[arg(long, value_enum, default_value_t = Only::Description)]
+    pub(crate) only: Only,
+
+    /// The most proposals.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) steps: usize,
+
+    /// The seed by which queries are split into halves.
+    #[arg(long, value_name = "SEED", default_value_t = 42)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]

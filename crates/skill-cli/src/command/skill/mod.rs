@@ -1,15 +1,26 @@
 //! `skillrl skill`: skills where people use them.
 
+mod check;
 mod loads;
+mod plugin;
+pub(crate) mod session;
+mod train;
+mod triggers;
 
 use super::UsageError;
+use super::lint::Failed;
 use crate::args::skill::SkillCommand;
 use skill_agents::{Agent, agent, agents};
 
-pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<()> {
+pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<Result<(), Failed>> {
     match command {
-        SkillCommand::Loads(args) => loads::run(args),
+        SkillCommand::Check(args) => return check::run(args),
+        SkillCommand::Triggers(args) => triggers::run(args)?,
+        SkillCommand::Plugin(args) => plugin::run(args)?,
+        SkillCommand::Train(args) => train::run(args)?,
+        SkillCommand::Loads(args) => loads::run(args)?,
     }
+    Ok(Ok(()))
 }
 
 /// The agent of a name.

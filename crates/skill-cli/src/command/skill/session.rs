@@ -1,0 +1,376 @@
+//! What the commands that start agents share: skills, queries, the program, the directory, and how they end.
+
+use super::named;
+use crate::args::skill::MeasureArgs;
+use crate::command::{UsageError, say};
+use crate::exit_code;
+use anyhow::Context as _;
+use skill_agents::measure::{
+    Caps, LaunchError, Launcher, Notice, Setup, Stop, Store, StoreError, prepare_plain,
+};
+use skill_agents::query::{Query, read_queries, warnings};
+use skill_agents::{Shown, Skill, last_text, listed};
+use skillrl::llm::agent::ProgramLauncher;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A measurement that ended early; its text says why and what to do.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    message: String,
+    pub(crate) hint: &'static str,
+    pub(crate) code: u8,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Ended {}
+
+impl Ended {
+    pub(crate) fn of(stop: &Stop) -> Self {
+        let (message, hint, code) = match stop {
+            Stop::Calls(n) => (
+                format!("the cap of {n} starts is reached"),
+                "a higher --calls goes on with the runs that are left",
+                exit_code::BUDGET,
+            ),
+            Stop::Budget(spent) => (
+                format!("the budget is reached after ${spent:.2}"),
+                "a higher --budget goes on with the runs that are left",
+                exit_code::BUDGET,
+            ),
+            Stop::NoCost => (
+                "the agent does not report what it costs, so --budget cannot be kept".to_owned(),
+                "use --calls",
+                exit_code::USAGE,
+            ),
+            Stop::NotStarted(what) => {
+                (what.clone(), "install the agent, or name its program with --program", exit_code::USAGE)
+            }
+            Stop::Refused(what) => (
+                format!("the agent's account refuses: {what}"),
+                "sign in with the agent's own program, then run the same command again",
+                exit_code::PROVIDER_REFUSED,
+            ),
+            Stop::Limited(what) => (
+                format!("the agent's account has reached a limit: {what}"),
+                "run the same command when it is over: nothing that was measured is run again",
+                exit_code::OUTAGE,
+            ),
+            Stop::KeepsFailing(what) => (
+                format!("the agent failed three times in a row: {what}"),
+                "look at stream.jsonl and stderr.txt of these runs; the same command tries them again",
+                exit_code::OUTAGE,
+            ),
+            Stop::Stopped => (
+                "stopped".to_owned(),
+                "the same command goes on with the runs that are left",
+                exit_code::STOPPED,
+            ),
+            Stop::Estimated => (
+                "only the first run was made".to_owned(),
+                "without --estimate the others follow",
+                exit_code::SUCCESS,
+            ),
+        };
+        Self { message, hint, code }
+    }
+}
+
+/// All that a measurement needs.
+pub(crate) struct Session {
+    pub(crate) setup: Setup,
+    pub(crate) queries: Vec<Query>,
+    pub(crate) repetitions: usize,
+    pub(crate) store: Store,
+    pub(crate) launcher: ProgramLauncher,
+    pub(crate) caps: Caps,
+    pub(crate) is_quiet: bool,
+}
+
+/// The skills of a folder: it is one, or each of its folders is.
+pub(crate) fn skills_at(dir: &Path) -> anyhow::Result<Vec<Skill>> {
+    let read = |folder: &Path| -> anyhow::Result<Skill> {
+        let package = skillrl::envs::folder::read_folder(folder)?;
+        Ok(Skill::new(skillrl::export::folder_name(folder), package).map_err(|fault| {
+            UsageError::new(fault.to_string())
+                .with_hint("begin SKILL.md with `---`, `name: ..`, `description: ..`, `---`")
+        })?)
+    };
+    if dir.join("SKILL.md").is_file() {
+        return Ok(vec![read(dir)?]);
+    }
+    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join("SKILL.md").is_file()).collect();
+    folders.sort();
+    if folders.is_empty() {
+        let message = format!("{} has no SKILL.md, and no folder with one", dir.display());
+        return Err(UsageError::new(message).into());
+    }
+    folders.iter().map(|folder| read(folder)).collect()
+}
+
+/// Two skills of one name would be one to the agent.
+pub(crate) fn check_names(agent: &skill_agents::Agent, skills: &[&Skill]) -> Result<(), UsageError> {
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    for skill in skills {
+        if let Some(other) = names.insert(skill.listed_name(agent), &skill.folder) {
+            let name = skill.listed_name(agent);
+            let message =
+                format!("two skills are called {name:?} by {}: {other} and {}", agent.title, skill.folder);
+            return Err(UsageError::new(message).with_hint("give one of them another name"));
+        }
+    }
+    Ok(())
+}
+
+/// The file of queries where none is named.
+pub(crate) fn queries_file(args: &MeasureArgs) -> PathBuf {
+    let name = skillrl::export::folder_name(&args.skills);
+    args.queries.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-queries.jsonl")))
+}
+
+impl Session {
+    /// Reads skills and queries, finds the program, opens the directory; nothing is asked of a model.
+    pub(crate) fn open(args: &MeasureArgs, with_queries: bool, starts: bool) -> anyhow::Result<Self> {
+        let agent = named(&args.agent)?;
+        let skills = skills_at(&args.skills)?;
+        let mut competitors = Vec::new();
+        for dir in &args.beside {
+            competitors.extend(skills_at(dir)?);
+        }
+        let all: Vec<&Skill> = skills.iter().chain(&competitors).collect();
+        check_names(agent, &all)?;
+        for row in listed(agent, &all, false) {
+            let what = match row.shown {
+                Shown::Whole => continue,
+                Shown::Cut(n) => format!("lists {n} characters of the description of {:?}", row.name),
+                Shown::NameOnly => {
+                    format!("lists {:?} by its name only: the descriptions together are too long", row.name)
+                }
+                Shown::TooLong => format!("does not list {:?}: its description is too long", row.name),
+                Shown::ForPeople => format!("does not list {:?}: its front matter forbids that", row.name),
+            };
+            say(&format!("warning: {} {what}", agent.title));
+        }
+        let home = std::env::home_dir().context("no home directory: set HOME")?;
+        let mut setup = Setup {
+            agent,
+            program: args.program.iter().map(|program| located(program)).collect(),
+            version: String::new(),
+            model: args.model.clone(),
+            turns: args.turns.max(1),
+            deadline: Duration::from_secs(args.timeout.max(1)),
+            skills,
+            competitors,
+            project: args.project.clone(),
+            home,
+        };
+        let queries = if with_queries { queries(args, &setup)? } else { Vec::new() };
+        let launcher = ProgramLauncher { pass_env: args.pass_env.clone(), ..ProgramLauncher::default() };
+        if starts {
+            find_needs(&setup)?;
+            setup.version = version(&setup, &launcher)?;
+            if !agent.is_tried(&setup.version) {
+                say(&format!(
+                    "warning: {} says that its version is {:?}; this program was tried with {}",
+                    agent.title,
+                    setup.version.lines().next().unwrap_or_default(),
+                    agent.versions.join(", ")
+                ));
+            }
+        }
+        let name = skillrl::export::folder_name(&args.skills);
+        let dir =
+            args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-triggers-{}", agent.name)));
+        let settings = BTreeMap::from([
+            ("agent".to_owned(), agent.name.clone()),
+            ("model".to_owned(), args.model.clone().unwrap_or_default()),
+            ("turns".to_owned(), setup.turns.to_string()),
+            (
+                "project".to_owned(),
+                args.project.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+            ),
+        ]);
+        let store = Store::open(&dir, &settings).map_err(|error| store_error(&error))?;
+        let caps = Caps {
+            calls: args.calls,
+            budget: args.budget,
+            concurrency: args.concurrency.clamp(1, 32),
+            only_first: false,
+        };
+        let is_quiet = args.quiet || args.json;
+        Ok(Self { setup, queries, repetitions: usize::from(args.runs), store, launcher, caps, is_quiet })
+    }
+
+    /// Says what happens.
+    pub(crate) fn notify(&self, notice: &Notice<'_>) {
+        if self.is_quiet {
+            return;
+        }
+        match notice {
+            Notice::Planned { n_runs, n_known } if n_runs == n_known => {}
+            Notice::Planned { n_runs, n_known } => {
+                say(&format!(
+                    "{n_runs} runs, {n_known} of them on record in {}",
+                    self.store.directory().display()
+                ));
+            }
+            Notice::Estimate { n_left, first } => {
+                let seconds =
+                    first.milliseconds as f64 / 1000.0 * *n_left as f64 / self.caps.concurrency as f64;
+                let tokens = first.input.unwrap_or(0).saturating_add(first.output.unwrap_or(0));
+                let cost = first
+                    .cost
+                    .map(|cost| format!(", about ${:.2}", cost * *n_left as f64))
+                    .unwrap_or_default();
+                let n_tokens = tokens.saturating_mul(*n_left as u64);
+                say(&format!(
+                    "{n_left} runs are left; if they are like the first one: about {:.0} minutes, {n_tokens} tokens{cost}",
+                    (seconds / 60.0).ceil()
+                ));
+            }
+            Notice::Run { n_done, n_runs, record } => {
+                let what = match &record.failed {
+                    Some(why) => format!("failed: {why}"),
+                    None if record.loaded.is_empty() => "nothing loaded".to_owned(),
+                    None => {
+                        format!("loaded {}", record.loaded.keys().cloned().collect::<Vec<_>>().join(", "))
+                    }
+                };
+                say(&format!("{n_done} of {n_runs}: {} ({}): {what}", record.query, record.repetition));
+            }
+        }
+    }
+
+    /// The agent's reply to a prompt, without tools and skills, in an empty directory; a reply on record is not asked for
+    /// again.
+    pub(crate) async fn write(&self, prompt: &str) -> Result<String, Stop> {
+        let failed = |error: &dyn std::fmt::Display| Stop::KeepsFailing(error.to_string());
+        let name = skill_agents::text_hash(prompt);
+        let path = self.store.directory().join("writes").join(format!("{name}.txt"));
+        if let Ok(reply) = std::fs::read_to_string(&path) {
+            return Ok(reply);
+        }
+        let n_starts = self.store.n_starts().map_err(|error| failed(&error))?;
+        if self.caps.calls.is_some_and(|most| n_starts >= most) {
+            return Err(Stop::Calls(n_starts));
+        }
+        let workspace = self.launcher.workspace().map_err(|error| failed(&error))?;
+        let prepared =
+            prepare_plain(&self.setup, prompt, workspace.path()).map_err(|error| failed(&error))?;
+        self.store.note_start("write").map_err(|error| failed(&error))?;
+        let launched = self.launcher.launch(&prepared.launch).await.map_err(|error| match error {
+            LaunchError::Start { .. } => Stop::NotStarted(error.to_string()),
+            LaunchError::Stopped => Stop::Stopped,
+        })?;
+        let reply = last_text(self.setup.agent, &launched.stdout);
+        if reply.trim().is_empty() {
+            let said = format!(
+                "no reply; it said: {} {}",
+                launched.stderr.trim(),
+                launched.stdout.chars().take(300).collect::<String>()
+            );
+            return Err(match self.launcher.trouble(&said, None) {
+                skill_agents::measure::Trouble::Refused => Stop::Refused(said),
+                skill_agents::measure::Trouble::Limited => Stop::Limited(said),
+                skill_agents::measure::Trouble::Other => Stop::KeepsFailing(said),
+            });
+        }
+        self.store.write(&path, reply.as_bytes()).map_err(|error| failed(&error))?;
+        Ok(reply)
+    }
+}
+
+/// A program with a folder in its name is meant from here, and runs elsewhere.
+fn located(program: &str) -> String {
+    let path = Path::new(program);
+    match path.components().count() > 1 {
+        true => {
+            std::path::absolute(path).map_or_else(|_| program.to_owned(), |path| path.display().to_string())
+        }
+        false => program.to_owned(),
+    }
+}
+
+pub(crate) fn store_error(error: &StoreError) -> anyhow::Error {
+    let (code, hint) = match error {
+        StoreError::OtherSettings { .. } => {
+            (exit_code::OTHER_RUN, "use the same settings, or another directory with --dir")
+        }
+        StoreError::File { .. } => (exit_code::RUN_DIR, "name another directory with --dir"),
+        StoreError::Damaged { .. } => (exit_code::RUN_DIR, "remove the folder of this run: it is made again"),
+    };
+    Ended { message: skillrl::llm::error::with_causes(error), hint, code }.into()
+}
+
+fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
+    let path = queries_file(args);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let message = format!("no queries: {} is not there", path.display());
+            return Err(UsageError::new(message)
+                .with_hint("write some, name them with --queries, or have a first set drafted with `skillrl skill triggers DIR --agent NAME --draft 20`")
+                .into());
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let first = setup.skills.first().map(|skill| skill.listed_name(setup.agent)).unwrap_or_default();
+    let queries = read_queries(&text, &path.display().to_string(), first)
+        .map_err(|fault| UsageError::new(fault.to_string()).with_hint(fault.hint()))?;
+    let known: Vec<&str> = setup.skills.iter().map(|skill| skill.listed_name(setup.agent)).collect();
+    let stranger =
+        queries.iter().find_map(|query| query.skill.as_deref().filter(|name| !known.contains(name)));
+    if let Some(name) = stranger {
+        let message =
+            format!("a query asks for the skill {name:?}, and the skills here are {}", known.join(", "));
+        return Err(UsageError::new(message)
+            .with_hint("correct `should`, or name the folder with all skills")
+            .into());
+    }
+    for warning in warnings(&queries) {
+        say(&format!("warning: {warning}"));
+    }
+    Ok(queries)
+}
+
+fn find_needs(setup: &Setup) -> Result<(), UsageError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for program in &setup.agent.needs {
+        let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+        if !is_there {
+            let message =
+                format!("{} needs the program {program:?}, and it is not on the PATH", setup.agent.title);
+            return Err(UsageError::new(message).with_hint("install it: without it no skill is loaded"));
+        }
+    }
+    Ok(())
+}
+
+/// What the program says of its version.
+fn version(setup: &Setup, launcher: &ProgramLauncher) -> anyhow::Result<String> {
+    let workspace = launcher.workspace()?;
+    let mut prepared = prepare_plain(setup, "", workspace.path())?;
+    prepared.launch.command.truncate(setup.program.len().max(1));
+    prepared.launch.command.extend(setup.agent.version_arguments.iter().cloned());
+    prepared.launch.stdin.clear();
+    let launch = launcher.launch(&prepared.launch);
+    let launched = super::super::block_on(skillrl::pipeline::StopSignal::default(), "stopping", launch)?;
+    match launched {
+        Ok(launched) => Ok(launched.stdout.trim().to_owned()),
+        Err(error) => {
+            let hint = format!(
+                "install it (`npm install --global {}`), or name its program with --program",
+                setup.agent.package
+            );
+            Err(UsageError::new(error.to_string()).with_hint(hint).into())
+        }
+    }
+}
