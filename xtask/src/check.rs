@@ -53,6 +53,12 @@ const CHECKS: &[Check] = &[
         run: agent_sdks,
     },
     Check {
+        name: "agents",
+        about: "measures which skills the real programs of coding agents load, with a scripted model (npm, minutes)",
+        is_external: IsExternal::No,
+        run: coding_agents,
+    },
+    Check {
         name: "mcp",
         about: "trains the demo through `skillrl mcp` by the official SDK's client",
         is_external: IsExternal::Yes,
@@ -545,6 +551,16 @@ fn trainers(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo build --quiet --release --package skill-cli --features openenv").run()?;
     let program = crate::built(sh, "release", "skillrl");
     Ok(cmd!(sh, "{python} {SCRIPTS}/check.py {program} {core}").run()?)
+}
+
+/// Installs the pinned programs of coding agents with npm, and drives them with a scripted model on loopback.
+fn coding_agents(sh: &Shell) -> anyhow::Result<()> {
+    const SCRIPT: &str = "crates/skill-agents/tests/programs/check.py";
+    cmd!(sh, "cargo build --package skill-cli").run()?;
+    let programs = sh.current_dir().join("target/external/agents");
+    sh.create_dir(&programs)?;
+    let program = crate::built(sh, "debug", "skillrl");
+    Ok(cmd!(sh, "python3 {SCRIPT} {program} {programs}").run()?)
 }
 
 /// What the SDK of Tinker does with `skillrl train-server`, in a release build. Most of what it needs is in the
