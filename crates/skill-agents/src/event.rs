@@ -1,7 +1,19 @@
 //! What records say, the same for all agents.
 
-use crate::rule::Style;
+use serde::Deserialize;
 use serde_json::Value;
+
+/// How a listing is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Style {
+    /// `- name: description`.
+    Dashes,
+    /// `- name: description (file: path)`.
+    FileLines,
+    /// `<name>` and `<description>`.
+    Tags,
+}
 
 /// Something that a record says.
 #[derive(Debug, Clone, PartialEq)]

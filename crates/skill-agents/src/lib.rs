@@ -10,6 +10,28 @@
 //!
 //! Nothing here starts a program or calls a model: that is a [`Launcher`](measure::Launcher). Files are read and written
 //! only below directories that a caller names.
+//!
+//! # Who should depend on this crate alone
+//!
+//! Anybody with a harness of their own who asks which skills an agent was offered and loaded.
+//!
+//! # Example
+//!
+//! ```
+//! use skill_agents::{ReadOptions, agent, read_case};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let claude = agent("claude-code")?.ok_or("the table has no such agent")?;
+//! let run = r#"
+//! {"type": "assistant", "message": {"id": "1", "model": "m", "content": [{"type": "tool_use", "id": "c", "name": "Skill", "input": {"skill": "invoices"}}]}}
+//! {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c", "content": "Launching skill: invoices"}]}}
+//! {"type": "result", "subtype": "success", "is_error": false}
+//! "#;
+//! let seen = read_case(claude, &[run.to_owned()], &[], &ReadOptions::default());
+//! assert_eq!((seen.loads[0].skill.as_str(), seen.loads[0].turn), ("invoices", 1));
+//! # Ok(())
+//! # }
+//! ```
 
 mod command;
 mod database;

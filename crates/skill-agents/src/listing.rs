@@ -1,6 +1,6 @@
 //! The listing of skills as an agent wrote it.
 
-use crate::rule::Style;
+use crate::event::Style;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -73,7 +73,7 @@ pub(crate) fn offers(text: &str, style: Style) -> Vec<Offer> {
 #[cfg(test)]
 mod tests {
     use super::{Offer, offers};
-    use crate::rule::Style;
+    use crate::event::Style;
 
     fn offer(name: &str, description: &str, path: &str) -> Offer {
         Offer { name: name.to_owned(), description: description.to_owned(), path: path.to_owned() }

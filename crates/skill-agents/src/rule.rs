@@ -4,7 +4,7 @@
 //! the record. A condition is a text that a value must equal; `!` before it negates, `?` is present, `!?` absent, `^`
 //! begins with, `~` contains.
 
-use crate::event::{Event, What};
+use crate::event::{Event, Style, What};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,18 +39,6 @@ pub(crate) enum Is {
     Failure,
     End,
     Usage,
-}
-
-/// How a listing is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Style {
-    /// `- name: description`.
-    Dashes,
-    /// `- name: description (file: path)`.
-    FileLines,
-    /// `<name>` and `<description>`.
-    Tags,
 }
 
 /// A regular expression of the table.

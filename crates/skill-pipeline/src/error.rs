@@ -515,7 +515,7 @@ fn weights_hint(error: &skill_train::TrainError) -> &'static str {
             "restore the file of the checkpoint, or start a new run in another directory"
         }
         TrainError::Request { field, .. } if field == GROUP_SIZE => {
-            "raise `rl.group_size`: half of a group may be the trial of a skill, and a baseline needs several episodes"
+            "take larger groups: half of a group may be the trial of a skill, and a baseline needs several episodes"
         }
         TrainError::Request { .. } => "shorten the examples, or take a model with a longer context",
         _ => "check the files of the model",

@@ -2,7 +2,7 @@
 //!
 //! Every command that takes a path asks here, so that the same path is the same thing to all of them, and a path that
 //! could be two things is an error that names both. Names of files decide, and of JSON its outermost form; nothing is
-//! read that is larger than [`MAX_LOOKED_AT`].
+//! read that is larger than `MAX_LOOKED_AT`.
 
 use crate::config::FILE_NAME;
 use serde_json::Value;

@@ -31,7 +31,7 @@ impl Drop for Counted {
 
 /// The folder of the recorded data.
 pub(crate) fn folder() -> PathBuf {
-    let root = std::env::var_os("SKILLRL_CONFORMANCE").expect("SKILLRL_CONFORMANCE names the recorded data");
+    let root = std::env::var_os("SKILLRL_CONFORMANCE").unwrap();
     PathBuf::from(root).join("skillbank")
 }
 

@@ -1,4 +1,4 @@
-//! `skillrl prompts`: the built-in prompts as files.
+//! `skillrl config prompts`: the built-in prompts as files.
 
 use std::path::Path;
 

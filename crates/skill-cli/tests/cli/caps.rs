@@ -66,13 +66,15 @@ fn answer(
     let billed = Arc::clone(billed);
     move |call, request| {
         let prompt_tokens = request.body.len() as u64 / 4;
+        // The last requests below a cap are limited to what is left.
+        let reply_tokens = body(request)["max_tokens"].as_u64().unwrap();
+        assert!(reply_tokens <= REPLY_TOKENS, "{reply_tokens}");
         {
             let mut billed = billed.lock().unwrap();
             billed.calls += 1;
-            billed.tokens += prompt_tokens + REPLY_TOKENS;
-            billed.money += (prompt_tokens as f64 * PRICE_INPUT + REPLY_TOKENS as f64 * PRICE_OUTPUT) / 1e6;
+            billed.tokens += prompt_tokens + reply_tokens;
+            billed.money += (prompt_tokens as f64 * PRICE_INPUT + reply_tokens as f64 * PRICE_OUTPUT) / 1e6;
         }
-        assert_eq!(body(request)["max_tokens"], REPLY_TOKENS);
         if Some(call as u64) == killed_call {
             let pid = pid.recv_timeout(PATIENCE).unwrap();
             // A process that reached its cap has ended already.
@@ -80,7 +82,7 @@ fn answer(
         }
         ResponseTemplate::new(200).set_body_json(json!({
             "choices": [{"message": {"role": "assistant", "content": "word"}, "finish_reason": "length"}],
-            "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": REPLY_TOKENS},
+            "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": reply_tokens},
         }))
     }
 }
@@ -236,10 +238,14 @@ fn a_small_cap_sends_what_it_has_room_for() {
         context.run(&["eval", "task/skillrl.toml", "--split", "val", "--set", &cap])
     };
     assert_eq!(eval("0.02").code, Some(code::BUDGET));
-    let (calls, money) = (billed.lock().unwrap().calls, billed.lock().unwrap().money);
+    let sent = || {
+        let billed = billed.lock().unwrap();
+        (billed.calls, billed.money)
+    };
+    let (calls, money) = sent();
     assert!(calls >= 1 && money <= 0.02, "{calls} {money}");
     let refused = eval("0.0001");
-    assert_eq!((refused.code, billed.lock().unwrap().calls), (Some(code::BUDGET), calls));
+    assert_eq!((refused.code, sent().0), (Some(code::BUDGET), calls));
     assert!(refused.stderr.contains("$0.000100"), "{}", refused.stderr);
 }
 

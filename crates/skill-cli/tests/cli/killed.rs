@@ -140,7 +140,7 @@ fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earl
     assert!(refused.contains("  why    stopped at step 1 / rollout"), "{refused}");
     context.succeed(&["report", "task/run", "--output", "refused.html"]);
     let page = context.read("refused.html");
-    assert!(page.contains("0 steps so far, stopped") && page.contains("(HTTP 401)"), "{page}");
+    assert!(page.contains("0 steps, stopped") && page.contains("(HTTP 401)"), "{page}");
 
     let (pid_in, pid): (Sender<u32>, Receiver<u32>) = mpsc::channel();
     server.answer_with(answer(&Arc::default(), "right", Some(3), pid));
@@ -158,6 +158,6 @@ fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earl
     assert_eq!((&json["phase"], &json["live"]), (&Value::from("interrupted"), &Value::Null));
     context.succeed(&["report", "task/run", "--output", "killed.html"]);
     let page = context.read("killed.html");
-    assert!(page.contains("0 steps so far, interrupted") && page.contains("its process (pid "), "{page}");
+    assert!(page.contains("0 steps, interrupted") && page.contains("its process (pid "), "{page}");
     assert!(!page.contains("in progress"), "{page}");
 }

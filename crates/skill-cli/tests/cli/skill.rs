@@ -55,7 +55,11 @@ case "$*" in
     exit 0 ;;
 esac
 if [ -n "$FAIL_WITH" ]; then
-  line '{"type": "message_end", "message": {"role": "assistant", "stopReason": "error", "errorMessage": "'"$FAIL_WITH"'"}}'
+  case "$FAIL_WITH" in
+    401) why="401: invalid key" ;;
+    *) why="429: usage limit reached" ;;
+  esac
+  line '{"type": "message_end", "message": {"role": "assistant", "stopReason": "error", "errorMessage": "'"$why"'"}}'
   line '{"type": "agent_settled"}'
   exit 0
 fi
@@ -129,12 +133,9 @@ fn an_agent_that_is_not_there_or_not_signed_in_is_told() {
     let missing = context.run(&["skill", "triggers", "my-skill", "--agent", "pi", "--program", "./none"]);
     assert_eq!(missing.code, Some(code::USAGE), "{}", missing.stderr);
     assert!(missing.stderr.contains("npm install"), "{}", missing.stderr);
-    for (message, expected) in
-        [("401: invalid key", code::PROVIDER_REFUSED), ("429: usage limit reached", code::OUTAGE)]
-    {
-        let mut command =
-            context.command(&with(&["--pass-env", "FAIL_WITH", "--dir", message.split(':').next().unwrap()]));
-        let outcome = command.env("FAIL_WITH", message).output().unwrap();
+    for (status, expected) in [("401", code::PROVIDER_REFUSED), ("429", code::OUTAGE)] {
+        let mut command = context.command(&with(&["--pass-env", "FAIL_WITH", "--dir", status]));
+        let outcome = command.env("FAIL_WITH", status).output().unwrap();
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert_eq!(outcome.status.code(), Some(expected), "{said}");
     }

@@ -120,7 +120,7 @@ fn judge(gold: &Gold, got: &[u8], compare: Compare) -> (Option<Got>, Verdict) {
 
 #[test]
 #[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
-fn workbooks_are_judged_as_recorded() {
+fn conformance_of_workbooks() {
     let root = conformance("spreadsheets");
     let cases = lines(&root.join("workbooks.jsonl"));
     let mut wrong = Vec::new();
@@ -158,7 +158,7 @@ fn workbooks_are_judged_as_recorded() {
 /// Answers against themselves, untouched inputs and changed copies.
 #[test]
 #[ignore = "compares with recorded data: set SKILLRL_CONFORMANCE"]
-fn real_tasks_are_judged_as_recorded() {
+fn conformance_of_real_tasks() {
     let root = conformance("../data/spreadsheets");
     let began = std::time::Instant::now();
     let mut wrong = Vec::new();

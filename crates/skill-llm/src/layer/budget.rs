@@ -8,12 +8,10 @@
 //! reserves, and nothing else is under way, its reply is limited to what is left (`room.rs`); a reply that this cuts is an
 //! error. Once a cap is reached, nothing more is sent.
 
-mod amount;
 mod gate;
 mod room;
 
-pub use amount::Prices;
-
+use super::amount::{Amount, Prices, money_of, units_of};
 use super::estimate::{ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _, layer};
 use super::limits::{AttemptSize, AttemptUse};
@@ -23,7 +21,6 @@ use crate::call::CallCtx;
 use crate::chat::{ChatModel, ModelId};
 use crate::embedding::EmbeddingModel;
 use crate::error::LlmError;
-use amount::{Amount, money_of, units_of};
 use gate::{InFlight, ModelGate};
 use parking_lot::Mutex;
 use room::{CapLimit, Grant, Ledger, Room};

@@ -1,6 +1,6 @@
 //! What the caps and the pace of a run need to know of each attempt, and what they grant it.
 
-use super::Prices;
+use super::amount::Prices;
 use super::estimate::PromptSize;
 use crate::chat::ModelId;
 use skill_core::Usage;

@@ -49,6 +49,7 @@
 //! - Layers read the wall clock only for the time at which an attempt began, and hold no lock while they wait. Held
 //!   by the storms of `tests/provider_sim.rs` under a paused clock, and by the lint `await_holding_lock`.
 
+mod amount;
 mod batch;
 mod budget;
 #[cfg(test)]
@@ -61,10 +62,11 @@ mod pace;
 mod retry;
 mod trace;
 
+pub use amount::Prices;
 pub use batch::Batched;
 #[cfg(feature = "journal")]
 pub(crate) use batch::all_batches;
-pub use budget::{Budget, BudgetCaps, Budgeted, Prices, Spent};
+pub use budget::{Budget, BudgetCaps, Budgeted, Spent};
 pub use estimate::{ModelSeen, SeenReply};
 #[cfg(feature = "journal")]
 pub(crate) use layered::{Answer, Prompt, Used};

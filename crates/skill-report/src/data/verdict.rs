@@ -263,7 +263,7 @@ fn of_classes(classes: &Classes) -> Vec<Caution> {
     if n_doubtful > 0 {
         let verb = if n_doubtful == 1 { "looks" } else { "look" };
         let words = format!(
-            "{} of the data {verb} wrong: see the doubtful labels, or write them to a file with `skillrl report RUN --doubtful FILE`.",
+            "{} of the data {verb} wrong: see the doubtful labels of the report.",
             counted(n_doubtful as u64, "label")
         );
         said.push(Caution::new(CautionKind::DoubtfulLabels, words));

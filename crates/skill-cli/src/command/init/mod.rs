@@ -90,7 +90,7 @@ fn whole(settings: &[String]) -> Vec<String> {
     }
     add("env.kind=", &["env.kind=qa"]);
     match kind {
-        EnvKind::Qa | EnvKind::Tasks => add("env.data=", &["env.data=data"]),
+        EnvKind::Qa | EnvKind::Tasks | EnvKind::Spreadsheet => add("env.data=", &["env.data=data"]),
         EnvKind::Exec => add("env.program=", &["env.program=[\"python3\", \"env.py\"]"]),
         EnvKind::Alfworld | EnvKind::Webshop => {}
     }

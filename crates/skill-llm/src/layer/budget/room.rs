@@ -1,9 +1,10 @@
 //! The room that caps leave: what is spent and reserved, and whether one more attempt fits.
 
-use super::amount::{Amount, money_of, units_of};
-use super::{AttemptSize, BudgetCaps, Spent};
+use super::{BudgetCaps, Spent};
 use crate::attempt::Bounds;
 use crate::error::{LlmError, Shortfall};
+use crate::layer::amount::{Amount, money_of, units_of};
+use crate::layer::limits::AttemptSize;
 use skill_core::Usage;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -166,6 +166,7 @@ fn shares(used: MeterReading, n_items: usize) -> Vec<MeterReading> {
             usage: Usage {
                 input: share(used.usage.input, at),
                 cached: share(used.usage.cached, at),
+                cache_written: share(used.usage.cache_written, at),
                 output: share(used.usage.output, at),
                 reasoning: share(used.usage.reasoning, at),
             },

@@ -99,7 +99,7 @@ fn a_world_is_assumed_where_none_is_named() {
 fn amendments_that_contradict_the_configuration_are_refused_by_key() {
     let shop = Amendments { env: Some(EnvKind::Webshop), ..Amendments::default() };
     assert_conflict(SERVED, &[], shop, "env.kind");
-    assert_conflict("[env]\nkind = \"qa\"\ndata = \"d\"\n", &[], MOCK, "env.kind");
+    assert_conflict("[env]\nkind = \"exec\"\nprogram = [\"p\"]\n", &[], MOCK, "env.kind");
     assert_conflict(
         SERVED,
         &["models.target.kind=openai", "models.target.model=m"],

@@ -64,7 +64,7 @@ pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<
 /// What a key of `[env]` needs around it to be allowed.
 pub(super) fn env_settings(key: &super::key::KeySpec) -> Vec<String> {
     if let Some(kind) = key.kinds.names().first()
-        && super::env::WORLD_KINDS.contains(kind)
+        && (super::env::WORLD_KINDS.contains(kind) || *kind == "spreadsheet")
     {
         let mut settings = vec![format!("env.kind={kind}")];
         if *kind == "exec" && key.name != "program" {
@@ -72,7 +72,7 @@ pub(super) fn env_settings(key: &super::key::KeySpec) -> Vec<String> {
         }
         return settings;
     }
-    if key.kinds.names() != ["tasks"] {
+    if key.kinds.names().first() != Some(&"tasks") {
         return Vec::new();
     }
     let mut settings = vec!["env.kind=tasks".to_owned()];
