@@ -19,7 +19,7 @@ N_RUNS = 100
 N_REQUESTS = 300
 MOST_MEMORY = 50e6
 # The code of a program that is not optimized takes a third more pages.
-MOST_MEMORY_UNOPTIMIZED = 65e6
+MOST_MEMORY_UNOPTIMIZED = 75e6
 LONGEST_S = 0.010
 
 
