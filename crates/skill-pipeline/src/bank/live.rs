@@ -48,6 +48,7 @@ impl LiveBank {
     /// # Errors
     ///
     /// A directory that holds no bank, and a log that cannot be read or has fewer events.
+    #[cfg_attr(not(feature = "weights"), expect(dead_code, reason = "only the loop of GRPO goes back"))]
     pub(crate) fn first_events(path: &Path, n_events: u64) -> Result<Bank, PipelineError> {
         let dir = BankDir::open(path).map_err(of_run)?;
         let log = dir.bank().log();
