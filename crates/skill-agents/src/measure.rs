@@ -1,7 +1,7 @@
 //! Measuring which skills an agent loads: each query is asked several times, each time in a fresh project.
 //!
 //! [`Setup`] is what stays the same, [`prepare`] writes the directory of one run and says how the agent is started,
-//! [`Launcher`] is whoever starts it, [`measure`] does all runs that are not on record yet and [`Store`] keeps them.
+//! [`Launcher`] starts it, [`measure`] does the runs that are not recorded yet, and [`Store`] keeps them.
 
 mod prepare;
 mod runs;
@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The replies after which a run is stopped; that is no failure.
+/// The turn limit of a run; reaching it is not a failure.
 pub const DEFAULT_TURNS: usize = 6;
 
 /// What all runs of a measurement have in common.
@@ -95,7 +95,7 @@ pub trait Workspace: Send {
     fn path(&self) -> &Path;
 }
 
-/// Whoever starts agents.
+/// Starts agents.
 #[async_trait]
 pub trait Launcher: Send + Sync {
     /// An empty directory for a run.

@@ -74,7 +74,7 @@ impl QueryFault {
     }
 }
 
-/// Reads a file of queries; `skill` is the skill that `true` stands for, and `file` its name in messages.
+/// Reads a file of queries; `true` means the skill named `skill`, and `file` is the name that errors show.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Rates over queries, each asked several times, with intervals for these queries.
 //!
 //! A rate is the mean over queries of the share of runs. Its interval is about these queries and other runs of them:
-//! the queries are strata, so what differs between them is no noise.
+//! the queries are strata, so differences between them do not widen it.
 
 use serde::Serialize;
 

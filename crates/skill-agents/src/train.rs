@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 12;
 /// Proposals without a better one on training queries after which training ends.
 const PATIENCE: usize = 4;
 
-/// Whoever writes texts: the optimizer of descriptions, and the drafter of queries.
+/// A model that writes descriptions or drafts queries.
 #[async_trait]
 pub trait Writer: Send + Sync {
     /// The reply to a prompt.
@@ -89,7 +89,7 @@ pub struct Training<'a> {
     pub max_steps: usize,
     /// The runs.
     pub store: &'a Store,
-    /// Whoever starts agents.
+    /// Starts the agent.
     pub launcher: &'a dyn Launcher,
     /// The optimizer.
     pub writer: &'a dyn Writer,

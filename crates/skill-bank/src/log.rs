@@ -120,7 +120,7 @@ pub(crate) fn check_header(line: &str) -> Result<(), BankError> {
         return Err(BankError::NewerVersion { version, newest: LOG_VERSION });
     }
     if version == Some(0) {
-        return Err(bad("there is no version 0".to_owned()));
+        return Err(bad("the first version is 1, not 0".to_owned()));
     }
     let checked: Result<Header, _> = serde_json::from_value(Value::Object(fields));
     checked.map(|_| ()).map_err(|error| bad(error.to_string()))

@@ -103,8 +103,8 @@ struct State {
 
 /// Asks each query `repetitions` times, as far as that is not on record.
 ///
-/// Runs that failed in an earlier process are made again. A stop is no error: what was measured is in the result, and
-/// the same call goes on.
+/// Runs that failed in an earlier process are retried. A stop is not an error: the result holds what was measured, and
+/// the same call continues.
 ///
 /// # Errors
 ///

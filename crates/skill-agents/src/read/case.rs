@@ -276,7 +276,7 @@ fn described(why: Option<String>, status: Option<u16>, text: String) -> (String,
     (why, status, text)
 }
 
-/// The HTTP status in a message: the first number from 400 to 599 that stands for itself.
+/// The HTTP status in a message: the first number from 400 to 599 that is a word of its own.
 fn status_in(text: &str) -> Option<u16> {
     let words = text.split(|sign: char| !sign.is_ascii_alphanumeric());
     words

@@ -107,7 +107,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
 
-    /// Replies after which a run is stopped; that is no failure.
+    /// The most replies of a run; reaching the limit is not a failure.
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) turns: usize,
 
