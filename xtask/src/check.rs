@@ -3,11 +3,12 @@
 //! They need more than the toolchain (Python and its packages, a browser) or more than a few minutes. Nothing is
 //! skipped here: a missing program is a failure. `.ci/run` installs what the external checks need.
 
+mod builds;
+mod programs;
+
 use crate::ci::{self, step};
-use crate::python::{python, python_of_trainers};
 use crate::workspace;
-use anyhow::{Context as _, bail, ensure};
-use std::path::Path;
+use anyhow::{bail, ensure};
 use xshell::{Shell, cmd};
 
 /// A check that a person can run by its name.
@@ -44,25 +45,25 @@ const CHECKS: &[Check] = &[
         name: "python",
         about: "plays the examples in examples/exec-python/ and runs the documented commands that need Python",
         is_external: IsExternal::Yes,
-        run: python_programs,
+        run: programs::python_programs,
     },
     Check {
         name: "agent-sdks",
         about: "talks to the endpoint for agents by the packages openai and anthropic",
         is_external: IsExternal::Yes,
-        run: agent_sdks,
+        run: programs::agent_sdks,
     },
     Check {
         name: "agents",
         about: "measures which skills the real programs of coding agents load, with a scripted model (npm, minutes)",
         is_external: IsExternal::No,
-        run: coding_agents,
+        run: programs::coding_agents,
     },
     Check {
         name: "mcp",
         about: "trains the demo through `skillrl mcp` by the official SDK's client",
         is_external: IsExternal::Yes,
-        run: mcp_client,
+        run: programs::mcp_client,
     },
     Check {
         name: "wheel",
@@ -74,31 +75,31 @@ const CHECKS: &[Check] = &[
         name: "default-build",
         about: "builds the program without the features of the tests, and compares two demos",
         is_external: IsExternal::Yes,
-        run: default_build,
+        run: builds::default_build,
     },
     Check {
         name: "alfworld",
         about: "plays recorded games on the original engine of ALFWorld, which pip compiles (minutes)",
         is_external: IsExternal::No,
-        run: original_alfworld,
+        run: programs::original_alfworld,
     },
     Check {
         name: "pages",
         about: "opens the pages of `serve` and `report` in a headless Chromium",
         is_external: IsExternal::Yes,
-        run: pages,
+        run: programs::pages,
     },
     Check {
         name: "features",
         about: "builds the libraries without their environments and without the journal, and the facade with each feature alone",
         is_external: IsExternal::No,
-        run: features,
+        run: builds::features,
     },
     Check {
         name: "packages",
         about: "packs each published crate with every file that it needs, and builds the packages",
         is_external: IsExternal::No,
-        run: packages,
+        run: builds::packages,
     },
     Check {
         name: "bench",
@@ -110,7 +111,7 @@ const CHECKS: &[Check] = &[
         name: "api",
         about: "compares the lists in api/ with the code, where cargo-public-api can run",
         is_external: IsExternal::Yes,
-        run: public_interface,
+        run: builds::public_interface,
     },
     Check {
         name: "crash",
@@ -134,7 +135,7 @@ const CHECKS: &[Check] = &[
         name: "weights",
         about: "builds local models in release, and tests them against recorded data (minutes)",
         is_external: IsExternal::No,
-        run: weights,
+        run: builds::weights,
     },
     Check {
         name: "seeds",
@@ -158,19 +159,19 @@ const CHECKS: &[Check] = &[
         name: "exports",
         about: "writes training data and fine-tuned models, and loads them with torch, transformers, peft and TRL (minutes)",
         is_external: IsExternal::No,
-        run: exports,
+        run: programs::exports,
     },
     Check {
         name: "trainers",
         about: "validates `skillrl env serve`, plays every world by OpenEnv's clients, and trains two steps by TRL (minutes)",
         is_external: IsExternal::No,
-        run: trainers,
+        run: programs::trainers,
     },
     Check {
         name: "tinker",
         about: "trains and samples on `skillrl train-server` by the SDK of Tinker (minutes)",
         is_external: IsExternal::No,
-        run: tinker_sdk,
+        run: programs::tinker_sdk,
     },
     Check {
         name: "nats",
@@ -194,7 +195,7 @@ const CHECKS: &[Check] = &[
         name: "sandbox",
         about: "runs hostile programs in bwrap, as root too where it is started by root, and tasks of spreadsheets in it",
         is_external: IsExternal::No,
-        run: sandboxes,
+        run: programs::sandboxes,
     },
     Check {
         name: "caps",
@@ -226,117 +227,6 @@ pub(crate) fn external(sh: &Shell) -> anyhow::Result<()> {
     }
     eprintln!("ci: every external check passed");
     Ok(())
-}
-
-/// The programs in Python: environments played by the engine, and the pages of the documentation that run one.
-fn python_programs(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "python3 --version").run().context("these checks need Python 3 as `python3`")?;
-    for package in ["skill-envs", "skill-cli"] {
-        let test = format!("crates/{package}/tests/external_python.rs");
-        ensure!(sh.path_exists(&test), "{test} is missing, and nothing else runs its tests");
-    }
-    // The pages without such a command have been run by `cargo xtask test`.
-    let sh = &ci::linting(sh)?;
-    let _programs = sh.push_env("SKILLRL_DOCS_PROGRAMS", "only");
-    let as_tested = workspace::as_tested(sh)?;
-    Ok(cmd!(sh, "cargo test {as_tested...} --test external_python --test docs --quiet").run()?)
-}
-
-/// Programs that mean harm in a real sandbox; what is missing for it is a failure here.
-fn sandboxes(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "bwrap --version").run().context("this check needs bubblewrap 0.8 or later")?;
-    cmd!(sh, "/usr/bin/python3 --version").run().context("this check needs the system's Python")?;
-    cmd!(sh, "/usr/bin/python3 -c 'import openpyxl'").run().context("this check needs openpyxl")?;
-    cmd!(sh, "soffice --version").run().context("this check needs LibreOffice")?;
-    // One after the other, since the programs of a test take all processors.
-    let words = ["--include-ignored", "--test-threads=1", "--nocapture"];
-    cmd!(sh, "cargo test --quiet --package skill-sandbox --test hostile -- {words...}").run()?;
-    // Real tasks are worked on where `SKILLRL_CONFORMANCE` says where they lie.
-    let skipped: &[&str] = if crate::ci::recorded() { &[] } else { &["--skip", "real_tasks"] };
-    for filter in ["spreadsheet_env", "in_the_sandbox"] {
-        cmd!(sh, "cargo test --quiet --package skill-envs --features spreadsheets --test it {filter} -- --include-ignored {skipped...}")
-            .run()?;
-    }
-    Ok(())
-}
-
-/// The SDKs that agents are built on, as clients of the endpoint for agents.
-fn agent_sdks(sh: &Shell) -> anyhow::Result<()> {
-    let python = python(sh, "crates/skill-envs/tests/agent_sdks/requirements.txt")?;
-    crate::build_as_tested(sh)?;
-    let example = crate::built(sh, "debug/examples", "agent_endpoint");
-    Ok(cmd!(sh, "{python} crates/skill-envs/tests/agent_sdks/check.py {example}").run()?)
-}
-
-/// The real engine of ALFWorld behind a server: recorded games played on it, natively, and as they were recorded.
-fn original_alfworld(sh: &Shell) -> anyhow::Result<()> {
-    /// One for each kind of task; the engine takes seconds for a game.
-    const N_GAMES: &str = "6";
-    let python = python(sh, "examples/alfworld-live/requirements.txt")?;
-    let skillrl = crate::default_program(sh)?;
-    let script = "examples/alfworld-live/compare.py";
-    Ok(cmd!(sh, "{python} {script} --skillrl {skillrl} --games {N_GAMES}").run()?)
-}
-
-/// The pages of `serve` and `report` in a headless Chromium, which the standard library of Python drives.
-fn pages(sh: &Shell) -> anyhow::Result<()> {
-    const DIRECTORY: &str = "crates/skill-serve/tests/browser";
-    let program = crate::default_program(sh)?;
-    cmd!(sh, "python3 {DIRECTORY}/check.py {program}").run()?;
-    Ok(cmd!(sh, "python3 {DIRECTORY}/measure.py {program}").run()?)
-}
-
-/// The official SDK's client of the Model Context Protocol, which trains the demo by `skillrl mcp`.
-fn mcp_client(sh: &Shell) -> anyhow::Result<()> {
-    let python = python(sh, "crates/skill-mcp/tests/sdk/requirements.txt")?;
-    crate::build_as_tested(sh)?;
-    let program = crate::built(sh, "debug", "skillrl");
-    Ok(cmd!(sh, "{python} crates/skill-mcp/tests/sdk/check.py {program}").run()?)
-}
-
-/// The lists in `api/`, where the tool that makes them is installed; it needs a nightly toolchain.
-fn public_interface(sh: &Shell) -> anyhow::Result<()> {
-    crate::api::run(sh, true)
-}
-
-/// Each environment is a feature that can be left out, and so is the journal; the facade has features of its own.
-fn features(sh: &Shell) -> anyhow::Result<()> {
-    for package in ["skill-llm", "skill-envs", "skill-sim", "skillrl"] {
-        checked(sh, package, "")?;
-    }
-    checked(sh, "skill-envs", "endpoint")?;
-    for feature in facade_features(sh)? {
-        checked(sh, "skillrl", &feature)?;
-    }
-    // What is left out is named to anyone who configures it.
-    Ok(cmd!(sh, "cargo test --package skillrl --no-default-features --lib --quiet -- left_out").run()?)
-}
-
-/// Checks a library with these features alone; a warning is a failure.
-fn checked(sh: &Shell, package: &str, features: &str) -> anyhow::Result<()> {
-    let told = cmd!(sh, "cargo check --package {package} --no-default-features --features={features}")
-        .read_stderr()?;
-    ensure!(!told.contains("warning:"), "{package} with the features `{features}` has warnings:\n{told}");
-    Ok(())
-}
-
-/// The cargo features of the facade, from its manifest.
-fn facade_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
-    let manifest = sh.read_file("crates/skillrl/Cargo.toml")?;
-    let features = manifest.split_once("[features]\n").map_or("", |(_, rest)| rest);
-    let lines = features.lines().take_while(|line| !line.starts_with('['));
-    let names: Vec<String> =
-        lines.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name.to_owned()).collect();
-    ensure!(names.len() > 2, "the features of the facade were not found");
-    Ok(names)
-}
-
-/// What would be published has all files that it needs: each package is built from itself.
-fn packages(sh: &Shell) -> anyhow::Result<()> {
-    let unpublished = ["xtask", "skillrl-bench", "skillrl-python", "exec-lights", "fuzz-targets"];
-    let unpublished = unpublished.map(|name| format!("--exclude={name}"));
-    let options = ["--allow-dirty", "--quiet"];
-    Ok(cmd!(sh, "cargo package --workspace {unpublished...} {options...}").run()?)
 }
 
 fn brief_benchmark(sh: &Shell) -> anyhow::Result<()> {
@@ -404,30 +294,6 @@ fn caps(sh: &Shell) -> anyhow::Result<()> {
     let _runs = sh.push_env("SKILLRL_CAPS_RUNS", "78");
     let as_tested = workspace::as_tested(sh)?;
     Ok(cmd!(sh, "cargo test {as_tested...} --test cli -- caps::").run()?)
-}
-
-/// What compiles the tensor library, which `cargo xtask ci` leaves out.
-fn weights(sh: &Shell) -> anyhow::Result<()> {
-    cmd!(sh, "cargo clippy --package skill-train --features candle,parquet --all-targets -- -D warnings")
-        .run()?;
-    let program =
-        ["--package", "skillrl", "--package", "skill-cli", "--features", "skillrl/weights,skill-cli/weights"];
-    cmd!(sh, "cargo clippy {program...} --all-targets -- -D warnings").run()?;
-    // A model of embeddings is no part of the recorded data.
-    let has_model = std::env::var_os("SKILLRL_MINILM").is_some();
-    let recorded = if crate::ci::recorded() { &["--include-ignored"][..] } else { &[] };
-    let left_out = if has_model { &[][..] } else { &["--skip", "conformance_of_embeddings"] };
-    cmd!(
-        sh,
-        "cargo test --release --package skill-train --features candle,parquet -- {recorded...} {left_out...}"
-    )
-    .run()?;
-    cmd!(sh, "cargo test --release --package skill-tinker --features server -- {recorded...}").run()?;
-    Ok(cmd!(
-        sh,
-        "cargo test --release --package skill-cli --features weights --test cli -- env_export:: local:: phased:: rl:: sft:: train_server::"
-    )
-    .run()?)
 }
 
 /// What krill and SkillRL in Rust say in their READMEs, in this order and in one directory.
@@ -500,113 +366,4 @@ fn type_seeds<'a>(sh: &Shell, profile: &str, further: &dyn Fn(&str) -> &'a [&'a 
     let words = quick.split(' ');
     cmd!(sh, "{skillrl} distill {words...}").ignore_stderr().run()?;
     Ok(cmd!(sh, "{skillrl} inspect data/demo_bank.json").run()?)
-}
-
-/// What other trainers read: data in every format, by the checkers here and by the packages themselves, and the policies of
-/// two short runs of fine-tuning, which transformers and peft load.
-fn exports(sh: &Shell) -> anyhow::Result<()> {
-    const LOADERS: &str = "crates/skill-train/tests/loaders";
-    const BASE: &str = "crates/skill-train/tests/data/own/chat-tiny";
-    let folder = sh.current_dir().join("target/exports");
-    sh.remove_path(&folder)?;
-    sh.create_dir(&folder)?;
-    let data = folder.join("data");
-    cmd!(sh, "cargo run --quiet --package skill-train --features parquet --example write_exports -- {data}")
-        .run()?;
-    cmd!(sh, "cargo build --quiet --package skill-cli --bin skillrl --features weights").run()?;
-    let skillrl = crate::built(sh, "debug", "skillrl");
-    let base = sh.current_dir().join(BASE);
-    let config = folder.join("household.toml");
-    let path = base.display();
-    let text = format!(
-        "[models.target]\nkind = \"local\"\npath = '{path}'\n\n[models.optimizer]\nkind = \"simulated\"\n\n\
-         [env]\nkind = \"alfworld\"\nmax_train = 3\nmax_val = 1\nmax_test = 1\n\n\
-         [sft]\nexamples = 8\nbatch_size = 4\nlearning_rate = 0.01\n"
-    );
-    sh.write_file(&config, text)?;
-    for (run, rank) in [("adapter", "4"), ("full", "0")] {
-        let out = folder.join(run);
-        cmd!(sh, "{skillrl} sft {config} --lora-rank {rank} --out {out} --quiet").run()?;
-    }
-    let python = python(sh, &format!("{LOADERS}/requirements.txt"))?;
-    let [adapter, full] = ["adapter", "full"].map(|run| folder.join(run).join("policy"));
-    Ok(cmd!(sh, "{python} {LOADERS}/check.py {data} {base} {adapter} {full}").run()?)
-}
-
-/// What other trainers do with `skillrl env serve`, and its figures, in a release build: the packages openenv and
-/// openenv-core, whose modules have the same names, and TRL on a tiny model that is made on the spot.
-fn trainers(sh: &Shell) -> anyhow::Result<()> {
-    const SCRIPTS: &str = "crates/skill-openenv/tests/trainers";
-    const CORE: &str = "target/external/openenv-core";
-    let python = python_of_trainers(sh)?;
-    let wanted = format!("{SCRIPTS}/requirements-core.txt");
-    let core = sh.current_dir().join(CORE);
-    if !sh.path_exists(core.join("openenv_core")) {
-        let quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"];
-        cmd!(sh, "{python} -m pip install {quiet...} --target {core} --requirement {wanted}").run()?;
-    }
-    cmd!(sh, "cargo build --quiet --release --package skill-cli --features openenv").run()?;
-    let program = crate::built(sh, "release", "skillrl");
-    Ok(cmd!(sh, "{python} {SCRIPTS}/check.py {program} {core}").run()?)
-}
-
-/// Installs the pinned programs of coding agents with npm, and drives them with a scripted model on loopback.
-fn coding_agents(sh: &Shell) -> anyhow::Result<()> {
-    const SCRIPT: &str = "crates/skill-agents/tests/programs/check.py";
-    cmd!(sh, "cargo build --package skill-cli").run()?;
-    let programs = sh.current_dir().join("target/external/agents");
-    sh.create_dir(&programs)?;
-    let program = crate::built(sh, "debug", "skillrl");
-    Ok(cmd!(sh, "python3 {SCRIPT} {program} {programs}").run()?)
-}
-
-/// What the SDK of Tinker does with `skillrl train-server`, in a release build. Most of what it needs is in the
-/// environment of the trainers; its own requirements name a build of torch for graphics cards.
-fn tinker_sdk(sh: &Shell) -> anyhow::Result<()> {
-    const SCRIPTS: &str = "crates/skill-tinker/tests/sdk";
-    const MODEL: &str = "crates/skill-train/tests/data/own/chat-tiny";
-    let python = python_of_trainers(sh)?;
-    let sdk = sh.current_dir().join("target/external/tinker");
-    if !sh.path_exists(sdk.join("tinker")) {
-        let quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"];
-        let wanted = format!("{SCRIPTS}/requirements.txt");
-        cmd!(sh, "{python} -m pip install {quiet...} --target {sdk} --requirement {wanted}").run()?;
-    }
-    cmd!(sh, "cargo build --quiet --release --package skill-cli --features weights").run()?;
-    let program = crate::built(sh, "release", "skillrl");
-    Ok(cmd!(sh, "{python} {SCRIPTS}/check.py {program} {MODEL}").env("PYTHONPATH", sdk).run()?)
-}
-
-/// The program as most people build it, without the features of the tests: it builds without a warning, and its demo
-/// gives the same bytes every time.
-fn default_build(sh: &Shell) -> anyhow::Result<()> {
-    let built = cmd!(sh, "cargo build --package skill-cli --bin skillrl").quiet().read_stderr()?;
-    if built.lines().any(|line| line.starts_with("warning:")) {
-        bail!("the default program builds with warnings:\n{built}");
-    }
-    let program = crate::built(sh, "debug", "skillrl");
-    let once = || cmd!(sh, "{program} demo").quiet().read();
-    if once()? != once()? {
-        bail!("two demos printed different texts");
-    }
-    left_out(sh, &program)
-}
-
-/// A program without traces warns anyone who configured a collector for them.
-fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
-    let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
-        let command = cmd!(sh, "{program} {command...}")
-            .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-            .env("OTEL_SDK_DISABLED", is_disabled)
-            .env_remove("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-            .env_remove("OTEL_TRACES_EXPORTER");
-        Ok(command.quiet().ignore_stdout().read_stderr()?.contains("built without the feature `otel`"))
-    };
-    if !is_told(&["demo"], "false")? {
-        bail!("a demo without traces said nothing of the collector that was named");
-    }
-    if is_told(&["demo"], "true")? || is_told(&["completions", "bash"], "false")? {
-        bail!("it was said that no traces are sent, where nobody waits for any");
-    }
-    Ok(())
 }
