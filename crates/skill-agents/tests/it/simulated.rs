@@ -422,16 +422,10 @@ async fn a_better_description_is_trained_and_the_body_stays() {
     let setup = setup(vec![skill("invoice", "Does nothing.")]);
     let queries = queries(20, 10);
     let long = "x".repeat(1025).leak();
-    let writer = Proposing {
-        descriptions: Mutex::new(vec![
-            long,
-            "Does <b>.",
-            "Does nothing much.",
-            "Does invoice and weather.",
-            "Does invoice.",
-        ]),
-        prompts: Mutex::default(),
-    };
+    let descriptions =
+        || vec![long, "Does <b>.", "Does nothing much.", "Does invoice and weather.", "Does invoice."];
+    let proposing = || Proposing { descriptions: Mutex::new(descriptions()), prompts: Mutex::default() };
+    let writer = proposing();
     let store = store(dir.path());
     let training = Training {
         setup: &setup,
@@ -464,16 +458,7 @@ async fn a_better_description_is_trained_and_the_body_stays() {
     assert!(prompts.contains("invoice number"));
     // The same again makes no run.
     let n_starts = agent.n_starts();
-    let writer = Proposing {
-        descriptions: Mutex::new(vec![
-            long,
-            "Does <b>.",
-            "Does nothing much.",
-            "Does invoice and weather.",
-            "Does invoice.",
-        ]),
-        prompts: Mutex::default(),
-    };
+    let writer = proposing();
     let again = Training { writer: &writer, ..training }.run().await.unwrap().unwrap();
     assert_eq!((again, agent.n_starts()), (trained, n_starts));
 }
