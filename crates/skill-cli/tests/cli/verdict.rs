@@ -77,6 +77,17 @@ fn a_skill_that_beats_the_initial_one_and_not_none_looks_bad_everywhere() {
     let differences: Vec<&Value> = arms.iter().map(|arm| &arm["trained"]["difference"]).collect();
     assert_eq!(differences, [&Value::from(0.5), &Value::Null, &Value::from(-0.5)]);
     assert!(page.contains("no skill at all"));
+    // What the checks before the run found in its data is a caution; what the run has measured since is not said twice.
+    let found = |check: &str, message: &str| serde_json::json!({"check": check, "message": message});
+    let checks = [found("splits", "15 items are in two splits"), found("selection", "30 items are few")];
+    context.write("run/checks.json", &serde_json::to_string(&checks).unwrap());
+    let verdict = &json(&context.succeed(&["report", "run", "--json"]))["verdict"];
+    let of_data = verdict["cautions"].as_array().unwrap().iter().filter(|caution| caution["kind"] == "data");
+    let of_data: Vec<&str> = of_data.map(|caution| caution["words"].as_str().unwrap()).collect();
+    assert!(
+        matches!(of_data[..], [words] if words.contains("splits") && words.contains("15 items")),
+        "{verdict}"
+    );
     // It is foreseen, and it is paid for once.
     let estimate = context.succeed(&["estimate", "task/skillrl.toml", "--set", "eval.no_skill=on"]);
     assert!(estimate.contains("test_no_skill"), "{estimate}");

@@ -9,11 +9,13 @@ use crate::words::{counted, dollars, grouped, percent};
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::{GateMetric, Origin};
 use skill_pipeline::PipelineError;
+use skill_pipeline::RunReader;
 use skill_pipeline::noise::{ALPHA, POWER, recorded_flip_rate};
 use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::records::document::{StepAction, StepRecord};
 use skill_pipeline::records::paired::PairedRecord;
 use skill_pipeline::records::summary::Summary;
+use skill_pipeline::run_dir::checks::{CheckWarning, read_checks};
 
 /// The gain for which the number of items is said that it takes.
 const SMALL_GAIN: f64 = 0.05;
@@ -207,6 +209,7 @@ pub(super) fn cautions(
         }
         _ => {}
     }
+    said.extend(of_checks(run)?);
     if let Some(classes) = classes {
         said.extend(of_classes(classes));
     }
@@ -254,6 +257,21 @@ fn shows(flip_rate: f64, n_test: usize) -> String {
     let verb = if n_test == 1 { "shows" } else { "show" };
     let gain = 100.0 * detectable_effect(flip_rate, n_test, ALPHA, POWER);
     format!("{} {verb} gains of {gain:.0} points or more", counted(n_test as u64, "test item"))
+}
+
+/// What the checks before the run found in its data.
+fn of_checks(run: &RunReader) -> Result<Vec<Caution>, PipelineError> {
+    // By now the run has measured its noise and what its splits can show, which has cautions of its own.
+    let is_measured_since = |found: &CheckWarning| ["selection", "decisions"].contains(&found.check.as_str());
+    let found = read_checks(run.path())?.into_iter().filter(|found| !is_measured_since(found));
+    let words = |found: CheckWarning| {
+        format!(
+            "Before the run, the check of {} found: {}.",
+            found.check,
+            found.message.trim_end_matches('.')
+        )
+    };
+    Ok(found.map(|found| Caution::new(CautionKind::Data, words(found))).collect())
 }
 
 /// Doubtful labels, and classes that got worse.
