@@ -60,6 +60,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Trains a skill, or resumes a stopped run.
+    #[command(
+        after_help = "With --agent NAME, a folder with a SKILL.md is trained to be loaded when it should: see \
+        `skillrl skill train --help`."
+    )]
     Train(TrainArgs),
     /// Fine-tunes a local model on demonstrations, with skills in its prompts.
     #[cfg_attr(not(feature = "weights"), command(hide = true))]
@@ -132,6 +136,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Env(EnvCommand),
     /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
+    #[command(
+        after_help = "With --plugin, a folder of skills becomes a plugin of coding agents: see `skillrl skill \
+        plugin --help`."
+    )]
     Export(ExportArgs),
     /// Reads a configuration of SkillOpt or krill, a run of SkillOpt or skillrl 1.0, or a GEPA candidate, and lists what
     /// has no counterpart.
