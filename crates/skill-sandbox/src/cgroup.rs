@@ -17,6 +17,9 @@ const OWN_PROCESSES: u32 = 4;
 /// How long the last processes of a cgroup may take to go.
 const REMOVAL: Duration = Duration::from_secs(2);
 
+/// How long a sweep may take.
+const SWEEP: Duration = Duration::from_millis(300);
+
 /// Where cgroups for programs are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -51,11 +54,9 @@ impl Place {
         let candidates = candidates(&mounts, &own);
         let mut why = "no cgroup hierarchy has both controllers, memory and pids".to_owned();
         for place in candidates {
+            place.sweep();
             match place.check() {
-                Ok(()) => {
-                    place.sweep();
-                    return Ok(place);
-                }
+                Ok(()) => return Ok(place),
                 Err(error) => why = error,
             }
         }
@@ -82,22 +83,28 @@ impl Place {
     pub(crate) fn make(&self, limits: &Limits) -> Result<Cgroup, RunError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = format!("{PREFIX}{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        for directory in self.directories() {
+        let create = |directory: &Path| {
             let path = directory.join(&name);
-            fs::create_dir(&path).map_err(|source| RunError::Cgroup { path, source })?;
-        }
-        let cgroup = match self {
-            Self::V1 { memory, pids } => {
-                Cgroup { memory: memory.join(&name), pids: pids.join(&name), is_v2: false }
-            }
-            Self::V2(path) => {
-                let own = path.join(&name);
-                if !own.join("memory.max").exists() {
-                    write(&path.join("cgroup.subtree_control"), "+memory +pids")?;
-                }
-                Cgroup { memory: own.clone(), pids: own, is_v2: true }
+            match fs::create_dir(&path) {
+                Ok(()) => Ok(path),
+                Err(source) => Err(RunError::Cgroup { path, source }),
             }
         };
+        let (memory, pids, is_v2) = match self {
+            Self::V1 { memory, pids } => (memory, pids, false),
+            Self::V2(path) => (path, path, true),
+        };
+        // From here on what was made is removed, also where a later step fails.
+        let own = create(memory)?;
+        let mut cgroup = Cgroup { memory: own.clone(), pids: own, is_v2 };
+        if memory != pids {
+            cgroup.pids = create(pids)?;
+        }
+        if let Self::V2(path) = self
+            && !cgroup.memory.join("memory.max").exists()
+        {
+            write(&path.join("cgroup.subtree_control"), "+memory +pids")?;
+        }
         let memory = limits.memory.to_string();
         if cgroup.is_v2 {
             write(&cgroup.memory.join("memory.max"), &memory)?;
@@ -113,15 +120,19 @@ impl Place {
         Ok(cgroup)
     }
 
-    /// Removes cgroups of processes that are gone; one in use cannot be removed.
+    /// Removes cgroups of processes that are gone; what such a process ran dies with it, which takes a moment.
     fn sweep(&self) {
+        let began = Instant::now();
         for directory in self.directories() {
             for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
                 let Some(owner) = owner.and_then(|owner| owner.parse::<u32>().ok()) else { continue };
-                if !Path::new("/proc").join(owner.to_string()).exists() {
-                    drop(fs::remove_dir(entry.path()));
+                if Path::new("/proc").join(owner.to_string()).exists() {
+                    continue;
+                }
+                while fs::remove_dir(entry.path()).is_err() && began.elapsed() < SWEEP {
+                    std::thread::sleep(Duration::from_millis(2));
                 }
             }
         }
@@ -261,6 +272,19 @@ mod tests {
                   32 30 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
         check(v1, "5:memory:/docker/1\n4:pids:/\n0::/\n", &["/sys/fs/cgroup/memory /sys/fs/cgroup/pids"]);
         check("24 1 0:2 / / rw - ext4 /dev/vda rw\n", "0::/\n", &[]);
+    }
+
+    /// A hierarchy of version 2 without controllers, as beside version 1: plain directories lack the kernel's files too.
+    #[test]
+    fn where_no_limit_can_be_set_nothing_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let [memory, pids] = ["memory", "pids"].map(|name| directory.path().join(name));
+        fs::create_dir(&memory).unwrap();
+        let places = [Place::V2(memory.clone()), Place::V1 { memory: memory.clone(), pids: pids.clone() }];
+        for place in places {
+            assert!(matches!(place.make(&Limits::default()), Err(RunError::Cgroup { .. })));
+            assert_eq!(fs::read_dir(&memory).unwrap().count(), 0, "{place:?}");
+        }
     }
 
     /// The files are those of the kernel in a directory of ours.

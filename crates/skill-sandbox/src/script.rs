@@ -84,7 +84,8 @@ impl Script<'_> {
         if let Some(archive) = self.unpack {
             text.push_str(&format!("tar -xf {archive} 3>&- || exit 121\n"));
         }
-        text.push_str("printf 'began\\n' >&3\n");
+        // Nobody reads where the caller was killed before `bwrap` could be told to die with it.
+        text.push_str("printf 'began\\n' >&3 || exit 122\n");
         let limits = self.limits.map(RlimitSet::words).unwrap_or_default();
         let input = self.stdin.map(|file| format!(" <{file}")).unwrap_or_default();
         text.push_str(&match self.directory {

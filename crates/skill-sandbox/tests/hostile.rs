@@ -391,6 +391,90 @@ fn a_cancelled_program_is_gone_at_once() {
     assert!(matches!(ended, Err(skill_sandbox::RunError::Cancelled)), "{ended:?}");
 }
 
+/// The variable by which the test below tells its second process which program to run.
+const KILLED_PROGRAM: &str = "SKILLRL_SANDBOX_KILLED";
+
+/// Only does something where the test below starts it: a program that never ends.
+#[test]
+#[ignore = "needs bwrap and Python: cargo xtask check sandbox"]
+fn a_program_of_a_process_that_is_killed() {
+    let Some(mark) = std::env::var_os(KILLED_PROGRAM) else { return };
+    let sandbox = sandbox(None);
+    let limits = Limits { wall: Duration::from_secs(1000), ..limits() };
+    let text = "echo began >&2; exec sleep \"$0\"";
+    let program = Program {
+        limits,
+        ..Program::new(["/bin/sh".as_ref(), "-c".as_ref(), text.as_ref(), mark.as_os_str()])
+    };
+    drop(sandbox.run(&program.with_input("input.txt", Input::text("x")), &Cancel::default()));
+}
+
+/// Processes with this word among their arguments, and directories of this process: of cgroups and of inputs.
+fn left_of(mark: &str, pid: u32) -> (usize, usize) {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let has_mark = |path: std::path::PathBuf| {
+        let words = fs::read(path.join("cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    let n_processes = entries.filter(|entry| has_mark(entry.path())).count();
+    let mut directories = vec![std::path::PathBuf::from("/sys/fs/cgroup")];
+    let mut n_cgroups = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(&format!("skillrl-sandbox-{pid}-")) {
+                n_cgroups += 1;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                directories.push(entry.path());
+            }
+        }
+    }
+    (n_processes, n_cgroups)
+}
+
+/// At several moments of its start, and while it runs.
+#[test]
+#[ignore = "needs bwrap and Python: cargo xtask check sandbox"]
+fn what_a_killed_process_ran_ends_and_the_next_one_removes_what_it_left() {
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for (number, delay_ms) in [0_u64, 5, 10, 20, 40, 80, 160, 500].into_iter().enumerate() {
+        let mark = format!("{}.{}", 100_000 + number, std::process::id());
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_program_of_a_process_that_is_killed", "--include-ignored"])
+            .env(KILLED_PROGRAM, &mark)
+            .env("TMPDIR", temporary.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        let began = Instant::now();
+        // Until it stages its first program, then so much longer.
+        let has_base = || fs::read_dir(temporary.path()).unwrap().next().is_some();
+        while !has_base() || began.elapsed() < Duration::from_millis(delay_ms) {
+            assert!(began.elapsed() < Duration::from_secs(30));
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let killed = Instant::now();
+        while left_of(&mark, pid).0 > 0 {
+            assert!(killed.elapsed() < Duration::from_secs(10), "a program outlives its caller");
+        }
+        // Another process of the same user.
+        let next = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "files_go_in_and_come_out", "--include-ignored"])
+            .env("TMPDIR", temporary.path())
+            .output()
+            .unwrap();
+        assert!(next.status.success());
+        assert_eq!(left_of(&mark, pid), (0, 0), "after {delay_ms} ms");
+        assert!(!has_base(), "after {delay_ms} ms: directories are left");
+    }
+}
+
 /// The machine that tests run on is busy, so the best of several counts; `cargo xtask check sandbox` prints it.
 #[test]
 #[ignore = "needs bwrap and Python: cargo xtask check sandbox"]
