@@ -3,6 +3,7 @@
 use super::lab::Ran;
 use serde_json::{Value, json};
 use skill_sandbox::Verdict;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,24 +25,39 @@ impl Cache {
 
     /// What a program came to.
     pub(super) fn program(&self, key: &str) -> Option<Ran> {
-        let (head, output) = self.read(key)?;
-        let text = |name: &str| head.get(name).and_then(Value::as_str).map(str::to_owned);
-        let code = i32::try_from(head.get("code")?.as_i64()?).ok()?;
-        let has_output = head.get("has_output")?.as_bool()?;
+        let (head, bytes) = self.read(key)?;
+        let text = |name: &str| head.get(name).and_then(Value::as_str);
+        let code = head.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
+        let mut rest: &[u8] = &bytes;
+        let mut files = BTreeMap::new();
+        for file in head.get("files")?.as_array()? {
+            let n_bytes = usize::try_from(file.get("n_bytes")?.as_u64()?).ok()?;
+            let (content, behind) = rest.split_at_checked(n_bytes)?;
+            files.insert(file.get("name")?.as_str()?.to_owned(), Arc::from(content));
+            rest = behind;
+        }
         Some(Ran {
-            verdict: Verdict::Exited { code },
-            stdout: text("stdout")?,
-            stderr: text("stderr")?,
-            output: has_output.then_some(output),
+            verdict: verdict(text("verdict")?, code)?,
+            stdout: text("stdout")?.to_owned(),
+            stderr: text("stderr")?.to_owned(),
+            files,
         })
     }
 
+    /// Keeps it, unless another run of the program could come to something else.
     pub(super) fn keep_program(&self, key: &str, ran: &Ran) {
-        let Verdict::Exited { code } = ran.verdict else { return };
+        let code = match ran.verdict {
+            Verdict::Exited { code } => Some(code),
+            Verdict::OutOfMemory | Verdict::TooManyProcesses | Verdict::DiskFull => None,
+            Verdict::TimedOut | Verdict::Killed { .. } => return,
+        };
+        let files: Vec<Value> =
+            ran.files.iter().map(|(name, bytes)| json!({"name": name, "n_bytes": bytes.len()})).collect();
         let head = json!({
-            "code": code, "stdout": ran.stdout, "stderr": ran.stderr, "has_output": ran.output.is_some(),
+            "verdict": ran.verdict.as_str(), "code": code, "stdout": ran.stdout, "stderr": ran.stderr, "files": files,
         });
-        self.write(key, &head, ran.output.as_deref().unwrap_or_default());
+        let contents: Vec<&[u8]> = ran.files.values().map(|bytes| &**bytes).collect();
+        self.write(key, &head, &contents.concat());
     }
 
     /// A calculated workbook.
@@ -82,6 +98,15 @@ impl Cache {
     }
 }
 
+/// The verdict of a name, of those that are kept.
+fn verdict(name: &str, code: Option<i32>) -> Option<Verdict> {
+    let others = [Verdict::OutOfMemory, Verdict::TooManyProcesses, Verdict::DiskFull];
+    code.map(|code| Verdict::Exited { code })
+        .into_iter()
+        .chain(others)
+        .find(|verdict| verdict.as_str() == name)
+}
+
 fn prune(directory: &Path) {
     let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(directory)
         .into_iter()
@@ -113,17 +138,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(&directory.path().join("programs"));
         assert_eq!(cache.program("a"), None);
+        let files = [("a.txt", &b""[..]), ("output.xlsx", &b"PK\n\0"[..])];
         let ran = Ran {
             verdict: Verdict::Exited { code: 1 },
             stdout: "out\n".to_owned(),
             stderr: "err".to_owned(),
-            output: Some(Arc::from(&b"PK\n\0"[..])),
+            files: files.map(|(name, bytes)| (name.to_owned(), Arc::from(bytes))).into(),
         };
         cache.keep_program("a", &ran);
         assert_eq!(cache.program("a"), Some(ran.clone()));
-        let none = Ran { output: None, ..ran };
-        cache.keep_program("b", &none);
-        assert_eq!(cache.program("b"), Some(none));
+        let full = Ran { verdict: Verdict::DiskFull, files: BTreeMap::new(), ..ran.clone() };
+        cache.keep_program("b", &full);
+        assert_eq!(cache.program("b"), Some(full));
+        for verdict in [Verdict::TimedOut, Verdict::Killed { signal: 9 }] {
+            cache.keep_program("c", &Ran { verdict, ..ran.clone() });
+            assert_eq!(cache.program("c"), None);
+        }
         let path = directory.path().join("programs/a");
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

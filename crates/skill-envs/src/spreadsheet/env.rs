@@ -73,7 +73,7 @@ impl SpreadsheetEnv {
             }
         }
         if let Some(first) = faults.first() {
-            tracing::warn!("{} tasks cannot be judged and are left out; the first: {first}", faults.len());
+            tracing::warn!("tasks that cannot be judged are left out: {}; the first: {first}", faults.len());
         }
         let env = Self { config, prompt, splits, tasks, faults, lab: OnceCell::new() };
         env.check_prompt()?;

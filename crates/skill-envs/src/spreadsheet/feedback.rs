@@ -16,7 +16,7 @@ pub(super) const NO_PROGRAM: &str = "The reply has no block of Python code. Repl
 /// Why a program has not done what it should; `None` where it wrote a workbook.
 pub(super) fn failure(ran: &Ran) -> Option<String> {
     let limit = match ran.verdict {
-        Verdict::Exited { code: 0 } => match &ran.output {
+        Verdict::Exited { code: 0 } => match ran.output() {
             None => return Some(format!("the program ended without a workbook at OUTPUT_PATH ({OUTPUT})")),
             Some(bytes) => {
                 return Workbook::open(Arc::clone(bytes))

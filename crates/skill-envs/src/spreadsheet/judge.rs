@@ -108,9 +108,14 @@ impl Gold {
         &self.parts
     }
 
-    /// True if the gold workbook has nothing in any of these cells.
-    pub fn is_empty(&self) -> bool {
-        self.sheets.iter().all(|sheet| sheet.cells.is_empty())
+    /// True if neither the gold workbook nor the input has anything in these cells, so that they say nothing of an answer.
+    ///
+    /// # Errors
+    ///
+    /// An input that cannot be read.
+    pub fn lacks_an_answer(&self, input: Arc<[u8]>) -> Result<bool, XlsxError> {
+        let is_empty = self.sheets.iter().all(|sheet| sheet.cells.is_empty());
+        Ok(is_empty && self.read_answer(input, Compare::Strict)?.is_empty())
     }
 
     /// Reads what a workbook has in the answer's cells.
@@ -194,6 +199,10 @@ impl Got {
     /// True if the answer has formulas, whose values are those of a calculation.
     pub fn has_formulas(&self) -> bool {
         self.sheets.iter().flatten().any(|(_, cells)| cells.values().any(|cell| cell.has_formula))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sheets.iter().flatten().all(|(_, cells)| cells.is_empty())
     }
 
     /// True once [`Got::calculate`] was called.

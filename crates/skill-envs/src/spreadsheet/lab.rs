@@ -10,6 +10,7 @@ use serde_json::json;
 use skill_core::canonical::hex_sha256;
 use skill_llm::LlmError;
 use skill_sandbox::{Cancel, Choice, Input, Limits, Outcome, Outputs, Program, RunError, Sandbox, Verdict};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,8 +68,26 @@ pub(super) struct Ran {
     pub(super) verdict: Verdict,
     pub(super) stdout: String,
     pub(super) stderr: String,
+    /// The files that came out.
+    pub(super) files: BTreeMap<String, Arc<[u8]>>,
+}
+
+impl Ran {
     /// The workbook that it wrote.
-    pub(super) output: Option<Arc<[u8]>>,
+    pub(super) fn output(&self) -> Option<&Arc<[u8]>> {
+        self.files.get(OUTPUT)
+    }
+}
+
+impl From<Outcome> for Ran {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            verdict: outcome.verdict,
+            stdout: outcome.stdout.text(),
+            stderr: outcome.stderr.text(),
+            files: outcome.files.into_iter().map(|file| (file.name, Arc::from(file.bytes))).collect(),
+        }
+    }
 }
 
 impl Lab {
@@ -123,35 +142,18 @@ impl Lab {
         self.cache.as_ref()
     }
 
-    /// Runs a program on an input; one that has run before is not run again.
+    /// Runs a program on an input.
     pub(super) async fn run(
         &self,
         code: &str,
         input: &Arc<[u8]>,
         cancel: &CancellationToken,
     ) -> Result<Ran, EnvError> {
-        let key = self.cache.as_ref().map(|_| self.key(code, input));
-        if let (Some(cache), Some(key)) = (&self.cache, &key)
-            && let Some(ran) = cache.program(key)
-        {
-            return Ok(ran);
-        }
         let program = self
             .program(SOLUTION, Outputs::Named(vec![OUTPUT.to_owned()]))
             .with_input(SOLUTION, Input::text(code))
             .with_input(INPUT, Input::Bytes(Arc::clone(input)));
-        let outcome = self.start(program, cancel).await?;
-        let ran = Ran {
-            verdict: outcome.verdict,
-            stdout: outcome.stdout.text(),
-            stderr: outcome.stderr.text(),
-            output: outcome.file(OUTPUT).map(Arc::from),
-        };
-        // Of limits of time another run may say something else.
-        if let (Some(cache), Some(key), Verdict::Exited { .. }) = (&self.cache, &key, ran.verdict) {
-            cache.keep_program(key, &ran);
-        }
-        Ok(ran)
+        self.start(program, cancel).await
     }
 
     /// A Python program of the working directory.
@@ -170,30 +172,47 @@ impl Lab {
         }
     }
 
-    /// Runs it when there is a place for it.
-    pub(super) async fn start(
-        &self,
-        program: Program,
-        cancel: &CancellationToken,
-    ) -> Result<Outcome, EnvError> {
+    /// Runs it when there is a place for it; one that has run before is not run again.
+    pub(super) async fn start(&self, program: Program, cancel: &CancellationToken) -> Result<Ran, EnvError> {
+        let key = self.cache.as_ref().map(|_| self.key(&program));
+        if let (Some(cache), Some(key)) = (&self.cache, &key)
+            && let Some(ran) = cache.program(key)
+        {
+            return Ok(ran);
+        }
         let permit = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(EnvError::Model(LlmError::Cancelled)),
             permit = Arc::clone(&self.permits).acquire_owned() => permit,
         };
-        start(&self.sandbox, program, permit, cancel).await
+        let ran = Ran::from(start(&self.sandbox, program, permit, cancel).await?);
+        if let (Some(cache), Some(key)) = (&self.cache, &key) {
+            cache.keep_program(key, &ran);
+        }
+        Ok(ran)
     }
 
     pub(super) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    fn key(&self, code: &str, input: &[u8]) -> String {
-        let Limits { wall, memory, .. } = self.limits;
+    /// All that decides what becomes of a program.
+    fn key(&self, program: &Program) -> String {
+        let Limits { wall, memory, .. } = program.limits;
+        let inputs = program.inputs.iter().map(|(name, input)| match input {
+            Input::Bytes(bytes) => json!([name, "fixed", hex_sha256(bytes)]),
+            Input::Writable(bytes) => json!([name, "writable", hex_sha256(bytes)]),
+            Input::File(path) => json!([name, "file", path.to_string_lossy()]),
+        });
         let about = json!([
-            "program 1",
-            hex_sha256(code.as_bytes()),
-            hex_sha256(input),
+            "program 2",
+            program.command.last().map(|file| file.to_string_lossy()),
+            inputs.collect::<Vec<_>>(),
+            match &program.outputs {
+                Outputs::None => json!([]),
+                Outputs::Named(names) => json!(names),
+                Outputs::All => json!("all"),
+            },
             self.sandbox.name(),
             self.python.version,
             wall.as_millis().to_string(),

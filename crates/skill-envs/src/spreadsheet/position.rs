@@ -30,7 +30,8 @@ pub fn resolve(position: &str, answer_sheet: Option<&str>, sheets: &[Sheet]) -> 
         };
         let sheet = match (named, parts.last()) {
             (Some(name), _) => named_sheet(name, sheets).ok_or_else(|| {
-                format!("the position {position:?} names the sheet {name:?}, which does not exist")
+                let name = name.trim().trim_matches(QUOTES);
+                format!("the position {position:?} names the sheet {name:?}; {}", there_are(sheets))
             })?,
             (None, Some(part)) => part.sheet,
             (None, None) => usual_sheet(answer_sheet, sheets)?,
@@ -77,6 +78,9 @@ fn pieces(position: &str) -> Vec<&str> {
     pieces.into_iter().map(str::trim).filter(|piece| !piece.is_empty()).collect()
 }
 
+/// The most sheets that a message names.
+const MAX_NAMED: usize = 8;
+
 const QUOTES: [char; 2] = ['\'', '"'];
 
 /// The sheet of a name as it is written in a position.
@@ -103,12 +107,19 @@ fn usual_sheet(answer_sheet: Option<&str>, sheets: &[Sheet]) -> Result<usize, St
         let one_of = || names.split(',').find_map(|name| named_sheet(name, sheets));
         return named_sheet(&names, sheets)
             .or_else(one_of)
-            .ok_or_else(|| format!("`answer_sheet` names {names:?}, which does not exist"));
+            .ok_or_else(|| format!("`answer_sheet` names the sheet {names:?}; {}", there_are(sheets)));
     }
     sheets
         .iter()
         .position(|sheet| sheet.has_cells)
         .ok_or_else(|| "the workbook has no sheet with cells".to_owned())
+}
+
+/// The sheets that there are, for who named another one.
+fn there_are(sheets: &[Sheet]) -> String {
+    let names: Vec<String> = sheets.iter().take(MAX_NAMED).map(|sheet| format!("{:?}", sheet.name)).collect();
+    let more = if sheets.len() > MAX_NAMED { ", .." } else { "" };
+    format!("the sheets of the workbook are {}{more}", names.join(", "))
 }
 
 /// Names that programs take for the same.

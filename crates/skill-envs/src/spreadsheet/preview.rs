@@ -1,6 +1,6 @@
 //! What an agent is shown of a workbook: of each sheet its size and its first rows.
 
-use super::xlsx::{Area, Cell, Workbook, column_name, place_name};
+use super::xlsx::{Area, Cell, Found, Workbook, column_name, place_name};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -29,9 +29,7 @@ fn sheets(bytes: Arc<[u8]>, shown: &[Area]) -> Result<String, super::XlsxError> 
             let _ = writeln!(text, "## Sheet {:?}: no cells (a chart or a dialog)\n", sheet.name);
             continue;
         }
-        let cells = workbook.cells(index, &[Area::WHOLE])?;
-        let n_rows = cells.keys().map(|at| at.0).max().unwrap_or(0);
-        let n_columns = cells.keys().map(|at| at.1).max().unwrap_or(0);
+        let Found { cells, last: (n_rows, n_columns) } = workbook.read(index, shown)?;
         if n_rows == 0 {
             let _ = writeln!(text, "## Sheet {:?}: empty\n", sheet.name);
             continue;

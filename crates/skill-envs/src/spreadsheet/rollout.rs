@@ -126,7 +126,7 @@ impl<'a> Talk<'a> {
                 Some(given) => {
                     let ran = self.judge().run(given, case).await?;
                     let failure = feedback::failure(&ran);
-                    let output = ran.output.as_ref().filter(|_| failure.is_none());
+                    let output = ran.output().filter(|_| failure.is_none());
                     match (&failure, output) {
                         (Some(failure), _) => feedback::of_failure(failure, &ran),
                         (None, Some(_)) if self.is_training && n_feedbacks > 0 => {

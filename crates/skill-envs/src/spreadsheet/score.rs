@@ -50,7 +50,7 @@ impl Judge<'_> {
     async fn compare(&self, case: &Case, ran: &Ran) -> Result<Verdict, EnvError> {
         let compare = self.config.compare;
         let gold = self.task.gold(case).map_err(|error| wrong(&error))?;
-        let output = Arc::clone(ran.output.as_ref().unwrap_or(&Arc::from(&b""[..])));
+        let output = Arc::clone(ran.output().unwrap_or(&Arc::from(&b""[..])));
         let mut got: Got = match gold.read_answer(Arc::clone(&output), compare) {
             Ok(got) => got,
             Err(error) => return Ok(Verdict::unreadable(error)),

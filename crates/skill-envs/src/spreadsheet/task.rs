@@ -1,12 +1,14 @@
 //! Tasks of the data set, and their cases, which are found by the names of files.
 
 use super::judge::Gold;
+use super::xlsx::{Workbook, XlsxError};
 use crate::data::Record;
 use crate::error::EnvError;
 use crate::item::Item;
 use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_core::canonical::hex_sha256;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 const MAX_WORKBOOK_BYTES: u64 = 200 << 20;
 /// Names of inputs, and those of the answers beside them.
 const ENDINGS: [(&str, &str); 2] = [("_input", "_answer"), ("_init", "_golden")];
+/// Endings of workbooks; what is no `.xlsx` inside is told when it is read.
+const WORKBOOKS: [&str; 3] = ["xlsx", "xlsm", "xls"];
 const BARE: (&str, &str) = ("initial", "golden");
 
 /// A task.
@@ -125,7 +129,17 @@ impl Task {
                 let input = read_file(&case.input)?;
                 let answer = read_file(&case.answer)?;
                 let hashes = [hex_sha256(&input), hex_sha256(&answer)];
-                self.gold_of(case, answer.into())?;
+                let gold = self.gold_of(case, answer.into())?;
+                let of_input = |error: XlsxError| format!("{}: the input {error}", case.input.display());
+                let input: Arc<[u8]> = input.into();
+                Workbook::open(Arc::clone(&input)).map_err(of_input)?;
+                if gold.lacks_an_answer(input).map_err(of_input)? {
+                    return Err(format!(
+                        "{}: the gold workbook has nothing in {}, and neither has the input",
+                        case.answer.display(),
+                        gold.position()
+                    ));
+                }
                 Ok(hashes)
             })
             .collect()
@@ -178,12 +192,16 @@ fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
+fn is_workbook(ending: &OsStr) -> bool {
+    WORKBOOKS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
 /// The cases in a folder, by the names that the benchmark has.
 fn find_cases(folder: &Path) -> Result<Vec<Case>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")))
+        .filter(|path| path.extension().is_some_and(is_workbook))
         // What Excel leaves while a file is open.
         .filter(|path| !stem(path).starts_with("~$"))
         .collect();

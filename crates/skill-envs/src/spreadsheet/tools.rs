@@ -135,17 +135,11 @@ impl Desk {
         for (name, bytes) in &self.files {
             program = program.with_input(name.as_str(), Input::Writable(Arc::clone(bytes)));
         }
-        let outcome = lab.start(program, cancel).await?;
-        let ran = Ran {
-            verdict: outcome.verdict,
-            stdout: outcome.stdout.text(),
-            stderr: outcome.stderr.text(),
-            output: outcome.file(OUTPUT).map(Arc::from),
-        };
-        let n_bytes: usize = outcome.files.iter().map(|file| file.bytes.len()).sum();
+        let ran = lab.start(program, cancel).await?;
+        let n_bytes: usize = ran.files.values().map(|bytes| bytes.len()).sum();
         // A program that was killed has left nothing, and what was there before stays.
-        if !outcome.files.is_empty() && n_bytes <= MAX_BYTES {
-            self.files = outcome.files.into_iter().map(|file| (file.name, Arc::from(file.bytes))).collect();
+        if !ran.files.is_empty() && n_bytes <= MAX_BYTES {
+            self.files.clone_from(&ran.files);
         }
         Ok(shown(&ran, path))
     }
@@ -161,7 +155,7 @@ fn shown(ran: &Ran, path: &str) -> String {
     };
     text.push_str(&printed("It printed", &ran.stdout, SHOWN_CHARS));
     text.push_str(&printed("Its errors", &ran.stderr, SHOWN_CHARS));
-    if let (None, Some(output)) = (&fault, &ran.output) {
+    if let (None, Some(output)) = (&fault, ran.output()) {
         text.push_str(&format!("\n\nThe workbook at OUTPUT_PATH:\n\n{}", preview(Arc::clone(output))));
     }
     text

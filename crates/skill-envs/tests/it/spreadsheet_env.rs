@@ -8,7 +8,7 @@ use crate::requests::check_requests;
 use crate::workbook::Book;
 use serde_json::json;
 use skill_core::{RatioSplit, RolloutResult, SkillDoc, SplitRatio, Usage};
-use skill_envs::spreadsheet::{Compare, Mode, Recalculate, SpreadsheetConfig, SpreadsheetEnv};
+use skill_envs::spreadsheet::{Compare, Mode, Recalculate, SandboxChoice, SpreadsheetConfig, SpreadsheetEnv};
 use skill_envs::tasks::Splitting;
 use skill_envs::{Env as _, EnvError, RolloutCtx, Split};
 use skill_llm::{ChatReply, ChatRequest, FinishReason, ScriptedModel, ToolCall};
@@ -259,7 +259,31 @@ async fn a_finished_program_is_not_run_again() {
         kept.push(files);
     }
     assert_eq!(kept[0], kept[1]);
-    assert_eq!(kept[0].len(), 2);
+    assert_eq!(kept[0].len(), 2, "one for each case");
+}
+
+/// What runs of the same files in a directory of tools come to is kept too, with all files that they leave.
+#[tokio::test]
+#[ignore = "needs bwrap, openpyxl and LibreOffice: cargo xtask check sandbox"]
+async fn programs_that_tools_ran_are_not_run_again() {
+    let dir = data();
+    let cache = dir.path().join("cache");
+    let config = SpreadsheetConfig { mode: Mode::Tools, cache: Some(cache), ..config(dir.path()) };
+    let look = "import time\nopen('note.txt', 'w').write(str(time.time_ns()))";
+    let mut notes = Vec::new();
+    for _ in 0..2 {
+        let env = SpreadsheetEnv::load(config.clone()).unwrap();
+        let replies = vec![
+            calls("write_file", json!({"path": "look.py", "content": look})),
+            calls("run_python", json!({"path": "look.py"})),
+            calls("read_file", json!({"path": "note.txt"})),
+            says("It is done."),
+        ];
+        let (_, asked) = play(&env, Split::Train, replies).await;
+        notes.push(asked.last().unwrap().messages.last().unwrap().text());
+    }
+    assert!(notes[0].len() > 10 && notes[0].bytes().all(|byte| byte.is_ascii_digit()), "{}", notes[0]);
+    assert_eq!(notes[0], notes[1]);
 }
 
 #[test]
@@ -294,6 +318,86 @@ fn tasks_that_cannot_be_judged_are_left_out_and_named() {
     let n_items: usize = Split::ALL.iter().map(|split| env.items(*split).len()).sum();
     assert_eq!((n_items, env.faults().len()), (3, 4));
     assert!(env.faults().iter().all(|fault| matches!(fault, EnvError::BadLine { .. })));
+}
+
+/// Adds a task with one case of these files.
+fn add_task(dir: &Path, id: u32, position: &str, files: [(&str, &[u8]); 2]) {
+    let folder = dir.join("spreadsheet").join(id.to_string());
+    fs::create_dir_all(&folder).unwrap();
+    for (name, bytes) in files {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    let task = json!({
+        "id": id, "instruction": "x", "instruction_type": "Cell-Level Manipulation",
+        "answer_position": position, "spreadsheet_path": format!("spreadsheet/{id}"),
+    });
+    let path = dir.join("dataset.jsonl");
+    fs::write(&path, format!("{}{task}\n", fs::read_to_string(&path).unwrap())).unwrap();
+}
+
+/// What no program can work on, or no answer can be judged by, is told before anything is paid for.
+#[test]
+fn workbooks_that_cannot_be_used_are_left_out_and_named() {
+    let dir = data();
+    let folder = dir.path().join("spreadsheet/1");
+    let [input, answer] =
+        ["1_1_input.xlsx", "1_1_answer.xlsx"].map(|name| fs::read(folder.join(name)).unwrap());
+    let compound = |name: &str| {
+        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        [&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..], &name].concat()
+    };
+    let (old, encrypted) = (compound("Workbook"), compound("EncryptedPackage"));
+    let right = "C2:C4";
+    add_task(
+        dir.path(),
+        10,
+        right,
+        [("1_10_input.xlsx", &input[..input.len() / 2]), ("1_10_answer.xlsx", &answer)],
+    );
+    add_task(
+        dir.path(),
+        11,
+        right,
+        [("1_11_input.xlsx", &input), ("1_11_answer.xlsx", &answer[..answer.len() / 2])],
+    );
+    add_task(dir.path(), 12, right, [("1_12_input.xls", &old), ("1_12_answer.xlsx", &answer)]);
+    add_task(dir.path(), 13, right, [("1_13_input.xlsx", &encrypted), ("1_13_answer.xlsx", &answer)]);
+    add_task(dir.path(), 14, right, [("1_14_input.xlsx", &input), ("1_14_answer.xlsx", &encrypted)]);
+    add_task(dir.path(), 15, right, [("1_15_input.xlsx", b"a,b\n1,2\n"), ("1_15_answer.xlsx", &answer)]);
+    add_task(dir.path(), 16, "E7:F9", [("1_16_input.xlsx", &input), ("1_16_answer.xlsx", &answer)]);
+    // Macros are never run, and nobody misses them in values.
+    add_task(dir.path(), 17, right, [("1_17_input.xlsm", &input), ("1_17_answer.xlsm", &answer)]);
+    // To empty cells is a task like others.
+    add_task(dir.path(), 18, right, [("1_18_input.xlsx", &answer), ("1_18_answer.xlsx", &input)]);
+    let env = SpreadsheetEnv::load(config(dir.path())).unwrap();
+    let mut ids: Vec<&str> =
+        Split::ALL.iter().flat_map(|split| env.items(*split)).map(|item| item.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["1", "17", "18", "2", "3"]);
+    let lines = env.faults().iter().map(|fault| match fault {
+        EnvError::BadLine { line, message, .. } => (*line, message.contains("spreadsheet/")),
+        other => panic!("{other:?}"),
+    });
+    // Each with its line and its file.
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_unstable();
+    assert_eq!(lines, (4..=10).map(|line| (line, true)).collect::<Vec<_>>());
+}
+
+/// Without a Python with openpyxl no model is asked.
+#[tokio::test]
+async fn what_programs_lack_is_told_before_anything_is_paid_for() {
+    let dir = data();
+    let config = SpreadsheetConfig {
+        sandbox: SandboxChoice::Off,
+        python: Some("/nowhere/python3".into()),
+        ..config(dir.path())
+    };
+    let env = SpreadsheetEnv::load(config).unwrap();
+    let model = ScriptedModel::from_fn("agent", |_, _| panic!("the agent was asked"));
+    let item = &env.items(Split::Train)[0];
+    let outcome = env.rollout(item, &SkillDoc::default(), &model, &RolloutCtx::default()).await;
+    assert!(matches!(outcome, Err(EnvError::Configuration { .. })), "{outcome:?}");
 }
 
 /// The data set's splits are lists of ids, beside tasks in no list.

@@ -70,6 +70,15 @@ impl Cell {
 /// Cells by row and column, from 1; those without value and formula are left out.
 pub type Cells = BTreeMap<(u32, u32), Cell>;
 
+/// What was found in a sheet.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The cells that were asked for.
+    pub(crate) cells: Cells,
+    /// The last row and the last column with a cell, of the whole sheet; 0 in an empty one.
+    pub(crate) last: (u32, u32),
+}
+
 /// What the cells of a sheet refer to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
@@ -81,9 +90,10 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// The cells of a sheet in these areas.
-    pub(super) fn read(&self, text: &str, areas: &[Area]) -> Result<Cells, XlsxError> {
+    pub(super) fn read(&self, text: &str, areas: &[Area]) -> Result<Found, XlsxError> {
         let mut xml = reader(text);
         let mut cells = Cells::new();
+        let mut last = (0, 0);
         let (mut row, mut column) = (0_u32, 0_u32);
         loop {
             match xml.read_event().map_err(|error| damaged(self.part, error))? {
@@ -97,10 +107,9 @@ impl Context<'_> {
                         let at = attribute(&element, "r").map(|name| self.place(&name)).transpose()?;
                         let at = at.unwrap_or((row, column.saturating_add(1)));
                         column = at.1;
-                        let cell = self.cell(&mut xml, &element)?;
-                        if let Some(cell) =
-                            cell.filter(|_| areas.iter().any(|area| area.contains(at.0, at.1)))
-                        {
+                        let Some(cell) = self.cell(&mut xml, &element)? else { continue };
+                        last = (last.0.max(at.0), last.1.max(at.1));
+                        if areas.iter().any(|area| area.contains(at.0, at.1)) {
                             cells.insert(at, cell);
                             if cells.len() > MAX_CELLS {
                                 return Err(XlsxError::TooManyCells { max_cells: MAX_CELLS });
@@ -114,7 +123,7 @@ impl Context<'_> {
                     }
                     _ => {}
                 },
-                Event::Eof => return Ok(cells),
+                Event::Eof => return Ok(Found { cells, last }),
                 _ => {}
             }
         }

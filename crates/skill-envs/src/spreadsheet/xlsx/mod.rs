@@ -11,7 +11,7 @@ mod text;
 mod value;
 
 pub use cells::{Area, Cell, Cells};
-pub(crate) use cells::{MAX_COLUMNS, MAX_ROWS, column_name, parse_column, place_name};
+pub(crate) use cells::{Found, MAX_COLUMNS, MAX_ROWS, column_name, parse_column, place_name};
 pub(crate) use value::DAY;
 pub use value::Value;
 
@@ -120,8 +120,17 @@ impl Workbook {
     ///
     /// A sheet that cannot be read, or that has too many of these cells.
     pub fn cells(&mut self, sheet: usize, areas: &[Area]) -> Result<Cells, XlsxError> {
+        self.read(sheet, areas).map(|found| found.cells)
+    }
+
+    /// The same, with the end of the whole sheet.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Workbook::cells`].
+    pub(crate) fn read(&mut self, sheet: usize, areas: &[Area]) -> Result<Found, XlsxError> {
         let Some(Sheet { part, has_cells: true, .. }) = self.sheets.get(sheet) else {
-            return Ok(Cells::default());
+            return Ok(Found::default());
         };
         let part = part.clone();
         if self.strings.is_none() {

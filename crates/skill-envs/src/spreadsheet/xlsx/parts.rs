@@ -204,4 +204,20 @@ mod tests {
         assert!(kind(b"Workbook").contains(".xls"));
         assert!(matches!(Parts::open(b"a,b\n1,2\n"[..].into()), Err(XlsxError::Archive(_))));
     }
+
+    /// Sizes are declared in the list of parts at the end of an archive, and nothing is unpacked where they are too large.
+    #[test]
+    fn an_archive_that_unpacks_to_too_much_is_not_unpacked() {
+        use std::io::Write as _;
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        archive.start_file("xl/workbook.xml", zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(b"<workbook/>").unwrap();
+        let mut bytes = archive.finish().unwrap().into_inner();
+        let entry = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+        bytes[entry + 24..entry + 28].copy_from_slice(&u32::try_from(300 << 20).unwrap().to_le_bytes());
+        assert!(matches!(
+            Parts::open(bytes.into()),
+            Err(XlsxError::TooLarge { n_bytes: 314_572_800, max_bytes: MAX_UNPACKED_BYTES })
+        ));
+    }
 }
