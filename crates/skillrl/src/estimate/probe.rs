@@ -143,9 +143,9 @@ struct ProbedRollout {
 }
 
 async fn probe_rollout(env: &dyn Env, item: &Item, skill: &SkillDoc) -> ProbedRollout {
-    let silent = Listener::new(Some(String::new()));
-    let outcome = env.rollout(item, skill, &silent, &RolloutCtx::default()).await;
-    let mut asked = silent.heard();
+    let idle = Listener::idle();
+    let outcome = env.rollout(item, skill, &idle, &RolloutCtx::default()).await;
+    let mut asked = idle.heard();
     asked.extend(judged(env, item, skill).await);
     let calls = asked.iter().map(|request| (request.messages.len() as u64, bytes_of(&request.messages)));
     ProbedRollout {
