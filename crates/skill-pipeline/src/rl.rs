@@ -25,6 +25,8 @@ mod evolve;
 #[cfg(feature = "weights")]
 mod lessons;
 #[cfg(feature = "weights")]
+mod measure;
+#[cfg(feature = "weights")]
 mod replies;
 #[cfg(feature = "weights")]
 mod rollout;
@@ -33,9 +35,13 @@ mod run;
 mod settings;
 #[cfg(feature = "weights")]
 mod trainer;
+#[cfg(feature = "weights")]
+mod update;
 
 #[cfg(feature = "weights")]
 pub use bank::RlBank;
+#[cfg(feature = "weights")]
+pub use measure::RlCost;
 pub use settings::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 #[cfg(feature = "weights")]
 pub use trainer::RlTrainer;

@@ -2,14 +2,16 @@
 
 use super::settings::RlSettings;
 use crate::error::PipelineError;
+use crate::event::{Event, EventSink, Stage};
 use crate::weights::{Episode, EpisodeRow, PolicyText, Wave, WaveCalls, side_by_side};
 use skill_bank::SkillRef;
 use skill_bank::trial::{Half, PlannedGroup, TrialResult};
-use skill_core::RolloutResult;
+use skill_core::{RolloutResult, StepIdx};
 use skill_envs::{Env, Item, SkillSource};
 use skill_llm::CallPlace;
 use skill_train::seam::{GenerationSettings, TrainBackend};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// How the runs of calls are called.
@@ -85,6 +87,8 @@ pub(super) struct Table<'run> {
     pub(super) text: &'run PolicyText,
     pub(super) settings: &'run RlSettings,
     pub(super) cancel: &'run CancellationToken,
+    /// Told of each episode that has ended.
+    pub(super) events: &'run Arc<dyn EventSink>,
 }
 
 impl Table<'_> {
@@ -107,6 +111,7 @@ impl Table<'_> {
         let backend = Arc::clone(self.backend);
         let calls = WaveCalls { run: RUN.to_owned(), step: iteration, seed: settings.seed };
         let wave = Arc::new(Wave::new(backend, generation, calls, n_episodes));
+        let n_ended = Arc::new(AtomicUsize::new(0));
         let episodes = (0..n_episodes).filter_map(|seat| {
             let (place, sample) = (seat / settings.group_size, seat % settings.group_size);
             let group = groups.get(place)?;
@@ -129,8 +134,12 @@ impl Table<'_> {
                 step: iteration,
             };
             let (task_type, penalty) = (group.item.task_type.clone(), settings.invalid_action_penalty);
+            let (events, n_ended) = (Arc::clone(self.events), Arc::clone(&n_ended));
+            let step = Some(StepIdx(u32::try_from(iteration).unwrap_or(u32::MAX)));
             Some(async move {
                 let (result, rows) = episode.play().await?;
+                let done = n_ended.fetch_add(1, Ordering::Relaxed) + 1;
+                events.emit(&Event::StageProgress { step, stage: Stage::Rollout, done, total: n_episodes });
                 let is_success = result.as_ref().is_some_and(RolloutResult::is_success);
                 let score = result.as_ref().map_or(0.0, |result| result.soft);
                 let invalid_actions = result.as_ref().map_or(0, |result| result.trajectory.invalid_actions);

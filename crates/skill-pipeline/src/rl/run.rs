@@ -1,12 +1,12 @@
 //! One process's work on a run of GRPO.
 
-use super::calls::Call;
 use super::evolve::{EvolutionState, Evolving};
-use super::lessons::{Lesson, lessons, weighed};
+use super::lessons::lessons;
 use super::rollout::{Group, Played, Table};
 use super::trainer::RlTrainer;
+use super::update::RUN;
 use crate::error::PipelineError;
-use crate::event::{Event, EventSink as _};
+use crate::event::{Event, EventSink as _, Stage};
 use crate::records::FORMAT_VERSION;
 use crate::records::rl::{
     CHECKPOINT_FILE, ITERATIONS_FILE, RlBankSummary, RlIteration, RlSummary, RlTimes, RlValidation,
@@ -19,25 +19,19 @@ use crate::run_dir::line_log::{LineLog, LogMark};
 use crate::run_dir::{RunDir, atomic, parse_versioned, read_times};
 use crate::shell::OpenRun;
 use crate::warning::Warning;
-use crate::weights::{PolicyGames, micro_batches, weights_error, write_policy};
+use crate::weights::{PolicyGames, weights_error, write_policy};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use skill_core::plan::EpochPlan;
 use skill_core::{EpochIdx, StepIdx};
-use skill_envs::{Item, SkillSource, Split};
+use skill_envs::{SkillSource, Split};
 use skill_train::TrainError;
-use skill_train::seam::{
-    AdamSettings, CallId, ForwardBackward, LoadRequest, Loss, LossMetrics, OptimStep, Pass, Policy,
-    SaveRequest,
-};
+use skill_train::seam::{CallId, LoadRequest, SaveRequest};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The name of the run in the calls of the back end.
-const RUN: &str = "rl";
 const SAVE: u64 = 30_000_000;
 const LOAD: u64 = 30_000_001;
 
@@ -229,24 +223,11 @@ impl<'run> RlRun<'run> {
         self.times.seconds + self.began.elapsed().as_secs_f64()
     }
 
-    /// The tasks of an iteration: each pass over the training tasks has an order of its own.
-    fn tasks(&self, iteration: u64) -> Vec<&'run Item> {
-        let settings = &self.trainer.settings;
-        let items = self.trainer.env.items(Split::Train);
-        let n_tasks = settings.tasks.min(items.len()).max(1);
-        let per_epoch = items.len().div_ceil(n_tasks) as u64;
-        let before = iteration.saturating_sub(1);
-        let epoch = EpochIdx(to_u32(before / per_epoch + 1));
-        let plan = EpochPlan::train(items.len(), epoch, 1, n_tasks, settings.seed);
-        let batch = plan.batches.get(usize::try_from(before % per_epoch).unwrap_or(usize::MAX));
-        batch.into_iter().flat_map(|batch| &batch.item_idx).filter_map(|place| items.get(*place)).collect()
-    }
-
     async fn iterate(&mut self) -> Result<(), PipelineError> {
         let (trainer, iteration) = (self.trainer, self.iteration + 1);
         let (settings, failed, began) = (&trainer.settings, self.failed(iteration), Instant::now());
         let cancel = &trainer.shell.stop.now;
-        let regular = self.tasks(iteration);
+        let regular = trainer.tasks(iteration);
         let (groups, source) = match &mut self.evolving {
             Some(evolving) => {
                 let groups = evolving.groups(iteration, regular, cancel).await?;
@@ -254,11 +235,12 @@ impl<'run> RlRun<'run> {
             }
             None => (regular.into_iter().map(Group::whole).collect(), Arc::clone(&trainer.source)),
         };
+        let (step, n_episodes) = (StepIdx(to_u32(iteration)), groups.len() * settings.group_size);
         self.log.emit(&Event::StepStarted {
-            step: StepIdx(to_u32(iteration)),
+            step,
             total_steps: to_u32(settings.iterations),
             epoch: EpochIdx(1),
-            batch_size: groups.len() * settings.group_size,
+            batch_size: n_episodes,
             n_notes: 0,
         });
         let table = Table {
@@ -268,12 +250,17 @@ impl<'run> RlRun<'run> {
             text: &trainer.text,
             settings,
             cancel,
+            events: &trainer.shell.events,
         };
+        let (stage, playing) = (Stage::Rollout, Instant::now());
+        self.log.emit(&Event::StageStarted { step: Some(step), stage, total: n_episodes });
         let played = table.play(iteration, &groups).await?;
+        let seconds = playing.elapsed().as_secs_f64();
+        self.log.emit(&Event::StageFinished { step: Some(step), stage, seconds });
         let (lessons, groups_without_signal) = lessons(settings, &played).map_err(&failed)?;
         let mut record = record_of(iteration, groups.len(), &played, groups_without_signal);
         for (number, batch) in (0_u64..).zip(lessons.chunks(settings.batch_size)) {
-            self.update(number, batch, &mut record).await.map_err(&failed)?;
+            trainer.update((iteration, number), batch, &mut record).await.map_err(&failed)?;
         }
         finish_means(&mut record);
         if let Some(evolving) = &mut self.evolving {
@@ -297,54 +284,6 @@ impl<'run> RlRun<'run> {
             let warning = Warning::TrainingSign { sign: found.sign, message: found.message };
             self.open.warn(Some(StepIdx(to_u32(record.iteration))), warning);
         }
-    }
-
-    /// One optimizer step over some episodes.
-    async fn update(
-        &self,
-        number: u64,
-        batch: &[Lesson],
-        record: &mut RlIteration,
-    ) -> Result<(), TrainError> {
-        let (trainer, iteration) = (self.trainer, self.iteration + 1);
-        let settings = &trainer.settings;
-        let (rows, denominator) = weighed(settings, batch);
-        let mut metrics = LossMetrics::default();
-        for (pass_idx, mut rows) in (0_u64..).zip(micro_batches(rows, settings.micro_batch_tokens)) {
-            record.rows += rows.len();
-            record.tokens += rows.iter().map(|row| row.tokens.len() as u64).sum::<u64>();
-            if settings.kl_coeff > 0.0 {
-                let call = CallId::new(RUN, iteration, Call::Reference.number(number, pass_idx));
-                let pass = Pass::LogProbs { policy: Policy::Reference };
-                let temperature = settings.temperature as f32;
-                let request = ForwardBackward { call, rows: rows.clone(), temperature, pass };
-                let reference = trainer.backend.forward_backward(request).await?.logprobs;
-                for (row, logprobs) in rows.iter_mut().zip(reference) {
-                    row.reference_logprobs = logprobs;
-                }
-            }
-            let pass = Pass::Gradient { loss: Loss::Policy(settings.loss()), denominator };
-            let call = CallId::new(RUN, iteration, Call::Train.number(number, pass_idx));
-            let temperature = settings.temperature as f32;
-            let request = ForwardBackward { call, rows, temperature, pass };
-            metrics.add(&trainer.backend.forward_backward(request).await?.metrics);
-        }
-        let adam = AdamSettings {
-            learning_rate: settings.learning_rate,
-            weight_decay: settings.weight_decay,
-            max_grad_norm: Some(settings.max_grad_norm).filter(|norm| *norm > 0.0),
-            ..AdamSettings::default()
-        };
-        let call = CallId::new(RUN, iteration, Call::Optimize.number(number, 0));
-        let stepped = trainer.backend.optim_step(OptimStep { call, settings: adam }).await?;
-        record.steps += 1;
-        record.loss += metrics.loss;
-        record.kl += metrics.kl;
-        record.entropy += metrics.entropy;
-        record.grad_norm += stepped.grad_norm;
-        let n_tokens = metrics.n_tokens.max(1) as f64;
-        record.clipped += (metrics.n_clipped + metrics.n_dual_clipped) as f64 / n_tokens;
-        Ok(())
     }
 
     /// Plays games, where any are configured.
@@ -484,7 +423,12 @@ fn signs_until_now(log: &LineLog, lines: &[Vec<u8>]) -> Result<TrainingAlerts, P
     Ok(signs)
 }
 
-fn record_of(iteration: u64, tasks: usize, played: &[Played], groups_without_signal: f64) -> RlIteration {
+pub(super) fn record_of(
+    iteration: u64,
+    tasks: usize,
+    played: &[Played],
+    groups_without_signal: f64,
+) -> RlIteration {
     let mut by_task_type: IndexMap<String, [usize; 2]> = IndexMap::new();
     for played in played {
         let [won, all] = by_task_type.entry(played.task_type.clone()).or_default();
@@ -525,6 +469,6 @@ fn finish_means(record: &mut RlIteration) {
     }
 }
 
-fn to_u32(number: u64) -> u32 {
+pub(super) fn to_u32(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -18,6 +18,9 @@ const MAX_REPLY_TOKENS: usize = 512;
 /// Plays games with the weights that a back end has now.
 #[async_trait]
 pub trait PolicyGames: Send + Sync {
+    /// So many games are played each time.
+    fn n_games(&self) -> usize;
+
     /// Plays, after this step, with what `source` selects in place of the games' own source.
     ///
     /// # Errors
@@ -71,6 +74,10 @@ impl EnvGames {
 
 #[async_trait]
 impl PolicyGames for EnvGames {
+    fn n_games(&self) -> usize {
+        self.items().len()
+    }
+
     async fn play(
         &self,
         backend: &Arc<dyn TrainBackend>,

@@ -132,6 +132,32 @@ async fn a_policy_learns_what_is_rewarded() {
     assert!(run.join("policy/weights.bin").is_file());
 }
 
+#[tokio::test]
+async fn an_iteration_is_measured_before_a_run_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let settings = settings();
+    let model = bigram(&run);
+    let policy = trainer(&run, Letters::new(6), &model, &settings);
+    let cost = policy.measured().await.unwrap();
+    assert_eq!((cost.measured_episodes, cost.episodes, cost.iterations), (6, 24, 12));
+    assert!(cost.step_tokens > 0 && cost.play_seconds > 0.0 && cost.step_seconds > 0.0, "{cost:?}");
+    let of_iteration = (cost.play_seconds + cost.step_seconds) * 4.0;
+    assert!((cost.iteration_seconds - of_iteration).abs() < 1e-9, "{cost:?}");
+    assert!((cost.seconds - 12.0 * of_iteration).abs() < 1e-9, "{cost:?}");
+    assert!(!run.join("config.json").exists() && !run.join("iterations.jsonl").exists());
+    // The weights are those that they were: a run on the same model is that of a new one.
+    policy.train(&run).await.unwrap();
+    let other = dir.path().join("other");
+    trainer(&other, Letters::new(6), &bigram(&other), &settings).train(&other).await.unwrap();
+    let lines = |run: &Path| lines::<RlIteration>(&run.join("iterations.jsonl"));
+    assert_eq!(lines(&run)[0].reward, lines(&other)[0].reward);
+    assert!(matches!(
+        trainer(&run, Letters::new(0), &model, &settings).measured().await,
+        Err(PipelineError::EmptySplit { .. })
+    ));
+}
+
 /// A row is what was shown and sampled, to the token: each prompt begins with the prompt and reply before it.
 #[tokio::test]
 async fn no_token_of_an_episode_is_tokenized_twice() {
