@@ -87,7 +87,11 @@ pub(crate) struct RlArgs {
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Writes events to standard output as JSON.
+    /// Plays the episodes of one task and trains a step on them, and says how long the run will take; nothing is written.
+    #[arg(long = "dry-run", alias = "estimate", conflicts_with = "resume")]
+    pub(crate) dry_run: bool,
+
+    /// Writes events, and an estimate, to standard output as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -17,13 +17,14 @@ mod built_in {
     use crate::args::{RlArgs, Start};
     use crate::command::report::write_after_rl;
     use crate::command::start::load_started;
-    use crate::command::{block_on, print_wrapped};
+    use crate::command::{block_on, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
     use crate::run_text::fact_lines;
     use crate::run_text::summary::verdict_text;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::rl::RlSummary;
+    use skillrl::pipeline::rl::{RlCost, RlTrainer};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
     use skillrl::reports::Fact;
@@ -52,6 +53,9 @@ mod built_in {
         };
         let stop = StopSignal::default();
         let trainer = prepare(&loaded, &request, Arc::new(Progress::new(show)), stop.clone())?;
+        if args.dry_run {
+            return measure(&trainer, stop, args.json);
+        }
         let summary: Result<RlSummary, PipelineError> = block_on(
             stop,
             "stopping after the iteration under way; press Ctrl-C again to stop at once",
@@ -72,5 +76,43 @@ mod built_in {
             "`skillrl eval --policy {policy}` measures the policy after {iterations} iterations, which is {policy}"
         );
         print_wrapped(&format!("{}{}", fact_lines(&facts, ""), verdict_text(&verdict, None, &next)))
+    }
+
+    /// A longer run is worth a warning.
+    const DAY_S: f64 = 86_400.0;
+
+    /// Measures some episodes and a step on them, and says what the run will take.
+    fn measure(trainer: &RlTrainer, stop: StopSignal, is_json: bool) -> anyhow::Result<()> {
+        let cost = block_on(stop, "stopping", trainer.measured())?.map_err(skillrl::Error::Pipeline)?;
+        if is_json {
+            print(&format!("{}\n", serde_json::to_string(&cost)?))?;
+        } else {
+            print_wrapped(&cost_text(&cost))?;
+        }
+        if cost.seconds > DAY_S {
+            let larger = "a GPU, a smaller model, or fewer of --iterations, --tasks and --group-size";
+            say(&format!("warning: the run takes more than a day here; {larger} makes it shorter"));
+        }
+        Ok(())
+    }
+
+    fn cost_text(cost: &RlCost) -> String {
+        let seconds = crate::table::seconds;
+        let memory =
+            cost.peak_memory.map_or("unknown".to_owned(), |bytes| format!("{:.2} GB", bytes as f64 / 1e9));
+        format!(
+            "measured  {} episodes of one task in {}, a step on their {} tokens in {}\n\
+             one iteration, {} episodes: at most about {}\n\
+             time      {} iterations at most about {}\n\
+             memory    {memory} at its peak\n",
+            cost.measured_episodes,
+            seconds(cost.play_seconds),
+            cost.step_tokens,
+            seconds(cost.step_seconds),
+            cost.episodes,
+            seconds(cost.iteration_seconds),
+            cost.iterations,
+            seconds(cost.seconds),
+        )
     }
 }
