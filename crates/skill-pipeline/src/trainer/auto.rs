@@ -25,7 +25,7 @@ use super::run::{Reading, Run, StepPlan};
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::records::document::StepRecord;
+use crate::records::document::{StepAction, StepRecord};
 use crate::records::summary::{SearchEnd, SearchRecord};
 use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
@@ -212,7 +212,12 @@ impl Run<'_> {
         if patience == 0 {
             return Ok(None);
         }
-        // A step without a candidate has shown nothing.
+        // An optimizer that proposes what is there already has no more ideas.
+        let in_row = state.history.iter().rev().take_while(|record| !record.action.is_accept());
+        if in_row.filter(|record| record.action == StepAction::SkipNoOp).count() >= patience {
+            return Ok(Some(SearchEnd::Plateau));
+        }
+        // Any other step without a candidate has shown nothing.
         let measured: Vec<&StepRecord> =
             state.history.iter().filter(|record| record.selection_n_seen.is_some()).collect();
         let flip_rate = self.flip_rate()?.unwrap_or_default();
@@ -247,7 +252,9 @@ impl Run<'_> {
             return Ok(None);
         }
         let facts = self.facts(state)?;
-        let plan = format!("{} steps within {}", state.history.len(), budget_text(&facts));
+        let n_steps = state.history.len();
+        let steps = if n_steps == 1 { "step" } else { "steps" };
+        let plan = format!("{n_steps} {steps} within {}", budget_text(&facts));
         let ended = self.end_of(state)?.unwrap_or(SearchEnd::Budget);
         Ok(Some(SearchRecord { plan, ended }))
     }

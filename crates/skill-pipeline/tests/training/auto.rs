@@ -5,7 +5,7 @@ use crate::world::{
     Counted, Job, counted, fickle_target, inventive_optimizer, settings, stubborn_optimizer, target,
 };
 use futures_util::FutureExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skill_core::search_plan::SearchBudget;
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatRequest};
@@ -137,6 +137,24 @@ fn a_search_ends_on_a_plateau_and_goes_on_with_more_patience() {
     assert_eq!(first.total_rejects, 3);
     let second = with_patience(5);
     assert_eq!(second.total_rejects, 5);
+}
+
+#[test]
+fn an_optimizer_without_ideas_ends_the_search() {
+    // Its edit is at a place that no skill has, so that every step has proposals and no candidate.
+    let optimizer = Arc::new(ScriptedModel::answering("idle", |_| {
+        json!({"reasoning": "r", "edits": [{"op": "delete", "target": "- not there", "content": ""}]})
+            .to_string()
+    }));
+    let with_patience = |patience, calls| {
+        let base = planned(calls);
+        let settings = TrainSettings { search: SearchLimits { patience, ..base.search }, ..base };
+        let dir = tempfile::tempdir().unwrap();
+        Job { settings, optimizer: Arc::clone(&optimizer) as _, ..Job::default() }.run(dir.path()).unwrap()
+    };
+    let ended = with_patience(3, 5_000.0);
+    assert_eq!((ended.search.unwrap().ended, ended.total_skips), (SearchEnd::Plateau, 3));
+    assert_eq!(with_patience(0, 300.0).search.unwrap().ended, SearchEnd::Budget);
 }
 
 #[test]
