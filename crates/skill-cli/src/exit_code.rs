@@ -24,7 +24,7 @@ pub(crate) const BUDGET: u8 = 8;
 pub(crate) const DIVERGED: u8 = 9;
 /// The linter found errors in a skill, or warnings where they count too.
 pub(crate) const LINT: u8 = 10;
-/// `eval --fail-on-drop`: the skill is significantly worse than what it was compared with.
+/// `eval`: the skill does not keep a limit: `--fail-on-drop`, `--max-drop` or `--min-score`.
 pub(crate) const REGRESSED: u8 = 11;
 /// `check`: files of a run are not as the run wrote them.
 pub(crate) const DAMAGED: u8 = 12;

@@ -44,6 +44,10 @@ impl Pages {
         environment.add_filter("percent", |score: f64| words::percent(score));
         environment.add_filter("points", |difference: f64| words::points(difference));
         environment.add_filter("tone", |outcome: &str| Outcome::parse(outcome).map_or("", Outcome::tone));
+        environment.add_filter("signed_interval", |bounds: Vec<f64>| {
+            let bounds: Vec<String> = bounds.iter().map(|bound| format!("{:+.1}", 100.0 * bound)).collect();
+            bounds.join(" to ")
+        });
         environment.add_filter("interval", |bounds: Vec<f64>| {
             let bounds: Vec<String> = bounds.iter().map(|bound| format!("{:.1}", bound * 100.0)).collect();
             format!("{} %", bounds.join(" to "))

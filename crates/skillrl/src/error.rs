@@ -277,12 +277,12 @@ impl Error {
                 "collect with a model; the worlds `alfworld` and `webshop` have experts".to_owned()
             }
             Self::LeftOut { feature: "weights", .. } => {
-                "build it in: `cargo install --path crates/skill-cli --features full`, or change the setting"
+                "build it in: `cargo install --path crates/skill-cli --features full`, or `pip install ./crates/skillrl-python`; or change the setting"
                     .to_owned()
             }
             Self::NoWorkers { .. } => "set `run.runner` to \"local\"".to_owned(),
             Self::LeftOut { feature: "nats" | "nats-client", .. } => {
-                "build it in: `cargo install --path crates/skill-cli --features full`, or change `run.runner`"
+                "build it in: `cargo install --path crates/skill-cli --features full`, or `pip install ./crates/skillrl-python`; or change `run.runner`"
                     .to_owned()
             }
             #[cfg(feature = "nats")]

@@ -199,6 +199,10 @@ pub(crate) fn of_model(error: &LlmError) -> &'static str {
             }
             _ => "look at what the program printed, in `agent_traces` of the run directory",
         },
+        // The words of the dialects over HTTP where no server answers at the address.
+        LlmError::BadRequest { message, .. } if message.starts_with("nothing at ") => {
+            "check the address of the server: most answer below `/v1`, such as http://localhost:8000/v1 (`--base-url`, `base_url`)"
+        }
         LlmError::BadRequest { .. } => {
             "check the model's name and its settings in the configuration; `skillrl doctor` names the nearest model that the server lists"
         }

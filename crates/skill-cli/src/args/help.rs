@@ -18,7 +18,7 @@ Exit codes:
   8    a cap of the run is reached; rerun with a higher cap to resume
   9    a replay made a call that is not in its recording, or came to other files
   10   the skill that was checked has errors, or with --strict warnings
-  11   `eval --fail-on-drop`: the skill is significantly worse than what it was compared with
+  11   `eval`: the skill does not keep a limit (--fail-on-drop, --max-drop, --min-score)
   12   `check`: files of the run are missing, empty or changed
   130  stopped by the user; rerun the same command to resume
 
@@ -58,6 +58,9 @@ const RENAMED: [(&str, &str); 10] = [
     ("evaluate", "skillrl eval"),
 ];
 
+/// Commands that take data in the place of a configuration.
+const OF_DATA: [&str; 4] = ["train", "doctor", "eval", "estimate"];
+
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
     /// `all`, or the words of a command.
@@ -81,7 +84,7 @@ pub(crate) enum Shown {
 
 /// The command line with the commands in groups.
 pub(crate) fn grouped(shown: Shown) -> Command {
-    let root = Cli::command();
+    let root = naming_data(Cli::command());
     let more = "More commands: `skillrl help all`. Exit codes: `skillrl --help`.";
     let short = format!("{}\n{more}", described(&root, &GROUPS, SHORT_GROUPS, shown));
     let long = format!(
@@ -90,6 +93,19 @@ pub(crate) fn grouped(shown: Shown) -> Command {
     );
     let template = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}\n";
     root.help_template(template).after_help(short).after_long_help(long)
+}
+
+/// The first argument of commands that take data says so.
+fn naming_data(root: Command) -> Command {
+    let named = |command: Command| {
+        command.mut_arg("config_file", |arg| {
+            arg.value_name("DATA|CONFIG|RUN").help(
+                "A data file, a configuration file, or a run; without it and without `--env`, skillrl.toml",
+            )
+        })
+    };
+    let root = OF_DATA.into_iter().fold(root, |root, name| root.mut_subcommand(name, named));
+    root.mut_subcommand("env", |env| env.mut_subcommand("check", named))
 }
 
 /// Every command with its sentence, in groups.

@@ -287,6 +287,18 @@ pub(crate) struct EvalArgs {
     #[arg(long, requires = "against")]
     pub(crate) fail_on_drop: bool,
 
+    /// Fails with exit code 11 unless a loss of so many points can be excluded: the interval reaches below minus POINTS.
+    #[arg(long, value_name = "POINTS", requires = "against", value_parser = in_percent)]
+    pub(crate) max_drop: Option<f64>,
+
+    /// Fails with exit code 11 if the score is less than so many percent.
+    #[arg(long, value_name = "PERCENT", value_parser = in_percent, conflicts_with_all = ["bank", "targets", "check_batch"])]
+    pub(crate) min_score: Option<f64>,
+
+    /// Writes the result to standard output as Markdown, such as for the summary of a job.
+    #[arg(long, conflicts_with_all = ["json", "bank", "targets", "check_batch"])]
+    pub(crate) markdown: bool,
+
     /// Writes the result to standard output as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -553,6 +565,14 @@ pub(crate) struct EnvCheckArgs {
     pub(crate) json: bool,
 }
 
+/// A share that is typed in percent, or a difference in points.
+fn in_percent(text: &str) -> Result<f64, String> {
+    match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        Ok(_) | Err(_) => Err("a number from 0 to 100, such as 3 or 85".to_owned()),
+    }
+}
+
 /// The preset that is a kind of environment of its own.
 pub(crate) const SPREADSHEETBENCH: &str = "spreadsheetbench";
 
@@ -568,5 +588,14 @@ mod tests {
     #[test]
     fn arguments_are_shown_as_words_of_a_shell() {
         assert_eq!(as_word(""), "''");
+    }
+
+    #[test]
+    fn limits_are_in_percent() {
+        assert_eq!(in_percent("3"), Ok(0.03));
+        assert_eq!(in_percent("85 %"), Ok(0.85));
+        for wrong in ["-1", "101", "nan", "many", ""] {
+            assert!(in_percent(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
 use super::{Regression, UsageError};
+use crate::args::EvalArgs;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::Item;
@@ -40,6 +41,31 @@ impl Earlier {
         }
     }
 
+    /// Looks whether a limit can be kept at all, before anything is paid for: few items exclude no small loss, even if
+    /// each comes out as before.
+    pub(super) fn check_max_drop(
+        &self,
+        loaded: &LoadedConfig,
+        items: &[Item],
+        limits: Limits,
+    ) -> anyhow::Result<()> {
+        let Some(most) = limits.max_drop else { return Ok(()) };
+        let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
+        let same: Vec<RolloutResult> =
+            self.results.iter().filter(|result| asked.contains(&result.id)).cloned().collect();
+        let [low, _] = self.compare(loaded, &same)?.difference_interval;
+        if low >= -most {
+            return Ok(());
+        }
+        let (n, points) = (same.len(), -100.0 * low);
+        let message = format!(
+            "{n} items cannot exclude a loss of {} points, even if each comes out as before",
+            100.0 * most
+        );
+        let hint = format!("measure more items, or take `--max-drop {:.0}` or more", points.ceil());
+        Err(UsageError::new(message).with_hint(hint).into())
+    }
+
     fn no_item(&self) -> UsageError {
         UsageError::new(format!("{} has no item of this split", self.path.display()))
             .with_hint("measure both skills on the same split of the same data")
@@ -69,16 +95,89 @@ pub(super) fn describe(compared: &Comparison) -> String {
     )
 }
 
-/// A drop that is more than chance would give is an error; one that may be chance is not.
-pub(super) fn check(compared: &Comparison) -> Result<(), Regression> {
-    let [_, high] = compared.difference_interval;
-    if high >= 0.0 {
+/// What a measurement has to reach so as not to be a failure.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    /// No drop that is more than chance would give.
+    pub(super) fail_on_drop: bool,
+    /// A larger drop than this has to be excluded.
+    pub(super) max_drop: Option<f64>,
+    /// The least score.
+    pub(super) min_score: Option<f64>,
+}
+
+impl Limits {
+    /// The limits that were given on the command line.
+    pub(super) fn of(args: &EvalArgs) -> Self {
+        Self { fail_on_drop: args.fail_on_drop, max_drop: args.max_drop, min_score: args.min_score }
+    }
+
+    /// Each limit that a score, or its comparison with an earlier one, does not keep, in words.
+    pub(super) fn broken(self, hard: f64, compared: Option<&Comparison>) -> Vec<String> {
+        let mut broken = Vec::new();
+        if let Some(least) = self.min_score.filter(|least| hard < *least) {
+            broken.push(format!("the score is {}, less than {}", percent(hard), percent(least)));
+        }
+        let Some(compared) = compared else { return broken };
+        let [low, high] = compared.difference_interval;
+        if self.fail_on_drop && high < 0.0 {
+            broken.push("the skill scores significantly less than before".to_owned());
+        }
+        if let Some(most) = self.max_drop.filter(|most| low < -most) {
+            broken.push(format!(
+                "a loss of more than {} points cannot be excluded: the interval begins at {:+.1}",
+                100.0 * most,
+                100.0 * low
+            ));
+        }
+        broken
+    }
+}
+
+/// Limits that were not kept, as a failure.
+pub(super) fn check(broken: &[String], compared: Option<&Comparison>) -> Result<(), Regression> {
+    if broken.is_empty() {
         return Ok(());
     }
-    Err(Regression {
-        message: format!(
-            "the skill scores significantly less than before: {}",
-            describe(compared).trim_end()
-        ),
-    })
+    let against = compared.map(|compared| format!("; {}", describe(compared).trim_end())).unwrap_or_default();
+    Err(Regression { message: format!("{}{against}", broken.join("; ")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skillrl::core::Gate;
+
+    fn result(id: usize, is_solved: bool) -> RolloutResult {
+        let score = f64::from(u8::from(is_solved));
+        RolloutResult::new(ItemId::new(id.to_string()), score, score)
+    }
+
+    /// Of 40 items, those from 0 to `before` were solved and those from 0 to `now` are.
+    fn compared(before: usize, now: usize) -> Comparison {
+        let results = |n: usize| (0..40).map(|id| result(id, id < n)).collect::<Vec<_>>();
+        Comparison::of(Gate::default(), &results(before), &results(now)).unwrap()
+    }
+
+    #[test]
+    fn each_limit_fails_for_its_own_reason() {
+        let drop = Limits { fail_on_drop: true, ..Limits::default() };
+        let most = |points: f64| Limits { max_drop: Some(points / 100.0), ..Limits::default() };
+        let least = Limits { min_score: Some(0.8), ..Limits::default() };
+        for (limits, before, now, n_broken) in [
+            (drop, 36, 30, 1),
+            (drop, 36, 35, 0),
+            // A loss that is not significant, but that cannot be excluded either.
+            (most(3.0), 36, 35, 1),
+            (most(15.0), 36, 35, 0),
+            (most(3.0), 30, 38, 0),
+            (least, 30, 31, 1),
+            (least, 36, 32, 0),
+        ] {
+            let broken = limits.broken(now as f64 / 40.0, Some(&compared(before, now)));
+            assert_eq!(broken.len(), n_broken, "{limits:?} {before} {now}: {broken:?}");
+            assert_eq!(check(&broken, None).is_err(), n_broken > 0);
+        }
+        assert!(least.broken(0.5, None).len() == 1 && drop.broken(0.5, None).is_empty());
+    }
 }

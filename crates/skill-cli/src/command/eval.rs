@@ -1,7 +1,8 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
-use super::against::Earlier;
+use super::against::{Earlier, Limits};
 use super::data_start::{self, Use};
+use super::eval_markdown;
 use super::eval_out::{EvalOut, deciding};
 use super::start::simulated_line;
 use crate::args::{EvalArgs, TransferArgs};
@@ -47,10 +48,15 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     if let Some(policy) = args.policy.as_deref().filter(|_| args.check_batch) {
         return super::check_batch::run(args, policy);
     }
-    let (start, loaded) =
-        data_start::load(&args.data, args.config.start(), Use::Sends, args.quiet || args.json)?;
+    let (start, loaded) = data_start::load(
+        &args.data,
+        args.config.start(),
+        Use::Sends,
+        args.quiet || args.json || args.markdown,
+    )?;
     let loaded = super::with_policy(loaded, args.policy.as_deref())?;
     let split = split_of(args)?;
+    let limits = Limits::of(args);
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = Engine::new(&loaded);
@@ -62,6 +68,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
     if let Some(earlier) = &earlier {
         earlier.check_items(env.items(split))?;
+        earlier.check_max_drop(&loaded, env.items(split), limits)?;
     }
     warn_of_test_split(&loaded, split);
     let out = match &args.out {
@@ -86,7 +93,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let judge = env.judge().map(|judge| Arc::new(layered(Arc::clone(judge))) as Arc<dyn ChatModel>);
     let rollouts = Rollouts::local(Arc::clone(&env), Arc::new(layered(target)), judge);
     let stop = StopSignal::default();
-    let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
+    let is_quiet = args.json || args.markdown || args.quiet;
+    let progress = Progress::new(if is_quiet { Show::Quiet } else { Show::Progress });
     let used = Arc::default();
     let ctx = StageCtx {
         workers: trainer::settings(&loaded.config)?.workers,
@@ -113,6 +121,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     let in_run = InRun::find(&loaded.run_dir(), split, &summary.skill_hash, &evaluation.results);
+    let broken = limits.broken(summary.hard, compared.as_ref());
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
         if let Some(fields) = value.as_object_mut() {
@@ -124,11 +133,15 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             }
             let simulated = simulated_models(&loaded.config, &[ModelRole::Target]);
             fields.insert("simulated_models".to_owned(), json!(simulated));
+            fields.insert("broken_limits".to_owned(), json!(broken));
             if let Some(compared) = &compared {
                 fields.insert("against".to_owned(), serde_json::to_value(compared)?);
             }
         }
         super::print(&format!("{value}\n"))?;
+    } else if args.markdown {
+        let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
+        super::print(&eval_markdown::page(&name, split, &summary, compared.as_ref(), (&broken, &simulated)))?;
     } else {
         let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
         let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
@@ -137,9 +150,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             &(describe(&name, split, &summary, in_run.as_ref(), n_sent) + &against + &simulated),
         )?;
     }
-    if let Some(compared) = compared.filter(|_| args.fail_on_drop) {
-        super::against::check(&compared)?;
-    }
+    super::against::check(&broken, compared.as_ref())?;
     Ok(())
 }
 

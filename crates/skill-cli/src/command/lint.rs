@@ -10,7 +10,7 @@ use skillrl::envs::folder::has_byte_order_mark;
 use skillrl::export::{folder_name, skill_at};
 use skillrl::lint::{Contradictions, ask_for_contradictions, contradictions_prompt, training_texts};
 use skillrl::pipeline::StopSignal;
-use skillrl::pipeline::run_dir::{RunStatus, run_status};
+use skillrl::pipeline::run_dir::{RunStatus, is_run as is_run_dir, run_status};
 use skillrl::replay::recorded_loaded;
 use skillrl::world;
 use std::fmt::Write as _;
@@ -25,8 +25,10 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<Result<(), Failed>> {
     let package = SkillPackage::of(&skill);
     let is_run = run_status(&args.path) != RunStatus::Absent;
     let folder = folder_name(&args.path);
+    // A run calls the folder of its best skill after what it is.
+    let is_of_run = args.path.parent().is_some_and(is_run_dir);
     let form = match args.path.is_dir() && !is_run {
-        true => Form::Package { folder: Some(&folder) },
+        true => Form::Package { folder: (!is_of_run).then_some(folder.as_str()) },
         false => Form::Document,
     };
     let training = training(args, is_run)?;

@@ -22,6 +22,7 @@ pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
 mod eval_bank;
+mod eval_markdown;
 mod eval_out;
 pub(crate) mod export;
 pub(crate) mod help;
@@ -130,6 +131,17 @@ impl std::error::Error for Regression {}
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
 
+/// The ways to the same program, for people with and without Python.
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "nats",
+    feature = "openenv",
+    feature = "parquet",
+    feature = "weights"
+)))]
+const INSTALL_EVERYTHING: &str = "`cargo install --path crates/skill-cli --features full`, or with Python \
+     `pip install ./crates/skillrl-python`, both in a checkout";
+
 /// The message where a feature is missing from this build.
 #[cfg(not(all(
     feature = "mcp",
@@ -139,7 +151,7 @@ pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --f
     feature = "weights"
 )))]
 pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
-    let hint = format!("build it in: `{INSTALL_FULL}`");
+    let hint = format!("install the program with everything: {INSTALL_EVERYTHING}");
     UsageError::new(format!("this program was built without {part}")).with_hint(hint).into()
 }
 

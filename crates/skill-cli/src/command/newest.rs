@@ -1,8 +1,10 @@
-//! The run that a command is about where nobody names one: the newest here.
+//! The run that a command is about: the one that is named, that of a configuration that is named, or the newest here.
 
 use super::UsageError;
-use crate::args::{Command, NEWEST};
+use crate::args::{Command, NEWEST, as_word};
+use crate::table::counted;
 use skillrl::config::{Config, FILE_NAME};
+use skillrl::identify::{PathError, PathKind, identify};
 use skillrl::pipeline::run_dir::is_run;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,23 +14,26 @@ const RUNS: &str = "runs";
 /// Files whose times tell when a run was worked on.
 const TIMED: [&str; 2] = ["events.jsonl", "config.json"];
 
-/// Puts the newest run in the place of one that is not named, and says which it is.
+/// Puts the newest run in the place of one that is not named, and the run of a configuration in the place of that; says
+/// which it is.
 ///
 /// # Errors
 ///
-/// No run in `./runs`, none of `./skillrl.toml`, and this directory is none.
+/// No run in `./runs`, none of `./skillrl.toml`, and this directory is none. A path that is something else than a run,
+/// for a command that takes nothing else.
 pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
     match command {
-        Command::Report(args) => named(&mut args.run),
-        Command::Check(args) => named(&mut args.run),
+        Command::Report(args) => run_at(&mut args.run),
+        Command::Check(args) => run_at(&mut args.run),
         Command::Show(args) => named(&mut args.run),
-        Command::Watch(args) => named(&mut args.run),
-        Command::Stop(args) => named(&mut args.run),
+        Command::Watch(args) => run_at(&mut args.run),
+        Command::Stop(args) => run_at(&mut args.run),
         Command::Blame(args) => named(&mut args.path),
-        Command::Replay(args) => named(&mut args.run),
+        Command::Replay(args) => run_at(&mut args.run),
         Command::Export(args) => named(&mut args.from),
         Command::Lint(args) => named(&mut args.path),
-        Command::Journal(args) => named(args.run_mut()),
+        Command::Journal(args) => run_at(args.run_mut()),
+        Command::Compare(args) => run_at(&mut args.first).and_then(|()| run_at(&mut args.second)),
         Command::Diff(args) => {
             // `skillrl diff 3 5`: the first word is no run, so all are one place further.
             if args.run != Path::new(NEWEST) && !args.run.exists() && is_version(&args.run) {
@@ -38,7 +43,7 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
                     args.to = second;
                 }
             }
-            named(&mut args.run)
+            run_at(&mut args.run)
         }
         Command::Note(args) => {
             // `skillrl note TEXT`: a sentence is no run.
@@ -47,7 +52,7 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
                 args.text =
                     Some(std::mem::replace(&mut args.run, PathBuf::from(NEWEST)).display().to_string());
             }
-            named(&mut args.run)
+            run_at(&mut args.run)
         }
         _ => Ok(()),
     }
@@ -63,12 +68,57 @@ pub(super) fn newest() -> anyhow::Result<PathBuf> {
     let configured = Config::load(Path::new(FILE_NAME), &[]).ok().map(|loaded| loaded.run_dir());
     let here = PathBuf::from(".");
     let found = entries.chain(configured).chain([here]).filter(|path| is_run(path));
-    let newest = found.max_by_key(|path| (worked_on(path), path.clone()));
+    let mut found: Vec<PathBuf> = found.collect();
+    found.sort_by_key(|path| std::cmp::Reverse((worked_on(path), path.clone())));
+    // A replay is a copy of another run, which is meant.
+    let is_replay = |path: &Path| skillrl::report::overview(path).is_ok_and(|run| run.is_replay);
+    let newest = found.iter().find(|path| !is_replay(path)).or(found.first()).cloned();
     newest.ok_or_else(|| {
         UsageError::new(format!("there is no run in ./{RUNS}, and no ./{FILE_NAME} names one"))
             .with_hint("name the directory of a run; `skillrl train` makes one")
             .into()
     })
+}
+
+/// As [`named`], for a command that takes runs alone: of a configuration, its run is taken.
+fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
+    named(run)?;
+    // What is no run is said by the reader of runs, and a journal is none of these things.
+    let Ok(kind) = identify(run) else { return none_of_several(run) };
+    let hint = match kind {
+        PathKind::Run => return Ok(()),
+        PathKind::Config => {
+            let file = if run.is_dir() { run.join(FILE_NAME) } else { run.clone() };
+            let of_config = Config::load(&file, &[]).ok().map(|loaded| loaded.run_dir());
+            if let Some(found) = of_config.filter(|found| is_run(found)) {
+                *run = found;
+                super::say(&format!("run: {}", run.display()));
+                return Ok(());
+            }
+            format!("`skillrl train {}` makes a run of it", word(run))
+        }
+        PathKind::Data => format!("`skillrl train {} --answer FIELD` makes a run of it", word(run)),
+        PathKind::Skill => format!("`skillrl show {}` shows a skill", word(run)),
+        PathKind::Bank => format!("`skillrl bank show {}` shows a bank", word(run)),
+        PathKind::Tasks | PathKind::Evals => "name the directory of a run".to_owned(),
+    };
+    let error = PathError::Other { path: run.clone(), kind, expected: "a run", hint };
+    Err(skillrl::Error::Path(error).into())
+}
+
+/// A directory of runs is none itself.
+fn none_of_several(dir: &Path) -> anyhow::Result<()> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = entries.filter(|path| is_run(path)).collect();
+    runs.sort();
+    let Some(first) = runs.first().filter(|_| !is_run(dir)) else { return Ok(()) };
+    let message =
+        format!("{} holds {}, and one run is needed", dir.display(), counted(runs.len() as u64, "run"));
+    Err(UsageError::new(message).with_hint(format!("name one of them, such as {}", word(first))).into())
+}
+
+fn word(path: &Path) -> String {
+    as_word(&path.display().to_string())
 }
 
 fn named(run: &mut PathBuf) -> anyhow::Result<()> {

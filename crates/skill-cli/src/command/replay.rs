@@ -1,16 +1,18 @@
 //! `skillrl replay`: a recorded run is repeated from its journal.
 
-use crate::args::ReplayArgs;
+use super::UsageError;
+use crate::args::{ReplayArgs, as_word};
 use crate::progress::{Progress, Show};
 use crate::run_text::summary::{bank_lines, result_lines, summary_lines};
 use crate::table::{counted, grouped};
 use skillrl::llm::NotInRecording;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::{read_bank_summary, read_summary};
-use skillrl::pipeline::{StopSignal, Summary};
+use skillrl::pipeline::{PipelineError, StopSignal, Summary};
 use skillrl::replay::{Replay, ReplayOptions};
 use skillrl::reports::Verdict;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     if outcome.is_err() && args.live {
         say_counts(&replay);
     }
-    let replayed = outcome?;
+    let replayed = outcome.map_err(|error| elsewhere(error, args, &replay))?;
     let changes = replay.changes()?;
     super::print_wrapped(&describe(&replay, &replayed, &changes)?)?;
     if changes.is_empty() && replay.is_recording_finished() {
@@ -47,6 +49,19 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// A replay with other settings than the one that is there goes to another directory.
+fn elsewhere(error: skillrl::Error, args: &ReplayArgs, replay: &Replay) -> anyhow::Error {
+    let is_of_others = matches!(error, skillrl::Error::Pipeline(PipelineError::Mismatch { .. }));
+    if !is_of_others || args.out.is_some() {
+        return error.into();
+    }
+    let into = replay.into_dir().display().to_string();
+    let free =
+        (2_u32..10_000).map(|number| format!("{into}-{number}")).find(|name| !Path::new(name).exists());
+    let hint = free.map(|free| format!("replay into another directory: `--out {}`", as_word(&free)));
+    UsageError { code: crate::exit_code::OTHER_RUN, hint, ..UsageError::new(error.to_string()) }.into()
 }
 
 /// What a replay came to.

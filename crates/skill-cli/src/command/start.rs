@@ -154,32 +154,43 @@ enum Found {
 ///
 /// A path that is something else.
 fn found_at(path: &Path) -> Result<Found, skillrl::Error> {
-    let hint = |kind: PathKind| match kind {
-        PathKind::Data => {
-            let data = as_word(&path.display().to_string());
-            format!("`skillrl train {data} --answer FIELD --dry-run` checks data")
-        }
-        PathKind::Skill | PathKind::Bank => {
-            format!(
-                "start from it with `skillrl train DATA --skill {}`",
-                as_word(&path.display().to_string())
-            )
-        }
-        _ => "name a configuration (TOML) or the directory of a run".to_owned(),
-    };
     match identify(path) {
         Ok(PathKind::Run) => Ok(Found::Run(path.to_owned())),
         Ok(PathKind::Config) if path.is_dir() => Ok(Found::File(path.join(FILE_NAME))),
         Ok(PathKind::Config) => Ok(Found::File(path.to_owned())),
         Ok(kind) => {
+            let hint = instead_of(path, kind);
             let (path, expected) = (path.to_owned(), "a configuration or a run");
-            Err(PathError::Other { path, kind, expected, hint: hint(kind) }.into())
+            Err(PathError::Other { path, kind, expected, hint }.into())
         }
         // The reader of configurations says what is wrong with another file, or with one that is not there.
         Err(PathError::Unknown { .. } | PathError::Missing { .. }) if !path.is_dir() => {
             Ok(Found::File(path.to_owned()))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What to do with a path that a command does not start from.
+pub(super) fn instead_of(path: &Path, kind: PathKind) -> String {
+    let path = as_word(&path.display().to_string());
+    match kind {
+        PathKind::Data => format!("`skillrl train {path} --answer FIELD --dry-run` checks data"),
+        PathKind::Skill => format!(
+            "start from it with `skillrl train DATA --skill {path}`; `skillrl skill triggers {path} --agent NAME` \
+             measures when a coding agent loads it"
+        ),
+        PathKind::Bank => {
+            format!("`skillrl bank show {path}` shows it; a run starts from it as `bank.initial`")
+        }
+        PathKind::Evals => format!(
+            "`skillrl skill triggers DIR --agent NAME --queries {path}` asks a coding agent what is in it; to train, \
+             name a file with records (CSV, JSON Lines)"
+        ),
+        PathKind::Tasks => "name a file with records (CSV, JSON Lines)".to_owned(),
+        PathKind::Run | PathKind::Config => {
+            "name a configuration (TOML) or the directory of a run".to_owned()
+        }
     }
 }
 

@@ -69,7 +69,13 @@ pub(crate) fn verdict_text(verdict: &Verdict, paid: Option<f64>, next: &str) -> 
 pub(crate) fn next_of_document(outcome: Outcome, run_dir: &Path) -> String {
     let (run, skill) = (run_dir.display(), best_skill(run_dir));
     match outcome {
-        Outcome::Better => format!("`skillrl diff {run}` shows what changed; {skill} is the skill to deploy"),
+        Outcome::Better if skill.ends_with(".md") => {
+            format!("`skillrl diff {run}` shows what changed; {skill} is the skill to deploy")
+        }
+        Outcome::Better => format!(
+            "`skillrl diff {run}` shows what changed; `skillrl export {run} --to DIR/NAME` writes the skill to deploy, \
+             a folder, and {skill} is a copy"
+        ),
         Outcome::Worse => {
             format!("keep the initial skill; `skillrl report {run}` shows which items were lost")
         }
@@ -175,7 +181,9 @@ fn end_words(ended: SearchEnd) -> &'static str {
     match ended {
         SearchEnd::Budget => "they leave no room for another step",
         SearchEnd::Perfect => "every selection item is solved",
-        SearchEnd::Plateau => "no acceptance for as long as `train.patience` says",
+        SearchEnd::Plateau => {
+            "as many steps in a row as `train.patience` says brought nothing; a higher number goes on"
+        }
     }
 }
 

@@ -228,11 +228,33 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
     let value: Value = serde_json::from_str(&dropped.stdout).unwrap();
     assert!(value["against"]["difference"].as_f64().unwrap() < -0.5, "{value}");
 
+    // So few items exclude no small loss, which is found before anything is measured.
+    let hopeless = eval("0012", &["--against", "good", "--max-drop", "1", "--out", "unpaid"]);
+    hopeless.assert_code(code::USAGE);
+    assert!(
+        hopeless.stderr.contains("--max-drop ") && !context.path("unpaid").exists(),
+        "{}",
+        hopeless.stderr
+    );
+    eval("0012", &["--against", "good", "--max-drop", "20", "--min-score", "80"]).assert_code(0);
+    for limit in [&["--against", "good", "--max-drop", "20"][..], &["--min-score", "80 %"]] {
+        let broken = eval("0000", &[limit, &["--markdown"]].concat());
+        broken.assert_code(code::REGRESSED);
+        assert!(
+            broken.stdout.contains("**Failed:**") && broken.stdout.contains("| all | "),
+            "{}",
+            broken.stdout
+        );
+        let value = parsed(&eval("0000", &[limit, &["--json"]].concat()).stdout);
+        assert_eq!(value["broken_limits"].as_array().map(Vec::len), Some(1), "{value}");
+    }
+
     // What is not a measurement is found before anything is measured.
     let outcome = eval("0000", &["--against", "nowhere", "--out", "unpaid"]);
     outcome.assert_code(code::USAGE);
     assert!(outcome.stderr.contains("nowhere") && !context.path("unpaid").exists(), "{}", outcome.stderr);
     eval("0000", &["--fail-on-drop"]).assert_code(code::USAGE);
+    eval("0000", &["--max-drop", "3"]).assert_code(code::USAGE);
 }
 
 #[test]

@@ -171,8 +171,8 @@ const MISTAKES: &[Mistake] = &[
     on(
         "train tickets.csv --answer queue --model m --base-url @ --budget 2",
         code::USAGE,
-        &["budget.money", "prices"],
-        &["price"],
+        &["--budget", "prices"],
+        &["--price 0.25,2", "budget.calls=800"],
     ),
     // Options.
     on("train tickets.csv --answer queue --budget 0", code::USAGE, &["--budget", "above 0"], &["--help"]),
@@ -213,6 +213,15 @@ const MISTAKES: &[Mistake] = &[
     on("try nothing task.toml", code::USAGE, &["`nothing`"], &["ids of the training split"]),
     on("lint tickets.csv", code::USAGE, &["tickets.csv", "not a skill"], &["Markdown"]),
     on("doctor skills/notes", code::USAGE, &["skills/notes", "a skill"], &["--skill"]),
+    on("train skills --agent claude-code --queries none.jsonl", code::USAGE, &["none.jsonl"], &[]),
+    on("train evals.json", code::USAGE, &["evals.json", "tests of a skill"], &["skillrl skill triggers"]),
+    on("train agent-tasks", code::USAGE, &["agent-tasks", "task.toml"], &["records"]),
+    on("doctor skill-and-tasks", code::USAGE, &["a skill", "task.toml"], &["name the one"]),
+    on("eval tests-and-data", code::USAGE, &["evals.json", "data"], &["name the one"]),
+    on("report skills/notes", code::USAGE, &["skills/notes", "a skill"], &["skillrl show skills/notes"]),
+    on("diff tickets.csv", code::USAGE, &["tickets.csv", "data"], &["skillrl train tickets.csv"]),
+    on("replay task.toml", code::USAGE, &["task.toml", "a configuration"], &["skillrl train task.toml"]),
+    on("compare tickets.csv empty", code::USAGE, &["tickets.csv", "data"], &["skillrl train"]),
     // Runs.
     on("report", code::USAGE, &["no run"], &["skillrl train"]),
     on("report empty", code::RUN_DIR, &["empty"], &[]),
@@ -269,6 +278,12 @@ fn directory() -> TestContext {
     context.write("both/SKILL.md", "# Both\n");
     context.write("both/rows.csv", "a,b\n");
     std::fs::create_dir_all(context.path("empty")).unwrap();
+    context.write("evals.json", r#"{"evals": []}"#);
+    context.write("agent-tasks/one/task.toml", "[metadata]\n");
+    context.write("skill-and-tasks/SKILL.md", "# Both\n");
+    context.write("skill-and-tasks/one/task.toml", "[metadata]\n");
+    context.write("tests-and-data/evals.json", "{}");
+    context.write("tests-and-data/train.csv", "a,b\n");
     context.write(
         "task.toml",
         "[models]\ntarget = { model = \"m\", base_url = \"http://127.0.0.1:9/v1\" }\n\

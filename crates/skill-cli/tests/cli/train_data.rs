@@ -141,3 +141,26 @@ fn list_prices_say_what_a_run_costs_and_let_a_cap_hold() {
     let unknown = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5-minii"]);
     assert!(unknown.stderr.contains("cost unknown") && unknown.stderr.contains("did you mean gpt-5-mini?"));
 }
+
+#[test]
+fn a_try_with_simulated_models_is_not_in_the_way_of_the_real_run() {
+    let (context, server) = (TestContext::new(), Server::start());
+    server.answer_with(answer);
+    tickets(&context);
+    context
+        .run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--quiet"])
+        .assert_code(code::SUCCESS);
+    assert!(context.read("skillrl.toml").contains("runs/tickets-mock"));
+    let url = server.address();
+    let real = |more: &[&str]| {
+        let args =
+            ["train", "tickets.csv", "--answer", "queue", "--model", "target", "--base-url", &url, "--quiet"];
+        context.run(&[&args[..], more].concat())
+    };
+    real(&["--optimizer", "optimizer"]).assert_code(code::SUCCESS);
+    assert!(context.path("runs/tickets-mock/summary.json").exists());
+    // What real models were asked for is not forgotten.
+    let kept = context.read("skillrl.toml");
+    real(&["--optimizer", "other"]).assert_code(code::USAGE);
+    assert_eq!(context.read("skillrl.toml"), kept);
+}

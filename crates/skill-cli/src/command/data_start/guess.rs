@@ -16,6 +16,8 @@ const MAX_EXACT_WORDS: usize = 12;
 const MIN_ROWS: usize = 12;
 /// What to start with.
 const ENOUGH_ROWS: usize = 60;
+/// After so many rejections in a row the search ends, so that a cap is what a run may cost and not what it has to.
+const PATIENCE: u32 = 20;
 /// So many spellings of labels are named.
 const MAX_NAMED: usize = 4;
 /// The scorer that needs no right answers.
@@ -77,6 +79,9 @@ impl Guess {
             }
         });
         settings.push(crate::command::init::PLANNED.to_owned());
+        if !is_of_paper(start) {
+            settings.push(setting("train.patience", &PATIENCE.to_string()));
+        }
         settings.extend(args.budget.map(|budget| setting("budget.money", &format!("{budget:?}"))));
         Ok(Self { settings, shown, said })
     }
@@ -180,9 +185,8 @@ impl Facts<'_> {
             settings.push(setting("env.skip_unanswered", "true"));
         }
         let splits = ["env.split_ratio", "env.split_field", "env.split_ids"];
-        let is_paper =
-            self.start.overrides.iter().any(|set| set.replace([' ', '"'], "") == "train.protocol=paper");
-        if !self.sample.is_split && !splits.into_iter().any(|key| self.sets(key)) && !is_paper {
+        let chooses = splits.into_iter().any(|key| self.sets(key)) || is_of_paper(self.start);
+        if !self.sample.is_split && !chooses {
             settings.push(setting("env.group_equal_inputs", "true"));
         }
         settings
@@ -258,6 +262,11 @@ fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<()
         ));
     }
     Ok(())
+}
+
+/// True if the sizes of the paper are chosen.
+fn is_of_paper(start: &Start) -> bool {
+    start.overrides.iter().any(|set| set.replace([' ', '"'], "") == "train.protocol=paper")
 }
 
 /// True if `--set` or an option of the command has a value for a key.

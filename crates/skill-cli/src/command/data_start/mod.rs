@@ -15,7 +15,7 @@ use fields::Shown;
 use guess::Guess;
 use models::setting;
 use skillrl::config::key::ValueType;
-use skillrl::config::{Config, FILE_NAME, LoadedConfig};
+use skillrl::config::{Config, ConfigError, FILE_NAME, LoadedConfig, Problem, ProblemKind};
 use skillrl::identify::{PathError, PathKind, identify};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Component, Path, PathBuf};
@@ -83,7 +83,7 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     );
     let file = start.config.clone().unwrap_or_else(|| PathBuf::from(FILE_NAME));
     let settings = reaching(settings, if used == Use::Trains { &file } else { Path::new(FILE_NAME) });
-    let text = skillrl::config::short_file(&settings, &head).map_err(skillrl::Error::Config)?;
+    let text = skillrl::config::short_file(&settings, &head).map_err(|error| without_prices(error, args))?;
     let written = match used {
         Use::Trains => {
             let loaded = Config::parse(&text, "the options", &[]).map_err(skillrl::Error::Config)?;
@@ -104,6 +104,20 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     // The file holds what was set, and the next command reads it there.
     let start = Start { file: Some(file), config: None, overrides: Vec::new(), made, ..start };
     Ok(DataStart { start, written, is_data: true })
+}
+
+/// Where a cap on money lacks prices, the option that names them.
+fn without_prices(error: ConfigError, args: &DataArgs) -> anyhow::Error {
+    let lacks = |problem: &Problem| matches!(problem.kind, ProblemKind::Unpriced { .. });
+    if args.budget.is_none() || !error.problems().iter().any(lacks) {
+        return skillrl::Error::Config(error).into();
+    }
+    UsageError::new("`--budget` needs the prices of these models, which have no list price here")
+        .with_hint(
+            "name dollars per million tokens of prompts and of replies, such as `--price 0.25,2` (`--price 0,0` where \
+             nothing is paid), or cap the calls in place of the money: `--set budget.calls=800`",
+        )
+        .into()
 }
 
 /// Settings for a file in this directory; those with a path lead there from any other directory too.
@@ -174,15 +188,10 @@ fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
             Ok(is_json && args.given().is_some())
         }
         Ok(PathKind::Run) => Ok(false),
-        Ok(kind @ (PathKind::Skill | PathKind::Bank)) => {
-            let hint = format!(
-                "start from it with `skillrl train DATA --skill {}`",
-                as_word(&path.display().to_string())
-            );
-            Err(other(path, kind, hint))
-        }
-        Ok(kind @ (PathKind::Tasks | PathKind::Evals)) => {
-            Err(other(path, kind, "name a file with records (CSV, JSON Lines)".to_owned()))
+        Ok(kind @ (PathKind::Skill | PathKind::Bank | PathKind::Tasks | PathKind::Evals)) => {
+            let hint = super::start::instead_of(path, kind);
+            let expected = "data or a configuration";
+            Err(skillrl::Error::Path(PathError::Other { path: path.to_owned(), kind, expected, hint }).into())
         }
         // The reader of configurations says what is wrong with another file.
         Err(PathError::Unknown { .. }) if path.is_file() => Ok(false),
@@ -194,11 +203,6 @@ fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
         }
         Err(error) => Err(skillrl::Error::Path(error).into()),
     }
-}
-
-fn other(path: &Path, kind: PathKind, hint: String) -> anyhow::Error {
-    let error = PathError::Other { path: path.to_owned(), kind, expected: "data or a configuration", hint };
-    skillrl::Error::Path(error).into()
 }
 
 /// An option for data, without a path that names data.
@@ -254,7 +258,7 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
         "{} is read by builds with the cargo feature `tables`, which this build does not have",
         data.display()
     );
-    let hint = "install with `--features full`, or write the data by `datasets.load_dataset(..).to_json(..)`";
+    let hint = "install the program with `--features full`, or write the data by `datasets.load_dataset(..).to_json(..)`";
     Err(UsageError::new(message).with_hint(hint).into())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::as_word;
 use crate::command::UsageError;
-use skillrl::config::{Config, LoadedConfig};
+use skillrl::config::{Config, LoadedConfig, ModelConfig};
 use skillrl::core::canonical::hex_sha256;
 use skillrl::llm::journal::{CallFilter, JournalReader};
 use skillrl::pipeline::run_dir::JOURNAL_FILE;
@@ -51,7 +51,8 @@ impl WrittenConfig {
         if differences.is_empty() {
             return Ok(written(false));
         }
-        if is_unedited(&found) && !has_answered_call(&before.run_dir()) {
+        // What simulated models answered was a try, and its run stays in a directory of its own.
+        if is_unedited(&found) && (is_simulated(&before) || !has_answered_call(&before.run_dir())) {
             write(file, &text)?;
             return Ok(written(true));
         }
@@ -114,6 +115,12 @@ fn is_unedited(text: &str) -> bool {
 
 fn checksum(body: &str) -> String {
     hex_sha256(body.as_bytes()).chars().take(12).collect()
+}
+
+/// True if no model of a configuration is a real one.
+fn is_simulated(loaded: &LoadedConfig) -> bool {
+    let models = &loaded.config.models;
+    [&models.target, &models.optimizer].iter().all(|model| matches!(model, ModelConfig::Simulated(_)))
 }
 
 /// The settings in which two configurations differ, each with both values.
