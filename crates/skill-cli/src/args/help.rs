@@ -104,8 +104,15 @@ fn naming_data(root: Command) -> Command {
             )
         })
     };
-    let root = OF_DATA.into_iter().fold(root, |root, name| root.mut_subcommand(name, named));
-    root.mut_subcommand("env", |env| env.mut_subcommand("check", named))
+    // In their order, which `mut_subcommand` would change.
+    root.mut_subcommands(|command| match command.get_name() {
+        name if OF_DATA.contains(&name) => named(command),
+        "env" => command.mut_subcommands(|of_env| match of_env.get_name() {
+            "check" => named(of_env),
+            _ => of_env,
+        }),
+        _ => command,
+    })
 }
 
 /// Every command with its sentence, in groups.
@@ -155,7 +162,9 @@ fn in_one_line(about: &str) -> &str {
     if about.chars().count() <= MAX_SENTENCE {
         return about;
     }
-    about.split_once([':', ',', ';']).map_or(about, |(beginning, _)| beginning)
+    let before = |signs: &[char]| about.split_once(signs).map(|(beginning, _)| beginning);
+    let whole = before(&[':', ';']).filter(|beginning| beginning.chars().count() <= MAX_SENTENCE);
+    whole.or_else(|| before(&[':', ',', ';'])).unwrap_or(about)
 }
 
 #[cfg(test)]

@@ -118,6 +118,12 @@ impl SharedArgs {
 }
 
 impl StartArgs {
+    /// The place of the path, if none is named and none is left out for a world.
+    pub(crate) fn unnamed(&mut self) -> Option<&mut Option<PathBuf>> {
+        let is_unnamed = self.config_file.is_none() && self.config.is_none() && self.shared.env.is_none();
+        is_unnamed.then_some(&mut self.config_file)
+    }
+
     /// What the command starts from.
     pub(crate) fn start(&self) -> Start {
         let named = self.config_file.as_ref().or(self.config.as_ref());

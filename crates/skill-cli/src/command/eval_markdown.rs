@@ -25,7 +25,8 @@ pub(super) fn page(
         text.push_str("- No limit is broken.\n");
     }
     if let Some(compared) = compared {
-        let _ = writeln!(text, "- {}", super::against::describe(compared).trim_end());
+        let described = super::against::describe(compared).replacen("against", "Against", 1);
+        let _ = writeln!(text, "- {}", described.trim_end());
     }
     let _ = write!(
         text,

@@ -34,6 +34,10 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
         Command::Lint(args) => named(&mut args.path),
         Command::Journal(args) => run_at(args.run_mut()),
         Command::Compare(args) => run_at(&mut args.first).and_then(|()| run_at(&mut args.second)),
+        // What reads a configuration and the skill of its run takes the newest run where there is no configuration.
+        Command::Eval(args) => run_without_config(args.config.unnamed()),
+        Command::Prune(args) => run_without_config(args.config.unnamed()),
+        Command::Try(args) => run_without_config(args.config.unnamed()),
         Command::Diff(args) => {
             // `skillrl diff 3 5`: the first word is no run, so all are one place further.
             if args.run != Path::new(NEWEST) && !args.run.exists() && is_version(&args.run) {
@@ -87,9 +91,10 @@ fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
     let Ok(kind) = identify(run) else { return none_of_several(run) };
     let hint = match kind {
         PathKind::Run => return Ok(()),
+        // Such a directory may be a run that is damaged, or that begins: the reader of runs knows.
+        PathKind::Config | PathKind::Data if run.is_dir() => return Ok(()),
         PathKind::Config => {
-            let file = if run.is_dir() { run.join(FILE_NAME) } else { run.clone() };
-            let of_config = Config::load(&file, &[]).ok().map(|loaded| loaded.run_dir());
+            let of_config = Config::load(run, &[]).ok().map(|loaded| loaded.run_dir());
             if let Some(found) = of_config.filter(|found| is_run(found)) {
                 *run = found;
                 super::say(&format!("run: {}", run.display()));
@@ -104,6 +109,16 @@ fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
     };
     let error = PathError::Other { path: run.clone(), kind, expected: "a run", hint };
     Err(skillrl::Error::Path(error).into())
+}
+
+/// The newest run in the place of a configuration that is neither named nor there; without a run the command says that the
+/// configuration is missing.
+fn run_without_config(place: Option<&mut Option<PathBuf>>) -> anyhow::Result<()> {
+    if let (Some(place), false, Ok(run)) = (place, Path::new(FILE_NAME).exists(), newest()) {
+        super::say(&format!("run: {}", run.display()));
+        *place = Some(run);
+    }
+    Ok(())
 }
 
 /// A directory of runs is none itself.

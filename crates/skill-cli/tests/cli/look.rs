@@ -65,3 +65,25 @@ fn blame_follows_a_skill_that_left_its_run() {
     assert_names(&outcome.stderr, &["step 99", "12"]);
     context.run(&["blame", "demo"]).assert_code(code::RUN_DIR);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_run_is_found_by_its_configuration_and_where_nothing_is_named() {
+    let context = TestContext::with_finished_demo();
+    let named = context.run(&["diff", "demo/skillrl.toml"]);
+    named.assert_code(code::SUCCESS);
+    assert!(named.stderr.contains("run: ") && named.stdout.contains("best skill"), "{}", named.stderr);
+    context.run(&["eval", "--quiet"]).assert_code(code::USAGE);
+    std::fs::create_dir_all(context.path("runs")).unwrap();
+    std::os::unix::fs::symlink(context.path("demo/run"), context.path("runs/one")).unwrap();
+    // Its replay is newer, and is not what is meant.
+    context.succeed(&["replay", "runs/one", "--out", "runs/two", "--quiet"]);
+    for command in [&["eval", "--quiet"][..], &["diff"], &["check"], &["show"]] {
+        let outcome = context.run(command);
+        outcome.assert_code(code::SUCCESS);
+        assert!(outcome.stderr.contains("run: runs/one"), "{command:?}: {}", outcome.stderr);
+    }
+    let of_several = context.run(&["report", "runs"]);
+    of_several.assert_code(code::USAGE);
+    assert!(of_several.stderr.contains("runs/one"), "{}", of_several.stderr);
+}

@@ -1,7 +1,7 @@
 //! The events of runs that train weights, and of runs of several phases, in words.
 
 use super::EventLine;
-use crate::words::grouped;
+use crate::words::{grouped, percent};
 use skill_pipeline::Event;
 use skill_pipeline::records::phases::{Phase, PhaseRecord};
 
@@ -74,7 +74,15 @@ fn described(phase: Phase) -> &'static str {
 /// The results of a finished phase, in a line.
 fn finished(record: &PhaseRecord) -> String {
     let taken = if record.is_reused { " (taken over from another run)" } else { "" };
-    let figures = figures(record.figures.iter().map(|(name, value)| (name.as_str(), *value)));
+    let found = record.figures.iter().map(|(name, value)| (name.as_str(), *value));
+    let figures = match record.phase {
+        // Shares of games.
+        Phase::Test => found
+            .map(|(name, value)| format!("{} {}", name.replace('_', " "), percent(value)))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Phase::Collect | Phase::Distill | Phase::Sft | Phase::Rl => figures(found),
+    };
     format!("{} is finished{taken}: {figures}", record.phase.as_str())
 }
 
