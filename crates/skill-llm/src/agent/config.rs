@@ -60,8 +60,20 @@ skill_core::named_enum! {
         /// As a part of the prompt.
         #[default]
         Prompt = "prompt",
-        /// As `SKILL.md` in the directory where the program looks for skills.
+        /// As `SKILL.md` in the directory where the program looks for skills; nothing in the prompt points at it.
         Package = "package",
+        /// The same, with a sentence in the prompt that tells the program to read it.
+        PackageWithHint = "package_with_hint",
+    }
+}
+
+impl SkillAs {
+    /// True if the skill is a package, and not a part of the prompt.
+    pub(super) const fn is_package(self) -> bool {
+        match self {
+            Self::Prompt => false,
+            Self::Package | Self::PackageWithHint => true,
+        }
     }
 }
 

@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 const SCHEMA_FILE: &str = "reply.schema.json";
 /// The name of the package that holds the skill.
 const SKILL_NAME: &str = "task-skill";
-/// What is in the prompt where the skill stood.
-const POINTER: &str = "Your instructions for this kind of task are the skill `task-skill`: read its SKILL.md before \
+/// The sentence in place of the skill, for [`SkillAs::PackageWithHint`].
+const HINT: &str = "Your instructions for this kind of task are the skill `task-skill`: read its SKILL.md before \
                        you begin, and follow it.";
 /// Why a call cannot have the skill as a package.
-const NO_SKILL_IN_PROMPT: &str = "`skill_as = \"package\"` replaces the skill in the prompt with a package, and this prompt does not \
-                                  contain the skill as it is; use `skill_as = \"prompt\"`, or put the whole skill into the \
-                                  prompt unchanged";
+const NO_SKILL_IN_PROMPT: &str = "`skill_as = \"package\"` takes the skill out of the prompt and writes it as a package, and this prompt does \
+                                  not contain the skill as it is; use `skill_as = \"prompt\"`, or put the whole skill into \
+                                  the prompt unchanged";
 /// What a skill without front matter begins with, so that a program finds it.
 const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: How to do the task that is asked. Read it before any task \
                             in this directory.\n---\n\n";
@@ -47,11 +47,16 @@ impl Workspace {
         let document = call
             .get::<AgentText>()
             .map(AgentText::as_str)
-            .filter(|document| config.skill_as == SkillAs::Package && !document.trim().is_empty());
-        let written = Written { directory: directory.path(), document, n_images: 0, has_pointer: false };
-        let (prompt, has_pointer) = written.prompt(request).map_err(failed)?;
+            .filter(|document| config.skill_as.is_package() && !document.trim().is_empty());
+        let instead = match config.skill_as {
+            SkillAs::Prompt | SkillAs::Package => "",
+            SkillAs::PackageWithHint => HINT,
+        };
+        let written =
+            Written { directory: directory.path(), document, instead, n_images: 0, had_document: false };
+        let (prompt, had_document) = written.prompt(request).map_err(failed)?;
         if let Some(document) = document {
-            if !has_pointer {
+            if !had_document {
                 return Err(wrong(NO_SKILL_IN_PROMPT));
             }
             write_skill(directory.path(), config.kind, document).map_err(failed)?;
@@ -102,20 +107,25 @@ fn write_skill(directory: &Path, kind: AgentKind, document: &str) -> std::io::Re
 /// A prompt that is being written.
 struct Written<'a> {
     directory: &'a Path,
+    /// The skill, which is taken out of the prompt.
     document: Option<&'a str>,
+    /// What is in its place.
+    instead: &'static str,
     n_images: usize,
-    has_pointer: bool,
+    had_document: bool,
 }
 
 impl Written<'_> {
-    /// The prompt, and whether it points to the skill.
+    /// The prompt, and whether the skill was in it.
     fn prompt(mut self, request: &ChatRequest) -> std::io::Result<(String, bool)> {
         let (system, turns): (Vec<&Message>, Vec<&Message>) =
             request.messages.iter().partition(|message| message.role == Role::System);
         let mut prompt = String::new();
         for message in system {
             let text = self.text(message)?;
-            let _ = write!(prompt, "{}\n\n", text.trim());
+            if !text.trim().is_empty() {
+                let _ = write!(prompt, "{}\n\n", text.trim());
+            }
         }
         match turns.as_slice() {
             [only] if only.role == Role::User => prompt.push_str(&self.text(only)?),
@@ -129,7 +139,7 @@ impl Written<'_> {
                 prompt.push_str("Write the assistant's next message, and nothing else.\n");
             }
         }
-        Ok((prompt, self.has_pointer))
+        Ok((prompt, self.had_document))
     }
 
     /// The text of a message; its images become files.
@@ -150,8 +160,8 @@ impl Written<'_> {
     fn without_document(&mut self, text: &str) -> String {
         match self.document.map(str::trim) {
             Some(document) if text.contains(document) => {
-                self.has_pointer = true;
-                text.replacen(document, POINTER, 1)
+                self.had_document = true;
+                text.replacen(document, self.instead, 1)
             }
             Some(_) | None => text.to_owned(),
         }

@@ -311,7 +311,10 @@ fn the_skill_is_a_package_where_that_is_wanted() {
         fake
     };
     let claude = run(AgentKind::Claude, SkillAs::Package);
-    insta::assert_snapshot!("package_prompt", claude.read("stdin"));
+    assert_eq!(claude.read("stdin"), "Answer in one word.\n\nWhy?");
+    let hinted = run(AgentKind::Claude, SkillAs::PackageWithHint);
+    insta::assert_snapshot!("package_prompt", hinted.read("stdin"));
+    assert_eq!(hinted.read("skill"), claude.read("skill"));
     insta::assert_snapshot!("package_skill", claude.read("skill"));
     assert_eq!(claude.read("files"), "./.claude/skills/task-skill/SKILL.md\n");
     assert_eq!(
@@ -331,9 +334,16 @@ fn with_skill(skill: &SkillDoc) -> CallCtx {
 
 /// Asks a program that gets its skill as a package; the files that it found, and its `SKILL.md`.
 fn packaged(skill: &SkillDoc, system: &str) -> Result<(String, String), LlmError> {
+    let hinted = packaged_as(SkillAs::PackageWithHint, skill, system);
+    let plain = packaged_as(SkillAs::Package, skill, system);
+    assert_eq!(plain.as_ref().ok(), hinted.as_ref().ok());
+    plain
+}
+
+fn packaged_as(skill_as: SkillAs, skill: &SkillDoc, system: &str) -> Result<(String, String), LlmError> {
     let fake = Fake::new(&printing("x"));
     let mut config = fake.config(AgentKind::Claude).tap_text();
-    config.skill_as = SkillAs::Package;
+    config.skill_as = skill_as;
     let request = ChatRequest::new(vec![Message::system(system), Message::user("Why?")]);
     ask(config, &request, &with_skill(skill))?;
     assert!(!fake.read("stdin").contains(skill.agent_view().trim()) || skill.is_blank());
@@ -367,6 +377,13 @@ fn a_prompt_without_the_skill_is_an_error_where_a_package_is_wanted() {
         assert_eq!(error.class(), ErrorClass::Configuration, "{error}");
         assert!(!error.is_retryable());
     }
+    // A system message that was the skill alone leaves nothing behind.
+    let fake = Fake::new(&printing("x"));
+    let mut config = fake.config(AgentKind::Claude).tap_text();
+    config.skill_as = SkillAs::Package;
+    let alone = ChatRequest::new(vec![Message::system("# Skill"), Message::user("Why?")]);
+    ask(config, &alone, &with_skill(&SkillDoc::new("# Skill\n"))).unwrap();
+    assert_eq!(fake.read("stdin"), "Why?");
     // An empty skill is not a package, and neither is a call without a skill.
     assert_eq!(packaged(&SkillDoc::new("  "), "Be brief.").unwrap().0, "");
     let fake = Fake::new(&printing("x"));

@@ -368,7 +368,7 @@ kinds! {
         /// there and run programs. off: anything.
         sandbox: Sandbox = decisive(choice::<Sandbox>(), Value("\"read_only\"")) => sandbox;
         /// How the program gets the skill. prompt: as a part of the prompt. package: as SKILL.md in the directory
-        /// where it looks for skills.
+        /// where it looks for skills. package_with_hint: the same, with a sentence in the prompt that points at it.
         skill_as: SkillAs = decisive(choice::<SkillAs>(), Value("\"prompt\"")) => skill_as;
         /// Names of environment variables that the program gets besides those that find programs and directories.
         pass_env: Option<Vec<String>> = process(Texts, Absent { example: "[\"ANTHROPIC_API_KEY\"]" }) => pass_env;

@@ -99,7 +99,7 @@ async fn a_program_trains_with_the_skill_as_a_package() {
     let n_calls = prompts(dir.path()).matches("Colour").count();
     assert!(n_calls >= 2);
     assert_eq!(n_traces, n_calls, "each call has its trace");
-    assert!(prompts(dir.path()).contains("SKILL.md") && !prompts(dir.path()).contains("always blue"));
+    assert!(!prompts(dir.path()).contains("SKILL.md") && !prompts(dir.path()).contains("always blue"));
     // Every answer was right, as only one who has read the package can be.
     let steps = std::fs::read_to_string(run.join("history.json")).unwrap();
     assert!(steps.contains("\"rollout_hard\": 1.0"), "{steps}");
@@ -127,7 +127,7 @@ async fn front_matter_and_folders_become_packages_too() {
         let (dir, loaded) = lab_with(files, "[skill]\ninitial = \"skill\"\n");
         train(&loaded).await;
         let prompts = prompts(dir.path());
-        assert!(prompts.contains("SKILL.md") && !prompts.contains("always blue"), "{prompts}");
+        assert!(!prompts.contains("SKILL.md") && !prompts.contains("always blue"), "{prompts}");
         let steps = std::fs::read_to_string(dir.path().join("run/history.json")).unwrap();
         assert!(steps.contains("\"rollout_hard\": 1.0"), "{steps}");
     }
