@@ -139,14 +139,33 @@ pub fn with_fields(main: &str, name: Option<&str>, description: Option<&str>) ->
     let (head, rest) = (main.get(..end).unwrap_or_default(), main.get(end..).unwrap_or_default());
     let mut lines: Vec<String> = head.split_inclusive('\n').map(str::to_owned).collect();
     for (field, value) in [("description", description), ("name", name)] {
-        let Some(value) = value else { continue };
-        let line = format!("{field}: {}{line_end}", scalar(value));
-        match field_range(&lines, field) {
-            Some(range) => drop(lines.splice(range, [line])),
-            None => lines.insert(1, line),
+        if let Some(value) = value {
+            set_field(&mut lines, field, value, line_end, 1);
         }
     }
     lines.concat() + rest
+}
+
+/// A `SKILL.md` with this text in a field of its front matter, such as one that only some agents read. A field that was
+/// not there comes last; without front matter nothing changes.
+///
+/// Everything else stays to the byte.
+pub fn with_field(main: &str, field: &str, value: &str) -> String {
+    let line_end = if main.contains("\r\n") { "\r\n" } else { "\n" };
+    let Some(end) = front_matter_end(main) else { return main.to_owned() };
+    let (head, rest) = (main.get(..end).unwrap_or_default(), main.get(end..).unwrap_or_default());
+    let mut lines: Vec<String> = head.split_inclusive('\n').map(str::to_owned).collect();
+    let last = lines.iter().rposition(|line| line.trim_end() == "---").unwrap_or(lines.len());
+    set_field(&mut lines, field, value, line_end, last);
+    lines.concat() + rest
+}
+
+fn set_field(lines: &mut Vec<String>, field: &str, value: &str, line_end: &str, new_at: usize) {
+    let line = format!("{field}: {}{line_end}", scalar(value));
+    match field_range(lines, field) {
+        Some(range) => drop(lines.splice(range, [line])),
+        None => lines.insert(new_at.min(lines.len()), line),
+    }
 }
 
 /// A name that the specification takes, made of any text; empty where nothing of the text can be in one.

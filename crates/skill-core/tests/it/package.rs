@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use skill_core::carried::CarriedFile;
-use skill_core::package::front_matter::{FrontMatter, check_front_matter, name_of, with_fields};
+use skill_core::package::front_matter::{FrontMatter, check_front_matter, name_of, with_field, with_fields};
 use skill_core::package::{PackageFault, edit_main, main_file, tree};
 use skill_core::{
     Edit, EditOp, EditRules, EditStatus, FrontMatterEdits, SkillDoc, SkillHash, SkillPackage,
@@ -298,6 +298,21 @@ fn the_specification_decides_about_front_matter() {
         check_front_matter(&long, None)[0].message,
         "the name has 65 characters, at most 64 are allowed"
     );
+}
+
+#[test]
+fn a_field_of_some_agents_is_set_and_all_else_stays() {
+    #[track_caller]
+    fn check(main: &str, expect: &str) {
+        assert_eq!(with_field(main, "when_to_use", "For: a"), expect);
+    }
+    check("---\nname: s\n---\n# S\n", "---\nname: s\nwhen_to_use: \"For: a\"\n---\n# S\n");
+    check(
+        "---\nwhen_to_use: >\n  Long\n  text.\nname: s\n---\n# S\n---\n",
+        "---\nwhen_to_use: \"For: a\"\nname: s\n---\n# S\n---\n",
+    );
+    check("---\r\nname: s\r\n---\r\n# S\r\n", "---\r\nname: s\r\nwhen_to_use: \"For: a\"\r\n---\r\n# S\r\n");
+    check("# S\n", "# S\n");
 }
 
 #[test]
