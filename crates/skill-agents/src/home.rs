@@ -6,7 +6,7 @@ use crate::database;
 use crate::record::records;
 use crate::table::Agent;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -62,7 +62,35 @@ pub enum HomeError {
     },
 }
 
-/// The session files of an agent below a home directory, in the order of their paths.
+/// Folders that a user has moved out of the home directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moved(BTreeMap<String, PathBuf>);
+
+impl Moved {
+    /// The folders that the variables of an agent move, with the values that `value` gives.
+    pub fn of(agent: &Agent, value: impl Fn(&str) -> Option<PathBuf>) -> Self {
+        let found = agent.moved_by().filter_map(|(name, folder)| Some((folder.to_owned(), value(name)?)));
+        Self(found.filter(|(_, path)| path.is_absolute()).collect())
+    }
+
+    /// Where a path below the home directory is.
+    pub fn place(&self, home: &Path, path: &str) -> PathBuf {
+        let rest = |folder: &str| match folder {
+            "" => Some(path),
+            folder if path == folder => Some(""),
+            folder => path.strip_prefix(folder)?.strip_prefix('/'),
+        };
+        // The longest folder comes last among those that hold the path.
+        match self.0.iter().rev().find_map(|(folder, place)| Some((place, rest(folder)?))) {
+            Some((place, "")) => place.clone(),
+            Some((place, rest)) => place.join(rest),
+            None => home.join(path),
+        }
+    }
+}
+
+/// The session files of an agent below a home directory, in the order of their paths; folders that are moved are looked
+/// for where they are.
 ///
 /// With ids, only files that contain one of them are read; with a time, only those that changed since.
 ///
@@ -72,6 +100,7 @@ pub enum HomeError {
 pub fn session_files(
     agent: &Agent,
     home: &Path,
+    moved: &Moved,
     ids: &BTreeSet<String>,
     since: Option<SystemTime>,
 ) -> Result<Vec<SessionFile>, HomeError> {
@@ -80,8 +109,10 @@ pub fn session_files(
     }
     let mut paths = BTreeSet::new();
     for pattern in &agent.session_files {
+        let fixed = pattern.split('/').take_while(|part| !part.contains('*')).count();
         let parts: Vec<&str> = pattern.split('/').collect();
-        find(home, &parts, 0, &mut paths);
+        let (fixed, rest) = parts.split_at(fixed.min(parts.len().saturating_sub(1)));
+        find(&moved.place(home, &fixed.join("/")), rest, 0, &mut paths);
     }
     let mut files = Vec::new();
     for path in paths {
@@ -207,7 +238,28 @@ fn read_file(path: &Path, ids: &BTreeSet<String>) -> Result<Option<SessionFile>,
 
 #[cfg(test)]
 mod tests {
-    use super::matches_name;
+    use super::{Moved, matches_name};
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn moved_folders_are_found_where_they_are() {
+        let agent = crate::agent("opencode").unwrap().unwrap();
+        let moved = Moved::of(agent, |name| (name == "XDG_DATA_HOME").then(|| PathBuf::from("/data")));
+        let place = |path: &str| moved.place(Path::new("/home/u"), path);
+        assert_eq!(place(".local/share/opencode/auth.json"), Path::new("/data/opencode/auth.json"));
+        assert_eq!(place(".local/share"), Path::new("/data"));
+        assert_eq!(place(".local/shared/x"), Path::new("/home/u/.local/shared/x"));
+        assert_eq!(place(".config/opencode"), Path::new("/home/u/.config/opencode"));
+        let agent = crate::agent("gemini-cli").unwrap().unwrap();
+        let moved = Moved::of(agent, |name| (name == "GEMINI_CLI_HOME").then(|| PathBuf::from("/g")));
+        assert_eq!(
+            moved.place(Path::new("/home/u"), ".gemini/settings.json"),
+            Path::new("/g/.gemini/settings.json")
+        );
+        // A relative path would be another one in the directory of a run.
+        let moved = Moved::of(agent, |_| Some(PathBuf::from("g")));
+        assert_eq!(moved, Moved::default());
+    }
 
     #[test]
     fn names_match_patterns() {

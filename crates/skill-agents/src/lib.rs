@@ -59,7 +59,7 @@ pub use listing::Offer;
 pub use loads::{Failed, How, Load, Loads, NotVisible, Prompt, RunUsage, ToolCall, TriggerRow};
 pub use outcome::Outcome;
 pub use read::{LiveReplies, ReadOptions, last_text, read_case, sessions_of};
-pub use skill::{Skill, SkillFault, text_hash};
+pub use skill::{Skill, SkillFault, Texts, text_hash};
 pub use table::{
     Agent, Budget, Home, ListingIn, NamedBy, OverBudget, PromptBy, SameName, Start, TableError, agent, agents,
 };

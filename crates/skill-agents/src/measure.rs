@@ -6,12 +6,15 @@
 mod prepare;
 mod runs;
 mod store;
+mod write;
 
 pub(crate) use prepare::write_file;
 pub use prepare::{Launch, Prepared, prepare, prepare_plain};
 pub use runs::{Caps, Measured, Notice, Stop, Trouble, measure};
-pub use store::{Key, Record, Store, StoreError};
+pub use store::{Key, Record, Spending, Store, StoreError};
+pub use write::write;
 
+use crate::home::Moved;
 use crate::skill::Skill;
 use crate::table::Agent;
 use async_trait::async_trait;
@@ -45,6 +48,8 @@ pub struct Setup {
     pub project: Option<PathBuf>,
     /// The user's home directory, with the sign-in.
     pub home: PathBuf,
+    /// Folders of it that the user has moved.
+    pub moved: Moved,
 }
 
 /// How a run of an agent ended.

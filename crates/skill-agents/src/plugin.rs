@@ -32,6 +32,12 @@ pub enum PluginFault {
         /// The name.
         name: String,
     },
+    /// The name of a skill cannot be that of its folder.
+    #[error("the skill {name:?} cannot be in a plugin: its name is 1 to 64 of a-z, 0-9 and `-`")]
+    SkillName {
+        /// The name.
+        name: String,
+    },
     /// Two skills would lie in one folder.
     #[error("two skills are called {name:?}")]
     SameName {
@@ -90,9 +96,13 @@ pub fn plugin_files(plugin: &Plugin, skills: &[Skill]) -> Result<Vec<PluginFile>
     .into_iter()
     .map(|(path, value)| (path.to_owned(), format!("{value:#}\n").into_bytes(), false))
     .collect();
+    files.push(("README.md".to_owned(), readme(plugin, skills).into_bytes(), false));
     let mut names: Vec<&str> = Vec::new();
     for skill in skills {
-        let name = if skill.name.is_empty() { skill.folder.as_str() } else { skill.name.as_str() };
+        let name = skill.name_in_plugin();
+        if !is_skill_name(name) {
+            return Err(PluginFault::SkillName { name: name.to_owned() });
+        }
         if names.contains(&name) {
             return Err(PluginFault::SameName { name: name.to_owned() });
         }
@@ -103,6 +113,28 @@ pub fn plugin_files(plugin: &Plugin, skills: &[Skill]) -> Result<Vec<PluginFile>
         }));
     }
     Ok(files)
+}
+
+fn is_skill_name(name: &str) -> bool {
+    let is_sign = |sign: char| sign.is_alphanumeric() || sign == '-' || sign == '_';
+    !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && name.chars().all(is_sign)
+}
+
+/// What people read before they install it.
+fn readme(plugin: &Plugin, skills: &[Skill]) -> String {
+    let Plugin { name, description, .. } = plugin;
+    let mut text = format!("# {name}\n\n{description}\n\n## Skills\n\n");
+    for skill in skills {
+        let shown: Vec<&str> = skill.description.split_whitespace().collect();
+        text.push_str(&format!("- **{}**: {}\n", skill.name_in_plugin(), shown.join(" ")));
+    }
+    text.push_str(&format!(
+        "\n## Installation\n\nIn Claude Code: `/plugin marketplace add PATH-OR-REPOSITORY`, then \
+         `/plugin install {name}@{name}-marketplace`.\n\
+         In Codex: add the repository or folder as a plugin marketplace, then install `{name}` from it.\n\
+         Agents that read Agent Plugins find the skills by `plugin.json`.\n"
+    ));
+    text
 }
 
 /// Writes files of a plugin into a folder.

@@ -3,6 +3,8 @@
 //! Read are JSON Lines of this program and the files of others: skill-creator's list, `evals.json`, Skill Lab's
 //! `triggers.yaml`, waza's `trigger_tests.yaml`.
 
+use crate::skill::Skill;
+use crate::table::Agent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -102,6 +104,22 @@ pub fn read_queries(text: &str, file: &str, skill: &str) -> Result<Vec<Query>, Q
         return Err(QueryFault::Empty { place: file.to_owned() });
     }
     Ok(queries)
+}
+
+/// Gives the skills that queries name the names by which an agent lists them, so that one file serves all agents; the
+/// first name that no skill has is the error.
+///
+/// # Errors
+///
+/// The name that is not known.
+pub fn resolve(queries: &mut [Query], skills: &[Skill], agent: &Agent) -> Result<(), String> {
+    for query in queries {
+        let Some(name) = &query.skill else { continue };
+        let by_list = skills.iter().find(|skill| skill.listed_name(agent) == name);
+        let skill = by_list.or_else(|| skills.iter().find(|skill| skill.is_called(name)));
+        query.skill = Some(skill.ok_or_else(|| name.clone())?.listed_name(agent).to_owned());
+    }
+    Ok(())
 }
 
 /// The entries of a file, each with its place.

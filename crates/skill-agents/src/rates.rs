@@ -35,12 +35,12 @@ pub struct Rate {
 /// The rate over strata; `None` where no run counts.
 ///
 /// The interval is the exact one of a share, with the number of runs divided by the part of the variance that is within
-/// queries. That part is estimated without bias from the repetitions and drawn towards 1, as if four more queries of
+/// queries. That part is estimated without bias from the repetitions and drawn towards 1, as if eight more queries of
 /// pure noise had been seen, so that agreement in few runs does not pass for certainty. With one run a query it is the
 /// exact interval itself.
 pub fn rate(strata: &[Stratum]) -> Option<Rate> {
-    /// The variance of four queries of pure noise.
-    const PRIOR: f64 = 1.0;
+    /// The variance of eight queries of pure noise.
+    const PRIOR: f64 = 2.0;
     let strata: Vec<Stratum> = strata.iter().copied().filter(|stratum| stratum.n > 0).collect();
     if strata.is_empty() {
         return None;

@@ -58,6 +58,18 @@ pub struct FailedRun {
     pub message: String,
 }
 
+impl FailedRun {
+    /// Why, with the beginning of what the program said.
+    pub fn said(&self) -> String {
+        const MAX_CHARS: usize = 300;
+        let message: String = self.message.trim().chars().take(MAX_CHARS).collect();
+        match message.as_str() {
+            "" => self.why.clone(),
+            message => format!("{}: {message}", self.why),
+        }
+    }
+}
+
 /// The report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -204,6 +216,13 @@ fn row(query: &Query, skills: &BTreeMap<String, usize>, measured: &Measured) -> 
         first_turn: (!turns.is_empty()).then(|| turns.iter().sum::<f64>() / turns.len() as f64),
         solved_without: query.skill.is_some() && n_runs > 0 && n_simple == n_runs,
     }
+}
+
+/// Queries for a skill that the model answered in one reply, without any tool, in every run.
+pub(crate) fn answered_without(skill: &str, queries: &[Query], measured: &Measured) -> Vec<String> {
+    let only = BTreeMap::from([(skill.to_owned(), 0)]);
+    let mine = queries.iter().filter(|query| query.skill.as_deref() == Some(skill));
+    mine.map(|query| row(query, &only, measured)).filter(|row| row.solved_without).map(|row| row.id).collect()
 }
 
 fn confusions(queries: &[Query], measured: &Measured) -> BTreeMap<String, BTreeMap<String, usize>> {

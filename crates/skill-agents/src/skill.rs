@@ -1,9 +1,10 @@
 //! A skill as agents see it: its folder, its files and what its front matter says to them.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use skill_core::SkillPackage;
-use skill_core::package::front_matter::{FrontMatter, with_fields};
+use skill_core::package::front_matter::{FrontMatter, with_field, with_fields};
 
 use crate::table::{Agent, NamedBy};
 
@@ -27,6 +28,16 @@ pub struct Skill {
     pub is_for_people: bool,
     /// It asks Codex to be called by people alone.
     pub is_for_people_in_codex: bool,
+}
+
+/// The texts that are trained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Texts {
+    /// `description` of the front matter.
+    pub description: String,
+    /// `when_to_use` of the front matter, where the skill has one and the agent shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when_to_use: Option<String>,
 }
 
 /// A folder that no agent would list.
@@ -83,6 +94,11 @@ impl Skill {
         }
     }
 
+    /// The name of its folder in a plugin.
+    pub(crate) fn name_in_plugin(&self) -> &str {
+        if self.name.is_empty() { &self.folder } else { &self.name }
+    }
+
     /// The text that an agent lists, before any limit.
     pub fn listed_text(&self, agent: &Agent) -> String {
         match &self.when_to_use {
@@ -91,15 +107,31 @@ impl Skill {
         }
     }
 
-    /// The same skill with another description.
+    /// The texts by which an agent's model decides.
+    pub fn texts(&self, agent: &Agent) -> Texts {
+        Texts {
+            description: self.description.clone(),
+            when_to_use: self.when_to_use.clone().filter(|_| agent.reads_when_to_use),
+        }
+    }
+
+    /// The same skill with other texts; without `when_to_use` that of the skill stays.
     ///
     /// # Errors
     ///
     /// A text that cannot be a description.
-    pub fn with_description(&self, description: &str) -> Result<Self, SkillFault> {
+    pub fn with_texts(&self, texts: &Texts) -> Result<Self, SkillFault> {
         let mut package = self.package.clone();
-        package.main = with_fields(&package.main, None, Some(description));
+        package.main = with_fields(&package.main, None, Some(&texts.description));
+        if let Some(when) = &texts.when_to_use {
+            package.main = with_field(&package.main, "when_to_use", when);
+        }
         Self::new(self.folder.clone(), package)
+    }
+
+    /// True if a query can mean this skill by this name: that of its folder, or that of its front matter.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.folder == name || self.name == name
     }
 
     /// A hash of all its files and of its folder's name.

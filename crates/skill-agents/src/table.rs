@@ -250,12 +250,13 @@ pub struct Start {
     pub plain_arguments: Vec<String>,
     /// The home directory that keeps the user's skills out.
     pub home: Home,
-    /// The variable that moves the agent's own directory, where there is one.
+    /// Variables by which a user moves folders below the home directory, with these folders; the empty one is the home
+    /// directory itself.
     #[serde(default)]
-    pub home_env: Option<String>,
-    /// The folder below the home directory that this variable names.
+    pub moved_by: BTreeMap<String, String>,
+    /// Variables that the agent does not get, since they would change what is measured.
     #[serde(default)]
-    pub home_folder: String,
+    pub hidden_env: Vec<String>,
     /// Beginnings of the names of variables with the sign-in, which the agent gets from its caller.
     #[serde(default)]
     pub pass_env: Vec<String>,
@@ -271,6 +272,12 @@ pub struct Start {
     /// What it says.
     #[serde(default)]
     pub settings: Option<serde_json::Value>,
+    /// What it says in a run without tools and skills.
+    #[serde(default)]
+    pub plain_settings: Option<serde_json::Value>,
+    /// Variables of a run without tools and skills, besides those of every run.
+    #[serde(default)]
+    pub plain_env: BTreeMap<String, String>,
 }
 
 /// Which home directory a run has.
@@ -295,13 +302,27 @@ pub enum PromptBy {
     Option,
 }
 
+/// Variables that move folders below the home directory, for all programs that follow them.
+const MOVED_BY: [(&str, &str); 4] = [
+    ("XDG_CACHE_HOME", ".cache"),
+    ("XDG_CONFIG_HOME", ".config"),
+    ("XDG_DATA_HOME", ".local/share"),
+    ("XDG_STATE_HOME", ".local/state"),
+];
+
 impl Agent {
+    /// The variables that move folders of this agent, each with the folder below the home directory.
+    pub fn moved_by(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.start.moved_by.iter().map(|(name, folder)| (name.as_str(), folder.as_str()));
+        MOVED_BY.into_iter().chain(own)
+    }
+
     /// True if the table was measured with a version, given as the program prints it.
     pub fn is_tried(&self, printed: &str) -> bool {
         self.versions.iter().any(|version| {
             printed
                 .split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '.' || sign == '-'))
-                .any(|word| word.trim_start_matches('v') == version)
+                .any(|word| word.trim_start_matches('v').trim_end_matches('.') == version)
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Training a description: the only text that decides whether a skill is loaded.
 //!
+//! With several skills the others stay as they are, and the gate holds their queries to what they were.
+//!
 //! A step shows the optimizer the failures of training queries, measures its proposal on them, and, if it does better
 //! there, compares it with the current description on held-out queries ([`crate::gate`]). The body does not change.
 
@@ -7,7 +9,8 @@ use crate::gate::{Comparison, compare, values};
 use crate::listed::{Shown, listed};
 use crate::measure::{Caps, Launcher, Measured, Notice, Setup, Stop, Store, StoreError, measure};
 use crate::query::{Half, Query, halves};
-use crate::skill::Skill;
+use crate::report::answered_without;
+use crate::skill::{Skill, Texts};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +20,8 @@ use std::fmt::Write as _;
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Failures that the optimizer is shown.
 const MAX_SHOWN: usize = 12;
+/// Characters of the skill's body that the optimizer is shown.
+const MAX_BODY_CHARS: usize = 1500;
 /// Proposals without a better one on training queries after which training ends.
 const PATIENCE: usize = 4;
 
@@ -24,7 +29,11 @@ const PATIENCE: usize = 4;
 #[async_trait]
 pub trait Writer: Send + Sync {
     /// The reply to a prompt.
-    async fn write(&self, prompt: &str) -> Result<String, Stop>;
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be used.
+    async fn write(&self, prompt: &str) -> Result<Result<String, Stop>, StoreError>;
 }
 
 /// What became of a proposal.
@@ -49,7 +58,7 @@ pub struct Step {
     /// Its number, from 1.
     pub step: usize,
     /// The proposal.
-    pub description: String,
+    pub texts: Texts,
     /// What became of it.
     pub fate: Fate,
     /// Why it is invalid.
@@ -71,14 +80,18 @@ pub struct Trained {
     pub initial: Measured,
     /// The best one on the same.
     pub best: Measured,
+    /// Queries for this skill that the model answers at once, without any tool: no description helps there.
+    pub answered_without: Vec<String>,
     /// Why it ended before the optimizer had nothing better to propose.
     pub stop: Option<Stop>,
 }
 
 /// What a training needs.
 pub struct Training<'a> {
-    /// The setup; the trained skill is the first of its skills.
+    /// The setup.
     pub setup: &'a Setup,
+    /// The place of the trained skill among its skills.
+    pub skill_idx: usize,
     /// All queries.
     pub queries: &'a [Query],
     /// Repetitions of each query.
@@ -102,13 +115,13 @@ pub struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Trains the description of the first skill.
+    /// Trains the description of the skill; `None` if there is no such skill.
     ///
     /// # Errors
     ///
     /// A directory that cannot be used.
     pub async fn run(&self) -> Result<Option<Trained>, StoreError> {
-        let Some(first) = self.setup.skills.first() else { return Ok(None) };
+        let Some(first) = self.setup.skills.get(self.skill_idx) else { return Ok(None) };
         let halves = halves(self.queries, self.seed);
         let half = |wanted: Half| -> Vec<Query> {
             let is_in = |query: &&Query| query.reviewed && halves.get(&query.id) == Some(&wanted);
@@ -118,13 +131,22 @@ impl Training<'_> {
         let mut current = Candidate::new(first.clone());
         current.heldout = self.measured(&current.skill, &heldout).await?;
         let initial = current.heldout.clone();
-        let mut trained =
-            Trained { skill: first.clone(), steps: Vec::new(), best: initial.clone(), initial, stop: None };
+        let mut trained = Trained {
+            skill: first.clone(),
+            steps: Vec::new(),
+            best: initial.clone(),
+            initial,
+            answered_without: Vec::new(),
+            stop: None,
+        };
         if let Some(stop) = current.heldout.stop.clone() {
             trained.stop = Some(stop);
             return Ok(Some(trained));
         }
         current.train = self.measured(&current.skill, &train).await?;
+        let name = first.listed_name(self.setup.agent);
+        trained.answered_without = answered_without(name, &heldout, &trained.initial);
+        trained.answered_without.extend(answered_without(name, &train, &current.train));
         let mut n_idle = 0;
         while trained.steps.len() < self.max_steps && n_idle < PATIENCE && trained.stop.is_none() {
             if let Some(stop) = current.train.stop.clone() {
@@ -139,9 +161,9 @@ impl Training<'_> {
                 Ok(step) => {
                     n_idle = match step.fate {
                         Fate::Accepted => 0,
-                        Fate::NotBetter | Fate::Rejected => n_idle + 1,
-                        // Nothing was measured.
-                        Fate::Invalid | Fate::Repeated => n_idle,
+                        Fate::NotBetter | Fate::Rejected | Fate::Repeated => n_idle + 1,
+                        // The next prompt says why.
+                        Fate::Invalid => n_idle,
                     };
                     (self.on_step)(&step);
                     trained.steps.push(step);
@@ -155,8 +177,8 @@ impl Training<'_> {
 
     async fn measured(&self, skill: &Skill, queries: &[Query]) -> Result<Measured, StoreError> {
         let mut setup = self.setup.clone();
-        if let Some(first) = setup.skills.first_mut() {
-            *first = skill.clone();
+        if let Some(trained) = setup.skills.get_mut(self.skill_idx) {
+            *trained = skill.clone();
         }
         measure(&setup, queries, self.repetitions, self.store, self.launcher, &self.caps, self.notify).await
     }
@@ -176,25 +198,25 @@ impl Training<'_> {
     ) -> Result<Result<Step, Stop>, StoreError> {
         let before = self.values(train, &current.train);
         let prompt = self.prompt(&current.skill, train, &before, &current.train, &trained.steps);
-        let reply = match self.writer.write(&prompt).await {
+        let reply = match self.writer.write(&prompt).await? {
             Ok(reply) => reply,
             Err(stop) => return Ok(Err(stop)),
         };
-        let description = proposal(&reply);
+        let known = current.skill.texts(self.setup.agent);
+        let texts = proposal(&reply, &known);
         let mut step = Step {
             step: trained.steps.len() + 1,
-            description: description.clone(),
+            texts: texts.clone(),
             fate: Fate::Invalid,
             why: None,
             train: None,
             gate: None,
         };
-        let tried = trained.steps.iter().any(|step| step.description == description);
-        if tried || description == current.skill.description {
+        if texts == known || trained.steps.iter().any(|step| step.texts == texts) {
             step.fate = Fate::Repeated;
             return Ok(Ok(step));
         }
-        let candidate = match self.checked(&current.skill, &description) {
+        let candidate = match self.checked(&current.skill, &texts) {
             Ok(skill) => skill,
             Err(why) => {
                 step.why = Some(why);
@@ -227,8 +249,8 @@ impl Training<'_> {
     }
 
     /// The skill with a proposal, if that keeps to the constraints.
-    fn checked(&self, skill: &Skill, description: &str) -> Result<Skill, String> {
-        let n_chars = description.chars().count();
+    fn checked(&self, skill: &Skill, texts: &Texts) -> Result<Skill, String> {
+        let n_chars = texts.description.chars().count();
         if n_chars == 0 {
             return Err("the reply has no description".to_owned());
         }
@@ -237,18 +259,27 @@ impl Training<'_> {
                 "it has {n_chars} characters, and at most {MAX_DESCRIPTION_CHARS} are allowed"
             ));
         }
-        if description.contains(['<', '>']) {
+        let all = [Some(&texts.description), texts.when_to_use.as_ref()];
+        if all.into_iter().flatten().any(|text| text.contains(['<', '>'])) {
             return Err("it has an angle bracket, which some agents refuse".to_owned());
         }
-        let candidate = skill.with_description(description).map_err(|fault| fault.to_string())?;
+        let candidate = skill.with_texts(texts).map_err(|fault| fault.to_string())?;
         if candidate.package.body() != skill.package.body() {
             return Err("it would change the body of the skill".to_owned());
         }
-        let others = self.setup.skills.iter().skip(1).chain(&self.setup.competitors);
-        let all: Vec<&Skill> = std::iter::once(&candidate).chain(others).collect();
+        let mut all: Vec<&Skill> = self.setup.skills.iter().chain(&self.setup.competitors).collect();
+        let before = listed(self.setup.agent, &all, false);
+        if let Some(trained) = all.get_mut(self.skill_idx) {
+            *trained = &candidate;
+        }
         let rows = listed(self.setup.agent, &all, false);
-        match rows.iter().find(|row| !matches!(row.shown, Shown::Whole | Shown::ForPeople)) {
-            Some(row) => Err(format!(
+        // What was not listed whole before is not the proposal's fault, unless it is this skill.
+        let is_lost = |idx: usize, shown: Shown| {
+            let was_whole = before.get(idx).is_some_and(|row| row.shown.is_whole());
+            !shown.is_whole() && (was_whole || idx == self.skill_idx)
+        };
+        match rows.iter().enumerate().find(|(idx, row)| is_lost(*idx, row.shown)) {
+            Some((_, row)) => Err(format!(
                 "with it {} lists {:?} without its whole description",
                 self.setup.agent.title, row.name
             )),
@@ -265,17 +296,21 @@ impl Training<'_> {
         measured: &Measured,
         steps: &[Step],
     ) -> String {
+        let texts = skill.texts(self.setup.agent);
         let mut text = format!(
             "You improve the description of a skill of the coding agent {}. The agent's model sees only the name and \
-             this description, and decides by them whether to load the skill.\n\nName: {}\n\nCurrent description:\n{}\n\n\
-             The skill itself begins:\n{}\n\n",
+             this description, and decides by them whether to load the skill.\n\nName: {}\n\nCurrent description:\n{}\n\n",
             self.setup.agent.title,
             skill.listed_name(self.setup.agent),
-            skill.description,
-            skill.package.body().chars().take(1500).collect::<String>(),
+            texts.description,
         );
-        let others = self.setup.skills.iter().skip(1).chain(&self.setup.competitors);
-        for other in others {
+        if let Some(when) = &texts.when_to_use {
+            let _ = write!(text, "Shown behind it, from the field when_to_use:\n{when}\n\n");
+        }
+        let body: String = skill.package.body().chars().take(MAX_BODY_CHARS).collect();
+        let _ = write!(text, "The skill itself begins:\n{body}\n\n");
+        let others = self.setup.skills.iter().enumerate().filter(|(idx, _)| *idx != self.skill_idx);
+        for other in others.map(|(_, other)| other).chain(&self.setup.competitors) {
             let _ = writeln!(
                 text,
                 "Beside it lies the skill {}: {}",
@@ -316,18 +351,26 @@ impl Training<'_> {
         if !steps.is_empty() {
             text.push_str("\nTried before, with the share of training queries that came out right:\n");
             for step in steps.iter().rev().take(6) {
-                let share = step
-                    .train
-                    .map_or_else(|| "not measured".to_owned(), |train| format!("{:.0} %", train * 100.0));
-                let _ = writeln!(text, "- {share}: {}", step.description);
+                let share = match (&step.why, step.train) {
+                    (Some(why), _) => why.clone(),
+                    (None, Some(train)) => format!("{:.0} %", train * 100.0),
+                    (None, None) => "not measured".to_owned(),
+                };
+                let when =
+                    step.texts.when_to_use.as_ref().map(|when| format!(" - {when}")).unwrap_or_default();
+                let _ = writeln!(text, "- {share}: {}{when}", step.texts.description);
             }
         }
         let _ = write!(
             text,
             "\nWrite one better description. Say what the skill does and when to use it, in words that people use in \
              such requests; do not copy the queries. At most {MAX_DESCRIPTION_CHARS} characters, one paragraph, no angle \
-             brackets. Reply with the description between <description> and </description>, and nothing else.\n"
+             brackets. Reply with the description between <description> and </description>"
         );
+        text.push_str(match texts.when_to_use {
+            Some(_) => ", the text behind it between <when_to_use> and </when_to_use>, and nothing else.\n",
+            None => ", and nothing else.\n",
+        });
         text
     }
 }
@@ -353,27 +396,47 @@ fn mean(values: &BTreeMap<String, f64>) -> f64 {
     if values.is_empty() { 0.0 } else { values.values().sum::<f64>() / values.len() as f64 }
 }
 
-/// The description in a reply: between the tags, or all of it if there are none; on one line.
-fn proposal(reply: &str) -> String {
-    let inner = reply.rsplit_once("<description>").map_or(reply, |(_, rest)| rest);
-    let inner = inner.split_once("</description>").map_or(inner, |(inner, _)| inner);
-    inner.split_whitespace().collect::<Vec<_>>().join(" ")
+/// The texts in a reply: between their tags, and without tags all of it is the description; each on one line. Where the
+/// reply has no `when_to_use`, the current one stays.
+fn proposal(reply: &str, known: &Texts) -> Texts {
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let inner = |tag: &str| {
+        let (_, rest) = reply.rsplit_once(&format!("<{tag}>"))?;
+        Some(line(rest.split_once(&format!("</{tag}>")).map_or(rest, |(inner, _)| inner)))
+    };
+    let when = known
+        .when_to_use
+        .as_ref()
+        .map(|known| inner("when_to_use").filter(|when| !when.is_empty()).unwrap_or_else(|| known.clone()));
+    let whole = reply.split_once("</description>").map_or(reply, |(whole, _)| whole);
+    Texts { description: inner("description").unwrap_or_else(|| line(whole)), when_to_use: when }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::proposal;
+    use super::{Texts, proposal};
+
+    #[track_caller]
+    fn check(reply: &str, when: Option<&str>, description: &str, expect_when: Option<&str>) {
+        let known = Texts { description: "Old.".to_owned(), when_to_use: when.map(str::to_owned) };
+        let found = proposal(reply, &known);
+        assert_eq!(
+            (found.description.as_str(), found.when_to_use.as_deref()),
+            (description, expect_when),
+            "{reply}"
+        );
+    }
 
     #[test]
-    fn the_description_of_a_reply_is_between_its_tags() {
-        for (reply, expect) in [
-            ("<description>Does a.</description>", "Does a."),
-            ("Here:\n<description>\nDoes a.\nUse it.\n</description>\nDone.", "Does a. Use it."),
-            ("Does a.", "Does a."),
-            ("I think <description> helps: <description>Does b.", "Does b."),
-            ("", ""),
-        ] {
-            assert_eq!(proposal(reply), expect, "{reply}");
-        }
+    fn the_texts_of_a_reply_are_between_their_tags() {
+        check("<description>Does a.</description>", None, "Does a.", None);
+        check("Here:\n<description>\nDoes a.\nUse it.\n</description>\nDone.", None, "Does a. Use it.", None);
+        check("Does a.", None, "Does a.", None);
+        check("I think <description> helps: <description>Does b.", None, "Does b.", None);
+        check("", None, "", None);
+        let both = "<description>Does a.</description>\n<when_to_use>For a.</when_to_use>";
+        check(both, Some("Then."), "Does a.", Some("For a."));
+        check(both, None, "Does a.", None);
+        check("<description>Does a.</description>", Some("Then."), "Does a.", Some("Then."));
     }
 }

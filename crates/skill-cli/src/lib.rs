@@ -163,7 +163,7 @@ fn report(error: &anyhow::Error) -> u8 {
     let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
     let known = error.downcast_ref::<skillrl::Error>();
     let usage = error.downcast_ref::<UsageError>();
-    let ended = error.downcast_ref::<command::skill::session::Ended>();
+    let ended = error.downcast_ref::<command::skill::ended::Ended>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
     let hint = hint.or_else(|| ended.map(|ended| ended.hint.to_owned()));
     // The message of a usage error already says what to change.

@@ -24,6 +24,8 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
     /// Beginnings of the names of variables of the caller that it gets.
     pub pass_env: Vec<String>,
+    /// Names of variables that it does not get.
+    pub hidden_env: Vec<String>,
     /// What it reads on standard input.
     pub stdin: String,
     /// How long it may take.
@@ -63,10 +65,7 @@ pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
         write_skill(&skills.join(&skill.folder), skill)?;
     }
     let start = &setup.agent.start;
-    if let (Some(path), Some(settings)) = (&start.settings_file, &start.settings) {
-        let settings = filled_value(settings, setup.turns);
-        write(&project.join(path), settings.to_string().as_bytes())?;
-    }
+    write_settings(setup, start.settings.as_ref(), &project)?;
     let arguments = start.arguments.clone();
     let mut prepared = started(setup, &arguments, query, at, project)?;
     let skills = skills.display().to_string();
@@ -84,8 +83,21 @@ pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
 pub fn prepare_plain(setup: &Setup, prompt: &str, at: &Path) -> io::Result<Prepared> {
     let project = at.join("project");
     make_repository(&project)?;
-    let arguments = setup.agent.start.plain_arguments.clone();
-    started(setup, &arguments, prompt, at, project)
+    let start = &setup.agent.start;
+    write_settings(setup, start.plain_settings.as_ref(), &project)?;
+    let mut prepared = started(setup, &start.plain_arguments, prompt, at, project)?;
+    prepared.launch.env.extend(start.plain_env.clone());
+    Ok(prepared)
+}
+
+fn write_settings(setup: &Setup, settings: Option<&Value>, project: &Path) -> io::Result<()> {
+    match (&setup.agent.start.settings_file, settings) {
+        (Some(path), Some(settings)) => {
+            let settings = filled_value(settings, setup.turns);
+            write(&project.join(path), settings.to_string().as_bytes())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn started(
@@ -127,6 +139,7 @@ fn started(
         directory: project.clone(),
         env,
         pass_env: start.pass_env.clone(),
+        hidden_env: start.hidden_env.clone(),
         stdin,
         deadline: setup.deadline,
         turns: setup.turns,
@@ -148,8 +161,13 @@ fn fresh_home(setup: &Setup, at: &Path, env: &mut BTreeMap<String, String>) -> i
     let temporary = home.join("tmp");
     std::fs::create_dir_all(&temporary)?;
     env.insert("TMPDIR".to_owned(), temporary.display().to_string());
+    for (name, folder) in setup.agent.moved_by() {
+        let own = home.join(folder);
+        std::fs::create_dir_all(&own)?;
+        env.insert(name.to_owned(), own.display().to_string());
+    }
     for file in &start.sign_in {
-        let from = setup.home.join(file);
+        let from = setup.moved.place(&setup.home, file);
         if from.is_file() {
             let to = home.join(file);
             if let Some(parent) = to.parent() {
@@ -157,11 +175,6 @@ fn fresh_home(setup: &Setup, at: &Path, env: &mut BTreeMap<String, String>) -> i
             }
             std::fs::copy(from, to)?;
         }
-    }
-    if let Some(name) = &start.home_env {
-        let own = home.join(&start.home_folder);
-        std::fs::create_dir_all(&own)?;
-        env.insert(name.clone(), own.display().to_string());
     }
     Ok(home)
 }
@@ -212,7 +225,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::write(path, bytes)
 }
 
-/// Copies files without links, repositories and skills.
+/// Copies files without links, repositories and the skills of agents.
 fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::other(format!(
@@ -224,7 +237,10 @@ fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let (name, kind) = (entry.file_name(), entry.file_type()?);
-        if kind.is_dir() && name != ".git" && name != "node_modules" && name != "skills" {
+        // Skills of agents lie in hidden folders; another folder of this name is a part of the project.
+        let is_of_agents = name == "skills"
+            && from.file_name().is_some_and(|folder| folder.to_string_lossy().starts_with('.'));
+        if kind.is_dir() && name != ".git" && name != "node_modules" && !is_of_agents {
             copy_tree(&entry.path(), &to.join(&name), depth + 1)?;
         } else if kind.is_file() && entry.metadata()?.len() <= MAX_FILE_BYTES {
             std::fs::copy(entry.path(), to.join(&name))?;

@@ -1,9 +1,10 @@
 //! The runs of a measurement: those that are on record are not made again, the others up to the caps.
 
 use super::{
-    Ended, Key, LaunchError, Launched, Launcher, Prepared, Record, Setup, Store, StoreError, prepare,
+    Ended, Key, LaunchError, Launched, Launcher, Prepared, Record, Setup, Spending, Store, StoreError,
+    prepare,
 };
-use crate::home::{SessionFile, session_files};
+use crate::home::{Moved, SessionFile, session_files};
 use crate::loads::{How, Loads};
 use crate::outcome::Outcome;
 use crate::query::Query;
@@ -43,14 +44,36 @@ pub enum Stop {
     NotStarted(String),
     /// The account is not signed in, or refuses.
     Refused(String),
-    /// The account has reached a limit.
+    /// The account has reached a limit, which is over hours or days later.
     Limited(String),
+    /// The model's server takes no more requests at the moment.
+    Busy(String),
     /// The agent failed several times in a row.
     KeepsFailing(String),
     /// A person stopped it.
     Stopped,
     /// Only an estimate was asked for.
     Estimated,
+}
+
+impl Stop {
+    /// A program that could not be started, or was stopped.
+    pub(crate) fn of_launch(error: &LaunchError) -> Self {
+        match error {
+            LaunchError::Start { .. } => Self::NotStarted(error.to_string()),
+            LaunchError::Stopped => Self::Stopped,
+        }
+    }
+
+    /// A failure that all later runs would share; `None` where the next one may succeed.
+    pub(crate) fn of_trouble(trouble: Trouble, said: &str) -> Option<Self> {
+        match trouble {
+            Trouble::Refused => Some(Self::Refused(said.to_owned())),
+            Trouble::Limited => Some(Self::Limited(said.to_owned())),
+            Trouble::Busy => Some(Self::Busy(said.to_owned())),
+            Trouble::Other => None,
+        }
+    }
 }
 
 /// What happens in a measurement.
@@ -95,9 +118,8 @@ pub struct Measured {
 struct State {
     measured: Measured,
     n_starts: usize,
-    n_in_flight: usize,
-    spent: f64,
-    largest: f64,
+    /// Starts that are under way are among those of unknown cost.
+    spending: Spending,
     n_failures: usize,
 }
 
@@ -123,17 +145,14 @@ pub async fn measure(
     let mut state = State {
         measured: Measured::default(),
         n_starts: store.n_starts()?,
-        n_in_flight: 0,
-        spent: 0.0,
-        largest: 0.0,
+        spending: store.spending()?,
         n_failures: 0,
     };
     for repetition in 1..=repetitions {
         for query in queries {
-            let key = Key { skills: skills.clone(), query: query.id.clone(), repetition };
+            let key = Key::new(&skills, query, repetition);
             match store.record(&key)? {
                 Some(record) if record.failed.is_none() => {
-                    state.count_cost(&record);
                     state.measured.records.insert((query.id.clone(), repetition), record);
                 }
                 Some(_) | None => missing.push((key, query)),
@@ -187,12 +206,6 @@ impl State {
         self.measured.stop.get_or_insert(why);
     }
 
-    fn count_cost(&mut self, record: &Record) {
-        let cost = record.cost.unwrap_or(0.0);
-        self.spent += cost;
-        self.largest = self.largest.max(cost);
-    }
-
     /// Reserves a start; false if nothing more may be started.
     fn may_start(&mut self, caps: &Caps) -> bool {
         if self.measured.stop.is_some() {
@@ -202,13 +215,13 @@ impl State {
             self.stop(Stop::Calls(self.n_starts));
             return false;
         }
-        let reserved = self.spent + self.largest * (self.n_in_flight as f64 + 1.0);
+        let reserved = self.spending.total() + self.spending.largest;
         if caps.budget.is_some_and(|budget| reserved > budget) {
-            self.stop(Stop::Budget(self.spent));
+            self.stop(Stop::Budget(self.spending.known));
             return false;
         }
         self.n_starts += 1;
-        self.n_in_flight += 1;
+        self.spending.n_unknown += 1;
         true
     }
 }
@@ -230,26 +243,25 @@ async fn one(
     let fault = |source| StoreError::File { path: store.folder(key), source };
     let workspace = launcher.workspace().map_err(fault)?;
     let prepared = prepare(setup, &query.query, workspace.path()).map_err(fault)?;
-    store.note_start(&format!("{}-{}", key.query, key.repetition))?;
+    let name = format!("{}-{}", key.query, key.repetition);
+    store.note_start(&name)?;
     let since = SystemTime::now();
     let launched = match launcher.launch(&prepared.launch).await {
         Ok(launched) => launched,
         Err(error) => {
-            let mut state = locked(state);
-            state.n_in_flight -= 1;
-            state.stop(match error {
-                LaunchError::Start { .. } => Stop::NotStarted(error.to_string()),
-                LaunchError::Stopped => Stop::Stopped,
-            });
+            locked(state).stop(Stop::of_launch(&error));
             return Ok(());
         }
     };
     let record = record_of(setup, key, &launched, &session_files_of(setup, &prepared, &launched, since));
     store.keep(key, &launched.stdout, &launched.stderr, &record)?;
+    store.note_cost(&name, record.cost)?;
     let n_done = {
         let mut state = locked(state);
-        state.n_in_flight -= 1;
-        state.count_cost(&record);
+        if record.cost.is_some() {
+            state.spending.n_unknown = state.spending.n_unknown.saturating_sub(1);
+            state.spending.add(record.cost);
+        }
         state.judge(&record, launcher, caps);
         state.measured.records.insert((key.query.clone(), key.repetition), record.clone());
         state.measured.records.len()
@@ -264,8 +276,10 @@ async fn one(
 pub enum Trouble {
     /// The account refuses.
     Refused,
-    /// The account has reached a limit.
+    /// The account has reached a limit, which is over hours or days later.
     Limited,
+    /// The model's server takes no more requests at the moment.
+    Busy,
     /// The next run may succeed.
     Other,
 }
@@ -274,7 +288,8 @@ impl State {
     fn judge(&mut self, record: &Record, launcher: &dyn Launcher, caps: &Caps) {
         let Some(why) = &record.failed else {
             self.n_failures = 0;
-            if caps.budget.is_some() && record.cost.is_none() {
+            // A run that was ended at the turn limit may not have reported it.
+            if caps.budget.is_some() && record.cost.is_none() && !record.at_turn_limit {
                 self.stop(Stop::NoCost);
             }
             return;
@@ -284,11 +299,10 @@ impl State {
             "" => why.clone(),
             message => format!("{why}: {message}"),
         };
-        match launcher.trouble(&record.message, record.status) {
-            Trouble::Refused => self.stop(Stop::Refused(said)),
-            Trouble::Limited => self.stop(Stop::Limited(said)),
-            Trouble::Other if self.n_failures >= MAX_FAILURES => self.stop(Stop::KeepsFailing(said)),
-            Trouble::Other => {}
+        match Stop::of_trouble(launcher.trouble(&record.message, record.status), &said) {
+            Some(stop) => self.stop(stop),
+            None if self.n_failures >= MAX_FAILURES => self.stop(Stop::KeepsFailing(said)),
+            None => {}
         }
     }
 }
@@ -306,8 +320,12 @@ fn session_files_of(
         Home::Own => Some(since),
         Home::Fresh => None,
     };
+    let moved = match setup.agent.start.home {
+        Home::Own => setup.moved.clone(),
+        Home::Fresh => Moved::default(),
+    };
     // A home that cannot be read shows no listing, and the record says so.
-    session_files(setup.agent, &prepared.home, &ids, since).unwrap_or_default()
+    session_files(setup.agent, &prepared.home, &moved, &ids, since).unwrap_or_default()
 }
 
 /// What became of a run.
@@ -328,6 +346,10 @@ fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile
     (record.replies, record.calls) = (found.replies, found.tools.len());
     record.take_usage(found.usage);
     fail(&mut record, launched, &found);
+    if record.failed.is_none() && found.replies == 0 && found.loads.is_empty() {
+        record.failed = Some("no record shows a reply of the model".to_owned());
+        record.message = last_words(launched);
+    }
     for skill in skills {
         record.outcomes.insert(skill.to_owned(), outcome(setup, &found, skill, &mut record.failed));
     }
@@ -357,11 +379,17 @@ fn fail(record: &mut Record, launched: &Launched, found: &Loads) {
         Ended::Exited(_) | Ended::TurnLimit => {}
     }
     if record.failed.is_some() && record.message.is_empty() {
-        let said = if launched.stderr.trim().is_empty() { &launched.stdout } else { &launched.stderr };
-        let words: Vec<&str> = said.split_whitespace().collect();
-        let end = words.len().saturating_sub(60);
-        record.message = words.get(end..).unwrap_or_default().join(" ");
+        record.message = last_words(launched);
     }
+}
+
+/// The end of what the program printed, on standard error if there is anything.
+pub(super) fn last_words(launched: &Launched) -> String {
+    const N_WORDS: usize = 60;
+    let said = if launched.stderr.trim().is_empty() { &launched.stdout } else { &launched.stderr };
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let end = words.len().saturating_sub(N_WORDS);
+    words.get(end..).unwrap_or_default().join(" ")
 }
 
 /// The outcome of a skill; a run whose listing should be on record and is not has measured nothing.

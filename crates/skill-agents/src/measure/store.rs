@@ -4,8 +4,10 @@
 
 use crate::loads::RunUsage;
 use crate::outcome::Outcome;
+use crate::query::Query;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,9 @@ use std::path::{Path, PathBuf};
 const VERSION: u32 = 1;
 const SETTINGS: &str = "settings.json";
 const STARTS: &str = "starts.jsonl";
+const COSTS: &str = "costs.jsonl";
+const LOCK: &str = "lock";
+const RUNS: &str = "runs";
 const RECORD: &str = "record.json";
 const STREAM: &str = "stream.jsonl";
 const STDERR: &str = "stderr.txt";
@@ -24,8 +29,46 @@ pub struct Key {
     pub skills: String,
     /// The query.
     pub query: String,
+    /// The hash of its text, so that another text under the same name is another run.
+    pub text: String,
     /// The repetition, from 1.
     pub repetition: usize,
+}
+
+impl Key {
+    /// A run of a query with skills of this hash.
+    pub fn new(skills: &str, query: &Query, repetition: usize) -> Self {
+        let text = crate::skill::text_hash(&query.query);
+        Self { skills: skills.to_owned(), query: query.id.clone(), text, repetition }
+    }
+}
+
+/// What starts have cost until now, as far as the agent reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spending {
+    /// US dollars that are known.
+    pub known: f64,
+    /// The most that one start cost.
+    pub largest: f64,
+    /// Starts whose cost is not known: killed ones, and those without a report. Each may have cost as much as the largest.
+    pub n_unknown: usize,
+}
+
+impl Spending {
+    /// US dollars, with the largest cost for each start whose cost is not known.
+    pub fn total(&self) -> f64 {
+        self.known + self.largest * self.n_unknown as f64
+    }
+
+    pub(crate) fn add(&mut self, cost: Option<f64>) {
+        match cost {
+            Some(cost) => {
+                self.known += cost;
+                self.largest = self.largest.max(cost);
+            }
+            None => self.n_unknown += 1,
+        }
+    }
 }
 
 /// A run that came to its end.
@@ -98,9 +141,11 @@ impl Record {
 }
 
 /// A directory of runs.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
+    /// Held while runs are made.
+    lock: Option<File>,
 }
 
 /// A directory that cannot be used.
@@ -123,6 +168,12 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
+    /// Another process makes runs in it.
+    #[error("{} is in use by another process", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The directory has runs with other settings.
     #[error("{} holds runs with other settings: {}", path.display(), differences.join(", "))]
     OtherSettings {
@@ -140,7 +191,7 @@ impl Store {
     ///
     /// A directory with other settings, and files that cannot be used.
     pub fn open(directory: &Path, settings: &BTreeMap<String, String>) -> Result<Self, StoreError> {
-        let store = Self { directory: directory.to_owned() };
+        let store = Self { directory: directory.to_owned(), lock: None };
         let path = directory.join(SETTINGS);
         match std::fs::read(&path) {
             Ok(bytes) => {
@@ -149,18 +200,47 @@ impl Store {
                 let names: BTreeSet<&String> = known.keys().chain(settings.keys()).collect();
                 let differing = names.into_iter().filter(|name| known.get(*name) != settings.get(*name));
                 let differences: Vec<String> = differing.cloned().collect();
-                match differences.is_empty() {
-                    true => Ok(store),
-                    false => Err(StoreError::OtherSettings { path: directory.to_owned(), differences }),
+                // A draft alone holds nobody to its settings.
+                let has_runs = directory.join(RUNS).exists();
+                match (differences.is_empty(), has_runs) {
+                    (true, _) => Ok(store),
+                    (false, false) => {
+                        store.write_settings(settings)?;
+                        Ok(store)
+                    }
+                    (false, true) => {
+                        Err(StoreError::OtherSettings { path: directory.to_owned(), differences })
+                    }
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let text = serde_json::to_string_pretty(settings).unwrap_or_default();
-                store.write(&path, text.as_bytes())?;
+                store.write_settings(settings)?;
                 Ok(store)
             }
             Err(source) => Err(StoreError::File { path, source }),
         }
+    }
+
+    fn write_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), StoreError> {
+        let text = serde_json::to_string_pretty(settings).unwrap_or_default();
+        self.write(&self.directory.join(SETTINGS), text.as_bytes())
+    }
+
+    /// Takes the directory for this process, which then may make runs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::InUse`], and a lock file that cannot be made.
+    pub fn claim(&mut self) -> Result<(), StoreError> {
+        let path = self.directory.join(LOCK);
+        let fault = |source| StoreError::File { path: path.clone(), source };
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fault)?;
+        match lock.try_lock() {
+            Ok(()) => self.lock = Some(lock),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path: self.directory.clone() }),
+            Err(TryLockError::Error(source)) => return Err(fault(source)),
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -171,7 +251,8 @@ impl Store {
     /// The folder of a run.
     pub fn folder(&self, key: &Key) -> PathBuf {
         let skills: String = key.skills.chars().take(12).collect();
-        self.directory.join("runs").join(skills).join(format!("{}-{}", key.query, key.repetition))
+        let text: String = key.text.chars().take(8).collect();
+        self.directory.join(RUNS).join(skills).join(format!("{}-{text}-{}", key.query, key.repetition))
     }
 
     /// The record of a run that came to its end.
@@ -228,11 +309,23 @@ impl Store {
     ///
     /// A file that cannot be written.
     pub fn note_start(&self, what: &str) -> Result<(), StoreError> {
-        let path = self.directory.join(STARTS);
+        self.append(STARTS, &serde_json::json!({ "start": what }))
+    }
+
+    /// Writes down what a start has cost, as far as the agent reports it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn note_cost(&self, what: &str, cost: Option<f64>) -> Result<(), StoreError> {
+        self.append(COSTS, &serde_json::json!({ "start": what, "cost": cost }))
+    }
+
+    fn append(&self, name: &str, line: &serde_json::Value) -> Result<(), StoreError> {
+        let path = self.directory.join(name);
         let fault = |source| StoreError::File { path: path.clone(), source };
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(fault)?;
-        let line = format!("{}\n", serde_json::json!({ "start": what }));
-        file.write_all(line.as_bytes()).and_then(|()| file.sync_data()).map_err(fault)
+        let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(fault)?;
+        file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.sync_data()).map_err(fault)
     }
 
     /// The starts of all processes until now.
@@ -241,10 +334,35 @@ impl Store {
     ///
     /// A file that cannot be read.
     pub fn n_starts(&self) -> Result<usize, StoreError> {
-        let path = self.directory.join(STARTS);
+        Ok(self.lines(STARTS)?.iter().filter(|byte| **byte == b'\n').count())
+    }
+
+    /// What the starts of all processes have cost until now.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn spending(&self) -> Result<Spending, StoreError> {
+        let mut spending = Spending::default();
+        let bytes = self.lines(COSTS)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let mut n_known = 0;
+        for line in text.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+            if let Some(cost) = line.get("cost").and_then(serde_json::Value::as_f64) {
+                spending.add(Some(cost));
+                n_known += 1;
+            }
+        }
+        spending.n_unknown = self.n_starts()?.saturating_sub(n_known);
+        Ok(spending)
+    }
+
+    fn lines(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        let path = self.directory.join(name);
         match std::fs::read(&path) {
-            Ok(bytes) => Ok(bytes.iter().filter(|byte| **byte == b'\n').count()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+            Ok(bytes) => Ok(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(source) => Err(StoreError::File { path, source }),
         }
     }

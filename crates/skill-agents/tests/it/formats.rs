@@ -1,7 +1,7 @@
 //! Files of queries, and what agents list of skills.
 
 use skill_agents::query::{Query, QueryFault, read_queries, warnings};
-use skill_agents::{Shown, Skill, agent, listed};
+use skill_agents::{Shown, Skill, Texts, agent, listed};
 use skill_core::SkillPackage;
 
 fn read(text: &str, file: &str) -> Vec<(String, Option<String>)> {
@@ -142,7 +142,17 @@ fn a_skill_needs_a_description_and_its_name_is_that_which_an_agent_uses() {
     for main in ["# A\n", "---\nname: a\n---\n# A\n", "---\n: : :\n---\n"] {
         assert!(Skill::new("a", SkillPackage { main: main.to_owned(), ..SkillPackage::default() }).is_err());
     }
-    let other = skill.with_description("Does \"more\": really.").unwrap();
+    let texts = |description: &str, when: Option<&str>| Texts {
+        description: description.to_owned(),
+        when_to_use: when.map(str::to_owned),
+    };
+    assert_eq!(skill.texts(row("claude-code")), texts("Does it.", Some("Always.")));
+    assert_eq!(skill.texts(row("codex")), texts("Does it.", None));
+    let both = skill.with_texts(&texts("Does b.", Some("At times: b."))).unwrap();
+    assert_eq!(both.texts(row("claude-code")), texts("Does b.", Some("At times: b.")));
+    assert_eq!(both.package.body(), skill.package.body());
+    let other = skill.with_texts(&texts("Does \"more\": really.", None)).unwrap();
+    assert_eq!(other.when_to_use.as_deref(), Some("Always."));
     assert_eq!(
         (other.description.as_str(), other.package.body()),
         ("Does \"more\": really.", skill.package.body())
@@ -166,6 +176,7 @@ fn a_plugin_has_the_files_that_agents_read() {
         ".claude-plugin/marketplace.json",
         ".codex-plugin/plugin.json",
         ".agents/plugins/marketplace.json",
+        "README.md",
         "skills/a/SKILL.md",
         "skills/b/SKILL.md",
     ];
@@ -176,6 +187,31 @@ fn a_plugin_has_the_files_that_agents_read() {
     for name in ["", "Harbour", "a--b", "a..b", "a b", &"x".repeat(65)] {
         assert!(matches!(plugin_files(&plugin(name), &[]), Err(PluginFault::Name { .. })), "{name}");
     }
+    for name in ["../a", "a/b", "a b", ".."] {
+        let mut unsafe_name = skill("a", 9, "");
+        unsafe_name.name = name.to_owned();
+        let found = plugin_files(&plugin("p"), &[unsafe_name]);
+        assert!(matches!(found, Err(PluginFault::SkillName { .. })), "{name}");
+    }
     let twice = [skill("a", 9, ""), skill("a", 8, "")];
     assert!(matches!(plugin_files(&plugin("p"), &twice), Err(PluginFault::SameName { .. })));
+}
+
+#[test]
+fn a_query_may_name_a_skill_by_its_folder_or_by_its_front_matter() {
+    use skill_agents::query::resolve;
+    let main = "---\nname: other\ndescription: Does it.\n---\n# A\n".to_owned();
+    let skills = [Skill::new("folder", SkillPackage { main, ..SkillPackage::default() }).unwrap()];
+    for (agent_name, listed) in [("claude-code", "folder"), ("codex", "other")] {
+        let lines = r#"{"query": "a", "should": "folder"}
+{"query": "b", "should": "other"}
+{"query": "c", "should": false}"#;
+        let row = agent(agent_name).unwrap().unwrap();
+        let mut queries = read_queries(lines, "q.jsonl", listed).unwrap();
+        resolve(&mut queries, &skills, row).unwrap();
+        let names: Vec<Option<&str>> = queries.iter().map(|query| query.skill.as_deref()).collect();
+        assert_eq!(names, [Some(listed), Some(listed), None]);
+        let mut strange = read_queries(r#"{"query": "a", "should": "third"}"#, "q.jsonl", listed).unwrap();
+        assert_eq!(resolve(&mut strange, &skills, row), Err("third".to_owned()));
+    }
 }

@@ -1,7 +1,11 @@
 //! Cases that were recorded from the real programs, where `SKILLRL_CONFORMANCE` names them.
 
 use serde_json::{Value, json};
-use skill_agents::{Agent, ReadOptions, agent, home::session_files, read_case, sessions_of};
+use skill_agents::{
+    Agent, ReadOptions, agent,
+    home::{Moved, session_files},
+    read_case, sessions_of,
+};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +58,7 @@ impl Case {
         let streams = streams(folder);
         let home = folder.join("home");
         let files = match with_home && home.is_dir() {
-            true => session_files(row, &home, &sessions_of(row, &streams), None).unwrap(),
+            true => session_files(row, &home, &Moved::default(), &sessions_of(row, &streams), None).unwrap(),
             false => Vec::new(),
         };
         let options = ReadOptions { skills: OWN.map(str::to_owned).to_vec(), ..ReadOptions::default() };
@@ -215,7 +219,7 @@ fn conformance_of_databases_and_compressed_files() {
         }
         assert!(n_files > 0, "{name}");
         let row = agent(name).unwrap().unwrap();
-        let files = session_files(row, home.path(), &BTreeSet::new(), None).unwrap();
+        let files = session_files(row, home.path(), &Moved::default(), &BTreeSet::new(), None).unwrap();
         let found = serde_json::to_value(read_case(row, &[], &files, &ReadOptions::default())).unwrap();
         let expected = json_file(&case.join("expected.json"));
         assert_eq!(
@@ -223,5 +227,61 @@ fn conformance_of_databases_and_compressed_files() {
             (&expected["loads"], &expected["replies"]),
             "{name}"
         );
+    }
+}
+
+/// What a stream says of loads, without the lines that were passed over.
+fn said(row: &'static Agent, streams: &[String]) -> Value {
+    let options = ReadOptions { skills: OWN.map(str::to_owned).to_vec(), ..ReadOptions::default() };
+    let mut found = serde_json::to_value(read_case(row, streams, &[], &options)).unwrap();
+    found.as_object_mut().unwrap().remove("lines_passed_over");
+    found
+}
+
+/// The stream with what versions to come, hooks and terminals may put between its records.
+fn with_strangers(stream: &str) -> String {
+    const STRANGERS: [&str; 6] = [
+        r#"{"type": "telemetry.v9", "data": {"name": "SKILL.md", "text": "<skill>"}, "id": "x-1"}"#,
+        "Update available: run `npm install`",
+        "",
+        "[1, 2, 3]",
+        r#"{"torn": "#,
+        "null",
+    ];
+    let lines = stream.lines().enumerate().flat_map(|(idx, line)| {
+        let stranger = STRANGERS.iter().cycle().nth(idx).unwrap();
+        [(*stranger).to_owned(), line.to_owned()]
+    });
+    lines.collect::<Vec<_>>().join("\r\n")
+}
+
+#[test]
+fn conformance_of_streams_with_unknown_records_and_cut_ends() {
+    let Some(cases) = cases() else { return };
+    for folder in cases {
+        let expected = json_file(&folder.join("expected.json"));
+        let row = agent(expected["agent"].as_str().unwrap()).unwrap().unwrap();
+        let mut streams = streams(&folder);
+        if streams.is_empty() {
+            continue;
+        }
+        let name = folder.display();
+        let whole = said(row, &streams);
+        let strange: Vec<String> = streams.iter().map(|stream| with_strangers(stream)).collect();
+        assert_eq!(said(row, &strange), whole, "{name}");
+        let last = streams.pop().unwrap();
+        let n_lines = last.lines().count();
+        for n_kept in (0..n_lines).step_by(n_lines.div_ceil(24).max(1)) {
+            let mut cut: String = last.lines().take(n_kept).map(|line| format!("{line}\n")).collect();
+            let torn = last.lines().nth(n_kept).unwrap_or_default();
+            cut.push_str(&torn.chars().take(torn.chars().count() / 2).collect::<String>());
+            let mut streams = streams.clone();
+            streams.push(cut);
+            let found = said(row, &streams);
+            let all = whole["loads"].as_array().unwrap();
+            for load in found["loads"].as_array().unwrap() {
+                assert!(all.contains(load), "{name} cut at {n_kept}: {load}");
+            }
+        }
     }
 }

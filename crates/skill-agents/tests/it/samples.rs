@@ -1,7 +1,11 @@
 //! Small samples of every format: what is a load, and what only looks like one.
 
 use serde_json::{Value, json};
-use skill_agents::{ReadOptions, agent, home::session_files, read_case, sessions_of};
+use skill_agents::{
+    ReadOptions, agent,
+    home::{Moved, session_files},
+    read_case, sessions_of,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -26,7 +30,7 @@ fn write(home: &Path, path: &str, records: &[Value]) {
 
 fn read_home(name: &str, streams: &[String], home: &Path) -> Value {
     let row = agent(name).unwrap().unwrap();
-    let files = session_files(row, home, &sessions_of(row, streams), None).unwrap();
+    let files = session_files(row, home, &Moved::default(), &sessions_of(row, streams), None).unwrap();
     serde_json::to_value(read_case(row, streams, &files, &ReadOptions::default())).unwrap()
 }
 
@@ -346,5 +350,7 @@ fn a_home_shows_listings_and_what_people_called() {
 #[test]
 fn a_home_that_is_not_there_is_an_error() {
     let row = agent("pi").unwrap().unwrap();
-    assert!(session_files(row, Path::new("/no/such/home"), &BTreeSet::new(), None).is_err());
+    assert!(
+        session_files(row, Path::new("/no/such/home"), &Moved::default(), &BTreeSet::new(), None).is_err()
+    );
 }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_agents::gate::{ALPHA, compare, least_queries};
+use skill_agents::home::Moved;
 use skill_agents::measure::{
     Caps, Ended, Launch, LaunchError, Launched, Launcher, Notice, Setup, Stop, Store, StoreError, Trouble,
     Workspace, measure,
@@ -77,7 +78,8 @@ impl Launcher for Simulated {
     fn trouble(&self, _message: &str, status: Option<u16>) -> Trouble {
         match status {
             Some(401) => Trouble::Refused,
-            Some(429) => Trouble::Limited,
+            Some(402) => Trouble::Limited,
+            Some(429) => Trouble::Busy,
             _ => Trouble::Other,
         }
     }
@@ -143,6 +145,7 @@ fn setup(skills: Vec<Skill>) -> Setup {
         competitors: Vec::new(),
         project: None,
         home: PathBuf::from("/no/home"),
+        moved: Moved::default(),
     }
 }
 
@@ -267,7 +270,9 @@ async fn what_is_on_record_is_not_run_again_and_failures_are() {
 
 #[tokio::test]
 async fn an_account_that_refuses_or_is_used_up_stops_the_measurement_at_once() {
-    for (fault, is_refused) in [("401: invalid key", true), ("429: usage limit", false)] {
+    for (fault, expect) in
+        [("401: invalid key", "refused"), ("402: usage limit", "limited"), ("429: too many requests", "busy")]
+    {
         let dir = tempfile::tempdir().unwrap();
         let agent = Simulated::new(1, by_subject);
         *agent.fault.lock().unwrap() = Some(fault.to_owned());
@@ -275,11 +280,13 @@ async fn an_account_that_refuses_or_is_used_up_stops_the_measurement_at_once() {
         let measured =
             measure(&setup, &queries(3, 2), 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
         assert_eq!(agent.n_starts(), 1);
-        match measured.stop {
-            Some(Stop::Refused(_)) => assert!(is_refused),
-            Some(Stop::Limited(_)) => assert!(!is_refused),
+        let found = match measured.stop {
+            Some(Stop::Refused(_)) => "refused",
+            Some(Stop::Limited(_)) => "limited",
+            Some(Stop::Busy(_)) => "busy",
             other => panic!("{other:?}"),
-        }
+        };
+        assert_eq!(found, expect);
     }
 }
 
@@ -309,10 +316,91 @@ fn a_directory_with_other_settings_is_refused_by_their_names() {
     let dir = tempfile::tempdir().unwrap();
     store(dir.path());
     let other = BTreeMap::from([("agent".to_owned(), "codex".to_owned())]);
+    // Nothing was measured with the first ones.
+    Store::open(dir.path(), &other).unwrap();
+    Store::open(dir.path(), &BTreeMap::from([("agent".to_owned(), "pi".to_owned())])).unwrap();
+    std::fs::create_dir(dir.path().join("runs")).unwrap();
     match Store::open(dir.path(), &other) {
         Err(StoreError::OtherSettings { differences, .. }) => assert_eq!(differences, ["agent"]),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn a_query_with_another_text_is_another_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(1, by_subject);
+    let setup = setup(vec![skill("invoice", "Does invoice.")]);
+    let query = |text: &str| {
+        let line = json!({"id": "one", "query": text, "should": true}).to_string();
+        read_queries(&line, "queries.jsonl", "invoice").unwrap()
+    };
+    let mut found = Vec::new();
+    for text in ["invoice 1", "weather 1", "invoice 1"] {
+        let measured =
+            measure(&setup, &query(text), 1, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+        found.push((measured.records[&("one".to_owned(), 1)].outcomes["invoice"], agent.n_starts()));
+    }
+    assert_eq!(found, [(Outcome::Triggered, 1), (Outcome::NotTriggered, 2), (Outcome::Triggered, 2)]);
+}
+
+#[tokio::test]
+async fn a_run_without_any_reply_is_a_failure_and_no_miss() {
+    let dir = tempfile::tempdir().unwrap();
+    /// Prints records of kinds that are not known, and the end that is.
+    struct Changed(Simulated);
+    #[async_trait]
+    impl Launcher for Changed {
+        fn workspace(&self) -> io::Result<Box<dyn Workspace>> {
+            self.0.workspace()
+        }
+        fn trouble(&self, message: &str, status: Option<u16>) -> Trouble {
+            self.0.trouble(message, status)
+        }
+        async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
+            let launched = self.0.launch(launch).await?;
+            let stdout = launched.stdout.replace("message_end", "message_done");
+            Ok(Launched { stdout, ..launched })
+        }
+    }
+    let agent = Changed(Simulated::new(1, by_subject));
+    let setup = setup(vec![skill("invoice", "Does it.")]);
+    let measured =
+        measure(&setup, &queries(1, 0), 1, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
+    let record = measured.records.values().next().unwrap();
+    assert!(record.failed.is_some(), "{record:?}");
+    assert_eq!(record.outcomes["invoice"], Outcome::Failed);
+}
+
+#[tokio::test]
+async fn a_budget_holds_over_processes_and_counts_starts_of_unknown_cost() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(1, |_, _| 0.0);
+    let setup = setup(vec![skill("invoice", "Does it.")]);
+    let caps = Caps { budget: Some(0.035), ..CAPS };
+    let first = measure(&setup, &queries(2, 2), 3, &store(dir.path()), &agent, &caps, &quiet).await.unwrap();
+    assert!(matches!(first.stop, Some(Stop::Budget(_))), "{:?}", first.stop);
+    assert_eq!(agent.n_starts(), 3);
+    // Another description has the same money.
+    let other = super::simulated::setup(vec![skill("invoice", "Does that.")]);
+    let second = measure(&other, &queries(2, 2), 3, &store(dir.path()), &agent, &caps, &quiet).await.unwrap();
+    assert!(matches!(second.stop, Some(Stop::Budget(_))), "{:?}", second.stop);
+    assert_eq!(agent.n_starts(), 3);
+    // A start that was killed may have cost as much as the largest.
+    store(dir.path()).note_start("killed").unwrap();
+    let spending = store(dir.path()).spending().unwrap();
+    assert_eq!(spending.n_unknown, 1);
+    assert!((spending.total() - 0.04).abs() < 1e-9, "{spending:?}");
+}
+
+#[test]
+fn a_directory_is_used_by_one_process_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = store(dir.path());
+    first.claim().unwrap();
+    assert!(matches!(store(dir.path()).claim(), Err(StoreError::InUse { .. })));
+    drop(first);
+    store(dir.path()).claim().unwrap();
 }
 
 /// Repetitions of 400 in which an interval holds the true rate.
@@ -407,11 +495,11 @@ struct Proposing {
 
 #[async_trait]
 impl Writer for Proposing {
-    async fn write(&self, prompt: &str) -> Result<String, Stop> {
+    async fn write(&self, prompt: &str) -> Result<Result<String, Stop>, StoreError> {
         self.prompts.lock().unwrap().push(prompt.to_owned());
         let mut descriptions = self.descriptions.lock().unwrap();
         let next = if descriptions.is_empty() { "Does nothing." } else { descriptions.remove(0) };
-        Ok(format!("<description>{next}</description>"))
+        Ok(Ok(format!("<description>{next}</description>")))
     }
 }
 
@@ -429,6 +517,7 @@ async fn a_better_description_is_trained_and_the_body_stays() {
     let store = store(dir.path());
     let training = Training {
         setup: &setup,
+        skill_idx: 0,
         queries: &queries,
         repetitions: 2,
         seed: 1,
@@ -461,4 +550,95 @@ async fn a_better_description_is_trained_and_the_body_stays() {
     let writer = proposing();
     let again = Training { writer: &writer, ..training }.run().await.unwrap().unwrap();
     assert_eq!((again, agent.n_starts()), (trained, n_starts));
+}
+
+/// A skill is loaded if its description names the subject of the query; several may be.
+#[tokio::test]
+async fn one_of_several_skills_is_trained_and_the_queries_of_others_are_held() {
+    let lines: Vec<String> = (0..15)
+        .map(|idx| json!({"query": format!("invoice number {idx}"), "should": "invoice"}).to_string())
+        .chain(
+            (0..15)
+                .map(|idx| json!({"query": format!("weather number {idx}"), "should": "other"}).to_string()),
+        )
+        .collect();
+    let queries = read_queries(&lines.join("\n"), "queries.jsonl", "invoice").unwrap();
+    for (proposal, fate) in
+        [("Does invoice and weather.", Fate::NotBetter), ("Does invoice.", Fate::Accepted)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let agent = Simulated::new(5, by_subject);
+        // The second of the two is trained.
+        let setup = setup(vec![skill("other", "Does weather."), skill("invoice", "Does nothing.")]);
+        let writer = Proposing { descriptions: Mutex::new(vec![proposal]), prompts: Mutex::default() };
+        let store = store(dir.path());
+        let training = Training {
+            setup: &setup,
+            skill_idx: 1,
+            queries: &queries,
+            repetitions: 1,
+            seed: 1,
+            max_steps: 1,
+            store: &store,
+            launcher: &agent,
+            writer: &writer,
+            caps: CAPS,
+            notify: &quiet,
+            on_step: &|_| {},
+        };
+        let trained = training.run().await.unwrap().unwrap();
+        assert_eq!(trained.skill.folder, "invoice");
+        assert_eq!(trained.steps[0].fate, fate, "{:?}", trained.steps);
+        let prompts = writer.prompts.lock().unwrap().join("\n");
+        assert!(prompts.contains("Does weather."), "the optimizer is shown what lies beside it");
+    }
+}
+
+#[tokio::test]
+async fn queries_that_are_answered_without_any_skill_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(5, by_subject);
+    let setup = setup(vec![skill("invoice", "Does nothing.")]);
+    let queries = queries(6, 2);
+    let writer = Proposing { descriptions: Mutex::new(vec!["Does invoice."]), prompts: Mutex::default() };
+    let store = store(dir.path());
+    let training = Training {
+        setup: &setup,
+        skill_idx: 0,
+        queries: &queries,
+        repetitions: 2,
+        seed: 1,
+        max_steps: 1,
+        store: &store,
+        launcher: &agent,
+        writer: &writer,
+        caps: CAPS,
+        notify: &quiet,
+        on_step: &|_| {},
+    };
+    let trained = training.run().await.unwrap().unwrap();
+    assert_eq!(trained.answered_without.len(), 6);
+}
+
+/// Codex runs no command if its home is below the temporary directory; a user's own place for it keeps the sign-in.
+#[test]
+fn a_fresh_home_is_not_below_the_temporary_directory_and_has_the_sign_in() {
+    use skill_agents::measure::{prepare, prepare_plain};
+    let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(own.path().join("auth.json"), "{}").unwrap();
+    let row = agent("codex").unwrap().unwrap();
+    let moved = Moved::of(row, |name| (name == "CODEX_HOME").then(|| own.path().to_owned()));
+    let setup = Setup { agent: row, moved, ..setup(vec![skill("invoice", "Does it.")]) };
+    let prepared = prepare(&setup, "x", dir.path()).unwrap();
+    let env = &prepared.launch.env;
+    let (home, temporary) = (Path::new(&env["CODEX_HOME"]), Path::new(&env["TMPDIR"]));
+    assert!(home.is_dir() && temporary.is_dir() && !home.starts_with(temporary), "{env:?}");
+    assert!(home.starts_with(dir.path()) && home.join("auth.json").is_file());
+    for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"] {
+        assert!(Path::new(&env[name]).starts_with(dir.path()), "{name}: {env:?}");
+    }
+    // A text is written without any skill.
+    let plain = tempfile::tempdir().unwrap();
+    let prepared = prepare_plain(&setup, "x", plain.path()).unwrap();
+    assert!(!prepared.project.join(".agents").exists());
 }

@@ -23,5 +23,17 @@ fn versions_are_compared_as_programs_print_them() {
     assert!(row.is_tried("2.1.332 (Claude Code)\n"));
     assert!(!row.is_tried("2.1.3321 (Claude Code)"));
     assert!(!row.is_tried(""));
+    assert!(
+        agent("copilot-cli").unwrap().unwrap().is_tried("GitHub Copilot CLI 1.0.102.\nRun 'copilot update'")
+    );
     assert!(agent("codex").unwrap().unwrap().is_tried("codex-cli 0.171.0"));
+}
+
+/// Without its flag Gemini does not give its model the skill tool, and Qwen refuses it.
+#[test]
+fn agents_that_ask_before_they_load_a_skill_are_told_not_to() {
+    for name in ["gemini-cli", "qwen-code", "copilot-cli"] {
+        let start = &agent(name).unwrap().unwrap().start;
+        assert!(start.arguments.iter().any(|word| word == "--yolo"), "{name}");
+    }
 }

@@ -95,9 +95,18 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
+    /// Writes drafts and descriptions: another model, as the agent names it, or a skillrl.toml, whose optimizer does.
+    /// Without it the agent's program with the model that is measured, without tools and skills.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) optimizer: Option<String>,
+
     /// The agent's program, where it is not on the PATH.
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<String>,
+
+    /// Waits until a limit of the agent's account is over, in place of ending the command.
+    #[arg(long)]
+    pub(crate) wait: bool,
 
     /// A folder of other skills that lie beside it; may be given more than once.
     #[arg(long, value_name = "DIR")]
@@ -194,7 +203,12 @@ pub(crate) struct TrainSkillArgs {
     #[arg(long, value_enum, default_value_t = Only::Description)]
     pub(crate) only: Only,
 
-    /// The most proposals.
+    /// The skill whose description is trained, where the folder has several; may be given more than once. Without it all,
+    /// one after the other.
+    #[arg(long = "skill", value_name = "NAME")]
+    pub(crate) trained: Vec<String>,
+
+    /// The most proposals for each skill.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) steps: usize,
 

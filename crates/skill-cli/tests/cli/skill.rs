@@ -43,7 +43,13 @@ fn an_agent_that_is_not_known_lists_all() {
 const AGENT: &str = r##"#!/bin/sh
 for last; do :; done
 case "$*" in
-  *--version*) echo "1.5.2"; exit 0 ;;
+  *--version*) echo "${SAYS_VERSION:-1.5.2}"; exit 0 ;;
+esac
+case "$MODE" in
+  banner) echo "A new version is available!" ;;
+  dies) printf '{"type": "session", "id": "s"}\n{"type": "mess'; echo "out of memory" >&2; exit 137 ;;
+  hangs) sleep 600 ;;
+  changed) echo '{"kind": "session"}'; echo '{"kind": "text", "text": "Done."}'; echo '{"type": "agent_settled"}'; exit 0 ;;
 esac
 line() { printf '%s\n' "$1"; }
 line '{"type": "session", "id": "s"}'
@@ -57,7 +63,8 @@ esac
 if [ -n "$FAIL_WITH" ]; then
   case "$FAIL_WITH" in
     401) why="401: invalid key" ;;
-    *) why="429: usage limit reached" ;;
+    402) why="You have hit your ChatGPT usage limit. Try again in 53 min." ;;
+    *) why="429: too many requests" ;;
   esac
   line '{"type": "message_end", "message": {"role": "assistant", "stopReason": "error", "errorMessage": "'"$why"'"}}'
   line '{"type": "agent_settled"}'
@@ -133,7 +140,9 @@ fn an_agent_that_is_not_there_or_not_signed_in_is_told() {
     let missing = context.run(&["skill", "triggers", "my-skill", "--agent", "pi", "--program", "./none"]);
     assert_eq!(missing.code, Some(code::USAGE), "{}", missing.stderr);
     assert!(missing.stderr.contains("npm install"), "{}", missing.stderr);
-    for (status, expected) in [("401", code::PROVIDER_REFUSED), ("429", code::OUTAGE)] {
+    for (status, expected) in
+        [("401", code::PROVIDER_REFUSED), ("402", code::PROVIDER_REFUSED), ("429", code::OUTAGE)]
+    {
         let mut command = context.command(&with(&["--pass-env", "FAIL_WITH", "--dir", status]));
         let outcome = command.env("FAIL_WITH", status).output().unwrap();
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
@@ -161,8 +170,9 @@ fn a_description_is_trained_by_train_with_an_agent() {
         "description",
     ];
     let found: Value = serde_json::from_str(&context.succeed(&arguments)).unwrap();
-    assert_eq!(found["description"], "Formats invoices.", "{found}");
-    assert_eq!(found["steps"][0]["fate"], "accepted");
+    let trained = &found["skills"][0];
+    assert_eq!(trained["best"]["description"], "Formats invoices.", "{found}");
+    assert_eq!(trained["steps"][0]["fate"], "accepted");
     assert!(context.read("my-skill-triggers-pi/best/my-skill/SKILL.md").contains("Formats invoices."));
     assert!(context.read("my-skill/SKILL.md").contains("Does things."));
 }
@@ -188,4 +198,145 @@ fn skills_and_queries_that_cannot_be_measured_are_refused_before_anything_is_sta
     assert_eq!(seen["agents"].as_array().unwrap().len(), 7);
     assert_eq!(seen["agents"][0]["listed"][0]["name"], "one");
     assert_eq!(seen["agents"][1]["listed"][0]["name"], "same");
+}
+
+/// The exit code, what was said, and the report, of one query that is asked once under a mode of the program.
+#[cfg(unix)]
+fn in_mode(mode: &str, more: &[&str]) -> (Option<i32>, String, Value) {
+    let context = with_agent("Formats invoices.");
+    context.write("one.jsonl", r#"{"query": "write invoice 1", "should": true}"#);
+    let fixed = ["skill", "triggers", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--runs", "1"];
+    let mut words: Vec<&str> = fixed.to_vec();
+    words.extend(["--queries", "one.jsonl", "--json", "--pass-env", "MODE", "--pass-env", "SAYS_VERSION"]);
+    words.extend(more);
+    let version = if mode == "untried" { "9.9.9" } else { "1.5.2" };
+    let outcome = context.command(&words).env("MODE", mode).env("SAYS_VERSION", version).output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let report = serde_json::from_slice(&outcome.stdout).unwrap_or_default();
+    (outcome.status.code(), said, report)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_dies_hangs_or_changes_its_stream_measures_nothing_and_says_so() {
+    for (mode, more) in [("dies", &[][..]), ("changed", &[]), ("hangs", &["--timeout", "1"])] {
+        let (code, said, report) = in_mode(mode, more);
+        assert_eq!(code, Some(code::OUTAGE), "{mode}: {said}");
+        assert_eq!(report["counted"], 0, "{mode}: {report}");
+        assert_eq!(report["skills"]["my-skill"]["recall"], Value::Null, "{mode}: {report}");
+        assert_eq!(report["queries"][0]["outcomes"], json!({"failed": 1}), "{mode}");
+    }
+    let (_, said, report) = in_mode("dies", &[]);
+    assert_eq!(report["failed"][0]["message"], "out of memory");
+    assert!(said.contains("out of memory"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_banner_is_passed_over_and_an_untried_version_is_a_warning() {
+    for (mode, is_warned) in [("banner", false), ("untried", true)] {
+        let (code, said, report) = in_mode(mode, &[]);
+        assert_eq!(code, Some(0), "{mode}: {said}");
+        assert_eq!(report["queries"][0]["outcomes"], json!({"triggered": 1}), "{mode}");
+        assert_eq!(said.contains("9.9.9"), is_warned, "{said}");
+        // One query, and it is a positive one.
+        assert!(said.contains("false positives"), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn opencode_without_ripgrep_is_refused_before_it_is_started() {
+    let context = with_agent("Formats invoices.");
+    let words = ["skill", "triggers", "my-skill", "--agent", "opencode", "--program", "./pi.sh"];
+    let outcome = context.command(&words).env("PATH", context.path("nothing")).output().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert_eq!(outcome.status.code(), Some(code::USAGE), "{said}");
+    assert!(said.contains("\"rg\""), "{said}");
+    assert!(!context.path("my-skill-triggers-opencode").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_agents_would_see_otherwise_is_told_by_check() {
+    let context = TestContext::new();
+    let long = "x".repeat(1100);
+    context.write("skills/one/SKILL.md", "---\nname: other\ndescription: Does one.\n---\n# A\n");
+    context.write("skills/long/SKILL.md", &format!("---\nname: long\ndescription: {long}\n---\n# A\n"));
+    context.write("home/.claude/skills/one/SKILL.md", "---\nname: one\ndescription: Mine.\n---\n# A\n");
+    let outcome = context
+        .command(&["skill", "check", "skills", "--json"])
+        .env("HOME", context.path("home"))
+        .output()
+        .unwrap();
+    let seen: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let row = |agent: &str| {
+        let rows = seen["agents"].as_array().unwrap();
+        rows.iter().find(|row| row["agent"] == agent).unwrap().clone()
+    };
+    let claude = row("claude-code");
+    assert_eq!(claude["listed"][1]["name"], "one", "Claude Code lists the folder");
+    assert_eq!(row("codex")["listed"][1]["name"], "other");
+    // The folder's name is another, and the user has a skill of this name.
+    assert_eq!(claude["notes"].as_array().unwrap().len(), 2, "{claude}");
+    assert_eq!(row("codex")["notes"].as_array().unwrap().len(), 1);
+    assert_eq!(row("codex")["listed"][0]["shown"], json!({"cut": 1024}));
+    assert_eq!(row("copilot-cli")["listed"][0]["shown"], "too_long");
+    assert_eq!(row("gemini-cli")["listed"][0]["shown"], "whole");
+}
+
+#[cfg(unix)]
+#[test]
+fn several_skills_are_trained_in_turn_or_those_that_are_named() {
+    let context = with_agent("Does things.");
+    context.write(
+        "both/my-skill/SKILL.md",
+        "---\nname: my-skill\ndescription: Does things.\n---\n# A\n\nDo it.\n",
+    );
+    context.write("both/other/SKILL.md", "---\nname: other\ndescription: Does more.\n---\n# B\n\nDo it.\n");
+    let lines: Vec<String> = (0..15)
+        .map(|idx| json!({"query": format!("write invoice {idx}"), "should": "my-skill"}).to_string())
+        .chain((0..5).map(|idx| json!({"query": format!("weather {idx}"), "should": false}).to_string()))
+        .collect();
+    context.write("both-queries.jsonl", &lines.join("\n"));
+    let fixed =
+        ["train", "both", "--agent", "pi", "--program", "./pi.sh", "--runs", "1", "--json", "--steps", "1"];
+    let with =
+        |more: &[&'static str]| -> Vec<&str> { fixed.into_iter().chain(more.iter().copied()).collect() };
+    let named = context.run(&with(&["--skill", "third"]));
+    assert_eq!(named.code, Some(code::USAGE), "{}", named.stderr);
+    let found: Value = serde_json::from_str(&context.succeed(&with(&["--skill", "my-skill"]))).unwrap();
+    assert_eq!(found["skills"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["skills"][0]["best"]["description"], "Formats invoices.");
+    // Without a name each is trained, and one has too few queries of its own to accept anything.
+    context.write("both-queries.jsonl", &lines[..15].join("\n"));
+    let few = context.run(&with(&["--dir", "few"]));
+    assert_eq!(few.code, Some(code::USAGE), "{}", few.stderr);
+    assert!(few.stderr.contains("other"), "{}", few.stderr);
+}
+
+/// A killed measurement continues: every run is started once, but for the one that was under way.
+#[cfg(unix)]
+#[test]
+fn a_killed_measurement_continues_where_it_was() {
+    use std::io::{BufRead as _, BufReader};
+    let context = with_agent("Formats invoices.");
+    let whole: Value = serde_json::from_str(&context.succeed(&with(&["--json", "--dir", "whole"]))).unwrap();
+    let mut child = context
+        .command(&with(&["--dir", "killed", "--concurrency", "1"]))
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let n_runs = lines.map_while(Result::ok).filter(|line| line.contains(" of 40: ")).take(3).count();
+    assert_eq!(n_runs, 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed: Value =
+        serde_json::from_str(&context.succeed(&with(&["--json", "--dir", "killed"]))).unwrap();
+    assert_eq!(resumed["skills"], whole["skills"]);
+    assert_eq!(resumed["queries"], whole["queries"]);
+    let n_starts = context.read("killed/starts.jsonl").lines().count();
+    assert!((40..=41).contains(&n_starts), "{n_starts}");
 }

@@ -9,7 +9,7 @@ use skill_agents::measure::{Ended, Launch, LaunchError, Launched, Launcher, Trou
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 
 const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
@@ -22,6 +22,12 @@ pub struct ProgramLauncher {
     pub pass_env: Vec<String>,
     /// Ends what is running.
     pub cancel: CancellationToken,
+}
+
+/// How long to wait before an agent is started again whose account has reached a limit, by its words: until the time that
+/// they tell, or a quarter of an hour.
+pub fn account_wait(message: &str, now: SystemTime) -> Duration {
+    crate::layer::account_wait(message, now)
 }
 
 struct Folder(process::TemporaryDir);
@@ -38,7 +44,8 @@ impl ProgramLauncher {
         let mut names = self.pass_env.clone();
         for (name, _) in std::env::vars_os() {
             let Some(name) = name.to_str() else { continue };
-            if launch.pass_env.iter().any(|prefix| name.starts_with(prefix.as_str())) {
+            let is_hidden = launch.hidden_env.iter().any(|hidden| hidden == name);
+            if !is_hidden && launch.pass_env.iter().any(|prefix| name.starts_with(prefix.as_str())) {
                 names.push(name.to_owned());
             }
         }
@@ -103,8 +110,65 @@ impl Launcher for ProgramLauncher {
         }
         match class_of_report(message, status) {
             ErrorClass::Authentication => Trouble::Refused,
-            ErrorClass::RateLimited | ErrorClass::QuotaExhausted => Trouble::Limited,
+            ErrorClass::QuotaExhausted => Trouble::Limited,
+            ErrorClass::RateLimited => Trouble::Busy,
             _ => Trouble::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, status: Option<u16>, expect: Trouble) {
+        assert_eq!(ProgramLauncher::default().trouble(message, status), expect, "{message}");
+    }
+
+    #[test]
+    fn limits_of_accounts_are_told_from_load_and_from_a_missing_sign_in_for_all_agents() {
+        // Claude Code.
+        check("You've hit your limit \u{b7} resets 3pm (UTC)", Some(429), Trouble::Limited);
+        check("Not logged in \u{b7} Please run /login", None, Trouble::Refused);
+        check("API Error: 500 Internal server error", Some(500), Trouble::Other);
+        // Codex, and Pi behind the same service.
+        check(
+            "You've hit your usage limit. Upgrade to Pro or try again in 2 days 17 hours.",
+            None,
+            Trouble::Limited,
+        );
+        check("{\"type\":\"usage_limit_reached\",\"resets_in_seconds\":13872}", Some(429), Trouble::Limited);
+        check(
+            "No API key found for the selected model. Use /login to log into a provider.",
+            None,
+            Trouble::Refused,
+        );
+        check("Missing environment variable: `MY_KEY`.", None, Trouble::Refused);
+        // Gemini CLI.
+        check(
+            "You have exhausted your capacity on this model. Your quota will reset after 3h20m.",
+            None,
+            Trouble::Limited,
+        );
+        check("You have exhausted your daily quota on this model.", Some(429), Trouble::Limited);
+        check(
+            "Please set an Auth method in your settings.json or specify GEMINI_API_KEY",
+            None,
+            Trouble::Refused,
+        );
+        // Copilot CLI.
+        check("Execution failed: 402 You have no quota", Some(402), Trouble::Limited);
+        check("You have exceeded your premium request allowance.", None, Trouble::Limited);
+        check("Error: No authentication information found.", None, Trouble::Refused);
+        // OpenCode.
+        check("Free usage exceeded, subscribe to Go", Some(429), Trouble::Limited);
+        check("weekly usage limit reached. It will reset in 5 days 10 hours.", None, Trouble::Limited);
+        // Qwen Code.
+        check("[API Error: 429 Free allocated quota exceeded.]", Some(429), Trouble::Limited);
+        check("No auth type is selected. Please configure an auth type", None, Trouble::Refused);
+        // A moment of load, whoever says it.
+        check("429 Too Many Requests", Some(429), Trouble::Busy);
+        check("Rate limit exceeded. Please retry in 20s.", Some(429), Trouble::Busy);
     }
 }

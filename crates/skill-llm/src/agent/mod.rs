@@ -24,7 +24,7 @@ mod prompt;
 mod trace;
 
 pub use config::{AgentConfig, AgentKind, OutputFormat, Sandbox, SkillAs};
-pub use launcher::ProgramLauncher;
+pub use launcher::{ProgramLauncher, account_wait};
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};

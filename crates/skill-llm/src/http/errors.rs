@@ -63,7 +63,7 @@ const CONTEXT_WORDS: [&str; 15] = [
 ];
 /// What programs say when their account may ask for nothing until a time.
 #[cfg(feature = "process")]
-const ACCOUNT_LIMIT_WORDS: [&str; 11] = [
+const ACCOUNT_LIMIT_WORDS: [&str; 17] = [
     "usage limit",
     "spend limit",
     "session limit",
@@ -75,6 +75,13 @@ const ACCOUNT_LIMIT_WORDS: [&str; 11] = [
     "daily quota",
     "exhausted your capacity",
     "quota limit",
+    // Copilot CLI, Qwen Code and OpenCode.
+    "no quota",
+    "quota_exceeded",
+    "premium request",
+    "allocated quota",
+    "free quota",
+    "free usage",
 ];
 /// Servers say these with 500, where the looser words above may speak of a context that the server could not make.
 const CONTEXT_WORDS_OF_FAILURES: [&str; 10] = [
@@ -91,7 +98,7 @@ const CONTEXT_WORDS_OF_FAILURES: [&str; 10] = [
 ];
 /// What programs say who are not logged in.
 #[cfg(feature = "process")]
-const AUTHENTICATION_WORDS: [&str; 8] = [
+const AUTHENTICATION_WORDS: [&str; 13] = [
     "not logged in",
     "please run /login",
     "please log in",
@@ -99,6 +106,11 @@ const AUTHENTICATION_WORDS: [&str; 8] = [
     "invalid x-api-key",
     "unauthorized",
     "authentication",
+    "auth method",
+    "no auth type",
+    "no api key",
+    "use /login",
+    "missing environment variable",
     "401",
 ];
 const POLICY_CODES: [&str; 4] =

@@ -72,6 +72,8 @@ pub use estimate::{ModelSeen, SeenReply};
 pub(crate) use layered::{Answer, Prompt, Used};
 pub use meter::Metered;
 pub use pace::{DEFAULT_MAX_IN_FLIGHT, PaceConfig, PaceSnapshot, Paced, Pacer};
+#[cfg(feature = "process")]
+pub(crate) use retry::account_wait;
 pub use retry::{Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, Trouble};
 pub use trace::Traced;
 

@@ -11,6 +11,8 @@
 mod account;
 mod trouble;
 
+#[cfg(feature = "process")]
+pub(crate) use account::wait_of as account_wait;
 pub use trouble::Trouble;
 
 use super::layered::{Layered, Prompt, Used as _, layer};

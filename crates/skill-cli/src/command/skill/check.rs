@@ -5,9 +5,11 @@ use crate::args::skill::SkillCheckArgs;
 use crate::command::lint::Failed;
 use crate::command::{print, print_wrapped};
 use serde_json::json;
+use skill_agents::home::Moved;
 use skill_agents::{Agent, Listed, NamedBy, SameName, Shown, Skill, agents, listed};
 use skillrl::core::lint::{Finding, Form, Severity, lint};
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// What one agent sees.
 struct Seen {
@@ -56,6 +58,8 @@ fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {
     if let Err(error) = check_names(agent, skills) {
         notes.push(format!("error: {error}"));
     }
+    let home = std::env::home_dir().unwrap_or_default();
+    let moved = Moved::of(agent, |name| std::env::var_os(name).map(PathBuf::from));
     for skill in skills {
         if !skill.name.is_empty() && skill.name != skill.folder {
             let by = match agent.named_by {
@@ -64,9 +68,7 @@ fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {
             };
             notes.push(format!("lists the skill by {by}, and folder and `name` differ"));
         }
-        let home = std::env::home_dir().unwrap_or_default();
-        let user = agent.user_skills.iter().map(|folder| home.join(folder).join(&skill.folder));
-        if let Some(path) = user.into_iter().find(|path| path.join("SKILL.md").is_file()) {
+        if let Some(path) = user_copy(agent, &home, &moved, skill) {
             let which = match agent.same_name {
                 SameName::User => "the user's wins over the project's",
                 SameName::Project => "the project's wins over the user's",
@@ -78,6 +80,12 @@ fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {
     }
     let (rows, beside_own) = (listed(agent, skills, false), listed(agent, skills, true));
     Seen { agent, rows, beside_own, notes }
+}
+
+/// The user's skill of the same folder name, if there is one.
+pub(super) fn user_copy(agent: &Agent, home: &Path, moved: &Moved, skill: &Skill) -> Option<PathBuf> {
+    let places = agent.user_skills.iter().map(|folder| moved.place(home, folder).join(&skill.folder));
+    places.into_iter().find(|path| path.join("SKILL.md").is_file())
 }
 
 fn described(findings: &[(String, Finding)], seen: &[Seen]) -> String {

@@ -2,7 +2,7 @@
 
 use crate::args::skill::LoadsArgs;
 use anyhow::Context as _;
-use skill_agents::home::session_files;
+use skill_agents::home::{Moved, session_files};
 use skill_agents::{Load, Loads, ReadOptions, read_case, sessions_of};
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &LoadsArgs) -> anyhow::Result<()> {
         streams.push(String::from_utf8_lossy(&bytes).into_owned());
     }
     let files = match &args.home {
-        Some(home) => session_files(agent, home, &sessions_of(agent, &streams), None)?,
+        Some(home) => session_files(agent, home, &Moved::default(), &sessions_of(agent, &streams), None)?,
         None => Vec::new(),
     };
     let found = read_case(

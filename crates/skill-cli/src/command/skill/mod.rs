@@ -1,11 +1,15 @@
 //! `skillrl skill`: skills where people use them.
 
 mod check;
+mod described;
+pub(crate) mod ended;
 mod loads;
+mod optimizer;
 mod plugin;
-pub(crate) mod session;
+mod session;
 mod train;
 mod triggers;
+mod wait;
 
 use super::UsageError;
 use super::lint::Failed;

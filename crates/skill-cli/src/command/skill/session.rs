@@ -1,86 +1,19 @@
 //! What the commands that start agents share: skills, queries, the program, the directory, and how they end.
 
+use super::ended::Ended;
 use super::named;
+use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
 use crate::command::{UsageError, say};
-use crate::exit_code;
 use anyhow::Context as _;
-use skill_agents::measure::{
-    Caps, LaunchError, Launcher, Notice, Setup, Stop, Store, StoreError, prepare_plain,
-};
-use skill_agents::query::{Query, read_queries, warnings};
-use skill_agents::{Shown, Skill, last_text, listed};
+use skill_agents::home::Moved;
+use skill_agents::measure::{Caps, Launcher, Notice, Setup, Store, StoreError, prepare_plain};
+use skill_agents::query::{Query, read_queries, resolve, warnings};
+use skill_agents::{SameName, Shown, Skill, listed};
 use skillrl::llm::agent::ProgramLauncher;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// A measurement that ended early; its text says why and what to do.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    message: String,
-    pub(crate) hint: &'static str,
-    pub(crate) code: u8,
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Ended {}
-
-impl Ended {
-    pub(crate) fn of(stop: &Stop) -> Self {
-        let (message, hint, code) = match stop {
-            Stop::Calls(n) => (
-                format!("the cap of {n} starts is reached"),
-                "a higher --calls goes on with the runs that are left",
-                exit_code::BUDGET,
-            ),
-            Stop::Budget(spent) => (
-                format!("the budget is reached after ${spent:.2}"),
-                "a higher --budget goes on with the runs that are left",
-                exit_code::BUDGET,
-            ),
-            Stop::NoCost => (
-                "the agent does not report what it costs, so --budget cannot be kept".to_owned(),
-                "use --calls",
-                exit_code::USAGE,
-            ),
-            Stop::NotStarted(what) => {
-                (what.clone(), "install the agent, or name its program with --program", exit_code::USAGE)
-            }
-            Stop::Refused(what) => (
-                format!("the agent's account refuses: {what}"),
-                "sign in with the agent's own program, then run the same command again",
-                exit_code::PROVIDER_REFUSED,
-            ),
-            Stop::Limited(what) => (
-                format!("the agent's account has reached a limit: {what}"),
-                "run the same command when it is over: nothing that was measured is run again",
-                exit_code::OUTAGE,
-            ),
-            Stop::KeepsFailing(what) => (
-                format!("the agent failed three times in a row: {what}"),
-                "look at stream.jsonl and stderr.txt of these runs; the same command tries them again",
-                exit_code::OUTAGE,
-            ),
-            Stop::Stopped => (
-                "stopped".to_owned(),
-                "the same command goes on with the runs that are left",
-                exit_code::STOPPED,
-            ),
-            Stop::Estimated => (
-                "only the first run was made".to_owned(),
-                "without --estimate the others follow",
-                exit_code::SUCCESS,
-            ),
-        };
-        Self { message, hint, code }
-    }
-}
 
 /// All that a measurement needs.
 pub(crate) struct Session {
@@ -90,6 +23,7 @@ pub(crate) struct Session {
     pub(crate) store: Store,
     pub(crate) launcher: ProgramLauncher,
     pub(crate) caps: Caps,
+    pub(crate) optimizer: Optimizer,
     pub(crate) is_quiet: bool,
 }
 
@@ -170,8 +104,12 @@ impl Session {
             skills,
             competitors,
             project: args.project.clone(),
+            moved: Moved::of(agent, |name| std::env::var_os(name).map(PathBuf::from)),
             home,
         };
+        for note in same_names(&setup) {
+            say(&format!("warning: {note}"));
+        }
         let queries = if with_queries { queries(args, &setup)? } else { Vec::new() };
         let launcher = ProgramLauncher { pass_env: args.pass_env.clone(), ..ProgramLauncher::default() };
         if starts {
@@ -198,7 +136,10 @@ impl Session {
                 args.project.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
             ),
         ]);
-        let store = Store::open(&dir, &settings).map_err(|error| store_error(&error))?;
+        let mut store = Store::open(&dir, &settings).map_err(|error| store_error(&error))?;
+        if starts {
+            store.claim().map_err(|error| store_error(&error))?;
+        }
         let caps = Caps {
             calls: args.calls,
             budget: args.budget,
@@ -206,7 +147,17 @@ impl Session {
             only_first: false,
         };
         let is_quiet = args.quiet || args.json;
-        Ok(Self { setup, queries, repetitions: usize::from(args.runs), store, launcher, caps, is_quiet })
+        let optimizer = Optimizer::of(args.optimizer.as_deref())?;
+        Ok(Self {
+            optimizer,
+            setup,
+            queries,
+            repetitions: usize::from(args.runs),
+            store,
+            launcher,
+            caps,
+            is_quiet,
+        })
     }
 
     /// Says what happens.
@@ -222,6 +173,8 @@ impl Session {
                     self.store.directory().display()
                 ));
             }
+            // A run that failed says nothing about the others.
+            Notice::Estimate { first, .. } if first.failed.is_some() => {}
             Notice::Estimate { n_left, first } => {
                 let seconds =
                     first.milliseconds as f64 / 1000.0 * *n_left as f64 / self.caps.concurrency as f64;
@@ -231,14 +184,20 @@ impl Session {
                     .map(|cost| format!(", about ${:.2}", cost * *n_left as f64))
                     .unwrap_or_default();
                 let n_tokens = tokens.saturating_mul(*n_left as u64);
+                let time = match seconds {
+                    seconds if seconds < 90.0 => format!("{seconds:.0} seconds"),
+                    seconds => format!("{:.0} minutes", (seconds / 60.0).ceil()),
+                };
                 say(&format!(
-                    "{n_left} runs are left; if they are like the first one: about {:.0} minutes, {n_tokens} tokens{cost}",
-                    (seconds / 60.0).ceil()
+                    "runs that are left: {n_left}; if they are like the first one: about {time}, {n_tokens} tokens{cost}"
                 ));
             }
             Notice::Run { n_done, n_runs, record } => {
                 let what = match &record.failed {
-                    Some(why) => format!("failed: {why}"),
+                    Some(why) => {
+                        let said: String = record.message.chars().take(200).collect();
+                        format!("failed: {why}{}{said}", if said.is_empty() { "" } else { ": " })
+                    }
                     None if record.loaded.is_empty() => "nothing loaded".to_owned(),
                     None => {
                         format!("loaded {}", record.loaded.keys().cloned().collect::<Vec<_>>().join(", "))
@@ -247,44 +206,6 @@ impl Session {
                 say(&format!("{n_done} of {n_runs}: {} ({}): {what}", record.query, record.repetition));
             }
         }
-    }
-
-    /// The agent's reply to a prompt, without tools and skills, in an empty directory; a reply on record is not asked for
-    /// again.
-    pub(crate) async fn write(&self, prompt: &str) -> Result<String, Stop> {
-        let failed = |error: &dyn std::fmt::Display| Stop::KeepsFailing(error.to_string());
-        let name = skill_agents::text_hash(prompt);
-        let path = self.store.directory().join("writes").join(format!("{name}.txt"));
-        if let Ok(reply) = std::fs::read_to_string(&path) {
-            return Ok(reply);
-        }
-        let n_starts = self.store.n_starts().map_err(|error| failed(&error))?;
-        if self.caps.calls.is_some_and(|most| n_starts >= most) {
-            return Err(Stop::Calls(n_starts));
-        }
-        let workspace = self.launcher.workspace().map_err(|error| failed(&error))?;
-        let prepared =
-            prepare_plain(&self.setup, prompt, workspace.path()).map_err(|error| failed(&error))?;
-        self.store.note_start("write").map_err(|error| failed(&error))?;
-        let launched = self.launcher.launch(&prepared.launch).await.map_err(|error| match error {
-            LaunchError::Start { .. } => Stop::NotStarted(error.to_string()),
-            LaunchError::Stopped => Stop::Stopped,
-        })?;
-        let reply = last_text(self.setup.agent, &launched.stdout);
-        if reply.trim().is_empty() {
-            let said = format!(
-                "no reply; it said: {} {}",
-                launched.stderr.trim(),
-                launched.stdout.chars().take(300).collect::<String>()
-            );
-            return Err(match self.launcher.trouble(&said, None) {
-                skill_agents::measure::Trouble::Refused => Stop::Refused(said),
-                skill_agents::measure::Trouble::Limited => Stop::Limited(said),
-                skill_agents::measure::Trouble::Other => Stop::KeepsFailing(said),
-            });
-        }
-        self.store.write(&path, reply.as_bytes()).map_err(|error| failed(&error))?;
-        Ok(reply)
     }
 }
 
@@ -300,14 +221,7 @@ fn located(program: &str) -> String {
 }
 
 pub(crate) fn store_error(error: &StoreError) -> anyhow::Error {
-    let (code, hint) = match error {
-        StoreError::OtherSettings { .. } => {
-            (exit_code::OTHER_RUN, "use the same settings, or another directory with --dir")
-        }
-        StoreError::File { .. } => (exit_code::RUN_DIR, "name another directory with --dir"),
-        StoreError::Damaged { .. } => (exit_code::RUN_DIR, "remove the folder of this run: it is made again"),
-    };
-    Ended { message: skillrl::llm::error::with_causes(error), hint, code }.into()
+    Ended::of_store(error).into()
 }
 
 fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
@@ -323,12 +237,10 @@ fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     let first = setup.skills.first().map(|skill| skill.listed_name(setup.agent)).unwrap_or_default();
-    let queries = read_queries(&text, &path.display().to_string(), first)
+    let mut queries = read_queries(&text, &path.display().to_string(), first)
         .map_err(|fault| UsageError::new(fault.to_string()).with_hint(fault.hint()))?;
-    let known: Vec<&str> = setup.skills.iter().map(|skill| skill.listed_name(setup.agent)).collect();
-    let stranger =
-        queries.iter().find_map(|query| query.skill.as_deref().filter(|name| !known.contains(name)));
-    if let Some(name) = stranger {
+    if let Err(name) = resolve(&mut queries, &setup.skills, setup.agent) {
+        let known: Vec<&str> = setup.skills.iter().map(|skill| skill.listed_name(setup.agent)).collect();
         let message =
             format!("a query asks for the skill {name:?}, and the skills here are {}", known.join(", "));
         return Err(UsageError::new(message)
@@ -339,6 +251,27 @@ fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
         say(&format!("warning: {warning}"));
     }
     Ok(queries)
+}
+
+/// Skills of the user's that have the name of one that is measured: outside of a measurement they may run instead.
+fn same_names(setup: &Setup) -> Vec<String> {
+    let mut notes = Vec::new();
+    for skill in &setup.skills {
+        let path = super::check::user_copy(setup.agent, &setup.home, &setup.moved, skill);
+        if let Some(path) = path {
+            let which = match setup.agent.same_name {
+                SameName::Project => continue,
+                SameName::User => "runs in its place",
+                SameName::Both => "is listed beside it",
+                SameName::Either => "may run in its place",
+            };
+            notes.push(format!(
+                "{} has the same name, and {which} in other projects; the measurement keeps it out",
+                path.display()
+            ));
+        }
+    }
+    notes
 }
 
 fn find_needs(setup: &Setup) -> Result<(), UsageError> {

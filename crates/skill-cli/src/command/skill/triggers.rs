@@ -1,12 +1,15 @@
 //! `skillrl skill triggers`: how often an agent loads a skill.
 
-use super::session::{Ended, Session, queries_file, skills_at, store_error};
+use super::described::described;
+use super::ended::Ended;
+use super::session::{Session, queries_file, skills_at, store_error};
+use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
 use crate::command::{UsageError, block_on, print, print_wrapped, say};
 use skill_agents::measure::{Caps, Measured, Stop, measure};
 use skill_agents::query::read_queries;
-use skill_agents::rates::Rate;
-use skill_agents::report::{Report, SkillRates, report};
+use skill_agents::report::{Report, report};
+use skill_agents::train::Writer as _;
 use skillrl::pipeline::StopSignal;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,30 +27,34 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
         // No start is allowed, so nothing but the record is read.
         session.caps = Caps { calls: Some(0), ..session.caps };
     }
-    let measured = measured(&session)?;
+    let measured = measured(&session, args.measure.wait)?;
     let found = made(&session, &measured);
     let text = serde_json::to_string_pretty(&found)?;
     let path = session.store.directory().join("triggers.json");
     session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
+    let text = described(&found);
+    let path = session.store.directory().join("report.txt");
+    session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
     match args.measure.json {
         true => print(&format!("{}\n", serde_json::to_string(&found)?))?,
-        false => print_wrapped(&described(&found))?,
+        false => print_wrapped(&text)?,
     }
     match measured.stop {
         Some(Stop::Calls(_)) if args.replay => Ok(()),
-        Some(Stop::Estimated) | None => Ok(()),
+        Some(Stop::Estimated) | None => match (found.counted, found.failed.first()) {
+            (0, Some(run)) => Err(Ended::of(&Stop::KeepsFailing(run.said())).into()),
+            _ => Ok(()),
+        },
         Some(stop) => Err(Ended::of(&stop).into()),
     }
 }
 
 /// Measures while Ctrl-C is listened to.
-pub(crate) fn measured(session: &Session) -> anyhow::Result<Measured> {
+pub(crate) fn measured(session: &Session, waits: bool) -> anyhow::Result<Measured> {
     let stop = StopSignal::default();
-    let soon = stop.soon.clone();
-    let cancel = session.launcher.cancel.clone();
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
-    let work = async {
-        let runs = measure(
+    let runs = async || {
+        measure(
             &session.setup,
             &session.queries,
             session.repetitions,
@@ -55,17 +62,11 @@ pub(crate) fn measured(session: &Session) -> anyhow::Result<Measured> {
             &session.launcher,
             &session.caps,
             &notify,
-        );
-        tokio::pin!(runs);
-        tokio::select! {
-            measured = &mut runs => measured,
-            () = soon.cancelled() => {
-                cancel.cancel();
-                runs.await
-            }
-        }
+        )
+        .await
     };
-    block_on(stop, STOPPING, work)?.map_err(|error| store_error(&error))
+    let work = through_limits(waits, &stop, &session.launcher.cancel, runs);
+    block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))
 }
 
 /// The report of what was measured.
@@ -79,71 +80,6 @@ pub(crate) fn made(session: &Session, measured: &Measured) -> Report {
     report(&agent.name, &session.queries, session.repetitions, &skills, measured)
 }
 
-fn shown(rate: Option<&Rate>) -> String {
-    match rate {
-        Some(rate) => format!(
-            "{:.0} % [{:.0}, {:.0}] ({} queries, {} runs)",
-            rate.rate * 100.0,
-            rate.low * 100.0,
-            rate.high * 100.0,
-            rate.queries,
-            rate.runs
-        ),
-        None => "not measured".to_owned(),
-    }
-}
-
-/// The report for people.
-pub(crate) fn described(found: &Report) -> String {
-    let mut text = String::new();
-    let versions = found.versions.join(", ");
-    let models = found.models.join(", ");
-    let _ = writeln!(
-        text,
-        "{} {versions} {models}: {} of {} runs counted",
-        found.agent, found.counted, found.planned
-    );
-    for (name, rates) in &found.skills {
-        let SkillRates { recall, false_positives, near_misses, attempted, listing_tokens } = rates;
-        let _ = writeln!(text, "\n{name} (about {listing_tokens} tokens in the listing)");
-        let _ = writeln!(text, "  recall           {}", shown(recall.as_ref()));
-        let _ = writeln!(text, "  false positives  {}", shown(false_positives.as_ref()));
-        let _ = writeln!(text, "  near misses      {}", shown(near_misses.as_ref()));
-        if *attempted > 0 {
-            let _ = writeln!(text, "  asked for and not loaded in {attempted} runs");
-        }
-    }
-    text.push('\n');
-    for row in &found.queries {
-        let wanted = row.skill.as_deref().unwrap_or("none");
-        let loaded: Vec<String> = row.loaded.iter().map(|(name, n)| format!("{name} {n}")).collect();
-        let loaded = if loaded.is_empty() { "nothing".to_owned() } else { loaded.join(", ") };
-        let turn = row.first_turn.map(|turn| format!(", turn {turn:.1}")).unwrap_or_default();
-        let query: String = row.query.chars().take(60).collect();
-        let _ = writeln!(
-            text,
-            "{}: should load {wanted}; loaded {loaded} of {} runs{turn}: {query}",
-            row.id, row.runs
-        );
-    }
-    if found.skills.len() > 1 {
-        text.push_str("\nloaded (runs) for queries of\n");
-        for (wanted, row) in &found.confusions {
-            let row: Vec<String> = row.iter().map(|(name, n)| format!("{name} {n}")).collect();
-            let _ = writeln!(text, "  {wanted}: {}", row.join(", "));
-        }
-    }
-    for run in &found.failed {
-        let _ = writeln!(text, "failed: {} ({}): {}", run.query, run.repetition, run.why);
-    }
-    for warning in &found.warnings {
-        let _ = writeln!(text, "warning: {warning}");
-    }
-    let cost = found.cost.map(|cost| format!(", ${cost:.2}")).unwrap_or_default();
-    let _ = writeln!(text, "{} tokens in, {} out{cost}", found.input, found.output);
-    text
-}
-
 /// Has the agent write queries, which a person edits.
 fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
     let path = queries_file(&args.measure);
@@ -154,7 +90,10 @@ fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
     let session = Session::open(&args.measure, false, true)?;
     let skills = skills_at(&args.measure.skills)?;
     let prompt = draft_prompt(&session, &skills, n);
-    let reply = block_on(StopSignal::default(), STOPPING, session.write(&prompt))?;
+    let stop = StopSignal::default();
+    let write = async || session.write(&prompt).await;
+    let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, write);
+    let reply = block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))?;
     let reply = reply.map_err(|stop| Ended::of(&stop))?;
     let lines: Vec<&str> = reply.lines().map(str::trim).filter(|line| line.starts_with('{')).collect();
     let first = skills.first().map(|skill| skill.listed_name(session.setup.agent)).unwrap_or_default();

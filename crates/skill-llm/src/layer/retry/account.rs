@@ -22,13 +22,17 @@ const LONGEST: Duration = Duration::from_secs(40 * 24 * 60 * 60);
 pub(super) fn wait(error: &LlmError, now: SystemTime) -> Option<Duration> {
     match error {
         LlmError::Program { class: ErrorClass::QuotaExhausted, message, .. } => {
-            let message = message.to_lowercase();
-            is_account_limit(&message).then(|| match until_reset(&message, now) {
-                Some(wait) if wait <= LONGEST => wait.saturating_add(MARGIN),
-                Some(_) | None => POLL,
-            })
+            is_account_limit(&message.to_lowercase()).then(|| wait_of(message, now))
         }
         _ => None,
+    }
+}
+
+/// How long to wait by the words of a program whose account has reached a limit.
+pub(crate) fn wait_of(message: &str, now: SystemTime) -> Duration {
+    match until_reset(&message.to_lowercase(), now) {
+        Some(wait) if wait <= LONGEST => wait.saturating_add(MARGIN),
+        Some(_) | None => POLL,
     }
 }
 
@@ -39,6 +43,14 @@ fn until_reset(message: &str, now: SystemTime) -> Option<Duration> {
     if let Some((_, moment)) = message.rsplit_once('|') {
         let digits: String = moment.chars().take_while(char::is_ascii_digit).collect();
         return until(digits.parse().ok()?);
+    }
+    // As the service behind Codex says it in JSON.
+    for (field, is_span) in [("\"resets_in_seconds\":", true), ("\"resets_at\":", false)] {
+        let told = message.split_once(field).map(|(_, told)| told.trim_start());
+        let digits = told.map(|told| told.chars().take_while(char::is_ascii_digit).collect::<String>());
+        if let Some(number) = digits.and_then(|digits| digits.parse().ok()) {
+            return if is_span { Some(Duration::from_secs(number)) } else { until(number) };
+        }
     }
     let spans =
         ["reset after ", "resets after ", "resets in ", "reset in ", "try again in ", "try again after "];
@@ -137,6 +149,9 @@ mod tests {
         check("You have hit your limit \u{b7} resets 3pm (UTC)", Some(3 * HOUR));
         check("limit reached \u{2219} resets 9:30am (UTC)", Some(21 * HOUR + HOUR / 2));
         check("resets at 12:00 UTC", Some(24 * HOUR));
+        check("The usage limit has been reached\",\"resets_at\":1795698000,\"x\":1", Some(HOUR));
+        check("usage_limit_reached\",\"resets_at\":1,\"resets_in_seconds\":13872}", Some(13872));
+        check("weekly usage limit reached. It will reset in 5 days 10 hours.", Some(130 * HOUR));
         check("resets 12am (UTC)", Some(12 * HOUR));
         check("resets Nov 28 at 9am (UTC)", Some(45 * HOUR));
         check("resets Oct 8, 9am (UTC)", Some((316 * 24 - 3) * HOUR));
