@@ -4,7 +4,8 @@
 
 PROGRAMS is a directory for npm packages; what is missing there is installed. Each agent is asked a query for which the
 scripted model loads the skill, one for which it answers at once, and one for which it asks for a skill that does not
-exist; then the server refuses the key. A program of a newer version than the table was measured with is a warning.
+exist; then it drafts queries and trains a description, the server refuses the key, and the program runs without any
+sign-in. Claude Code validates a plugin. A program of a newer version than the table was measured with is a warning.
 """
 
 import http.server
@@ -45,11 +46,25 @@ QUERIES = [
 ]
 
 
+DRAFT = "Write requests that people might type"
+IMPROVE = "You improve the description of a skill"
+# A description with this word is one for which the model loads the skill for queries with DELTA.
+BETTER = "Formats invoices and shipping papers. Use it when somebody asks for one."
+DRAFTED = [{"query": "Put the order into our layout", "should": "invoice-format", "near_miss": False},
+           {"query": "What is an invoice?", "should": False, "near_miss": True},
+           {"query": "Fix the test", "should": False, "near_miss": False}]
+TRAINING = [{"id": "t%d" % idx, "query": "Write the paper DELTA number %d." % idx, "should": True,
+             "split": "train" if idx == 0 else "heldout"} for idx in range(6)]
+
+
 class Model(http.server.BaseHTTPRequestHandler):
     """Answers four dialects: first a call of the skill tool where the query asks for it, then a text."""
 
     protocol_version = "HTTP/1.1"
     refuses = False
+    # Tools in requests for a draft or a description, in which there should be none.
+    plain_tools = set()
+    said = "Done."
 
     def log_message(self, *args):
         pass
@@ -64,6 +79,7 @@ class Model(http.server.BaseHTTPRequestHandler):
                                                           "code": 401, "status": "UNAUTHENTICATED"}}, 401)
         if "count" in self.path.rsplit("/", 1)[-1].lower():
             return self.whole({"input_tokens": 100, "totalTokens": 100})
+        self.said = "Done."
         call = self.call(body)
         if "generateContent" in self.path.lower() or "GenerateContent" in self.path:
             return self.gemini(call)
@@ -77,8 +93,15 @@ class Model(http.server.BaseHTTPRequestHandler):
         """The call to make, or None for a text."""
         text = json.dumps(body)
         tools = self.tools(body)
+        if DRAFT in text or IMPROVE in text:
+            Model.plain_tools.update(tools)
+            lines = "\n".join(json.dumps(query) for query in DRAFTED)
+            self.said = lines if DRAFT in text else "<description>%s</description>" % BETTER
+            return None
         done = "Launching skill" in text or "call_1" in text or '"functionResponse"' in text
         name = {"ALPHA": "invoice-format", "CHARLIE": "invoice-layout"}
+        if "shipping" in text:
+            name["DELTA"] = "invoice-format"
         wanted = next((skill for word, skill in name.items() if word in text), None)
         if done or wanted is None or not tools:
             return None
@@ -144,12 +167,12 @@ class Model(http.server.BaseHTTPRequestHandler):
             delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
             reason = "tool_use"
         else:
-            block, delta, reason = {"type": "text", "text": ""}, {"type": "text_delta", "text": "Done."}, "end_turn"
+            block, delta, reason = {"type": "text", "text": ""}, {"type": "text_delta", "text": self.said}, "end_turn"
         usage = {"input_tokens": 100, "output_tokens": 10}
         message = {"id": "msg_1" if call else "msg_2", "type": "message", "role": "assistant", "model": body.get("model"),
                    "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
         if not body.get("stream"):
-            content = dict(block, input=call[1]) if call else {"type": "text", "text": "Done."}
+            content = dict(block, input=call[1]) if call else {"type": "text", "text": self.said}
             return self.whole(dict(message, content=[content], stop_reason=reason))
         self.stream([
             {"type": "message_start", "message": message},
@@ -163,7 +186,7 @@ class Model(http.server.BaseHTTPRequestHandler):
     def completions(self, body, call):
         usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
         reason = "tool_calls" if call else "stop"
-        message = {"role": "assistant", "content": None if call else "Done."}
+        message = {"role": "assistant", "content": None if call else self.said}
         if call:
             function = {"name": call[0], "arguments": json.dumps(call[1])}
             message["tool_calls"] = [{"index": 0, "id": "call_1", "type": "function", "function": function}]
@@ -181,7 +204,7 @@ class Model(http.server.BaseHTTPRequestHandler):
             item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": call[0], "status": "completed",
                     "arguments": json.dumps(call[1])}
         else:
-            content = [{"type": "output_text", "text": "Done.", "annotations": []}]
+            content = [{"type": "output_text", "text": self.said, "annotations": []}]
             item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": content}
         details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
         usage = dict({"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}, **details)
@@ -194,7 +217,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         ], named=True)
 
     def gemini(self, call):
-        part = {"functionCall": {"name": call[0], "args": call[1]}} if call else {"text": "Done."}
+        part = {"functionCall": {"name": call[0], "args": call[1]}} if call else {"text": self.said}
         usage = {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}
         value = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
                  "usageMetadata": usage, "modelVersion": "gemini-2.5-pro"}
@@ -271,37 +294,106 @@ def check(skillrl, programs, agent, port):
         path = ":".join([node, os.path.join(programs, "bin"), "/usr/local/bin:/usr/bin:/bin"])
         env = {"HOME": home, "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb"}
         env.update(configure(agent, home, port))
-        command = [skillrl, "skill", "triggers", "invoice-format", "--agent", agent, "--queries", "queries.jsonl", "--runs", "1",
-                   "--program", os.path.join(programs, agent, "node_modules", ".bin", program), "--json",
-                   "--timeout", "90", "--concurrency", "1"]
-        for name in env:
-            if name not in ("HOME", "PATH", "LANG", "TERM"):
-                command += ["--pass-env", name]
+        write(work + "/training.jsonl", "".join(json.dumps(query) + "\n" for query in TRAINING))
+        options = ["--agent", agent, "--program", os.path.join(programs, agent, "node_modules", ".bin", program),
+                   "--timeout", "90", "--concurrency", "2"]
         if agent in MODELS:
-            command += ["--model", MODELS[agent]]
+            options += ["--model", MODELS[agent]]
+        passed = [word for name in env if name not in ("HOME", "PATH", "LANG", "TERM") for word in ("--pass-env", name)]
 
-        def run(*more):
-            return subprocess.run(command + list(more), cwd=work, env=env, capture_output=True, text=True, timeout=400)
-        Model.refuses = False
-        outcome = run("--dir", "good")
-        faults = []
-        if "warning:" in outcome.stderr:
-            print("  " + outcome.stderr.strip().replace("\n", "\n  "))
-        try:
-            report = json.loads(outcome.stdout)
-            rows = {row["id"]: row["outcomes"] for row in report["queries"]}
-        except (ValueError, KeyError):
-            return ["no report (%s): %s" % (outcome.returncode, outcome.stderr[-800:])]
-        expected = {"load": {"triggered": 1}, "miss": {"not triggered": 1}, "wrong": {"not triggered": 1}}
-        if rows != expected:
-            faults.append("outcomes %s, expected %s; failed: %s" % (rows, expected, report["failed"]))
-        if any("desk" in row["loaded"] for row in report["queries"]):
-            faults.append("a skill of the user's was loaded")
-        Model.refuses = True
-        outcome = run("--dir", "refused")
-        if outcome.returncode != 4:
-            faults.append("a refused key gives the exit code %s: %s" % (outcome.returncode, outcome.stderr[-500:]))
+        def run(command, *more, variables=env):
+            words = [skillrl] + command + ["invoice-format"] + options + passed + list(more)
+            # Without its configuration Pi knows no such model.
+            if agent == "pi" and variables is not env:
+                del words[words.index("--model"):words.index("--model") + 2]
+            return subprocess.run(words, cwd=work, env=variables, capture_output=True, text=True, timeout=400)
+        return (measured(run) + drafted(agent, run, work) + trained(run, work) + refused(agent, run, work, env)
+                + (plugin(skillrl, work, env, options[3]) if agent == "claude-code" else []))
+
+
+def measured(run):
+    Model.refuses = False
+    outcome = run(["skill", "triggers"], "--queries", "queries.jsonl", "--runs", "1", "--json", "--dir", "good")
+    if "warning:" in outcome.stderr:
+        print("  " + outcome.stderr.strip().replace("\n", "\n  "))
+    try:
+        report = json.loads(outcome.stdout)
+        rows = {row["id"]: row["outcomes"] for row in report["queries"]}
+    except (ValueError, KeyError):
+        return ["no report (%s): %s" % (outcome.returncode, outcome.stderr[-800:])]
+    faults = []
+    expected = {"load": {"triggered": 1}, "miss": {"not triggered": 1}, "wrong": {"not triggered": 1}}
+    if rows != expected:
+        faults.append("outcomes %s, expected %s; failed: %s" % (rows, expected, report["failed"]))
+    if any("desk" in row["loaded"] for row in report["queries"]):
+        faults.append("a skill of the user's was loaded")
+    return faults
+
+
+def drafted(agent, run, work):
+    """The agent's own program drafts queries."""
+    Model.plain_tools = set()
+    outcome = run(["skill", "triggers"], "--draft", "3", "--queries", "drafted.jsonl", "--dir", "drafted")
+    path = os.path.join(work, "drafted.jsonl")
+    if outcome.returncode or not os.path.exists(path):
+        return ["no draft (%s): %s" % (outcome.returncode, outcome.stderr[-800:])]
+    with open(path, encoding="utf-8") as file:
+        queries = [json.loads(line) for line in file]
+    if [query["should"] for query in queries] != [True, False, False] or any(query["reviewed"] for query in queries):
+        return ["the draft is %s" % queries]
+    left = Model.plain_tools - {None}
+    # Some tools of these two cannot be switched off; without approvals they read, run and write nothing.
+    if agent == "codex":
+        left -= {"apply_patch", "request_user_input", "tool_search"}
+    elif agent == "qwen-code":
+        left &= {"agent", "glob", "grep_search", "read_file", "skill"}
+    return ["a draft was asked for with the tools %s" % sorted(left)] if left else []
+
+
+def trained(run, work):
+    """The agent's own program writes a description, and loads the skill by it."""
+    outcome = run(["train"], "--queries", "training.jsonl", "--runs", "1", "--steps", "1", "--json", "--dir", "trained")
+    try:
+        best = json.loads(outcome.stdout)["skills"][0]["best"]["description"]
+    except (ValueError, LookupError):
+        return ["no training (%s): %s" % (outcome.returncode, outcome.stderr[-800:])]
+    with open(os.path.join(work, "trained", "best", "invoice-format", "SKILL.md"), encoding="utf-8") as file:
+        is_kept = BETTER in file.read()
+    return [] if best == BETTER and is_kept else ["the trained description is %r: %s" % (best, outcome.stdout[-500:])]
+
+
+def refused(agent, run, work, env):
+    """A key that the server refuses, and no sign-in at all: exit code 4, whatever the program says."""
+    faults = []
+    Model.refuses = True
+    outcome = run(["skill", "triggers"], "--queries", "queries.jsonl", "--runs", "1", "--dir", "refused")
+    if outcome.returncode != 4:
+        faults.append("a refused key gives the exit code %s: %s" % (outcome.returncode, outcome.stderr[-500:]))
+    # OpenCode without a provider asks the network for one.
+    if agent == "opencode":
         return faults
+    home = os.path.join(work, "signed-out")
+    os.makedirs(home, exist_ok=True)
+    variables = {name: env[name] for name in ("PATH", "LANG", "TERM")}
+    # Codex without its configuration would ask the network.
+    variables["HOME"] = env["HOME"] if agent == "codex" else home
+    if agent == "copilot-cli":
+        variables["COPILOT_AUTO_UPDATE"] = "false"
+    outcome = run(["skill", "triggers"], "--queries", "queries.jsonl", "--runs", "1", "--dir", "out", variables=variables)
+    if outcome.returncode != 4:
+        faults.append("no sign-in gives the exit code %s: %s" % (outcome.returncode, outcome.stderr[-500:]))
+    return faults
+
+
+def plugin(skillrl, work, env, program):
+    outcome = subprocess.run([skillrl, "export", "invoice-format", "--plugin", "--to", "harbour"], cwd=work, env=env,
+                             capture_output=True, text=True, timeout=60)
+    if outcome.returncode:
+        return ["no plugin (%s): %s" % (outcome.returncode, outcome.stderr[-500:])]
+    outcome = subprocess.run([program, "plugin", "validate", "harbour"], cwd=work, env=env, capture_output=True, text=True,
+                             timeout=60)
+    is_found = "harbour:invoice-format" in outcome.stdout
+    return [] if outcome.returncode == 0 and is_found else ["the plugin is not valid: " + outcome.stdout[-800:]]
 
 
 def find_ripgrep(programs):
