@@ -271,7 +271,7 @@ fn conformance_of_streams_with_unknown_records_and_cut_ends() {
         assert_eq!(said(row, &strange), whole, "{name}");
         let last = streams.pop().unwrap();
         let n_lines = last.lines().count();
-        for n_kept in (0..n_lines).step_by(n_lines.div_ceil(24).max(1)) {
+        for n_kept in (0..n_lines).step_by(n_lines.div_ceil(7).max(1)) {
             let mut cut: String = last.lines().take(n_kept).map(|line| format!("{line}\n")).collect();
             let torn = last.lines().nth(n_kept).unwrap_or_default();
             cut.push_str(&torn.chars().take(torn.chars().count() / 2).collect::<String>());

@@ -8,6 +8,7 @@ exist; then it drafts queries and trains a description, the server refuses the k
 sign-in. Claude Code validates a plugin. A program of a newer version than the table was measured with is a warning.
 """
 
+import concurrent.futures
 import http.server
 import json
 import os
@@ -74,7 +75,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-        if Model.refuses:
+        if self.refuses:
             return self.whole({"type": "error", "error": {"type": "authentication_error", "message": "invalid key",
                                                           "code": 401, "status": "UNAUTHENTICATED"}}, 401)
         if "count" in self.path.rsplit("/", 1)[-1].lower():
@@ -94,7 +95,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         text = json.dumps(body)
         tools = self.tools(body)
         if DRAFT in text or IMPROVE in text:
-            Model.plain_tools.update(tools)
+            self.plain_tools.update(tools)
             lines = "\n".join(json.dumps(query) for query in DRAFTED)
             self.said = lines if DRAFT in text else "<description>%s</description>" % BETTER
             return None
@@ -279,9 +280,14 @@ def install(programs, agent, package):
         subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", package], cwd=place, check=True)
 
 
-def check(skillrl, programs, agent, port):
+def check(skillrl, programs, agent):
     package, program = AGENTS[agent]
     install(programs, agent, package)
+    # A server and a state of its own for each agent, since several are checked at the same time.
+    model = type("ModelOf" + program, (Model,), {"refuses": False, "plain_tools": set()})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
     with tempfile.TemporaryDirectory(prefix="skillrl-agents-") as work:
         home = os.path.join(work, "home")
         write(work + "/invoice-format/SKILL.md", SKILL)
@@ -307,12 +313,11 @@ def check(skillrl, programs, agent, port):
             if agent == "pi" and variables is not env:
                 del words[words.index("--model"):words.index("--model") + 2]
             return subprocess.run(words, cwd=work, env=variables, capture_output=True, text=True, timeout=400)
-        return (measured(run) + drafted(agent, run, work) + trained(run, work) + refused(agent, run, work, env)
+        return (measured(run) + drafted(agent, run, work, model) + trained(run, work) + refused(agent, run, work, env, model)
                 + (plugin(skillrl, work, env, options[3]) if agent == "claude-code" else []))
 
 
 def measured(run):
-    Model.refuses = False
     outcome = run(["skill", "triggers"], "--queries", "queries.jsonl", "--runs", "1", "--json", "--dir", "good")
     if "warning:" in outcome.stderr:
         print("  " + outcome.stderr.strip().replace("\n", "\n  "))
@@ -330,9 +335,8 @@ def measured(run):
     return faults
 
 
-def drafted(agent, run, work):
+def drafted(agent, run, work, model):
     """The agent's own program drafts queries."""
-    Model.plain_tools = set()
     outcome = run(["skill", "triggers"], "--draft", "3", "--queries", "drafted.jsonl", "--dir", "drafted")
     path = os.path.join(work, "drafted.jsonl")
     if outcome.returncode or not os.path.exists(path):
@@ -341,7 +345,7 @@ def drafted(agent, run, work):
         queries = [json.loads(line) for line in file]
     if [query["should"] for query in queries] != [True, False, False] or any(query["reviewed"] for query in queries):
         return ["the draft is %s" % queries]
-    left = Model.plain_tools - {None}
+    left = model.plain_tools - {None}
     # Some tools of these two cannot be switched off; without approvals they read, run and write nothing.
     if agent == "codex":
         left -= {"apply_patch", "request_user_input", "tool_search"}
@@ -362,10 +366,10 @@ def trained(run, work):
     return [] if best == BETTER and is_kept else ["the trained description is %r: %s" % (best, outcome.stdout[-500:])]
 
 
-def refused(agent, run, work, env):
+def refused(agent, run, work, env, model):
     """A key that the server refuses, and no sign-in at all: exit code 4, whatever the program says."""
     faults = []
-    Model.refuses = True
+    model.refuses = True
     outcome = run(["skill", "triggers"], "--queries", "queries.jsonl", "--runs", "1", "--dir", "refused")
     if outcome.returncode != 4:
         faults.append("a refused key gives the exit code %s: %s" % (outcome.returncode, outcome.stderr[-500:]))
@@ -414,13 +418,13 @@ def main():
     skillrl, programs = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     install(programs, "node", NODE)
     find_ripgrep(programs)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    names = sys.argv[3:] or list(AGENTS)
     n_wrong = 0
-    for agent in sys.argv[3:] or AGENTS:
-        faults = check(skillrl, programs, agent, server.server_address[1])
-        print("%s: %s" % (agent, "; ".join(faults) or "right"), flush=True)
-        n_wrong += bool(faults)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        found = pool.map(lambda agent: check(skillrl, programs, agent), names)
+        for agent, faults in zip(names, found):
+            print("%s: %s" % (agent, "; ".join(faults) or "right"), flush=True)
+            n_wrong += bool(faults)
     return 1 if n_wrong else 0
 
 
