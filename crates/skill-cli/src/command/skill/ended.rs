@@ -3,6 +3,9 @@
 use crate::exit_code;
 use skill_agents::measure::{Stop, StoreError};
 
+/// What to do about runs that failed.
+const LOOK: &str = "look at stream.jsonl and stderr.txt of these runs; the same command retries them";
+
 /// A measurement that ended early; its text says why and what to do.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -35,6 +38,11 @@ impl Ended {
             }
         };
         Self { message: skillrl::llm::error::with_causes(error), hint, code }
+    }
+
+    /// A measurement without any run that counts; one of them failed like this.
+    pub(crate) fn without_a_run(said: &str) -> Self {
+        Self { message: format!("no run counted: {said}"), hint: LOOK, code: exit_code::OUTAGE }
     }
 
     pub(crate) fn of(stop: &Stop) -> Self {
@@ -72,11 +80,9 @@ impl Ended {
                 "run the same command again, with a lower --concurrency or with --wait",
                 exit_code::OUTAGE,
             ),
-            Stop::KeepsFailing(what) => (
-                format!("the agent failed three times in a row: {what}"),
-                "look at stream.jsonl and stderr.txt of these runs; the same command tries them again",
-                exit_code::OUTAGE,
-            ),
+            Stop::KeepsFailing(what) => {
+                (format!("the agent failed three times in a row: {what}"), LOOK, exit_code::OUTAGE)
+            }
             Stop::Stopped => (
                 "stopped".to_owned(),
                 "the same command goes on with the runs that are left",

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
     match measured.stop {
         Some(Stop::Calls(_)) if args.replay => Ok(()),
         Some(Stop::Estimated) | None => match (found.counted, found.failed.first()) {
-            (0, Some(run)) => Err(Ended::of(&Stop::KeepsFailing(run.said())).into()),
+            (0, Some(run)) => Err(Ended::without_a_run(&run.said()).into()),
             _ => Ok(()),
         },
         Some(stop) => Err(Ended::of(&stop).into()),
