@@ -53,14 +53,20 @@ fn every_file_that_is_missing_empty_or_changed_is_named() {
             continue;
         }
         let path = context.path("run").join(file);
-        let mut changed = bytes.clone();
-        if name == "journal.sqlite" {
-            changed.truncate(bytes.len() / 2);
-        } else if let Some(byte) = changed.get_mut(bytes.len() / 2) {
+        let (mut changed, mut longer) = (bytes.clone(), bytes.clone());
+        if let Some(byte) = changed.get_mut(bytes.len() / 2) {
             *byte ^= 1;
         }
-        let damages =
-            [(Fault::Missing, None), (Fault::Empty, Some(Vec::new())), (Fault::Changed, Some(changed))];
+        // Behind the last line of times a process may have been killed.
+        if name != "timings.jsonl" && name != "events.jsonl" {
+            longer.push(b'x');
+        }
+        let damages = [
+            (Fault::Missing, None),
+            (Fault::Empty, Some(Vec::new())),
+            (Fault::Changed, Some(changed)),
+            (Fault::Changed, Some(longer)),
+        ];
         for (fault, damaged) in damages {
             if damaged.as_ref() == Some(bytes) {
                 continue;

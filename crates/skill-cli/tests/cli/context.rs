@@ -27,8 +27,8 @@ pub(crate) mod code {
 /// The files of a run that hold times or what was said before it, and therefore differ between two runs of the same
 /// settings.
 ///
-/// A reader of the journal leaves two of the last three beside it, and a process that is killed all of them.
-const TIMED_FILES: [&str; 10] = [
+/// A reader of the journal leaves two of the files beside it, and a process that is killed all of them.
+const TIMED_FILES: [&str; 11] = [
     "checks.json",
     "events.jsonl",
     "notes.jsonl",
@@ -39,6 +39,7 @@ const TIMED_FILES: [&str; 10] = [
     "journal.sqlite-wal",
     "journal.sqlite-shm",
     "journal.sqlite-sent",
+    "journal.sqlite-sum",
 ];
 
 /// The only environment variable of the tests; each child gets it where a test says so.

@@ -91,7 +91,7 @@ mod built_in {
         finished.iter().map(of).collect()
     }
 
-    /// Flips a bit of each checked file, cuts it, and removes it.
+    /// Flips a bit of each checked file, cuts it, adds to it, and removes it.
     fn assert_every_damage_is_named(run: &Path) {
         let whole = check(run).unwrap();
         assert_eq!(whole.damage, []);
@@ -117,8 +117,8 @@ mod built_in {
             let mut flipped = bytes.clone();
             flipped[bytes.len() / 2] ^= 1;
             let cut = bytes[..bytes.len() / 2].to_vec();
-            let is_journal = file.ends_with("journal.sqlite");
-            for damaged in [Some(flipped).filter(|_| !is_journal), Some(cut), None] {
+            let longer = [&bytes[..], b"x"].concat();
+            for damaged in [Some(flipped), Some(cut), Some(longer), None] {
                 match damaged {
                     Some(damaged) => std::fs::write(&path, damaged).unwrap(),
                     None => std::fs::remove_file(&path).unwrap(),

@@ -62,7 +62,11 @@ impl JournalReader {
     }
 
     /// How many requests it holds, those of pruned calls too; `None` if no process has written to it.
-    pub(super) fn requests_written(&self) -> Result<Option<u64>, JournalError> {
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be read.
+    pub fn requests_written(&self) -> Result<Option<u64>, JournalError> {
         requests_written(&self.connection.lock()).map_err(|error| self.unreadable(error))
     }
 

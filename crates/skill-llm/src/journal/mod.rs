@@ -10,7 +10,8 @@
 //! and nobody waits for that. [`Journal::flush`] is there for anyone who has to.
 //!
 //! Requests are recorded before they are sent, in a small file beside the database (`journal.sqlite-sent`) that is there
-//! while something is in flight: what a process that was killed had sent counts like an answered request.
+//! while something is in flight: what a process that was killed had sent counts like an answered request. Who closes a
+//! journal writes its hash beside it (`journal.sqlite-sum`), so that a check sees any byte that changes later.
 //!
 //! The tables are described in `tables.sql` beside this module; any SQLite tool can read them.
 
@@ -28,6 +29,7 @@ mod seen;
 mod sent;
 mod spent;
 mod stats;
+mod sum;
 mod writer;
 
 pub use error::JournalError;
@@ -39,6 +41,7 @@ pub use query::{CallFilter, CallRow, JournalReader, JournalTotals};
 pub use record::{ModelSpent, StoredResult};
 pub use schema::SCHEMA_VERSION;
 pub use stats::StageCalls;
+pub use sum::{Closed, compare_with_sum, sum_path};
 
 use crate::chat::ChatReply;
 use crate::layer::ModelSeen;
@@ -420,6 +423,7 @@ impl Drop for Shared {
             drop(thread.join());
         }
         self.sent.close();
+        sum::note_closed(&self.path);
     }
 }
 

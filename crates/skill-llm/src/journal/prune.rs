@@ -2,7 +2,7 @@
 
 use super::error::JournalError;
 use super::query::{CallFilter, JournalReader};
-use super::{MAX_BYTES, schema, sent};
+use super::{MAX_BYTES, schema, sent, sum};
 use rusqlite::{ToSql, params_from_iter};
 use serde::Serialize;
 use std::path::Path;
@@ -110,6 +110,8 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
         .map_err(failed)?;
     transaction.commit().map_err(failed)?;
     connection.execute_batch("VACUUM").map_err(failed)?;
+    connection.close().map_err(|(_, source)| failed(source))?;
+    sum::note_closed(path);
     let embeddings = usize::try_from(embeddings).unwrap_or_default();
     Ok(Pruned { calls, results, messages, embeddings })
 }

@@ -6,6 +6,7 @@
 //!   `what_is_no_journal_is_refused_and_left_alone`, `a_recorded_journal_loads`.
 
 use super::error::JournalError;
+use super::sum::note_open;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub(super) fn open_to_write(path: &Path, max_bytes: u64) -> Result<Connection, J
     let mut connection = Connection::open(path).map_err(failed)?;
     configure(&connection).map_err(failed)?;
     let is_empty = check(&connection, path)?;
+    // What is refused stays as it is, and nothing is changed before this.
+    note_open(path)?;
     // Only a new file takes it: a prompt of some kilobytes then fits on a page, and does not spill onto others.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(failed)?;

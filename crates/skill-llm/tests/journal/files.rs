@@ -2,7 +2,7 @@
 
 use crate::embedding::{Embedder, journaled as embedder, vector};
 use crate::support::{Bench, Counting, ask, at, journaled, request};
-use skill_llm::journal::CallFilter;
+use skill_llm::journal::{CallFilter, Closed, compare_with_sum, prune, sum_path};
 use skill_llm::{
     ChatModel, EmbeddingModel as _, EmbeddingRequest, ErrorClass, Journal, JournalError, JournalOptions,
     JournalReader, NotInRecording, Recording,
@@ -54,6 +54,43 @@ fn what_is_no_journal_is_refused_and_left_alone() {
     }
 }
 
+#[tokio::test]
+async fn every_changed_byte_of_a_closed_journal_is_seen() {
+    let bench = Bench::new();
+    let state = || compare_with_sum(&bench.path()).unwrap();
+    let journal = bench.open();
+    assert_eq!(state(), Closed::Open);
+    let model = journaled(&Arc::new(Counting::new()), &journal);
+    ask(&model, "one", &at("here")).await;
+    drop((model, journal));
+    assert_eq!(state(), Closed::Same);
+    // A reader changes nothing.
+    assert!(JournalReader::open(&bench.path()).unwrap().faults().unwrap().is_empty());
+    assert_eq!(state(), Closed::Same);
+    let (bytes, sum) =
+        (std::fs::read(bench.path()).unwrap(), std::fs::read(sum_path(&bench.path())).unwrap());
+    for at in (0..bytes.len()).step_by(997) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        std::fs::write(bench.path(), changed).unwrap();
+        assert_eq!(state(), Closed::Changed, "byte {at}");
+    }
+    std::fs::write(bench.path(), [&bytes[..], b"x"].concat()).unwrap();
+    assert_eq!(state(), Closed::Changed);
+    std::fs::write(bench.path(), &bytes).unwrap();
+    for at in 0..sum.len() {
+        let mut changed = sum.clone();
+        changed[at] ^= 1;
+        std::fs::write(sum_path(&bench.path()), changed).unwrap();
+        assert_eq!(state(), Closed::Damaged, "byte {at} of the hash");
+    }
+    std::fs::remove_file(sum_path(&bench.path())).unwrap();
+    assert_eq!(state(), Closed::Missing);
+    // Who writes it next notes it again.
+    prune(&bench.path(), &CallFilter { place: Some("there".to_owned()), ..CallFilter::default() }).unwrap();
+    assert_eq!(state(), Closed::Same);
+}
+
 #[test]
 fn a_journal_that_is_not_there_is_not_made_by_reading() {
     let bench = Bench::new();
@@ -94,13 +131,14 @@ async fn sums_that_no_number_holds_stop_at_the_greatest_one() {
 }
 
 #[tokio::test]
-async fn a_closed_journal_is_one_file() {
+async fn a_closed_journal_is_one_file_and_its_hash() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
     ask(&journaled(&model, &bench.open()), "a", &at("step 1")).await;
     drop(bench.open());
-    let names: Vec<_> =
+    let mut names: Vec<_> =
         std::fs::read_dir(bench.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["journal.sqlite"]);
+    names.sort();
+    assert_eq!(names, ["journal.sqlite", "journal.sqlite-sum"]);
 }
 
 /// A journal that an earlier build of this version wrote.

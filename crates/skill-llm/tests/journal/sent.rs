@@ -73,7 +73,7 @@ async fn a_request_in_flight_is_counted_after_a_kill() {
     for _ in 0..2 {
         assert_spent(&dead.reader().spent().unwrap(), 1, RESERVED);
         assert_spent(dead.open().spent_before(), 1, RESERVED);
-        assert_eq!(names(&dead), ["journal.sqlite"]);
+        assert_eq!(names(&dead), ["journal.sqlite", "journal.sqlite-sum"]);
     }
     assert_eq!(requests_written(&dead.path()).unwrap(), Some(1), "no journal that nobody has written to");
     let since = dead.reader().spent_since(0).unwrap();
@@ -94,7 +94,7 @@ async fn a_request_in_flight_is_counted_after_a_kill() {
     asking.await.unwrap();
     drop(journal);
     assert_spent(bench.open().spent_before(), 1, USAGE);
-    assert_eq!(names(&bench), ["journal.sqlite"]);
+    assert_eq!(names(&bench), ["journal.sqlite", "journal.sqlite-sum"]);
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn what_failed_is_not_reserved_any_more_and_what_was_not_sent_is_not_recor
     assert_eq!(model.n_requests(), 1, "the cap is reached");
     drop((journaled, journal));
     assert_spent(bench.open().spent_before(), 1, Usage::default());
-    assert_eq!(names(&bench), ["journal.sqlite"]);
+    assert_eq!(names(&bench), ["journal.sqlite", "journal.sqlite-sum"]);
 }
 
 /// A loss of power may leave any part of what was written last.

@@ -244,10 +244,12 @@ impl<'run> Checking<'run> {
                 return recorded;
             }
         };
-        let (mut n_read, mut damaged) = (0, None);
+        let (mut n_read, mut damaged, mut is_complete) = (0, None, false);
         for (number, line) in (1_u64..).zip(whole_lines(&bytes)) {
             n_read = number;
-            match FilesLine::read(number, line) {
+            let line = FilesLine::read(number, line);
+            is_complete = line.as_ref().is_some_and(|line| line.part.is_last());
+            match line {
                 Some(line) if number <= n_lines || line.part.holds_by_itself(self.check.is_training) => {
                     recorded.hashes.extend(line.files);
                     recorded.parts.push(line.part);
@@ -263,6 +265,10 @@ impl<'run> Checking<'run> {
             Some(number) => self.files_changed(&format!("line {number} is damaged")),
             None if n_lines != u64::MAX && n_read < n_lines => {
                 self.files_changed(&format!("has {n_read} of {n_lines} lines"));
+            }
+            // Nothing follows on the last line of a run.
+            None if is_complete && !self.check.is_training && !bytes.ends_with(b"\n") => {
+                self.files_changed("has more than its lines");
             }
             None => self.whole(FILES_FILE),
         }

@@ -77,6 +77,11 @@ pub enum RunPart {
 }
 
 impl RunPart {
+    /// True if nothing is added behind the part before the run is extended.
+    pub(super) fn is_last(&self) -> bool {
+        matches!(self, Self::End | Self::Phase { phase: Phase::Test })
+    }
+
     /// True if the state commits the part; others are committed by the files themselves.
     pub fn is_of_state(&self) -> bool {
         match self {

@@ -11,7 +11,7 @@ use std::path::Path;
 const BEGUN: [&str; 6] =
     ["config.json", "events.jsonl", "timings.json", "timings.jsonl", "report.html", CHECKS_FILE];
 /// What lies beside the journal.
-const BESIDE_JOURNAL: [&str; 4] = ["", "-wal", "-shm", "-sent"];
+const BESIDE_JOURNAL: [&str; 5] = ["", "-wal", "-shm", "-sent", "-sum"];
 
 /// Removes what a run wrote; notes of people and files of others stay.
 ///
@@ -50,6 +50,7 @@ mod tests {
             "skills/a.md",
             "journal.sqlite",
             "journal.sqlite-sent",
+            "journal.sqlite-sum",
             "notes.jsonl",
             "mine.txt",
         ] {

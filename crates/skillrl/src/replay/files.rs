@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The files and directories of a run in which two equal runs may differ: they hold times, or belong to the process.
-const FILES_OF_THEIR_OWN: [&str; 12] = [
+const FILES_OF_THEIR_OWN: [&str; 13] = [
     "agent_traces",
     JOURNAL_FILE,
     "journal.sqlite-wal",
     "journal.sqlite-shm",
     "journal.sqlite-sent",
+    "journal.sqlite-sum",
     "events.jsonl",
     NOTES_FILE,
     TIMINGS_FILE,

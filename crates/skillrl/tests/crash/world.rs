@@ -13,11 +13,12 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 
 /// The files of a run that no promise is about.
-const OTHER_FILES: [&str; 9] = [
+const OTHER_FILES: [&str; 10] = [
     "journal.sqlite",
     "journal.sqlite-wal",
     "journal.sqlite-shm",
     "journal.sqlite-sent",
+    "journal.sqlite-sum",
     "events.jsonl",
     "timings.json",
     "timings.jsonl",

@@ -6,7 +6,9 @@ use crate::records::document::{RuntimeState, StepRecord};
 use crate::records::summary::Summary;
 use crate::run_dir::files::{self, FILES_FILE, RunPart};
 use crate::run_dir::history::{self, STEP_RECORD, is_hash_of, lacks_a_step};
+use crate::run_dir::line_log::whole_lines;
 use crate::run_dir::path::{HISTORY_FILE, HISTORY_LOG, STATE_FILE, SUMMARY_FILE};
+use crate::run_dir::read::read_bytes;
 use crate::run_dir::whole::damaged_files;
 use skill_core::StepIdx;
 
@@ -88,7 +90,12 @@ impl Checking<'_> {
             (Ok(path), None) if history.len() < last.0 as usize => Err(lacks_a_step(path, last)),
             (Ok(_), None) => Ok(()),
         };
+        let is_over = recorded.has(&RunPart::End) && name == HISTORY_LOG && self.is_summed_up();
         match found {
+            Ok(()) if is_over && self.has_more_lines(name, last)? => {
+                let detail = Some("has more than the records of its steps");
+                self.damage_of(name, Fault::Changed, Remedy::Resume, detail);
+            }
             Ok(()) => self.whole(name),
             Err(error) => self.unreadable(name, &error, Remedy::Resume),
         }
@@ -102,6 +109,17 @@ impl Checking<'_> {
             self.unrecorded(&history, recorded);
         }
         Ok(())
+    }
+
+    /// True of a run that is not being extended.
+    fn is_summed_up(&self) -> bool {
+        !self.check.is_training && self.run.join(SUMMARY_FILE).exists()
+    }
+
+    /// True if a file holds anything behind so many lines.
+    fn has_more_lines(&self, name: &str, n_lines: StepIdx) -> Result<bool, PipelineError> {
+        let bytes = read_bytes(&self.run.join(name))?.unwrap_or_default();
+        Ok(!bytes.ends_with(b"\n") || whole_lines(&bytes).count() != n_lines.0 as usize)
     }
 
     /// Looks at the files of steps without hashes: what is there can be read, and what has to be there is.

@@ -5,7 +5,7 @@ use crate::error::PipelineError;
 use crate::run_dir::JOURNAL_FILE;
 use crate::run_dir::timings::Timings;
 use skill_llm::error::with_causes;
-use skill_llm::journal::{JournalError, JournalReader, requests_written};
+use skill_llm::journal::{Closed, JournalError, JournalReader, compare_with_sum, sum_path};
 
 impl Checking<'_> {
     /// `is_expected` of a run that has measured something.
@@ -23,7 +23,7 @@ impl Checking<'_> {
     fn one_journal(&mut self, name: &str, n_noted: u64, is_expected: bool) -> Result<bool, PipelineError> {
         let path = self.run.join(name);
         let Ok(file) = path.metadata() else {
-            if is_expected || n_noted > 0 {
+            if is_expected || n_noted > 0 || sum_path(&path).exists() {
                 self.damaged(name, Fault::Missing, Remedy::Copy);
             }
             return Ok(false);
@@ -32,9 +32,25 @@ impl Checking<'_> {
             self.damaged(name, Fault::Empty, Remedy::Copy);
             return Ok(false);
         }
-        let found = JournalReader::open_at_rest(&path)
-            .and_then(|journal| journal.faults())
-            .and_then(|faults| Ok((faults, requests_written(&path)?)));
+        let sum = format!("{name}-sum");
+        let found = compare_with_sum(&path).and_then(|closed| {
+            match closed {
+                Closed::Missing => self.damaged(&sum, Fault::Missing, Remedy::Resume),
+                Closed::Damaged => {
+                    let is_empty = sum_path(&path).metadata().is_ok_and(|file| file.len() == 0);
+                    let fault = if is_empty { Fault::Empty } else { Fault::Changed };
+                    self.damaged(&sum, fault, Remedy::Resume);
+                }
+                Closed::Same | Closed::Changed | Closed::Open => self.whole(&sum),
+            }
+            if closed == Closed::Changed {
+                return Ok((vec!["has other bytes than when it was closed".to_owned()], None));
+            }
+            let journal = JournalReader::open_at_rest(&path)?;
+            // What is as it was needs no other look at each of its pages.
+            let faults = if closed == Closed::Same { Vec::new() } else { journal.faults()? };
+            Ok((faults, journal.requests_written()?))
+        });
         let detail = match found {
             Err(JournalError::OtherSchema { path, found }) => {
                 return Err(PipelineError::Journal(JournalError::OtherSchema { path, found }));
