@@ -1,8 +1,9 @@
 //! Distillation: a teacher turns episodes into proposals of skills.
 //!
 //! The [`DistillPlan`] decides before the first call which episodes each call reads. Chunks of a tier are asked at the
-//! same time, then merged. [`distill`] returns all proposals or an error, never a part of them; [`apply`] puts them into
-//! a bank.
+//! same time, then merged. A reply that cannot be read, nor its repair, proposes nothing, which a note says; where that is
+//! so of all, there is no distillation. [`distill`] returns all proposals or an error, never a part of them; [`apply`]
+//! puts them into a bank.
 //!
 //! # Invariants
 //!
@@ -107,7 +108,7 @@ pub enum DistillError {
     /// The plan was made from other episodes.
     #[error("the plan does not fit the episodes: it was made from others")]
     OtherEpisodes,
-    /// A reply and its repair hold no list of skills.
+    /// The replies and their repairs hold no list of skills; this is the first of them.
     #[error("{place}: the teacher's reply cannot be used, and neither can its repair: {problem}")]
     BrokenReply {
         /// The call.
@@ -172,10 +173,14 @@ pub async fn distill(
     let job = Job { episodes, settings, teacher, forbidden, call: &call };
     let mut totals = Totals::default();
     let inputs: Vec<&PlannedCall> = plan.calls.iter().collect();
-    let chunks = ordered(teacher.workers, inputs, |planned| job.chunk(planned)).await?;
+    let chunks = ordered(teacher.workers, inputs, async |planned| readable(job.chunk(planned).await)).await?;
+    // One reply that cannot be read is a result; a teacher who gives no other is a fault.
+    if chunks.iter().all(Result::is_err) {
+        return Err(chunks.into_iter().find_map(Result::err).unwrap_or(DistillError::NoEpisodes));
+    }
     let mut tiers: BTreeMap<&Tier, Vec<Vec<Draft>>> = BTreeMap::new();
     for (planned, output) in plan.calls.iter().zip(chunks) {
-        tiers.entry(&planned.tier).or_default().push(totals.count(output));
+        tiers.entry(&planned.tier).or_default().push(totals.count_readable(output));
     }
     let mut level = 1;
     while tiers.values().any(|lists| lists.len() > 1) {
@@ -226,12 +231,31 @@ struct Totals {
 }
 
 impl Totals {
+    /// As [`count`](Self::count), of a call whose reply may be one that cannot be read: it proposes nothing.
+    fn count_readable(&mut self, output: Result<CallOutput, DistillError>) -> Vec<Draft> {
+        match output {
+            Ok(output) => self.count(output),
+            Err(broken) => {
+                self.notes.push(broken.to_string());
+                Vec::new()
+            }
+        }
+    }
+
     fn count(&mut self, output: CallOutput) -> Vec<Draft> {
         self.left_out.extend(output.left_out);
         self.notes.extend(output.notes);
         self.calls = self.calls.saturating_add(output.asked.calls);
         self.usage += output.asked.usage;
         output.drafts
+    }
+}
+
+/// The outcome of a call, with a reply that cannot be read as an outcome of its own.
+fn readable<T>(outcome: Result<T, DistillError>) -> Result<Result<T, DistillError>, DistillError> {
+    match outcome {
+        Err(broken @ DistillError::BrokenReply { .. }) => Ok(Err(broken)),
+        outcome => outcome.map(Ok),
     }
 }
 
@@ -262,7 +286,8 @@ impl Job<'_> {
 
     /// One level of merges: each group of lists of a tier becomes one list.
     ///
-    /// A group whose merge gives no usable skill, not even after the repair, keeps its drafts: they passed the linter.
+    /// A group whose merge gives no usable skill, or no reply that can be read, not even after the repair, keeps its drafts:
+    /// they passed the linter.
     async fn merge_level<'t>(
         &self,
         tiers: BTreeMap<&'t Tier, Vec<Vec<Draft>>>,
@@ -285,7 +310,9 @@ impl Job<'_> {
             let group = groups.get(at);
             async move {
                 match group {
-                    Some((tier, place, drafts, true)) => self.merge(tier, place, drafts).await.map(Some),
+                    Some((tier, place, drafts, true)) => {
+                        readable(self.merge(tier, place, drafts).await).map(Some)
+                    }
                     Some(_) | None => Ok(None),
                 }
             }
@@ -293,7 +320,7 @@ impl Job<'_> {
         .await?;
         let mut merged: BTreeMap<&Tier, Vec<Vec<Draft>>> = BTreeMap::new();
         for ((tier, place, drafts, _), output) in groups.into_iter().zip(outputs) {
-            let list = output.map(|output| totals.count(output));
+            let list = output.map(|output| totals.count_readable(output));
             let list = match list {
                 Some(list) if list.is_empty() => {
                     let place = self.call.child(tier).child(place).place;

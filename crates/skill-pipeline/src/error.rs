@@ -428,7 +428,7 @@ impl PipelineError {
             Self::Bank { source: BankError::Pinned { .. }, .. } => "unpin it first, if it is to change",
             Self::Bank { .. } => "correct the file, or take a copy of it; nothing was changed",
             Self::Teacher { .. } => {
-                "the reply is kept in the journal, so the same call fails again: take another directory, or another teacher there"
+                "start the same run again: the teacher is asked once more; or take another directory with another teacher"
             }
             Self::BankLocked { .. } => "wait until it is done, then try again",
             Self::NotMeasured { .. } => {

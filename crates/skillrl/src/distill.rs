@@ -5,13 +5,13 @@ use crate::config::{LoadedConfig, ModelRole};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::{prompts, skills, trainer, world};
-use skill_bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply, distill};
+use skill_bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply};
 use skill_bank::episode::{Episode, TrainEpisode, TrainItems, assign_types};
 use skill_bank::lint::Forbidden;
 use skill_bank::{Bank, BankError};
 use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel};
-use skill_pipeline::bank::{forbid_items, teacher_error};
-use skill_pipeline::{PipelineError, Stage, StopSignal};
+use skill_pipeline::bank::{DistillTask, forbid_items};
+use skill_pipeline::{PipelineError, StopSignal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -102,9 +102,13 @@ impl<'config> Distilling<'config> {
             workers: trainer::settings(&loaded.config)?.workers,
         };
         let settings = DistillSettings::default();
-        let distilled = distill(&self.episodes, &self.plan, &settings, &asked, &self.forbidden, &call)
-            .await
-            .map_err(|error| teacher_error(error, Stage::Distill.as_str()))?;
+        let task = DistillTask {
+            episodes: &self.episodes,
+            plan: &self.plan,
+            settings: &settings,
+            forbidden: &self.forbidden,
+        };
+        let distilled = task.ask(&asked, &call, &kept.journal).await?;
         let mut bank = Bank::new();
         let failed = |source: BankError| PipelineError::Bank { path: self.out.clone(), source };
         let applied = apply(&mut bank, 0, &distilled.proposals, admit).map_err(failed)?;

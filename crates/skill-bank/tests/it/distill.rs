@@ -259,15 +259,25 @@ async fn with_general_reply(reply: &'static str) -> (Result<Distillation, Distil
 }
 
 #[tokio::test]
-async fn prose_and_silence_are_repaired_once_and_then_an_error() {
+async fn prose_and_silence_are_repaired_once_and_then_propose_nothing() {
     for reply in ["I would tell it to look twice.", "", "null", "{\"a\": 1}"] {
         let (outcome, n_calls) = with_general_reply(reply).await;
-        match outcome {
-            Err(DistillError::BrokenReply { place, .. }) => assert_eq!(place, "distill / general / chunk 1"),
-            other => panic!("{reply}: {other:?}"),
-        }
+        let outcome = outcome.unwrap_or_else(|error| panic!("{reply}: {error}"));
         assert_eq!(n_calls, 2, "{reply}");
+        assert!(!outcome.proposals.is_empty(), "the other tiers have theirs");
+        let noted = outcome.notes.iter().filter(|note| note.contains("distill / general / chunk 1"));
+        assert_eq!(noted.count(), 1, "{:?}", outcome.notes);
     }
+}
+
+#[tokio::test]
+async fn a_teacher_of_whom_nothing_can_be_read_is_an_error() {
+    let (model, log) = teacher_of(|_, _| Ok("prose".to_owned()));
+    let episodes = train(vec![episode("task-1", "heat", false)]);
+    let outcome = run(&episodes, &DistillSettings::default(), &model).await;
+    assert!(matches!(outcome, Err(DistillError::BrokenReply { .. })), "{outcome:?}");
+    // Every tier is asked, and each is asked for a repair.
+    assert_eq!(log.lock().unwrap().len(), 6);
 }
 
 #[tokio::test]

@@ -7,13 +7,15 @@ use crate::event::Stage;
 use crate::records::bank::RoundRecord;
 use skill_bank::BankEvent;
 use skill_bank::distill::{
-    Admit, Applied, DistillError, DistillPlan, DistillSettings, LeftOut, Proposal, apply, distill,
+    Admit, Applied, DistillError, DistillPlan, DistillSettings, Distillation, LeftOut, Proposal, Teacher,
+    apply, distill,
 };
 use skill_bank::episode::TrainEpisode;
 use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
 use skill_bank::lint::Forbidden;
 use skill_core::StepIdx;
 use skill_envs::{Env, Split};
+use skill_llm::{CallCtx, Journal};
 
 impl BankRun<'_> {
     pub(super) fn evolve_settings(&self) -> EvolveSettings {
@@ -39,10 +41,8 @@ impl BankRun<'_> {
         self.tell_stage(None, Stage::Distill, plan.calls.len());
         let call = self.call(None);
         let models = self.counted(&watch);
-        let distilled =
-            distill(episodes, &plan, &settings, &self.asked(&models), &self.forbidden, &call).await;
-        let distilled = distilled
-            .map_err(|error| teacher_error(error, call.place.child(Stage::Distill.as_str()).to_string()))?;
+        let task = DistillTask { episodes, plan: &plan, settings: &settings, forbidden: &self.forbidden };
+        let distilled = task.ask(&self.asked(&models), &call, &self.journal).await?;
         self.end(None, Stage::Distill, &watch);
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
@@ -115,6 +115,54 @@ impl BankRun<'_> {
         record.proposed.extend(applied.proposed);
         Ok(())
     }
+}
+
+/// What a teacher is asked to distil.
+pub struct DistillTask<'a> {
+    /// What it reads.
+    pub episodes: &'a [TrainEpisode],
+    /// How, made from these episodes and settings.
+    pub plan: &'a DistillPlan,
+    /// Sizes and limits.
+    pub settings: &'a DistillSettings,
+    /// What no skill may say.
+    pub forbidden: &'a Forbidden,
+}
+
+impl DistillTask<'_> {
+    /// Distils by a teacher whose replies this journal keeps. Where it keeps only such as cannot be read, the teacher is
+    /// asked once more, so that the same command may come further than the one before it.
+    ///
+    /// # Errors
+    ///
+    /// As [`distill`].
+    pub async fn ask(
+        &self,
+        teacher: &Teacher<'_>,
+        call: &CallCtx,
+        journal: &Journal,
+    ) -> Result<Distillation, PipelineError> {
+        let Self { episodes, plan, settings, forbidden } = *self;
+        let mut asked = call.clone();
+        for number in 1.. {
+            journal.flush().await?;
+            let n_sent = journal.requests_committed();
+            let error = match distill(episodes, plan, settings, teacher, forbidden, &asked).await {
+                Err(error @ DistillError::BrokenReply { .. }) => error,
+                outcome => return outcome.map_err(|error| teacher_error(error, distill_place(&asked))),
+            };
+            journal.flush().await?;
+            if journal.requests_committed() > n_sent {
+                return Err(teacher_error(error, distill_place(&asked)));
+            }
+            asked = call.child(format_args!("again {number}"));
+        }
+        Err(PipelineError::Halted)
+    }
+}
+
+fn distill_place(call: &CallCtx) -> String {
+    call.place.child(Stage::Distill.as_str()).to_string()
 }
 
 /// Why a run or a command that asks a teacher stops; `place` is where it was asked, where the error does not say.

@@ -11,7 +11,7 @@ use skill_bank::{Author, BankEvent, State};
 use skill_core::{RolloutResult, SkillPartId};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{ChatModel, ChatRequest, Message, Role};
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Message, Role, Usage};
 use skill_pipeline::bank::{Admission, BankSettings, BankTrainer, read_record};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::records::bank::{BankSummary, RoundRecord};
@@ -352,10 +352,40 @@ fn other_settings_are_another_run() {
 #[test]
 fn a_teacher_that_cannot_be_read_leaves_no_trace_but_itself() {
     let dir = tempfile::tempdir().unwrap();
-    let says_nothing = ScriptedModel::answering("teacher", |_| "I would rather not.".to_owned());
-    let run = Run { teacher: counted(says_nothing, usize::MAX, Value::Null), ..Run::default() };
+    let says_nothing = || {
+        let silent = ScriptedModel::answering("teacher", |_| "I would rather not.".to_owned());
+        counted(silent, usize::MAX, Value::Null)
+    };
+    let run = Run { teacher: says_nothing(), ..Run::default() };
     assert!(matches!(run.run(dir.path()).unwrap_err(), PipelineError::Teacher { .. }));
     assert_eq!(read_bank(&dir.path().join("bank")).unwrap().bank.skills().len(), 0);
+    // The same command asks once more, and no episode is collected again.
+    let n_calls = |run: &Run| run.teacher.n_replies.load(Ordering::Relaxed);
+    let (first, again) = (n_calls(&run), Run { teacher: says_nothing(), ..Run::default() });
+    assert!(matches!(again.run(dir.path()).unwrap_err(), PipelineError::Teacher { .. }));
+    assert_eq!((n_calls(&again), again.n_calls()), (first, first));
+    let whole = tempfile::tempdir().unwrap();
+    Run::default().run(whole.path()).unwrap();
+    Run::default().run(dir.path()).unwrap();
+    let skills = |dir: &Path| read_bank(&dir.join("bank")).unwrap().bank.skills().len();
+    assert_eq!(skills(dir.path()), skills(whole.path()));
+}
+
+#[test]
+fn a_reply_of_the_teacher_that_cannot_be_read_costs_one_tier() {
+    let dir = tempfile::tempdir().unwrap();
+    let teacher = ScriptedModel::from_fn("teacher", |request: &ChatRequest, call: &CallCtx| {
+        let is_broken = call.place.as_str().contains("distill / general");
+        let reply = if is_broken { "I would rather not.".to_owned() } else { teaches(request) };
+        Ok(ChatReply::text(reply, Usage::default()))
+    });
+    let run = Run { teacher: counted(teacher, usize::MAX, Value::Null), ..Run::default() };
+    run.run(dir.path()).unwrap();
+    let first = record(dir.path(), 0);
+    assert!(!first.proposed.is_empty() && first.notes.iter().any(|note| note.contains("general")));
+    let resumed = Run::default();
+    resumed.run(dir.path()).unwrap();
+    assert_eq!(resumed.n_calls(), 0);
 }
 
 #[test]
