@@ -35,8 +35,14 @@ const LEAST_SCREENED: usize = 4;
 const SLACK: f64 = 0.02;
 /// The slack in calls at least.
 const MIN_SLACK_CALLS: f64 = 16.0;
-/// Of the slack that is left, one evaluation or the requests in flight at the end may lose so much: the rest is for what
-/// comes after.
+/// The share of the budget that stays unplanned besides, for requests in flight when a process is killed.
+const KILL_RESERVE: f64 = 0.03;
+/// The reserve in calls at least.
+const MIN_KILL_RESERVE_CALLS: f64 = 8.0;
+/// As many requests may be in flight whatever is left of the reserve.
+const LEAST_IN_FLIGHT: usize = 4;
+/// Of what is left of the slack one evaluation may lose so much, and of what is left of the reserve one kill: the rest is for
+/// what comes after.
 const RISKED: f64 = 0.5;
 
 /// Failed tasks that each candidate of a step is tried on before one of them goes to a selection split of this size.
@@ -105,17 +111,40 @@ impl SearchBudget {
 
     /// How many times a cost still fits after what is spent; infinite where nothing is capped.
     pub(crate) fn times_left(&self, spent: Spending, cost: Spending) -> f64 {
-        self.least_of(cost, |cap, part| (cap - slack(cap, part(spent), spent.calls) - part(spent)).max(0.0))
+        self.least_of(cost, |cap, part| {
+            let unplanned = slack(cap, part(spent), spent.calls) + reserve(cap, part(spent), spent.calls);
+            (cap - unplanned - part(spent)).max(0.0)
+        })
     }
 
-    /// How many rollouts may be sent in vain at a time: a part of the slack that is left where so much was spent and the
-    /// records of the run hold so much. `None` where nothing is capped.
+    /// How many rollouts may be in flight at a time, so that a process that is killed loses no more than a part of the
+    /// reserve; `killed` is what was in flight in those that were. `None` where nothing is capped.
+    ///
+    /// So a run that is killed some times plans as one that is not, with any number of workers.
+    pub fn in_flight(&self, recorded: Spending, killed: Spending, rollout: Spending) -> Option<usize> {
+        // A rollout is a call at least, also while none is known.
+        let rollout = Spending { calls: rollout.calls.max(1.0), ..rollout };
+        let left = self.least_of(rollout, |cap, part| {
+            (reserve(cap, part(recorded), recorded.calls) - part(killed)).max(0.0)
+        });
+        left.is_finite().then_some(((left * RISKED) as usize).max(LEAST_IN_FLIGHT))
+    }
+
+    /// How many rollouts may be sent in vain at a time: a part of the slack that is left where so much was spent, so much of
+    /// it in flight in processes that were killed, and the records of the run hold so much. `None` where nothing is capped.
     ///
     /// What is sent in vain depends on how many calls are in flight and when they are answered. Within this number a search
     /// stays inside its caps and its plan, whatever they are.
-    pub fn risk(&self, spent: Spending, recorded: Spending, rollout: Spending) -> Option<usize> {
+    pub fn risk(
+        &self,
+        spent: Spending,
+        recorded: Spending,
+        killed: Spending,
+        rollout: Spending,
+    ) -> Option<usize> {
         let left = self.least_of(rollout, |cap, part| {
-            let lost = (part(spent) - part(recorded)).max(0.0);
+            let of_reserve = reserve(cap, part(recorded), recorded.calls).min(part(killed));
+            let lost = (part(spent) - part(recorded) - of_reserve).max(0.0);
             (slack(cap, part(recorded), recorded.calls) - lost).max(0.0)
         });
         // The cast saturates, and rounds down.
@@ -150,6 +179,11 @@ type Part = fn(Spending) -> f64;
 /// What of a cap stays unplanned where so much of it, in so many calls, is spent.
 fn slack(cap: f64, spent: f64, n_calls: f64) -> f64 {
     (cap * SLACK).max(MIN_SLACK_CALLS * spent / n_calls.max(1.0))
+}
+
+/// The same for requests in flight when a process is killed.
+fn reserve(cap: f64, spent: f64, n_calls: f64) -> f64 {
+    (cap * KILL_RESERVE).max(MIN_KILL_RESERVE_CALLS * spent / n_calls.max(1.0))
 }
 
 /// How a step came out, for the plan of the next ones.
@@ -320,12 +354,12 @@ mod tests {
     #[test]
     fn a_small_budget_has_small_batches_and_as_many_decisions_as_it_can() {
         let large = facts(2000.0).plan().unwrap();
-        let small = facts(750.0).plan().unwrap();
+        let small = facts(770.0).plan().unwrap();
         assert!(small.batch_size < large.batch_size, "{small:?} {large:?}");
         assert!(small.steps_left >= LEAST_DECISIONS, "{small:?}");
         // Of 40 selection tasks; ten decisions are out of reach, and batches of 4 would not bring them closer.
         assert_eq!(facts(300.0).plan().unwrap().batch_size, 10);
-        assert_eq!(facts(131.0).plan().unwrap().batch_size, 5, "the last step takes what is left");
+        assert_eq!(facts(139.0).plan().unwrap().batch_size, 5, "the last step takes what is left");
     }
 
     #[test]
@@ -349,12 +383,12 @@ mod tests {
     #[test]
     fn a_small_budget_keeps_calls_for_those_that_are_cut_off() {
         let calls = |cap| SearchBudget { calls: Some(cap), ..SearchBudget::default() };
-        assert_eq!(calls(370.0).times_left(ONE.times(300.0), ONE), 54.0);
-        assert_eq!(calls(2000.0).times_left(ONE.times(300.0), ONE), 1660.0);
+        assert_eq!(calls(370.0).times_left(ONE.times(300.0), ONE).floor(), 42.0);
+        assert_eq!(calls(2000.0).times_left(ONE.times(300.0), ONE), 1600.0);
         // A call has taken 100 tokens so far.
         let tokens = SearchBudget { tokens: Some(10_000.0), ..SearchBudget::default() };
         let rollout = Spending { calls: 1.0, tokens: 100.0, money: 0.0 };
-        assert_eq!(tokens.times_left(rollout.times(40.0), rollout), 44.0);
+        assert_eq!(tokens.times_left(rollout.times(40.0), rollout), 36.0);
     }
 
     #[test]
@@ -376,20 +410,48 @@ mod tests {
     fn what_was_sent_in_vain_is_in_no_plan_and_never_more_than_the_slack() {
         let budget = SearchBudget { calls: Some(760.0), ..SearchBudget::default() };
         let spent = |calls| ONE.times(calls);
+        let risk = |all: f64| budget.risk(spent(all), spent(300.0), Spending::default(), ONE);
         // Of 16 calls that stay unplanned.
-        assert_eq!(budget.risk(spent(300.0), spent(300.0), ONE), Some(8));
-        assert_eq!(budget.risk(spent(308.0), spent(300.0), ONE), Some(4));
-        assert_eq!(budget.risk(spent(320.0), spent(300.0), ONE), Some(0));
-        assert_eq!(budget.risk(spent(200.0), spent(300.0), ONE), Some(8), "replies of a recording");
-        assert_eq!(budget.risk(spent(300.0), spent(300.0), ONE.times(4.0)), Some(2), "tasks of four turns");
+        assert_eq!(risk(300.0), Some(8));
+        assert_eq!(risk(308.0), Some(4));
+        assert_eq!(risk(320.0), Some(0));
+        assert_eq!(risk(200.0), Some(8), "replies of a recording");
+        assert_eq!(
+            budget.risk(spent(300.0), spent(300.0), Spending::default(), ONE.times(4.0)),
+            Some(2),
+            "tasks of four turns"
+        );
+        // What was in flight in a killed process has a reserve of its own, of 22.8 calls.
+        assert_eq!(budget.risk(spent(320.0), spent(300.0), spent(20.0), ONE), Some(8));
+        assert_eq!(budget.risk(spent(330.0), spent(300.0), spent(30.0), ONE), Some(4));
         let mut lost = 0.0;
-        while let Some(risk @ 1..) = budget.risk(spent(300.0 + lost), spent(300.0), ONE) {
+        while let Some(risk @ 1..) = risk(300.0 + lost) {
             lost += risk as f64;
         }
         assert!(lost <= 16.0, "{lost}");
-        assert_eq!(SearchBudget::default().risk(spent(300.0), spent(0.0), ONE), None);
+        assert_eq!(SearchBudget::default().risk(spent(300.0), spent(0.0), spent(0.0), ONE), None);
         assert_eq!(budget.risk_at_end(spent(600.0), spent(120.0), ONE), Some(20));
         assert_eq!(budget.risk_at_end(spent(700.0), spent(120.0), ONE), Some(0));
+    }
+
+    #[test]
+    fn a_process_that_is_killed_loses_a_part_of_the_reserve() {
+        let calls = |cap| SearchBudget { calls: Some(cap), ..SearchBudget::default() };
+        let in_flight = |cap, killed| calls(cap).in_flight(ONE.times(100.0), ONE.times(killed), ONE);
+        assert_eq!([0.0, 11.0, 22.0].map(|killed| in_flight(760.0, killed)), [11, 5, 4].map(Some));
+        assert_eq!([150.0, 2_000.0, 10_000.0].map(|cap| in_flight(cap, 0.0)), [4, 30, 150].map(Some));
+        // Before anything is known of a rollout, too.
+        let nothing = Spending::default();
+        assert_eq!(calls(2_000.0).in_flight(nothing, nothing, nothing), Some(30));
+        assert_eq!(SearchBudget::default().in_flight(ONE, nothing, ONE), None);
+        for cap in [300.0, 760.0, 2_000.0] {
+            // Two kills at the worst moments leave the slack of evaluations as it is.
+            let first = in_flight(cap, 0.0).unwrap() as f64;
+            let killed = first + in_flight(cap, first).unwrap() as f64;
+            let risk =
+                |spent, killed| calls(cap).risk(ONE.times(spent), ONE.times(100.0), ONE.times(killed), ONE);
+            assert_eq!(risk(100.0 + killed, killed), risk(100.0, 0.0), "{cap}");
+        }
     }
 
     #[test]

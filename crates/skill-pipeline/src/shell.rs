@@ -15,6 +15,7 @@ pub(crate) use base::metered;
 pub(crate) use calls::CallSettings;
 pub(crate) use calls::RunBudget;
 pub use calls::count_spent;
+pub(crate) use calls::spent_by;
 pub use trouble::ReadTrouble;
 
 use crate::error::PipelineError;

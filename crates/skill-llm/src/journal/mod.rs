@@ -166,6 +166,7 @@ struct Shared {
     room: Arc<Semaphore>,
     backlog: Backlog,
     spent_before: Vec<ModelSpent>,
+    unanswered_before: Vec<ModelSpent>,
     seen_before: Vec<ModelSeen>,
     /// The requests that are in flight.
     sent: Arc<SentFile>,
@@ -232,6 +233,7 @@ impl Journal {
         let index = read_index(&reader).map_err(failed)?;
         let lengths = embedding::lengths(&reader).map_err(failed)?;
         let spent_before = spent::spent(&reader, Vec::new()).map_err(failed)?;
+        let unanswered_before = sent::unanswered(&reader, Vec::new()).map_err(failed)?;
         let seen_before = seen::seen(&reader).map_err(failed)?;
         let sent = Arc::new(SentFile::new(path));
         let elapsed_before = spent::elapsed(&reader).map_err(failed)?;
@@ -280,6 +282,7 @@ impl Journal {
             room: Arc::new(Semaphore::new(MAX_UNCOMMITTED)),
             backlog: Backlog::default(),
             spent_before,
+            unanswered_before,
             seen_before,
             sent,
             requests,
@@ -299,6 +302,11 @@ impl Journal {
     /// What the run had cost when the journal was opened, by model.
     pub fn spent_before(&self) -> &[ModelSpent] {
         &self.shared.spent_before
+    }
+
+    /// The part of it that was in flight in processes that were killed, with what was reserved for it.
+    pub fn unanswered_before(&self) -> &[ModelSpent] {
+        &self.shared.unanswered_before
     }
 
     /// The latest replies that it held when it was opened, by model, for [`crate::Budget::recall`].

@@ -2,6 +2,7 @@
 
 use crate::error::PipelineError;
 use crate::run_dir::RunDir;
+use skill_llm::journal::ModelSpent;
 use skill_llm::{
     Budget, ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, ModelId, Prices, Recording, Spent,
 };
@@ -78,8 +79,17 @@ pub(crate) struct RunBudget {
 /// Tells a budget, once, what the journal says that earlier processes have spent, by the prices of the models, and what it shows
 /// of their replies.
 pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Journal) {
-    let mut spent = Spent { time: journal.elapsed_before(), ..Spent::default() };
-    for model in journal.spent_before() {
+    let spent = Spent { time: journal.elapsed_before(), ..spent_by(prices, journal.spent_before()) };
+    for seen in journal.seen_before() {
+        budget.recall(seen);
+    }
+    budget.begin(&journal.path().to_string_lossy(), spent);
+}
+
+/// What models have spent together, by their prices; the time is not known.
+pub(crate) fn spent_by(prices: &[(ModelId, Prices)], models: &[ModelSpent]) -> Spent {
+    let mut spent = Spent::default();
+    for model in models {
         spent.calls = spent.calls.saturating_add(model.requests);
         let tokens = model.usage.input.saturating_add(model.usage.output);
         spent.tokens = spent.tokens.saturating_add(tokens);
@@ -89,8 +99,5 @@ pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Jour
             spent.money += prices.cost(model.usage);
         }
     }
-    for seen in journal.seen_before() {
-        budget.recall(seen);
-    }
-    budget.begin(&journal.path().to_string_lossy(), spent);
+    spent
 }

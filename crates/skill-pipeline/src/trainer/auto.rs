@@ -5,8 +5,9 @@
 //! run plans as it did before, whatever stopped it and however many workers it has.
 //!
 //! What a run sends beyond its records is bounded: an evaluation keeps so few calls in flight that may turn out not to be
-//! needed that they stay within the slack of the plan. Where more is lost all the same, to kills and failures, the end of
-//! the run is set aside in the budget: a step that has no room is given up, and the skills are measured.
+//! needed that they stay within the slack of the plan, and all stages so few that what a killed process had in flight
+//! stays within a reserve. Where more is lost all the same, the end of the run is set aside in the budget: a step that has
+//! no room is given up, and the skills are measured.
 //!
 //! # Invariants
 //!
@@ -30,7 +31,7 @@ use crate::records::summary::{SearchEnd, SearchRecord};
 use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
 use crate::settings::{Protocol, first_optimizer_call};
-use crate::shell::spans;
+use crate::shell::{spans, spent_by};
 use crate::warning::Warning;
 use skill_core::plan::batch_at;
 use skill_core::search_plan::{Decision, SearchFacts, SearchPlan, Spending};
@@ -60,6 +61,7 @@ impl Run<'_> {
             };
             self.check_stop(state.last_step, self.length.1)?;
             self.set_aside(self.end_cost(state)?);
+            self.bound_workers(Some(state))?;
             let (step, span) = (plan.step, spans::of_step(plan.step, plan.epoch));
             match self.make_step(state, plan).instrument(span).await {
                 Err(PipelineError::Capped { what, .. }) if self.budget.is_some() && what != "time" => {
@@ -114,7 +116,27 @@ impl Run<'_> {
         let of_step = of_step.iter().map(|(stage, used)| self.spending_at(stage, *used));
         let recorded = of_step.fold(self.recorded(state)?, Spending::plus);
         let rollout = self.rollout_of(state, &state.current)?;
-        Ok(self.settings.search.budget.risk(spending_of(budget.spent()), recorded, rollout))
+        let spent = spending_of(budget.spent());
+        Ok(self.settings.search.budget.risk(spent, recorded, self.killed(), rollout))
+    }
+
+    /// What was in flight in earlier processes when they were killed: it is spent, and in no record.
+    fn killed(&self) -> Spending {
+        spending_of(spent_by(&self.prices, self.journal.unanswered_before()))
+    }
+
+    /// Has so few requests in flight that a process that is killed leaves the plan of the run as it is.
+    pub(super) fn bound_workers(&mut self, state: Option<&TrainState>) -> Result<(), PipelineError> {
+        if self.settings.protocol == Protocol::Paper || self.budget.is_none() {
+            return Ok(());
+        }
+        let (recorded, rollout) = match state {
+            Some(state) => (self.recorded(state)?, self.rollout_of(state, &state.current)?),
+            None => Default::default(),
+        };
+        let most = self.settings.search.budget.in_flight(recorded, self.killed(), rollout);
+        self.workers = self.settings.workers.min(most.unwrap_or(usize::MAX));
+        Ok(())
     }
 
     /// The length of a planned run as far as it is known: what is finished, and what the budget has room for.

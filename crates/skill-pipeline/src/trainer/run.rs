@@ -33,7 +33,7 @@ use skill_core::{BudgetControl, EpochIdx, SkillDoc, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::PromptError;
-use skill_llm::{Budget, ChatModel, Journal, Meter, Metered};
+use skill_llm::{Budget, ChatModel, Journal, Meter, Metered, ModelId, Prices};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -76,6 +76,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         settings,
         workers: settings.workers,
         budget: base.calls.budget.as_ref().map(|calls| Arc::clone(&calls.budget)),
+        prices: base.calls.budget.as_ref().map(|calls| calls.prices.clone()).unwrap_or_default(),
         optimizer,
         skips_empty_replies: trainer.skips_empty_replies,
         reflections: trainer.reflection.clone().map(|own| OwnReflections { own, models }),
@@ -219,6 +220,8 @@ pub(super) struct Run<'run> {
     pub(super) workers: usize,
     /// The caps of the run, where there are any.
     pub(super) budget: Option<Arc<Budget>>,
+    /// What its models cost, where there are caps.
+    pub(super) prices: Vec<(ModelId, Prices)>,
     pub(super) optimizer: Arc<Metered>,
     /// How the environment reflects, if it does so itself.
     pub(super) reflections: Option<OwnReflections>,
@@ -405,6 +408,7 @@ impl Run<'_> {
         self.dir.write_snapshot(StepIdx(0), &skill)?;
         self.dir.write_skills(&skill, &skill)?;
         self.dir.write_carried(&skill)?;
+        self.bound_workers(None)?;
         let watch = self.begin(None, Stage::Baseline);
         let ctx = self.stage_ctx(&watch);
         let evaluation = evaluate(&self.rollouts, Split::Val, &document(&skill), &ctx)
