@@ -129,7 +129,7 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Compares two runs: settings, cost, and their best skills on the items of both.
     Compare(CompareArgs),
-    /// Identifies a file (skill, skill bank, run or journal) and summarizes it: `skillrl show`.
+    /// Identifies and summarizes a skill, a bank, a run or a journal: `skillrl show`.
     #[command(hide = true)]
     Inspect(InspectArgs),
     /// Works with the tasks of an environment: checks, plays, exports or serves them, without calling models.

@@ -265,11 +265,7 @@ fn of_checks(run: &RunReader) -> Result<Vec<Caution>, PipelineError> {
     let is_measured_since = |found: &CheckWarning| ["selection", "decisions"].contains(&found.check.as_str());
     let found = read_checks(run.path())?.into_iter().filter(|found| !is_measured_since(found));
     let words = |found: CheckWarning| {
-        format!(
-            "Before the run, the check of {} found: {}.",
-            found.check,
-            found.message.trim_end_matches('.')
-        )
+        format!("Found before the run ({}): {}.", found.check, found.message.trim_end_matches('.'))
     };
     Ok(found.map(|found| Caution::new(CautionKind::Data, words(found))).collect())
 }
