@@ -16,10 +16,14 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
+/// How many times as long programs may take; for emulated machines, such as one with another version of cgroups.
+const PATIENCE: &str = "SKILLRL_SANDBOX_PATIENCE";
+
 fn limits() -> Limits {
+    let patience = std::env::var(PATIENCE).ok().and_then(|times| times.parse().ok()).unwrap_or(1);
     Limits {
-        wall: Duration::from_secs(6),
-        cpu: Duration::from_secs(2),
+        wall: Duration::from_secs(6 * patience),
+        cpu: Duration::from_secs(2 * patience),
         memory: 256 * MIB,
         processes: 32,
         disk: 16 * MIB,
