@@ -74,6 +74,8 @@ mod server;
 mod sft;
 mod silent;
 mod skill;
+#[cfg(target_os = "linux")]
+mod spreadsheets;
 mod status;
 mod tasks;
 #[cfg(target_os = "linux")]

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use skill_core::ItemId;
 use skill_envs::{EnvError, SkillSource};
+use skill_llm::ToolSpec;
 
 /// How the agent of the environment talks.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ enum Talk {
     Once { max_tokens: Option<u32> },
     /// So many calls, each with the whole conversation.
     Turns(usize),
+    /// So many calls at most, which a reply without a call of a tool ends.
+    Tools(usize),
     /// One call; without an answer the environment fails.
     Failing,
     /// No call at all.
@@ -52,7 +55,7 @@ impl Env for TestEnv {
         let mut messages = vec![Message::system(skill.agent_view()), Message::user("x".repeat(100))];
         let n_calls = match self.talk {
             Talk::Once { .. } | Talk::Failing => 1,
-            Talk::Turns(n_turns) => n_turns,
+            Talk::Turns(n_turns) | Talk::Tools(n_turns) => n_turns,
             Talk::Silent => 0,
         };
         for _ in 0..n_calls {
@@ -60,7 +63,16 @@ impl Env for TestEnv {
             if let Talk::Once { max_tokens } = self.talk {
                 request.sampling.max_tokens = max_tokens;
             }
+            if let Talk::Tools(_) = self.talk {
+                let (name, description) = ("look".to_owned(), String::new());
+                let tool = ToolSpec { name, description, parameters: Value::Null };
+                request.tools = vec![tool];
+            }
             let reply = target.chat(&request, &ctx.call).await?;
+            if matches!(self.talk, Talk::Tools(_)) && reply.tool_calls.iter().all(|call| call.name == "look")
+            {
+                break;
+            }
             messages.push(Message::assistant(reply.text));
             messages.push(Message::user("y".repeat(10)));
         }
@@ -99,6 +111,12 @@ async fn several_calls_are_a_range() {
     assert_eq!(found.calls_per_item, Span { low: 1, high: 3 });
     assert_eq!(found.messages_per_call, Span { low: 2, high: 6 });
     assert_eq!(found.bytes_per_item, Span { low: 150, high: 150 + 160 + 170 });
+}
+
+#[tokio::test]
+async fn an_agent_with_tools_may_use_all_its_turns_and_never_runs_one() {
+    let found = probed(7, Talk::Tools(4), None).await.splits[0];
+    assert_eq!(found.calls_per_item, Span { low: 1, high: 4 });
 }
 
 #[tokio::test]
