@@ -303,7 +303,7 @@ async fn a_tier_without_a_usable_skill_is_a_result() {
 async fn a_repair_is_told_what_was_wrong() {
     let (model, log) = teacher_of(|place, user| {
         Ok(if place.ends_with("repair") {
-            assert!(user.contains("holds no list"), "{user}");
+            assert!(user.contains("no list of objects"), "{user}");
             json!({"skills": [entry("general", "Look")]}).to_string()
         } else if tier_in(place) == "general" {
             "prose".to_owned()

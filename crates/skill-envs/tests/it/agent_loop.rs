@@ -352,10 +352,7 @@ async fn a_reply_that_was_cut_is_told() {
     let result = play(&env(AgentSettings::default()), &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
     let told = asked.lock().unwrap()[1].messages.last().unwrap().text();
-    assert!(
-        told.starts_with("Your last reply was cut at its limit, before its action, so nothing was done"),
-        "{told}"
-    );
+    assert!(told.contains(" cut ") && told.contains("<action>"), "{told}");
 }
 
 #[tokio::test]
