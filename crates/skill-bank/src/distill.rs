@@ -383,7 +383,8 @@ impl Job<'_> {
     /// Reads the reply of a chunk or a merge.
     fn read(&self, tier: &Tier, reply: &str, limit: usize) -> Read<ReadList> {
         let Some(found) = entries(reply) else {
-            let problem = if reply.trim().is_empty() { "it is empty" } else { "it holds no list of objects" };
+            let problem =
+                if reply.trim().is_empty() { "it is empty" } else { "it contains no list of objects" };
             return Read::Broken(problem.to_owned());
         };
         let mut list = ReadList { notes: found.notes, ..ReadList::default() };

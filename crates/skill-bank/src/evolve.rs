@@ -226,7 +226,8 @@ impl<'a> Round<'a> {
 
     fn read(&self, reply: &str) -> Read<Changes> {
         let Some(found) = entries(reply) else {
-            let problem = if reply.trim().is_empty() { "it is empty" } else { "it holds no list of objects" };
+            let problem =
+                if reply.trim().is_empty() { "it is empty" } else { "it contains no list of objects" };
             return Read::Broken(problem.to_owned());
         };
         let mut read = Changes { notes: found.notes, ..Changes::default() };

@@ -44,15 +44,15 @@ fn add_description(description: &mut String, more: &str) {
 
 fn phrase(issue: EditIssue) -> &'static str {
     match issue {
-        EditIssue::AnchorMissed => "Left out, since its target does not stand in the skill",
-        EditIssue::AnchorMissedAppended => "Appended, since its target does not stand in the skill",
-        EditIssue::Duplicate => "Left out, since the skill says it already",
-        EditIssue::OverSizeLimit => "Left out, since the skill would have grown past its limit",
-        EditIssue::Protected => "Left out, since it would have touched a protected region",
-        EditIssue::Pinned => "Left out, since a person wants a line to stay that it would have taken away",
-        EditIssue::Forbidden => "Left out, since a person does not want it",
+        EditIssue::AnchorMissed => "Not applied, because its anchor is not in the skill",
+        EditIssue::AnchorMissedAppended => "Appended, because its anchor is not in the skill",
+        EditIssue::Duplicate => "Not applied, because the skill already says it",
+        EditIssue::OverSizeLimit => "Not applied, because the skill would exceed its size limit",
+        EditIssue::Protected => "Not applied, because it would change a protected region",
+        EditIssue::Pinned => "Not applied, because it would remove a line that the user pinned",
+        EditIssue::Forbidden => "Not applied, because the user forbids it",
         EditIssue::ControlCharacters => {
-            "Left out, since its text holds control characters; propose it again with every backslash doubled"
+            "Not applied, because its text contains control characters; double every backslash and propose it again"
         }
     }
 }
@@ -239,14 +239,14 @@ fn render(entry: &MemoryEntry) -> String {
     if let Some(saved) = entry.saved_tokens {
         let percent = 100.0 * saved.abs();
         let change = if saved < 0.0 { "more" } else { "fewer" };
-        lines.push(format!("- The agent took {percent:.1} % {change} tokens with the edits."));
+        lines.push(format!("- The agent used {percent:.1} % {change} tokens with the edits."));
     }
     if entry.n_fail > 0 {
         lines.push(format!("- {} of {} tasks failed.", entry.n_fail, entry.n_total));
     }
     for FailurePattern { failure_type, count, description } in &entry.failure_patterns {
         let description = if description.is_empty() { String::new() } else { format!(": {description}") };
-        lines.push(format!("- Failed in this way ({count}): {failure_type}{description}"));
+        lines.push(format!("- Failures ({count}): {failure_type}{description}"));
     }
     for EditNote { issue, edit, nearest } in &entry.edit_notes {
         let nearest = nearest.as_ref().map(|text| format!("; the nearest text is {}", json(text)));
@@ -259,26 +259,26 @@ fn outcome(entry: &MemoryEntry) -> String {
     let before = score_text(entry.score_before);
     let with = |found: &str| match (entry.score_after, entry.score_interval, entry.n_measured) {
         (Some(after), _, _) => {
-            format!("{found}, the score was {before} before and {} with the edits.", score_text(after))
+            format!("{found}; the score was {before} before and {} with the edits.", score_text(after))
         }
         // Only some items were measured, so the score is known as an interval.
         (None, Some([low, high]), Some([seen, n])) => format!(
-            "{found} after {seen} of {n} items, the score was {before} before and would have been between {} and {} with the edits.",
+            "{found} after {seen} of {n} items; the score was {before} before and between {} and {} with the edits.",
             score_text(low),
             score_text(high)
         ),
         (None, _, _) => format!("{found}."),
     };
     match entry.action {
-        StepAction::AcceptNewBest => with("accepted, the best so far"),
+        StepAction::AcceptNewBest => with("accepted as the best so far"),
         StepAction::Accept => with("accepted"),
-        StepAction::ForceAccept => with("kept without being compared"),
+        StepAction::ForceAccept => with("accepted without a comparison"),
         StepAction::Reject => with("rejected"),
-        StepAction::Indecisive => with("not kept for want of evidence"),
+        StepAction::Indecisive => with("not accepted for lack of evidence"),
         StepAction::SkipNoOp if entry.rejected_edits.is_empty() => "no edit was applied.".to_owned(),
         StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
         StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
-        StepAction::SkipNoRewrite => "the rewrite gave no new skill.".to_owned(),
+        StepAction::SkipNoRewrite => "the rewrite produced no new skill.".to_owned(),
     }
 }
 
@@ -335,7 +335,7 @@ impl StepMemory {
             return String::new();
         }
         let mut left = max_chars / STANDING_PART;
-        let mut lines = vec!["Edits that were kept, and training tasks since:".to_owned()];
+        let mut lines = vec!["Accepted edits and their effect on training tasks:".to_owned()];
         for line in kept_edits(self.entries.iter()) {
             let line = escape_in_memory(&line).into_owned();
             let Some(rest) = left.checked_sub(line.chars().count() + 1) else { break };

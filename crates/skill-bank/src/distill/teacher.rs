@@ -117,7 +117,7 @@ impl Teacher<'_> {
 fn with_finish(problem: String, finish: &FinishReason) -> String {
     match finish {
         FinishReason::Length => format!("{problem} (it was cut off at its length limit)"),
-        FinishReason::ContentFilter => format!("{problem} (the provider withheld it or a part of it)"),
+        FinishReason::ContentFilter => format!("{problem} (the provider withheld all or part of it)"),
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => problem,
     }
 }
@@ -125,7 +125,7 @@ fn with_finish(problem: String, finish: &FinishReason) -> String {
 /// What the teacher is told about a reply of which nothing can be used.
 fn repair_text(problem: &str) -> String {
     format!(
-        "Your reply cannot be used: {problem}.\n\nAnswer the request above once more. Reply with one JSON object of the shape that it describes, with every field filled in, and nothing else."
+        "Your reply cannot be used: {problem}.\n\nAnswer the request above again. Reply only with one JSON object of the requested form, with every field filled in."
     )
 }
 

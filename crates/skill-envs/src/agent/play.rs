@@ -235,15 +235,15 @@ impl Agent<'_> {
     /// What the agent is told about a reply without an action.
     fn remark(&self, missing: NoAction) -> String {
         let wrong = match missing {
-            NoAction::Missing => "Your last reply held no action",
-            NoAction::Cut => "Your last reply was cut at its limit, before its action",
-            NoAction::Unusable => "What your last reply gave as its action cannot be one",
+            NoAction::Missing => "Your last reply had no action",
+            NoAction::Cut => "Your last reply was cut off at its limit, before its action",
+            NoAction::Unusable => "The action in your last reply is not valid",
         };
         let right = match self.settings.action_format {
-            ActionFormat::Tags => "write it between <action> and </action>",
-            ActionFormat::Tool => "call the tool `act`",
+            ActionFormat::Tags => "Write the action between <action> and </action>",
+            ActionFormat::Tool => "Call the tool `act`",
         };
-        format!("{wrong}, so nothing was done: {right}.")
+        format!("{wrong}, so nothing was done. {right}.")
     }
 
     fn result(

@@ -45,15 +45,15 @@ pub(super) fn of_failure(failure: &str, ran: &Ran) -> String {
     let mut text = format!("It did not work: {failure}.");
     text.push_str(&printed("Its errors end with", &ran.stderr, ERROR_CHARS));
     text.push_str(&printed("It printed", &ran.stdout, PRINTED_CHARS));
-    text.push_str("\n\nCorrect the program, and reply with all of it.");
+    text.push_str("\n\nCorrect the program and reply with all of it.");
     text
 }
 
 /// What the agent is told of a workbook that came out.
 pub(super) fn of_result(output: &Arc<[u8]>, ran: &Ran, position: &str) -> String {
     format!(
-        "The program ran, and this is the workbook that it saved:\n\n{}{}\n\nThe result is looked for in {position}. If \
-         it is what was asked for, reply DONE and nothing else; if not, reply with the whole corrected program.",
+        "The program ran and saved this workbook:\n\n{}{}\n\nThe result is checked in {position}. If it is correct, \
+         reply only with DONE. If not, reply with the whole corrected program.",
         preview(Arc::clone(output)),
         printed("It printed", &ran.stdout, PRINTED_CHARS),
     )
@@ -62,7 +62,7 @@ pub(super) fn of_result(output: &Arc<[u8]>, ran: &Ran, position: &str) -> String
 /// What the agent is told in training of cells that are wrong.
 pub(super) fn of_cells(feedback: &str) -> String {
     format!(
-        "The program ran, but not every cell of the result is right:\n\n{feedback}\n\nCorrect the program, and reply with \
+        "The program ran, but some cells of the result are wrong:\n\n{feedback}\n\nCorrect the program and reply with \
          all of it."
     )
 }

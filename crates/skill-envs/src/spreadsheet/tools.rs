@@ -35,7 +35,7 @@ pub(super) fn specs() -> Vec<ToolSpec> {
     vec![
         spec(
             "write_file",
-            "Writes a text file of the working directory, in place of one that is there.",
+            "Writes a text file in the working directory; replaces an existing one.",
             json!({"path": path, "content": {"type": "string"}}),
             json!(["path", "content"]),
         ),
@@ -47,7 +47,7 @@ pub(super) fn specs() -> Vec<ToolSpec> {
         ),
         spec(
             "run_python",
-            "Runs a Python file of the working directory and shows what it prints. Files that it leaves there stay.",
+            "Runs a Python file in the working directory and shows its output. Files that it writes there are kept.",
             json!({"path": path}),
             json!(["path"]),
         ),

@@ -170,10 +170,10 @@ impl Extractor {
     pub fn request(&self) -> String {
         match &self.extraction {
             Extraction::Whole | Extraction::Regex { .. } => String::new(),
-            Extraction::LastLine => "End with a line that holds the answer and nothing else.".to_owned(),
+            Extraction::LastLine => "End with a line that contains only the answer.".to_owned(),
             Extraction::LastTag { tag } => format!("Give the final answer between <{tag}> and </{tag}>."),
             Extraction::Json { field } => {
-                format!("Reply with one JSON object that holds the answer as `{field}`.")
+                format!("Reply with one JSON object that contains the answer as `{field}`.")
             }
         }
     }

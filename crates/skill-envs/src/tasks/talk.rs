@@ -17,7 +17,7 @@ const MAX_CALLS: usize = 8;
 /// The member that names the tool of a call in text.
 const TOOL_MEMBER: &str = "tool";
 /// What an agent is told that has used all its turns.
-const LAST_TURN: &str = "You have used all replies in which tools may be used. Give your answer now.";
+const LAST_TURN: &str = "You cannot use more tools. Give your answer now.";
 
 /// What an agent asked for.
 struct Asked {
@@ -200,7 +200,7 @@ fn in_text(text: &str) -> Option<Asked> {
         None => return None,
     };
     let Some(found) = read_object(inner, TOOL_MEMBER) else {
-        let fault = format!("what stands in <tool> is no JSON object with a member `{TOOL_MEMBER}`");
+        let fault = format!("the text in <tool> is not a JSON object with the key `{TOOL_MEMBER}`");
         return tagged.map(|_| Asked { tool: String::new(), arguments: Err(fault) });
     };
     let Value::Object(mut arguments) = found.value else { return None };

@@ -309,7 +309,7 @@ async fn tools_in_text() {
     let seen: Vec<String> =
         asked[1..].iter().map(|request| request.messages.last().unwrap().text()).collect();
     assert_eq!(seen[0], "1941/jan.txt:3 (page 2): Expenditures");
-    assert_eq!(seen[1], "error: what stands in <tool> is no JSON object with a member `tool`");
+    assert_eq!(seen[1], "error: the text in <tool> is not a JSON object with the key `tool`");
     assert_eq!(seen[2], "error: there is no tool \"read\"; there are grep");
 }
 

@@ -22,8 +22,8 @@ const NO_SKILL_IN_PROMPT: &str = "`skill_as = \"package\"` takes the skill out o
                                   not contain the skill as it is; use `skill_as = \"prompt\"`, or put the whole skill into \
                                   the prompt unchanged";
 /// What a skill without front matter begins with, so that a program finds it.
-const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: How to do the task that is asked. Read it before any task \
-                            in this directory.\n---\n\n";
+const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: Instructions for the tasks in this directory. Read them \
+                            before any task.\n---\n\n";
 
 /// A working directory and the prompt that goes with it; the directory is gone when this is dropped.
 pub(super) struct Workspace {
@@ -130,7 +130,7 @@ impl Written<'_> {
         match turns.as_slice() {
             [only] if only.role == Role::User => prompt.push_str(&self.text(only)?),
             turns => {
-                prompt.push_str("The conversation until now:\n\n");
+                prompt.push_str("The conversation so far:\n\n");
                 for message in turns {
                     let text = self.text(message)?;
                     let role = message.role.as_str();

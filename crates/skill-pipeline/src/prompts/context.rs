@@ -111,7 +111,13 @@ impl MergeContext {
         failure: &Patch,
         success: &Patch,
     ) -> serde_json::Result<Self> {
-        Self::of(mode, "failed tasks, the first one, and from solved tasks", skill, &[failure, success], 0)
+        Self::of(
+            mode,
+            "failed tasks (the first patch) and solved tasks (the second patch)",
+            skill,
+            &[failure, success],
+            0,
+        )
     }
 
     fn of(

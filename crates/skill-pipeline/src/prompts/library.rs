@@ -500,10 +500,12 @@ impl PromptLibrary {
 /// How large the skill is and may become, in words.
 fn size_text(skill: &SkillDoc, limit: u64) -> String {
     let size = skill.n_tokens();
-    let sizes = format!("The skill has about {size} tokens and may have at most {limit}");
+    let sizes = format!("The skill has about {size} tokens; the limit is {limit}.");
     match limit.checked_sub(size) {
-        Some(left) => format!("{sizes}: about {left} are left. An edit that would pass this is not applied."),
-        None => format!("{sizes}: it is too long. Only edits that make it shorter are applied."),
+        Some(left) => {
+            format!("{sizes} About {left} are left. Edits that would exceed the limit are not applied.")
+        }
+        None => format!("{sizes} It is too long: only edits that shorten it are applied."),
     }
 }
 

@@ -18,7 +18,7 @@ pub const MAX_PAIR_TRAJECTORY_CHARS: usize = 6_000;
 const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
 
 /// Stands for the skill inside a longer system prompt.
-const SKILL_NOTE: &str = "(here stands the skill, as shown above)";
+const SKILL_NOTE: &str = "(the skill, as shown above)";
 
 /// Words by which an environment says that something went wrong.
 const ERROR_WORDS: [&str; 9] = [

@@ -11,6 +11,7 @@ use skill_pipeline::prompts::schema::{
     rewrite_schema, slow_update_schema,
 };
 use skill_pipeline::prompts::{PromptLibrary, PromptLibraryError, PromptName, embedded_sources};
+use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::path::Path;
 
@@ -317,4 +318,22 @@ fn a_directory_or_file_that_cannot_be_read_is_named() {
     std::fs::write(directory.path().join("ranking.md"), [0xc3, 0x28]).unwrap();
     let error = library().with_directory(directory.path(), &[]).unwrap_err();
     check_error(&error, directory.path(), &["cannot read the prompt file `DIR/ranking.md`", "UTF-8"]);
+}
+
+#[test]
+fn passages_that_prompts_share_are_worded_alike() {
+    #[track_caller]
+    fn check(from: &str, to: &str, n_prompts: usize) {
+        let passages: Vec<&str> = embedded_sources()
+            .iter()
+            .filter_map(|(_, source)| Some(source.split_once(from)?.1.split_once(to)?.0))
+            .collect();
+        assert_eq!(passages.len(), n_prompts, "{from:?}");
+        assert_eq!(passages.into_iter().collect::<BTreeSet<_>>().len(), 1, "{from:?}");
+    }
+    check("\nA skill is ", "\n\n", 15);
+    check("\n## Operations\n", "<!-- APPENDIX_END -->", 5);
+    check("\n- the front matter ", "<!-- APPENDIX_END -->", 10);
+    check("\n## Reply\n\n", "\n\n{", 16);
+    check("\n`failure_type` ", "\n", 3);
 }

@@ -396,7 +396,7 @@ fn a_trajectory_shows_each_thing_once() {
     check_trajectory(|r| r.trajectory.messages[0].content.insert_str(0, "  \n"), &[], &["[system]"]);
     check_trajectory(
         |r| r.trajectory.messages[0].content.push_str("\nBe brief."),
-        &["[system] (here stands the skill, as shown above)\n\nBe brief."],
+        &["[system] (the skill, as shown above)\n\nBe brief."],
         &["Find the row"],
     );
     // Without a conversation, the first prompts tell what the agent was asked.

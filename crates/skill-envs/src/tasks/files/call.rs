@@ -69,13 +69,13 @@ impl FileTool {
         let (description, properties, required) = match self {
             Self::List => (
                 "Lists the files of this task with their sizes.",
-                json!({"pattern": text("only names that match, such as *.txt or 1941/**; all without it")}),
+                json!({"pattern": text("only matching names, such as *.txt or 1941/**; default: all")}),
                 json!([]),
             ),
             Self::Read => (
-                "Reads a file or a part of it. Long parts are cut, and the result says where to go on.",
+                "Reads a file or a part of it. Long parts are cut, and the result says where to continue.",
                 json!({
-                    "path": text("the name of the file, as `list` shows it"),
+                    "path": text("the name of the file, as shown by `list`"),
                     "first_line": number("the first line, from 1"),
                     "last_line": number("the last line"),
                     "first_page": number("the first page, from 1, instead of lines"),
@@ -88,9 +88,9 @@ impl FileTool {
                 "Finds the lines that match a regular expression, with their numbers.",
                 json!({
                     "pattern": text("a regular expression"),
-                    "path": text("only in files whose names match, such as *.txt; in all without it"),
-                    "ignore_case": {"type": "boolean", "description": "whether case does not count"},
-                    "context": number("how many lines around each are shown, up to 5"),
+                    "path": text("only in files with matching names, such as *.txt; default: all"),
+                    "ignore_case": {"type": "boolean", "description": "true to ignore case"},
+                    "context": number("how many lines to show around each match, up to 5"),
                 }),
                 json!(["pattern"]),
             ),
