@@ -285,7 +285,7 @@ fn assert_kept(before: &Files, after: &Files, name: &str) {
         let is_kept = match path.to_str() {
             Some("events.jsonl" | "timings.jsonl") => now.starts_with(bytes),
             // A call that was refused is recorded.
-            Some("timings.json" | "report.html" | "journal.sqlite") => true,
+            Some("timings.json" | "report.html" | "journal.sqlite" | "journal.sqlite-sum") => true,
             _ => now == bytes,
         };
         assert!(is_kept, "{name}: {} has changed", path.display());

@@ -74,7 +74,6 @@ fn what_cannot_be_found_is_said_with_a_hint() {
         (&["prune", RUN], code::USAGE, &["--place", "--all"]),
         (&["stats", "nowhere"], code::RUN_DIR, &["nowhere"]),
         (&["list", "demo"], code::RUN_DIR, &["demo/journal.sqlite"]),
-        (&["list", "demo/skillrl.toml"], code::RUN_DIR, &["demo/skillrl.toml", "`run.dir`"]),
         (&["stats", "damaged/journal.sqlite"], code::RUN_DIR, &["damaged/journal.sqlite", "--new-journal"]),
     ] {
         let outcome = context.run(&[&["journal"], args].concat());
