@@ -16,7 +16,7 @@ use skillrl::llm::{ChatReply, ChatRequest, LlmError, Message, Sampling};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 
 /// Asks the target of a rollout; see `skillrl._bridge.TargetClient`.
@@ -114,6 +114,18 @@ pub(crate) struct Asked {
 type Call = Pin<Box<dyn Future<Output = Result<ChatReply, EnvError>> + Send>>;
 
 impl Asked {
+    /// What there is without waiting, with the interpreter's lock held: giving it away and taking it back costs more than
+    /// the engine's work on a call. No thread of the engine takes the interpreter's lock while it holds another.
+    fn now(&self, call: &Mutex<Call>) -> Option<Step> {
+        // Another thread that waits here holds them as long as it waits.
+        let (Ok(mut call), Ok(steps)) = (call.try_lock(), self.steps.try_lock()) else { return None };
+        let _entered = self.runtime.enter();
+        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(reply) => Some(Step::Reply(reply)),
+            Poll::Pending => steps.try_recv().ok(),
+        }
+    }
+
     /// Makes the call until there is a reply, or a function for this thread to run.
     fn make(&self, call: &Mutex<Call>) -> Option<Step> {
         let mut call = call.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +142,7 @@ impl Asked {
     /// The reply, or a [`Job`] that the thread has to do before the next call of this.
     fn next(&self, py: Python<'_>) -> PyResult<Next> {
         let step = match &self.call {
-            Some(call) => self.shared.waiting(py, || self.make(call)),
+            Some(call) => self.now(call).or_else(|| self.shared.waiting(py, || self.make(call))),
             None => self.shared.receive(py, &self.steps),
         };
         match step {

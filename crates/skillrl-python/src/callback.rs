@@ -69,7 +69,13 @@ impl Shared {
     /// The functions of a description that `skillrl._bridge` makes; at most `most` threads run plain functions.
     pub(crate) fn new(described: &Bound<'_, PyAny>, most: usize) -> PyResult<Self> {
         let function = |name: &str| Ok::<_, PyErr>(described.getattr(name)?.unbind());
-        let pool = Pool { state: Mutex::default(), changed: Condvar::new(), spawn: function("spawn")?, most };
+        let pool = Pool {
+            state: Mutex::default(),
+            entrance: Entrance::default(),
+            changed: Condvar::new(),
+            spawn: function("spawn")?,
+            most,
+        };
         Ok(Self {
             describe: function("describe")?,
             submit: function("submit")?,
@@ -193,9 +199,32 @@ impl Job {
     }
 }
 
+/// Where one thread at a time waits for the interpreter's lock: each that waits for it there wakes every 5 ms.
+#[derive(Default)]
+struct Entrance {
+    is_taken: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Entrance {
+    fn pass(&self) {
+        let mut is_taken = lock(&self.is_taken);
+        while *is_taken {
+            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *is_taken = true;
+    }
+
+    fn free(&self) {
+        *lock(&self.is_taken) = false;
+        self.changed.notify_one();
+    }
+}
+
 /// Threads of Python's and the calls that wait for one.
 struct Pool {
     state: Mutex<Waiting>,
+    entrance: Entrance,
     changed: Condvar,
     /// `spawn(threads)`: starts a thread that works on the jobs of `threads.next()`.
     spawn: Py<PyAny>,
@@ -265,7 +294,7 @@ pub(crate) struct Threads(Arc<Pool>);
 impl Threads {
     /// The next job, for which this waits; None where the run is over. `is_done` says that the thread has done one.
     fn next(&self, py: Python<'_>, is_done: bool) -> Option<Job> {
-        py.detach(|| {
+        let job = py.detach(|| {
             let mut waiting = lock(&self.0.state);
             waiting.busy -= usize::from(is_done);
             while waiting.jobs.is_empty() && !waiting.is_closed {
@@ -273,8 +302,12 @@ impl Threads {
             }
             let job = waiting.jobs.pop_front();
             waiting.busy += usize::from(job.is_some());
+            drop(waiting);
+            self.0.entrance.pass();
             job
-        })
+        });
+        self.0.entrance.free();
+        job
     }
 
     /// The thread ends.

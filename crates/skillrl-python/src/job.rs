@@ -24,6 +24,8 @@ pub(crate) struct Job {
     pub(crate) dir: PathBuf,
     /// True if both models have prices, so that the run's money is known.
     pub(crate) is_priced: bool,
+    /// True if the engine asks the target itself.
+    pub(crate) is_target_native: bool,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -40,7 +42,7 @@ impl Job {
             let made = of_file(&path, &set, events, stop);
             let (trainer, dir, is_priced) = made.map_err(|error| run_error(py, &error, None))?;
             let shared = Arc::new(Shared::new(described, 1)?);
-            return Ok(Self { trainer, dir: run_dir(py, dir)?, is_priced, shared });
+            return Ok(Self { trainer, dir: run_dir(py, dir)?, is_priced, is_target_native: true, shared });
         }
         let dir = run_dir(py, described.getattr("out")?.extract()?)?;
         let loaded = settings(py, &described.getattr("settings")?.extract::<String>()?)?;
@@ -72,6 +74,7 @@ impl Job {
             optimizer: model(ModelRole::Optimizer)?,
             judge: None,
         };
+        let is_target_native = matches!(extras, [None, _]);
         let timeout = seconds(described, "rollout_timeout")?;
         let env = described.getattr("env")?;
         let trainer = if env.getattr("is_adapter")?.extract()? {
@@ -87,7 +90,7 @@ impl Job {
                 .map_err(|error| run_error(py, &error, None))?
         };
         let trainer = trainer.skipping_empty_replies();
-        Ok(Self { trainer, dir, is_priced: is_priced(&loaded.config), shared })
+        Ok(Self { trainer, dir, is_priced: is_priced(&loaded.config), is_target_native, shared })
     }
 }
 

@@ -41,10 +41,10 @@ pub(crate) fn train(
     on_events: &Bound<'_, PyAny>,
 ) -> PyResult<String> {
     let (events, stop) = (Events::default(), StopSignal::default());
-    let Job { trainer, dir, is_priced, shared } =
+    let Job { trainer, dir, is_priced, is_target_native, shared } =
         Job::new(described, Arc::new(events.clone()), stop.clone())?;
     // A runtime for each run: it is of this process, even if this one was forked from one that trains.
-    let runtime = runtime()?;
+    let runtime = runtime(is_target_native)?;
     let (sender, receiver) = channel();
     let (of_run, of_worker) = (trainer.clone(), dir.clone());
     let worker = thread::Builder::new().name("skillrl".to_owned()).spawn(move || {
@@ -70,9 +70,13 @@ pub(crate) fn train(
     }
 }
 
-fn runtime() -> PyResult<Runtime> {
+/// The engine's threads: several where it asks the target itself, and the one of the run where a client in Python does,
+/// since that is waiting for the interpreter's lock and each change of threads costs it time.
+fn runtime(is_target_native: bool) -> PyResult<Runtime> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread()
+    let mut builder =
+        if is_target_native { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+    builder
         .worker_threads(cores.clamp(2, 4))
         .thread_name("skillrl-worker")
         .enable_all()

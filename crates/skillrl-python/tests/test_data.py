@@ -117,7 +117,7 @@ def test_without_test_items_nothing_is_tested(train: Any) -> None:
     env.get_items = lambda split: [] if split == "test" else whole(split)  # type: ignore[method-assign]
     run = train(env)
     assert run["test_hard"] is None and run["best_selection_score"] == 1.0
-    assert "selection score" in repr(run)
+    assert "Not tested" in repr(run)
 
 
 def test_splits_and_frames_by_name(train: Any) -> None:

@@ -198,28 +198,33 @@ def _rollout(env: Any, target: Any, is_async: bool) -> Callable[..., Any]:
 
 def _result(made: Any, what: str) -> str:
     """A result as JSON; one that is none is an error, and no score."""
-    if isinstance(made, RolloutResult):
-        made = made.to_dict()
-    if not isinstance(made, Mapping):
+    if not isinstance(made, (RolloutResult, Mapping)):
         raise TypeError(f"{what} returned {made!r:.80}; return a RolloutResult")
-    result = dict(made)
+    result = made.to_dict() if isinstance(made, RolloutResult) else dict(made)
     for name in ("hard", "soft"):
         score = result.get(name, 0)
-        if hasattr(score, "item"):
+        if not isinstance(score, (int, float)) and hasattr(score, "item"):
             score = score.item()
         if not isinstance(score, (bool, int, float)) or not 0 <= score <= 1 or math.isnan(score):
             raise ValueError(f"{what} returned {name}={score!r}; it is a number between 0 and 1")
         result[name] = float(score)
-    for message in result.get("conversation") or []:
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            raise ValueError(f"{what} returned the message {message!r:.80}; messages are dicts of role and content")
-    result["id"] = str(result.get("id", ""))
     if "conversation" in result:
-        result["conversation"] = [{**one, "content": _text(one.get("content"))} for one in result["conversation"] or []]
-    for name in ("fail_reason", "task_type", "task_description", "predicted_answer", "question", "reference_text"):
+        result["conversation"] = [_message(one, what) for one in result["conversation"] or []]
+    result["id"] = str(result.get("id", ""))
+    for name in _TEXTS:
         if name in result:
             result[name] = _text(result[name])
     return _data.as_json(result)
+
+
+_TEXTS = ("fail_reason", "task_type", "task_description", "predicted_answer", "question", "reference_text")
+
+
+def _message(message: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(message, (dict, Mapping)) or not isinstance(message.get("role"), str):
+        raise ValueError(f"{what} returned the message {message!r:.80}; messages are dicts of role and content")
+    content = message.get("content")
+    return message if isinstance(content, str) else {**message, "content": _text(content)}
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# `json.dumps` makes an encoder for each call that has options.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
 
 def rows(data: Any, what: str) -> list[dict[str, Any]]:
     """The rows of a list, a DataFrame (pandas or polars), a data set or any other iterable of mappings."""
@@ -77,9 +80,9 @@ def _free(id_: str, seen: Mapping[str, str]) -> str:
 def as_json(value: Any) -> str:
     """JSON of a value; what has no JSON of its own is written as its text, always in the same way."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return _encode(value)
     except (TypeError, ValueError):
-        return json.dumps(_plain(value, ()), ensure_ascii=False, allow_nan=False)
+        return _encode(_plain(value, ()))
 
 
 def _plain(value: Any, around: tuple[int, ...]) -> Any:

@@ -155,6 +155,5 @@ class RolloutResult:
     def to_dict(self) -> dict[str, Any]:
         """The result as a JSON object, without fields that are empty."""
         scores = {"id": self.id, "hard": self.hard, "soft": self.soft}
-        names = [name for name in self.__dataclass_fields__ if name not in (*scores, "extras")]
-        rest = {name: getattr(self, name) for name in names}
-        return {**scores, **{name: value for name, value in rest.items() if value}, **self.extras}
+        names = (name for name in self.__dataclass_fields__ if name not in scores and name != "extras")
+        return {**scores, **{name: value for name in names if (value := getattr(self, name))}, **self.extras}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -58,8 +57,10 @@ class SimpleQAEnv(SkillEnv):
             system=system, user=user, max_completion_tokens=self.max_completion_tokens, stage="rollout", retries=2
         )
         said = (text or "").strip()
-        is_right = any(_words(answer) and _folded(answer) in _folded(said) for answer in answers)
-        soft = 1.0 if is_right else round(max((_overlap(said, answer) for answer in answers), default=0.0), 4)
+        found, expected_words = _words(said), [_words(answer) for answer in answers]
+        folded = " ".join(found)
+        is_right = any(words and " ".join(words) in folded for words in expected_words)
+        soft = 1.0 if is_right else round(max((_overlap(found, words) for words in expected_words), default=0.0), 4)
         expected = " or ".join(repr(answer[:60]) for answer in answers[:3]) or "nothing: the item has no answers"
         return RolloutResult(
             id=str(item.get("id", "")),
@@ -93,14 +94,9 @@ def _words(text: str) -> list[str]:
     return text.lower().split()
 
 
-def _folded(text: str) -> str:
-    return " ".join(_words(text))
-
-
-def _overlap(said: str, answer: str) -> float:
+def _overlap(found: list[str], expected: list[str]) -> float:
     """F1 of the sets of words."""
-    found, expected = _words(said), _words(answer)
-    n_common = len(Counter(set(found)) & Counter(set(expected)))
+    n_common = len(set(found) & set(expected))
     if not n_common:
         return 0.0
     precision, recall = n_common / len(found), n_common / len(expected)
