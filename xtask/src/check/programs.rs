@@ -35,7 +35,8 @@ pub(super) fn sandboxes(sh: &Shell) -> anyhow::Result<()> {
         cmd!(sh, "cargo test --quiet --package skill-envs --features spreadsheets --test it {filter} -- --include-ignored {skipped...}")
             .run()?;
     }
-    Ok(cmd!(sh, "cargo test --quiet --package skill-cli --test cli spreadsheets:: -- --include-ignored").run()?)
+    Ok(cmd!(sh, "cargo test --quiet --package skill-cli --test cli spreadsheets:: -- --include-ignored")
+        .run()?)
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.
