@@ -3,6 +3,8 @@
 pub(crate) mod bank;
 mod data;
 pub(crate) mod distill;
+mod env;
+mod eval;
 mod first;
 mod help;
 pub(crate) mod journal;
@@ -19,6 +21,8 @@ mod worker;
 
 pub(crate) use data::DataArgs;
 pub(crate) use distill::{CollectArgs, DistillArgs, SKILL_BANK, TRAJECTORIES};
+pub(crate) use env::{EnvCheckArgs, EnvCommand, EnvExportArgs, EnvPlayArgs, EnvServeArgs, SPREADSHEETBENCH};
+pub(crate) use eval::EvalArgs;
 pub(crate) use first::{DoctorArgs, NoiseArgs, TryArgs};
 pub(crate) use help::{HelpArgs, Shown, all_commands, grouped, renamed, subcommand};
 pub(crate) use look::{
@@ -40,8 +44,6 @@ use package::{ExportArgs, ImportArgs, LintArgs};
 use skill::SkillCommand;
 use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
-use skillrl::envs::tasks::Preset;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Trains the skill document of an LLM agent.
@@ -235,80 +237,6 @@ pub(crate) fn as_word(text: &str) -> String {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct EvalArgs {
-    #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-
-    /// The skill to measure; without it, the best skill of the run, else the initial one.
-    /// A Markdown file, or a folder with a SKILL.md.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) skill: Option<PathBuf>,
-
-    /// Measures the split without this bank and with it, and compares item by item: a directory, or a file of any
-    /// format. The skill is shown in both cases.
-    #[arg(long, value_name = "BANK")]
-    pub(crate) bank: Option<PathBuf>,
-
-    /// Has this policy play in the place of the target: the folder `policy` of a run of `skillrl sft`.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) policy: Option<PathBuf>,
-
-    /// Measures greedy replies of the policy in batches of 1, 8, 64, 128 and 140, and prints how far scores depend on
-    /// `batch_rows`.
-    #[arg(long, requires = "policy", conflicts_with_all = ["bank", "out", "against"])]
-    pub(crate) check_batch: bool,
-
-    /// Measures the first and the best skill of a run under further models, those of [models.targets]: all of them, or
-    /// these, with `target` for the run's own. A matrix of transfer.
-    #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true, value_delimiter = ',', conflicts_with_all = ["skill", "bank", "policy", "against", "force"])]
-    pub(crate) targets: Option<Vec<String>>,
-
-    /// The split to measure it on: train, val or test. By default val, and test with `--targets`.
-    #[arg(long)]
-    pub(crate) split: Option<String>,
-
-    /// Writes the result with every item to this directory, and keeps the calls there: the same command resumes after
-    /// it was stopped, and measures nothing twice.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// Overwrites the result in `--out` even if it is of another skill, bank, item set or settings.
-    #[arg(long, requires = "out")]
-    pub(crate) force: bool,
-
-    /// Compares with an earlier measurement, item by item: a directory that `eval --out` has written.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) against: Option<PathBuf>,
-
-    /// Fails with exit code 11 if the score has dropped by more than chance would give: the interval is below 0.
-    #[arg(long, requires = "against")]
-    pub(crate) fail_on_drop: bool,
-
-    /// Fails with exit code 11 unless a loss of so many points can be excluded: the interval reaches below minus POINTS.
-    #[arg(long, value_name = "POINTS", requires = "against", value_parser = in_percent)]
-    pub(crate) max_drop: Option<f64>,
-
-    /// Fails with exit code 11 if the score is less than so many percent.
-    #[arg(long, value_name = "PERCENT", value_parser = in_percent, conflicts_with_all = ["bank", "targets", "check_batch"])]
-    pub(crate) min_score: Option<f64>,
-
-    /// Writes the result to standard output as Markdown, such as for the summary of a job.
-    #[arg(long, conflicts_with_all = ["json", "bank", "targets", "check_batch"])]
-    pub(crate) markdown: bool,
-
-    /// Writes the result to standard output as one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Prints only errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct EstimateArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
@@ -437,150 +365,6 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum EnvCommand {
-    /// Runs an item with a scripted answer: shows prompt, extracted answer, score and reason; nothing is sent.
-    Check(Box<EnvCheckArgs>),
-    /// Plays a world by hand: actions on standard input, what is seen on standard output.
-    Play(EnvPlayArgs),
-    /// Writes the tasks as prompts for the trainers of others, with the skills that each task is shown.
-    Export(EnvExportArgs),
-    /// Serves an environment to the trainers of others, over OpenEnv's protocol, with skills from a bank.
-    #[cfg_attr(not(feature = "openenv"), command(hide = true))]
-    Serve(EnvServeArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EnvServeArgs {
-    /// The configuration file; `alfworld` or `webshop` serve that world as it is without one.
-    #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    /// Where to listen; port 0 takes a free one. Elsewhere than on loopback a token is needed.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8001", value_parser = look::listen_address)]
-    pub(crate) listen: SocketAddr,
-
-    /// The environment variable that holds the token; without it, a random one where other machines can ask, and none
-    /// on loopback.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) token_env: Option<String>,
-
-    /// The bank whose skills episodes are shown, and which their results decide about.
-    #[arg(long, value_name = "BANK")]
-    pub(crate) bank: Option<PathBuf>,
-
-    /// The most sessions at once, each a WebSocket with its own episode.
-    #[arg(long, value_name = "N", default_value_t = 4096)]
-    pub(crate) max_sessions: usize,
-
-    /// The most bytes of a message.
-    #[arg(long, value_name = "N", default_value_t = 1_048_576)]
-    pub(crate) max_message_bytes: usize,
-
-    /// The most messages of a session in a second; who sends faster waits.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
-    pub(crate) max_rate: u32,
-
-    /// After so many seconds without a message a session ends.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    pub(crate) idle_s: u64,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EnvExportArgs {
-    #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    /// The trainer: trl (GRPOTrainer, JSON lines) or verl (Parquet; needs a build with the feature parquet).
-    #[arg(long, value_name = "TRAINER", default_value = "trl", value_parser = ["trl", "verl"])]
-    pub(crate) format: String,
-
-    /// The split: train, val or test.
-    #[arg(long, value_name = "SPLIT", default_value = "train")]
-    pub(crate) split: String,
-
-    /// The bank whose skills the prompts hold; without it `bank.initial`, else the initial skill.
-    #[arg(long, value_name = "BANK")]
-    pub(crate) bank: Option<PathBuf>,
-
-    /// The file to write.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: PathBuf,
-
-    /// Replaces a file that is there.
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EnvPlayArgs {
-    /// The configuration file; `alfworld` or `webshop` play that world as it is without one.
-    #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    /// The item to play; without it the first one.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["game", "goal"])]
-    pub(crate) item: Option<String>,
-
-    /// A game of ALFWorld: a game file, a problem file, or a directory of the data set.
-    #[arg(long, value_name = "FILE", conflicts_with = "goal")]
-    pub(crate) game: Option<PathBuf>,
-
-    /// A goal of WebShop by its place, from 0.
-    #[arg(long, value_name = "N")]
-    pub(crate) goal: Option<usize>,
-
-    /// Writes one JSON object per turn: observation, admissible, reward, done, won.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct EnvCheckArgs {
-    #[command(flatten)]
-    pub(crate) config: StartArgs,
-
-    /// A benchmark, instead of a configuration file: its files are read from `--data`.
-    #[arg(long, value_name = "PRESET", requires = "preset_data", conflicts_with_all = ["config_file", "env"], value_parser = presets())]
-    pub(crate) preset: Option<String>,
-
-    /// The benchmark's files.
-    #[arg(long = "data", value_name = "PATH", requires = "preset")]
-    pub(crate) preset_data: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-
-    /// The item to try; without it the first one of the training split.
-    #[arg(long, value_name = "ID")]
-    pub(crate) item: Option<String>,
-
-    /// What the agent says; without it the reference, where there is one, and something wrong. With a configuration
-    /// `--answer` says the same.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reply: Option<String>,
-
-    /// Writes one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// A share that is typed in percent, or a difference in points.
-fn in_percent(text: &str) -> Result<f64, String> {
-    match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
-        Ok(_) | Err(_) => Err("a number from 0 to 100, such as 3 or 85".to_owned()),
-    }
-}
-
-/// The preset that is a kind of environment of its own.
-pub(crate) const SPREADSHEETBENCH: &str = "spreadsheetbench";
-
-/// The names of all benchmarks.
-fn presets() -> Vec<&'static str> {
-    Preset::ALL.into_iter().map(Preset::as_str).chain([SPREADSHEETBENCH]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -588,14 +372,5 @@ mod tests {
     #[test]
     fn arguments_are_shown_as_words_of_a_shell() {
         assert_eq!(as_word(""), "''");
-    }
-
-    #[test]
-    fn limits_are_in_percent() {
-        assert_eq!(in_percent("3"), Ok(0.03));
-        assert_eq!(in_percent("85 %"), Ok(0.85));
-        for wrong in ["-1", "101", "nan", "many", ""] {
-            assert!(in_percent(wrong).is_err(), "{wrong}");
-        }
     }
 }
