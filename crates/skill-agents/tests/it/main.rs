@@ -12,3 +12,4 @@ mod recorded;
 mod samples;
 mod simulated;
 mod table;
+mod training;

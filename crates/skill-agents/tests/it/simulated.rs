@@ -1,4 +1,4 @@
-//! A simulated agent with a known trigger curve, and what is measured and trained with it.
+//! A simulated agent with a known trigger curve, and what is measured with it.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -8,10 +8,9 @@ use skill_agents::measure::{
     Caps, Ended, Launch, LaunchError, Launched, Launcher, Notice, Setup, Stop, Store, StoreError, Trouble,
     Workspace, measure,
 };
-use skill_agents::query::{Half, Query, halves, read_queries};
+use skill_agents::query::{Query, read_queries};
 use skill_agents::rates::{Stratum, rate};
 use skill_agents::report::report;
-use skill_agents::train::{Fate, Training, Writer};
 use skill_agents::{Outcome, Skill, agent};
 use skill_core::SkillPackage;
 use skill_core::carried::CarriedFile;
@@ -22,7 +21,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Numbers between 0 and 1 by a seed.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self) -> f64 {
@@ -43,10 +42,10 @@ impl Workspace for Folder {
 }
 
 /// How likely a skill is loaded, by its description and the query.
-type Curve = fn(description: &str, query: &str) -> f64;
+pub(crate) type Curve = fn(description: &str, query: &str) -> f64;
 
 /// An agent that prints what Pi prints.
-struct Simulated {
+pub(crate) struct Simulated {
     curve: Curve,
     dice: Mutex<Dice>,
     seen: Mutex<Vec<Launch>>,
@@ -55,11 +54,11 @@ struct Simulated {
 }
 
 impl Simulated {
-    fn new(seed: u64, curve: Curve) -> Self {
+    pub(crate) fn new(seed: u64, curve: Curve) -> Self {
         Self { curve, dice: Mutex::new(Dice(seed)), seen: Mutex::default(), fault: Mutex::default() }
     }
 
-    fn n_starts(&self) -> usize {
+    pub(crate) fn n_starts(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
 }
@@ -124,7 +123,7 @@ impl Launcher for Simulated {
     }
 }
 
-fn skill(folder: &str, description: &str) -> Skill {
+pub(crate) fn skill(folder: &str, description: &str) -> Skill {
     let mut package = SkillPackage {
         main: format!("---\nname: {folder}\ndescription: {description}\n---\n# A\n\nDo it.\n"),
         ..SkillPackage::default()
@@ -133,7 +132,7 @@ fn skill(folder: &str, description: &str) -> Skill {
     Skill::new(folder, package).unwrap()
 }
 
-fn setup(skills: Vec<Skill>) -> Setup {
+pub(crate) fn setup(skills: Vec<Skill>) -> Setup {
     Setup {
         agent: agent("pi").unwrap().unwrap(),
         program: Vec::new(),
@@ -149,9 +148,9 @@ fn setup(skills: Vec<Skill>) -> Setup {
     }
 }
 
-const CAPS: Caps = Caps { calls: None, budget: None, concurrency: 1, only_first: false };
+pub(crate) const CAPS: Caps = Caps { calls: None, budget: None, concurrency: 1, only_first: false };
 
-fn queries(n_should: usize, n_should_not: usize) -> Vec<Query> {
+pub(crate) fn queries(n_should: usize, n_should_not: usize) -> Vec<Query> {
     let line = |idx: usize, should: bool| {
         let subject = if should { "invoice" } else { "weather" };
         json!({"query": format!("{subject} number {idx}"), "should": should, "near_miss": !should})
@@ -164,13 +163,13 @@ fn queries(n_should: usize, n_should_not: usize) -> Vec<Query> {
     read_queries(&lines.join("\n"), "queries.jsonl", "invoice").unwrap()
 }
 
-fn store(dir: &Path) -> Store {
+pub(crate) fn store(dir: &Path) -> Store {
     Store::open(dir, &BTreeMap::from([("agent".to_owned(), "pi".to_owned())])).unwrap()
 }
 
-fn quiet(_notice: &Notice<'_>) {}
+pub(crate) fn quiet(_notice: &Notice<'_>) {}
 
-fn by_subject(description: &str, query: &str) -> f64 {
+pub(crate) fn by_subject(description: &str, query: &str) -> f64 {
     let is_named = query.split(' ').next().is_some_and(|subject| description.contains(subject));
     if is_named { 1.0 } else { 0.0 }
 }
@@ -485,139 +484,6 @@ fn a_description_that_takes_queries_of_others_is_rejected() {
     assert!(!greedy.others_keep && !greedy.is_accepted);
     let fair = compare(&queries, "invoice", &value(0.0, 1.0), &value(1.0, 1.0), 1);
     assert!(fair.others_keep && fair.is_accepted && fair.p <= ALPHA);
-}
-
-/// An optimizer that proposes these descriptions in order and keeps what it was asked.
-struct Proposing {
-    descriptions: Mutex<Vec<&'static str>>,
-    prompts: Mutex<Vec<String>>,
-}
-
-#[async_trait]
-impl Writer for Proposing {
-    async fn write(&self, prompt: &str) -> Result<Result<String, Stop>, StoreError> {
-        self.prompts.lock().unwrap().push(prompt.to_owned());
-        let mut descriptions = self.descriptions.lock().unwrap();
-        let next = if descriptions.is_empty() { "Does nothing." } else { descriptions.remove(0) };
-        Ok(Ok(format!("<description>{next}</description>")))
-    }
-}
-
-#[tokio::test]
-async fn a_better_description_is_trained_and_the_body_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let agent = Simulated::new(5, by_subject);
-    let setup = setup(vec![skill("invoice", "Does nothing.")]);
-    let queries = queries(20, 10);
-    let long = "x".repeat(1025).leak();
-    let descriptions =
-        || vec![long, "Does <b>.", "Does nothing much.", "Does invoice and weather.", "Does invoice."];
-    let proposing = || Proposing { descriptions: Mutex::new(descriptions()), prompts: Mutex::default() };
-    let writer = proposing();
-    let store = store(dir.path());
-    let training = Training {
-        setup: &setup,
-        skill_idx: 0,
-        queries: &queries,
-        repetitions: 2,
-        seed: 1,
-        max_steps: 9,
-        store: &store,
-        launcher: &agent,
-        writer: &writer,
-        caps: CAPS,
-        notify: &quiet,
-        on_step: &|_| {},
-    };
-    let trained = training.run().await.unwrap().unwrap();
-    let fates: Vec<Fate> = trained.steps.iter().map(|step| step.fate).collect();
-    assert_eq!(&fates[..3], [Fate::Invalid, Fate::Invalid, Fate::NotBetter]);
-    assert!(fates.contains(&Fate::Accepted), "{fates:?}");
-    assert!(trained.skill.description.contains("invoice"));
-    assert_eq!(trained.skill.package.body(), setup.skills[0].package.body());
-    let gate = trained.steps.iter().find_map(|step| step.gate.filter(|gate| gate.is_accepted)).unwrap();
-    assert!(gate.candidate > gate.current);
-    // The optimizer has seen no held-out query.
-    let halves = halves(&queries, 1);
-    let prompts = writer.prompts.lock().unwrap().join("\n");
-    let heldout = queries.iter().filter(|query| halves[&query.id] == Half::Heldout);
-    for query in heldout {
-        assert!(!prompts.contains(&format!("\"{}\"", query.query)), "{}", query.query);
-    }
-    assert!(prompts.contains("invoice number"));
-    // The same again makes no run.
-    let n_starts = agent.n_starts();
-    let writer = proposing();
-    let again = Training { writer: &writer, ..training }.run().await.unwrap().unwrap();
-    assert_eq!((again, agent.n_starts()), (trained, n_starts));
-}
-
-/// A skill is loaded if its description names the subject of the query; several may be.
-#[tokio::test]
-async fn one_of_several_skills_is_trained_and_the_queries_of_others_are_held() {
-    let lines: Vec<String> = (0..15)
-        .map(|idx| json!({"query": format!("invoice number {idx}"), "should": "invoice"}).to_string())
-        .chain(
-            (0..15)
-                .map(|idx| json!({"query": format!("weather number {idx}"), "should": "other"}).to_string()),
-        )
-        .collect();
-    let queries = read_queries(&lines.join("\n"), "queries.jsonl", "invoice").unwrap();
-    for (proposal, fate) in
-        [("Does invoice and weather.", Fate::NotBetter), ("Does invoice.", Fate::Accepted)]
-    {
-        let dir = tempfile::tempdir().unwrap();
-        let agent = Simulated::new(5, by_subject);
-        // The second of the two is trained.
-        let setup = setup(vec![skill("other", "Does weather."), skill("invoice", "Does nothing.")]);
-        let writer = Proposing { descriptions: Mutex::new(vec![proposal]), prompts: Mutex::default() };
-        let store = store(dir.path());
-        let training = Training {
-            setup: &setup,
-            skill_idx: 1,
-            queries: &queries,
-            repetitions: 1,
-            seed: 1,
-            max_steps: 1,
-            store: &store,
-            launcher: &agent,
-            writer: &writer,
-            caps: CAPS,
-            notify: &quiet,
-            on_step: &|_| {},
-        };
-        let trained = training.run().await.unwrap().unwrap();
-        assert_eq!(trained.skill.folder, "invoice");
-        assert_eq!(trained.steps[0].fate, fate, "{:?}", trained.steps);
-        let prompts = writer.prompts.lock().unwrap().join("\n");
-        assert!(prompts.contains("Does weather."), "the optimizer is shown what lies beside it");
-    }
-}
-
-#[tokio::test]
-async fn queries_that_are_answered_without_any_skill_are_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let agent = Simulated::new(5, by_subject);
-    let setup = setup(vec![skill("invoice", "Does nothing.")]);
-    let queries = queries(6, 2);
-    let writer = Proposing { descriptions: Mutex::new(vec!["Does invoice."]), prompts: Mutex::default() };
-    let store = store(dir.path());
-    let training = Training {
-        setup: &setup,
-        skill_idx: 0,
-        queries: &queries,
-        repetitions: 2,
-        seed: 1,
-        max_steps: 1,
-        store: &store,
-        launcher: &agent,
-        writer: &writer,
-        caps: CAPS,
-        notify: &quiet,
-        on_step: &|_| {},
-    };
-    let trained = training.run().await.unwrap().unwrap();
-    assert_eq!(trained.answered_without.len(), 6);
 }
 
 /// Codex runs no command if its home is below the temporary directory; a user's own place for it keeps the sign-in.

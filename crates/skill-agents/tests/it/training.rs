@@ -1,0 +1,140 @@
+//! Descriptions that are trained with the simulated agent.
+
+use super::simulated::{CAPS, Simulated, by_subject, queries, quiet, setup, skill, store};
+use async_trait::async_trait;
+use serde_json::json;
+use skill_agents::measure::{Launcher, Setup, Stop, Store, StoreError};
+use skill_agents::query::{Half, Query, halves, read_queries};
+use skill_agents::train::{Fate, Training, Writer};
+use std::sync::Mutex;
+
+/// An optimizer that proposes these descriptions in order and keeps what it was asked.
+struct Proposing {
+    descriptions: Mutex<Vec<&'static str>>,
+    prompts: Mutex<Vec<String>>,
+}
+
+impl Proposing {
+    fn of(descriptions: Vec<&'static str>) -> Self {
+        Self { descriptions: Mutex::new(descriptions), prompts: Mutex::default() }
+    }
+}
+
+/// A training of the first skill without limits.
+fn training<'run>(
+    setup: &'run Setup,
+    queries: &'run [Query],
+    store: &'run Store,
+    launcher: &'run dyn Launcher,
+    writer: &'run dyn Writer,
+) -> Training<'run> {
+    Training {
+        setup,
+        skill_idx: 0,
+        queries,
+        repetitions: 1,
+        seed: 1,
+        max_steps: 1,
+        store,
+        launcher,
+        writer,
+        caps: CAPS,
+        notify: &quiet,
+        on_step: &|_| {},
+    }
+}
+
+#[async_trait]
+impl Writer for Proposing {
+    async fn write(&self, prompt: &str) -> Result<Result<String, Stop>, StoreError> {
+        self.prompts.lock().unwrap().push(prompt.to_owned());
+        let mut descriptions = self.descriptions.lock().unwrap();
+        let next = if descriptions.is_empty() { "Does nothing." } else { descriptions.remove(0) };
+        Ok(Ok(format!("<description>{next}</description>")))
+    }
+}
+
+#[tokio::test]
+async fn a_better_description_is_trained_and_the_body_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(5, by_subject);
+    let setup = setup(vec![skill("invoice", "Does nothing.")]);
+    let queries = queries(20, 10);
+    let long = "x".repeat(1025).leak();
+    let descriptions =
+        || vec![long, "Does <b>.", "Does nothing much.", "Does invoice and weather.", "Does invoice."];
+    let proposing = || Proposing::of(descriptions());
+    let writer = proposing();
+    let store = store(dir.path());
+    let training =
+        Training { repetitions: 2, max_steps: 9, ..training(&setup, &queries, &store, &agent, &writer) };
+    let trained = training.run().await.unwrap().unwrap();
+    let fates: Vec<Fate> = trained.steps.iter().map(|step| step.fate).collect();
+    assert_eq!(&fates[..3], [Fate::Invalid, Fate::Invalid, Fate::NotBetter]);
+    assert!(fates.contains(&Fate::Accepted), "{fates:?}");
+    assert!(trained.skill.description.contains("invoice"));
+    assert_eq!(trained.skill.package.body(), setup.skills[0].package.body());
+    let gate = trained.steps.iter().find_map(|step| step.gate.filter(|gate| gate.is_accepted)).unwrap();
+    assert!(gate.candidate > gate.current);
+    // The optimizer has seen no held-out query.
+    let halves = halves(&queries, 1);
+    let prompts = writer.prompts.lock().unwrap().join("\n");
+    let heldout = queries.iter().filter(|query| halves[&query.id] == Half::Heldout);
+    for query in heldout {
+        assert!(!prompts.contains(&format!("\"{}\"", query.query)), "{}", query.query);
+    }
+    assert!(prompts.contains("invoice number"));
+    // The same again makes no run.
+    let n_starts = agent.n_starts();
+    let writer = proposing();
+    let again = Training { writer: &writer, ..training }.run().await.unwrap().unwrap();
+    assert_eq!((again, agent.n_starts()), (trained, n_starts));
+}
+
+/// A skill is loaded if its description names the subject of the query; several may be.
+#[tokio::test]
+async fn one_of_several_skills_is_trained_and_the_queries_of_others_are_held() {
+    let lines: Vec<String> = (0..15)
+        .map(|idx| json!({"query": format!("invoice number {idx}"), "should": "invoice"}).to_string())
+        .chain(
+            (0..15)
+                .map(|idx| json!({"query": format!("weather number {idx}"), "should": "other"}).to_string()),
+        )
+        .collect();
+    let queries = read_queries(&lines.join("\n"), "queries.jsonl", "invoice").unwrap();
+    for (proposal, fate) in
+        [("Does invoice and weather.", Fate::NotBetter), ("Does invoice.", Fate::Accepted)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let agent = Simulated::new(5, by_subject);
+        // The second of the two is trained.
+        let setup = setup(vec![skill("other", "Does weather."), skill("invoice", "Does nothing.")]);
+        let writer = Proposing::of(vec![proposal]);
+        let store = store(dir.path());
+        let training = Training {
+            skill_idx: 1,
+            repetitions: 1,
+            max_steps: 1,
+            ..training(&setup, &queries, &store, &agent, &writer)
+        };
+        let trained = training.run().await.unwrap().unwrap();
+        assert_eq!(trained.skill.folder, "invoice");
+        assert_eq!(trained.steps[0].fate, fate, "{:?}", trained.steps);
+        let prompts = writer.prompts.lock().unwrap().join("\n");
+        assert!(prompts.contains("Does weather."), "the optimizer is shown what lies beside it");
+    }
+}
+
+#[tokio::test]
+async fn queries_that_are_answered_without_any_skill_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = Simulated::new(5, by_subject);
+    let setup = setup(vec![skill("invoice", "Does nothing.")]);
+    let queries = queries(6, 2);
+    let writer = Proposing::of(vec!["Does invoice."]);
+    let store = store(dir.path());
+    let training =
+        Training { repetitions: 2, max_steps: 1, ..training(&setup, &queries, &store, &agent, &writer) };
+    let trained = training.run().await.unwrap().unwrap();
+    assert_eq!(trained.answered_without.len(), 6);
+}
