@@ -131,17 +131,6 @@ impl std::error::Error for Regression {}
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
 
-/// The ways to the same program, for people with and without Python.
-#[cfg(not(all(
-    feature = "mcp",
-    feature = "nats",
-    feature = "openenv",
-    feature = "parquet",
-    feature = "weights"
-)))]
-const INSTALL_EVERYTHING: &str = "`cargo install --path crates/skill-cli --features full`, or with Python \
-     `pip install ./crates/skillrl-python`, both in a checkout";
-
 /// The message where a feature is missing from this build.
 #[cfg(not(all(
     feature = "mcp",
@@ -151,7 +140,10 @@ const INSTALL_EVERYTHING: &str = "`cargo install --path crates/skill-cli --featu
     feature = "weights"
 )))]
 pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
-    let hint = format!("install the program with everything: {INSTALL_EVERYTHING}");
+    let hint = format!(
+        "install the program with everything: `{INSTALL_FULL}`, or with Python `pip install ./crates/skillrl-python`, \
+         both in a checkout"
+    );
     UsageError::new(format!("this program was built without {part}")).with_hint(hint).into()
 }
 

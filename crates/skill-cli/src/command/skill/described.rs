@@ -82,18 +82,13 @@ fn shown(rate: Option<&Rate>) -> String {
 }
 
 fn query(row: &QueryRow, found: &Report) -> String {
-    let measured = |name: &&String| found.skills.contains_key(*name);
     // No run has more than one load of a skill, and with one skill that should not be loaded this is their number.
     let n_loaded = match &row.skill {
         Some(name) => row.loaded.get(name).copied().unwrap_or(0),
-        None => row
-            .loaded
-            .keys()
-            .filter(measured)
-            .filter_map(|name| row.loaded.get(name))
-            .max()
-            .copied()
-            .unwrap_or(0),
+        None => {
+            let measured = row.loaded.iter().filter(|(name, _)| found.skills.contains_key(*name));
+            measured.map(|(_, n)| *n).max().unwrap_or(0)
+        }
     };
     let of = if row.runs == 0 { "not measured".to_owned() } else { format!("{n_loaded} of {}", row.runs) };
     let mut notes = Vec::new();
