@@ -115,7 +115,7 @@ pub struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Trains the description of the skill; `None` if there is no such skill.
+    /// Trains the description of the skill at `skill_idx`, or returns `None` if that index is out of range.
     ///
     /// # Errors
     ///

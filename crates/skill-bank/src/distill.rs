@@ -1,9 +1,9 @@
 //! Distillation: a teacher turns episodes into proposals of skills.
 //!
 //! The [`DistillPlan`] decides before the first call which episodes each call reads. Chunks of a tier are asked at the
-//! same time, then merged. A reply that cannot be read, nor its repair, proposes nothing, which a note says; where that is
-//! so of all, there is no distillation. [`distill`] returns all proposals or an error, never a part of them; [`apply`]
-//! puts them into a bank.
+//! same time, then merged. If neither a reply nor its repair can be read, that call proposes nothing and a note says so;
+//! if this happens to every call, [`distill`] fails. It returns all proposals or an error, never a part of them;
+//! [`apply`] puts them into a bank.
 //!
 //! # Invariants
 //!
@@ -174,7 +174,7 @@ pub async fn distill(
     let mut totals = Totals::default();
     let inputs: Vec<&PlannedCall> = plan.calls.iter().collect();
     let chunks = ordered(teacher.workers, inputs, async |planned| readable(job.chunk(planned).await)).await?;
-    // One reply that cannot be read is a result; a teacher who gives no other is a fault.
+    // One unreadable reply costs its own skills; when every reply is unreadable, the teacher itself is at fault.
     if chunks.iter().all(Result::is_err) {
         return Err(chunks.into_iter().find_map(Result::err).unwrap_or(DistillError::NoEpisodes));
     }
@@ -231,7 +231,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// As [`count`](Self::count), of a call whose reply may be one that cannot be read: it proposes nothing.
+    /// Like [`count`](Self::count), but an unreadable reply becomes a note and no drafts.
     fn count_readable(&mut self, output: Result<CallOutput, DistillError>) -> Vec<Draft> {
         match output {
             Ok(output) => self.count(output),
@@ -251,7 +251,7 @@ impl Totals {
     }
 }
 
-/// The outcome of a call, with a reply that cannot be read as an outcome of its own.
+/// Separates an unreadable reply, which costs one call, from errors that end the distillation.
 fn readable<T>(outcome: Result<T, DistillError>) -> Result<Result<T, DistillError>, DistillError> {
     match outcome {
         Err(broken @ DistillError::BrokenReply { .. }) => Ok(Err(broken)),
@@ -286,8 +286,8 @@ impl Job<'_> {
 
     /// One level of merges: each group of lists of a tier becomes one list.
     ///
-    /// A group whose merge gives no usable skill, or no reply that can be read, not even after the repair, keeps its drafts:
-    /// they passed the linter.
+    /// If a merge yields no readable reply or no usable skill even after the repair, its group keeps its drafts: they
+    /// passed the linter.
     async fn merge_level<'t>(
         &self,
         tiers: BTreeMap<&'t Tier, Vec<Vec<Draft>>>,

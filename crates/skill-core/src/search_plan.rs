@@ -39,10 +39,9 @@ const MIN_SLACK_CALLS: f64 = 16.0;
 const KILL_RESERVE: f64 = 0.03;
 /// The reserve in calls at least.
 const MIN_KILL_RESERVE_CALLS: f64 = 8.0;
-/// As many requests may be in flight whatever is left of the reserve.
+/// The least number of rollouts that may be in flight, even if no reserve is left.
 const LEAST_IN_FLIGHT: usize = 4;
-/// Of what is left of the slack one evaluation may lose so much, and of what is left of the reserve one kill: the rest is for
-/// what comes after.
+/// The share of the remaining slack that one evaluation may lose, and of the remaining reserve that one kill may lose.
 const RISKED: f64 = 0.5;
 
 /// Failed tasks that each candidate of a step is tried on before one of them goes to a selection split of this size.
@@ -120,7 +119,7 @@ impl SearchBudget {
     /// How many rollouts may be in flight at a time, so that a process that is killed loses no more than a part of the
     /// reserve; `killed` is what was in flight in those that were. `None` where nothing is capped.
     ///
-    /// So a run that is killed some times plans as one that is not, with any number of workers.
+    /// A run that was killed a few times then plans like an undisturbed one, with any number of workers.
     pub fn in_flight(&self, recorded: Spending, killed: Spending, rollout: Spending) -> Option<usize> {
         // A rollout is a call at least, also while none is known.
         let rollout = Spending { calls: rollout.calls.max(1.0), ..rollout };

@@ -34,7 +34,7 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
         Command::Lint(args) => named(&mut args.path),
         Command::Journal(args) => run_at(args.run_mut()),
         Command::Compare(args) => run_at(&mut args.first).and_then(|()| run_at(&mut args.second)),
-        // What reads a configuration and the skill of its run takes the newest run where there is no configuration.
+        // These read a configuration and the skill of its run; without a configuration they use the newest run.
         Command::Eval(args) => run_without_config(args.config.unnamed()),
         Command::Prune(args) => run_without_config(args.config.unnamed()),
         Command::Try(args) => run_without_config(args.config.unnamed()),
@@ -87,7 +87,7 @@ pub(super) fn newest() -> anyhow::Result<PathBuf> {
 /// As [`named`], for a command that takes runs alone: of a configuration, its run is taken.
 fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
     named(run)?;
-    // What is no run is said by the reader of runs, and a journal is none of these things.
+    // A path of no known kind may still be a journal; otherwise the reader of runs reports it.
     let Ok(kind) = identify(run) else { return none_of_several(run) };
     let hint = match kind {
         PathKind::Run => return Ok(()),

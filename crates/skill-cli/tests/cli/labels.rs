@@ -129,7 +129,8 @@ fn misspelt_contradicting_and_rare_labels_are_named_before_a_run() {
     let findings = parsed(&found.stdout);
     let of_labels =
         findings["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == "labels");
-    // The misspelling, which is no class that is missing somewhere, and the contradiction.
+    // One warning for the misspelled class, which is not reported as missing from a split too, and one for the
+    // contradiction.
     assert_eq!(of_labels.filter(|finding| finding["status"] == "warning").count(), 2, "{findings}");
     let shown = context.succeed(&["env", "check"]);
     assert!(shown.contains("`biling`") && shown.contains("T-90"), "{shown}");

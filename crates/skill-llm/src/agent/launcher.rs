@@ -167,7 +167,7 @@ mod tests {
         // Qwen Code.
         check("[API Error: 429 Free allocated quota exceeded.]", Some(429), Trouble::Limited);
         check("No auth type is selected. Please configure an auth type", None, Trouble::Refused);
-        // A moment of load, whoever says it.
+        // An overloaded server, in the words of several agents.
         check("429 Too Many Requests", Some(429), Trouble::Busy);
         check("Rate limit exceeded. Please retry in 20s.", Some(429), Trouble::Busy);
     }

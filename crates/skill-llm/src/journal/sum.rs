@@ -1,7 +1,7 @@
-//! The hash of a journal that nobody writes, in a small file beside it (`journal.sqlite-sum`).
+//! The hash of a closed journal, in a small file beside it (`journal.sqlite-sum`).
 //!
-//! SQLite finds damage to the structure of a database, and none inside a text. So whoever closes a journal writes down
-//! what it holds. While it is open the file says so, and what a killed process leaves says it too.
+//! SQLite detects damage to the structure of a database, but not inside a text. The hash is therefore written when a
+//! journal is closed. While the journal is open, the file contains `open` instead; a killed process leaves it that way.
 //!
 //! # Invariants
 //!
@@ -13,27 +13,27 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What is added to the name of the journal.
+/// The suffix of the journal's name.
 const SUFFIX: &str = "-sum";
 
 /// How much of a journal is read at a time.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What the file holds while the journal is open.
+/// The content of the file while the journal is open.
 const OPEN: &str = "open\n";
 
-/// How a journal compares with what it was when it was closed.
+/// How a journal compares with its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closed {
-    /// It has the bytes that it had then.
+    /// Its bytes are those that were hashed.
     Same,
-    /// It has others.
+    /// Its bytes have changed.
     Changed,
     /// It is open, or a process that had opened it was killed.
     Open,
-    /// The file that would say it does not exist.
+    /// There is no file with a hash.
     Missing,
-    /// The file that would say it is damaged.
+    /// The file with the hash is damaged.
     Damaged,
 }
 
@@ -44,7 +44,7 @@ pub fn sum_path(journal: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Compares a journal with what it was when it was closed; all of it is read.
+/// Compares a journal with the hash taken when it was closed, by reading all of it.
 ///
 /// # Errors
 ///
@@ -69,9 +69,9 @@ pub(super) fn note_open(journal: &Path) -> Result<(), JournalError> {
     write(journal, OPEN).map_err(|error| JournalError::sent("write", sum_path(journal), &error))
 }
 
-/// Notes what a journal holds that was closed.
+/// Writes the hash of a journal that was closed.
 pub(super) fn note_closed(journal: &Path) {
-    // Without it the journal is checked as one that a killed process has left.
+    // On failure the journal is checked like one that a killed process left open.
     if let Err(error) = hash_of(journal).and_then(|hash| write(journal, &line(hash.to_hex().as_str()))) {
         tracing::debug!(%error, "the hash of the journal could not be written");
     }
@@ -80,7 +80,7 @@ pub(super) fn note_closed(journal: &Path) {
 fn write(journal: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(sum_path(journal))?;
     file.write_all(text.as_bytes())?;
-    // An older hash may not outlive the first change after it.
+    // An old hash must be gone from the disk before the first change to the journal.
     file.sync_data()
 }
 

@@ -6,8 +6,8 @@
 //!
 //! What a run sends beyond its records is bounded: an evaluation keeps so few calls in flight that may turn out not to be
 //! needed that they stay within the slack of the plan, and all stages so few that what a killed process had in flight
-//! stays within a reserve. Where more is lost all the same, the end of the run is set aside in the budget: a step that has
-//! no room is given up, and the skills are measured.
+//! stays within a reserve. If more is lost, the budget still covers the end of the run: a step without room is given up,
+//! and the skills are measured.
 //!
 //! # Invariants
 //!
@@ -234,7 +234,7 @@ impl Run<'_> {
         if patience == 0 {
             return Ok(None);
         }
-        // An optimizer that proposes what is there already has no more ideas.
+        // Repeated proposals that change nothing mean that the optimizer has no more ideas.
         let in_row = state.history.iter().rev().take_while(|record| !record.action.is_accept());
         if in_row.filter(|record| record.action == StepAction::SkipNoOp).count() >= patience {
             return Ok(Some(SearchEnd::Plateau));

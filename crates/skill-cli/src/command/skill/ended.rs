@@ -40,7 +40,7 @@ impl Ended {
         Self { message: skillrl::llm::error::with_causes(error), hint, code }
     }
 
-    /// A measurement without any run that counts; one of them failed like this.
+    /// A measurement in which every run failed; `said` is the message of one of them.
     pub(crate) fn without_a_run(said: &str) -> Self {
         Self { message: format!("no run counted: {said}"), hint: LOOK, code: exit_code::OUTAGE }
     }
@@ -49,12 +49,12 @@ impl Ended {
         let (message, hint, code) = match stop {
             Stop::Calls(n) => (
                 format!("the cap of {n} starts is reached"),
-                "a higher --calls goes on with the runs that are left",
+                "raise --calls to measure the remaining runs",
                 exit_code::BUDGET,
             ),
             Stop::Budget(spent) => (
                 format!("the budget is reached after ${spent:.2}"),
-                "a higher --budget goes on with the runs that are left",
+                "raise --budget to measure the remaining runs",
                 exit_code::BUDGET,
             ),
             Stop::NoCost => (
@@ -85,7 +85,7 @@ impl Ended {
             }
             Stop::Stopped => (
                 "stopped".to_owned(),
-                "the same command goes on with the runs that are left",
+                "run the same command again for the remaining runs",
                 exit_code::STOPPED,
             ),
             Stop::Estimated => (

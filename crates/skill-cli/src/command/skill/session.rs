@@ -173,7 +173,7 @@ impl Session {
                     self.store.directory().display()
                 ));
             }
-            // A run that failed says nothing about the others.
+            // The time and cost of a failed run do not predict those of the others.
             Notice::Estimate { first, .. } if first.failed.is_some() => {}
             Notice::Estimate { n_left, first } => {
                 let seconds =

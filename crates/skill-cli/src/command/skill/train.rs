@@ -87,7 +87,7 @@ fn trained(args: &TrainSkillArgs, session: &Session, skill_idx: usize) -> anyhow
     let run = async || training.run().await;
     let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, run);
     let trained = block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))?;
-    trained.ok_or_else(|| UsageError::new("there is no skill to train").into())
+    trained.ok_or_else(|| UsageError::new("no skill to train was found").into())
 }
 
 /// Too few queries to accept anything are told before the first run.
