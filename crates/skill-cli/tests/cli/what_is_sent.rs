@@ -298,3 +298,20 @@ fn a_first_skill_that_solves_nothing_stops_the_run_until_somebody_agrees() {
     assert_eq!(n_calls, 40, "a planned search measures the validation items twice, and goes no further");
     context.run(&args(&url, &["--yes"])).assert_code(code::SUCCESS);
 }
+
+#[test]
+fn rows_without_the_text_that_is_shown_are_counted() {
+    let context = TestContext::new();
+    let row = |n: usize| {
+        let text =
+            if n % 20 == 7 { " ".to_owned() } else { format!("My order {n} is not right since {n} May") };
+        format!("{text},{}\n", QUEUES[n % 3])
+    };
+    let rows: String = (0..60).map(row).collect();
+    context.write("tickets.csv", &format!("Body,queue\n{rows}"));
+    let said = context.run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--dry-run"]);
+    said.assert_code(code::SUCCESS);
+    let all = format!("{}{}", said.stdout, said.stderr);
+    let warned = all.lines().find(|line| line.starts_with("warning: `Body`")).unwrap();
+    assert!(warned.contains("3 of 60"), "{warned}");
+}

@@ -78,7 +78,9 @@ pub struct FieldSurvey {
     pub is_free_text: bool,
     /// How many rows have an answer and a text here.
     pub n_rows: usize,
-    /// In how many of them the text gives the answer away.
+    /// In how many rows there is nothing here, or blanks alone.
+    pub n_blank: usize,
+    /// In how many of [`n_rows`](Self::n_rows) the text gives the answer away.
     pub n_telling: usize,
     /// In how many rows there is an e-mail address.
     pub n_emails: usize,
@@ -202,6 +204,7 @@ impl Rows<'_> {
             name: name.to_owned(),
             is_free_text: is_usual && !texts.is_empty() || is_filled && is_long && !is_personal(name),
             n_rows,
+            n_blank: self.records.iter().filter(|record| record.get(name).is_none_or(is_blank)).count(),
             n_telling,
             n_emails: has(&EMAIL),
             n_phones: has(&PHONE),

@@ -65,6 +65,8 @@ pub(super) struct Shown {
     pub(super) hidden: Vec<String>,
     /// What a person has to agree to before any of it is sent; none of fields that were named.
     pub(super) concerns: Vec<String>,
+    /// In how many rows the only shown field is blank, with all rows.
+    blank: Option<(usize, usize)>,
 }
 
 impl Shown {
@@ -99,7 +101,11 @@ impl Shown {
         };
         let is_hidden = |field: &&FieldSurvey| !shown.contains(&field.name);
         let hidden = survey.fields.iter().filter(is_hidden).map(|field| field.name.clone()).collect();
-        Ok(Self { shown, hidden, concerns })
+        let blank = match shown.as_slice() {
+            [only] => survey.field(only).map(|field| (field.n_blank, survey.n_records)),
+            _ => None,
+        };
+        Ok(Self { shown, hidden, concerns, blank: blank.filter(|(n_blank, _)| *n_blank > 0) })
     }
 
     /// The lines that say it.
@@ -107,6 +113,11 @@ impl Shown {
         let mut lines = vec![format!("shown to the model: {}", self.shown.join(", "))];
         if !self.hidden.is_empty() {
             lines.push(format!("not shown: {} (add with --input)", self.hidden.join(", ")));
+        }
+        if let (Some((n_blank, n_rows)), Some(name)) = (self.blank, self.shown.first()) {
+            lines.push(format!(
+                "warning: `{name}` is empty in {n_blank} of {n_rows} rows: remove them, since nothing is asked there"
+            ));
         }
         lines
     }

@@ -23,9 +23,10 @@ pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<()> {
         .map_err(|fault| UsageError::new(fault.to_string()).with_hint("name it with --name"))?;
     write_plugin(&args.to, &files).with_context(|| format!("cannot write {}", args.to.display()))?;
     print_wrapped(&format!(
-        "the plugin {:?} with {} skills is in {}\n",
+        "the plugin {:?} with {} {} is in {}\n",
         plugin.name,
         skills.len(),
+        if skills.len() == 1 { "skill" } else { "skills" },
         args.to.display()
     ))
 }
