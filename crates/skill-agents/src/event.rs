@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use skill_core::Usage;
 
 /// How a listing is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -36,6 +37,10 @@ pub(crate) enum What {
     Summary,
     /// Text of the model.
     Text(String),
+    /// The text that the program gives as the result of the run.
+    Answer(String),
+    /// The program has used up what it allows itself: `turns` or `budget`.
+    UsedUp(String),
     /// The model calls a tool.
     Call { id: String, name: String, arguments: Value },
     /// A command that ran inside a program of the model.
@@ -55,13 +60,13 @@ pub(crate) enum What {
     /// The run came to its end.
     End,
     /// Tokens: of the whole run, or to be added.
-    Usage { input: u64, cached: u64, output: u64, cost: Option<f64>, adds: bool },
+    Usage { tokens: Usage, cost: Option<f64>, adds: bool },
 }
 
 impl What {
     pub(crate) fn non_empty(self) -> Option<Self> {
         match &self {
-            Self::Text(text) if text.trim().is_empty() => None,
+            Self::Text(text) | Self::Answer(text) if text.trim().is_empty() => None,
             _ => Some(self),
         }
     }

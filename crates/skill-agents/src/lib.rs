@@ -38,6 +38,7 @@ mod database;
 mod event;
 pub mod gate;
 pub mod home;
+pub mod kept;
 mod listed;
 mod listing;
 mod loads;
@@ -58,8 +59,11 @@ pub use listed::{Listed, Shown, listed};
 pub use listing::Offer;
 pub use loads::{Failed, How, Load, Loads, NotVisible, Prompt, RunUsage, ToolCall, TriggerRow};
 pub use outcome::Outcome;
-pub use read::{LiveReplies, ReadOptions, last_text, read_case, sessions_of};
+pub use read::{
+    AgentReply, Fault, LiveReplies, ReadOptions, UsedUp, last_text, read_case, read_reply, sessions_of,
+};
 pub use skill::{Skill, SkillFault, Texts, text_hash};
 pub use table::{
-    Agent, Budget, Home, ListingIn, NamedBy, OverBudget, PromptBy, SameName, Start, TableError, agent, agents,
+    Agent, Budget, Exit, Home, ListingIn, NamedBy, OverBudget, Play, Rights, SameName, Start, TableError,
+    agent, agents,
 };

@@ -2,6 +2,7 @@
 
 use crate::outcome::Outcome;
 use serde::Serialize;
+use skill_core::Usage;
 use std::collections::BTreeMap;
 
 /// How a skill was loaded.
@@ -143,12 +144,9 @@ pub struct Loads {
 /// Tokens and cost, as the agent reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct RunUsage {
-    /// Tokens of prompts, with those from a cache.
-    pub input: u64,
-    /// Tokens of prompts that came from a cache.
-    pub cached: u64,
-    /// Tokens of replies.
-    pub output: u64,
+    /// Tokens.
+    #[serde(flatten)]
+    pub tokens: Usage,
     /// US dollars.
     pub cost: Option<f64>,
 }

@@ -9,10 +9,11 @@ mod store;
 mod write;
 
 pub(crate) use prepare::write_file;
-pub use prepare::{Launch, Prepared, prepare, prepare_plain};
+pub use prepare::{Launch, Part, Prepared, prepare, prepare_plain, prepare_play, project_of};
+pub(crate) use runs::hash_of;
 pub use runs::{Caps, Measured, Notice, Stop, Trouble, measure};
 pub use store::{Key, Record, Spending, Store, StoreError};
-pub use write::write;
+pub use write::{stop_before, write};
 
 use crate::home::Moved;
 use crate::skill::Skill;

@@ -21,7 +21,7 @@ pub enum Half {
 }
 
 /// A query.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
     /// Its name: unique, and a name for files.
     pub id: String,

@@ -6,6 +6,7 @@
 
 mod case;
 mod fold;
+mod reply;
 mod steps;
 
 use crate::event::What;
@@ -13,6 +14,9 @@ use crate::home::SessionFile;
 use crate::loads::Loads;
 use crate::table::Agent;
 use std::collections::BTreeSet;
+use steps::Step;
+
+pub use reply::{AgentReply, Fault, UsedUp, read_reply};
 
 /// What a caller knows besides the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,15 +59,20 @@ impl LiveReplies {
 
 /// The model's last text in a stream: what it wrote after its last call of a tool.
 pub fn last_text(agent: &Agent, stream: &str) -> String {
-    let mut text = String::new();
-    for step in steps::of_stream(agent, stream, 1).steps {
-        match step.what {
-            What::Text(part) if step.sub.is_none() => text.push_str(&part),
-            What::Call { .. } if step.sub.is_none() => text.clear(),
+    text_of(&steps::of_stream(agent, stream, 1).steps)
+}
+
+fn text_of(steps: &[Step]) -> String {
+    let (mut text, mut answer) = (String::new(), None);
+    for step in steps.iter().filter(|step| step.sub.is_none()) {
+        match &step.what {
+            What::Text(part) => text.push_str(part),
+            What::Call { .. } => text.clear(),
+            What::Answer(said) => answer = Some(said),
             _ => {}
         }
     }
-    text
+    answer.cloned().unwrap_or(text)
 }
 
 /// The name of a skill without the plugin before it.

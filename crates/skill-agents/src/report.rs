@@ -254,7 +254,7 @@ fn warnings(report: &Report) -> Vec<String> {
     for (name, rates) in &report.skills {
         if rates.attempted > 0 {
             warnings.push(format!(
-                "{name}: in {} runs the model asked for the skill and did not get it: see the outcomes",
+                "{name}: in {} runs the model requested the skill and did not get it; stream.jsonl of these runs says why",
                 rates.attempted
             ));
         }

@@ -8,6 +8,7 @@ use crate::event::{Event, Style, What};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
+use skill_core::Usage;
 use std::collections::BTreeMap;
 
 /// Where a record comes from.
@@ -29,6 +30,8 @@ pub(crate) enum Is {
     ReplyEnd,
     Summary,
     Text,
+    Answer,
+    UsedUp,
     Call,
     Command,
     Result,
@@ -40,6 +43,9 @@ pub(crate) enum Is {
     End,
     Usage,
 }
+
+/// Why a run failed whose model refused, in the rules of the table.
+pub(crate) const REFUSED: &str = "model refused";
 
 /// A regular expression of the table.
 #[derive(Debug, Clone)]
@@ -118,7 +124,11 @@ pub(crate) struct Rule {
     #[serde(default)]
     cached: Vec<String>,
     #[serde(default)]
+    cache_written: Vec<String>,
+    #[serde(default)]
     output: Vec<String>,
+    #[serde(default)]
+    reasoning: Vec<String>,
     #[serde(default)]
     cost: Option<String>,
 }
@@ -204,8 +214,12 @@ impl Rule {
         match &self.each {
             None => events.extend(self.event(record, record)),
             Some(each) => {
-                let Some(Value::Array(items)) = at(record, each) else { return };
-                let matching = items.iter().filter(|item| holds(record, item, &self.item));
+                let items: Vec<&Value> = match at(record, each) {
+                    Some(Value::Array(items)) => items.iter().collect(),
+                    Some(Value::Object(fields)) => fields.values().collect(),
+                    _ => return,
+                };
+                let matching = items.into_iter().filter(|item| holds(record, item, &self.item));
                 events.extend(matching.filter_map(|item| self.event(record, item)));
             }
         }
@@ -225,6 +239,8 @@ impl Rule {
             Is::ReplyEnd => What::ReplyEnd,
             Is::Summary => What::Summary,
             Is::Text => What::Text(text_at(&self.text)).non_empty()?,
+            Is::Answer => What::Answer(text_at(&self.text)).non_empty()?,
+            Is::UsedUp => What::UsedUp(self.why.clone().unwrap_or_default()),
             Is::Call => self.call(record, item),
             Is::Command => What::Command {
                 command: text_at(&self.argument),
@@ -335,12 +351,22 @@ impl Rule {
     }
 
     fn usage(&self, record: &Value, item: &Value) -> What {
-        let number = |path: &String| find(record, item, path).and_then(Value::as_u64).unwrap_or(0);
-        let sum = |paths: &[String]| paths.iter().map(number).fold(0, u64::saturating_add);
+        let number = |path: &str| find(record, item, path).and_then(Value::as_u64).unwrap_or(0);
+        // Numbers after a minus are taken off what is before them.
+        let sum = |paths: &[String]| {
+            paths.iter().fold(0, |sum: u64, path| match path.strip_prefix('-') {
+                Some(path) => sum.saturating_sub(number(path)),
+                None => sum.saturating_add(number(path)),
+            })
+        };
         What::Usage {
-            input: sum(&self.input),
-            cached: sum(&self.cached),
-            output: sum(&self.output),
+            tokens: Usage {
+                input: sum(&self.input),
+                cached: sum(&self.cached),
+                cache_written: sum(&self.cache_written),
+                output: sum(&self.output),
+                reasoning: sum(&self.reasoning),
+            },
             cost: self.cost.as_deref().and_then(|path| find(record, item, path)).and_then(Value::as_f64),
             adds: self.add,
         }

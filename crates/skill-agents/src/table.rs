@@ -102,6 +102,11 @@ pub struct Agent {
     pub budget: Option<Budget>,
     /// How it is started.
     pub start: Start,
+    /// How it plays a model.
+    pub play: Play,
+    /// What its exit codes say by themselves.
+    #[serde(default)]
+    pub exits: BTreeMap<String, Exit>,
     /// Programs that it cannot do without.
     #[serde(default)]
     pub needs: Vec<String>,
@@ -238,14 +243,9 @@ pub struct Start {
     pub arguments: Vec<String>,
     /// Arguments that choose a model, `{model}`.
     pub model: Vec<String>,
-    /// How the prompt is given.
-    pub prompt: PromptBy,
-    /// The argument that makes it read the prompt from standard input.
+    /// The last argument, for a program that reads the prompt from standard input only with it.
     #[serde(default)]
     pub prompt_argument: Option<String>,
-    /// The option before the prompt, for [`PromptBy::Option`].
-    #[serde(default)]
-    pub prompt_option: Option<String>,
     /// Arguments of a run without tools and skills.
     pub plain_arguments: Vec<String>,
     /// The home directory that keeps the user's skills out.
@@ -290,16 +290,53 @@ pub enum Home {
     Fresh,
 }
 
-/// How a prompt is given.
+/// How an agent plays a model: it works on a prompt, and its last text is the reply.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Play {
+    /// Arguments of each call; `{skills}` is the folder of skills.
+    pub arguments: Vec<String>,
+    /// Arguments that say how much the model thinks, `{effort}`; none where it cannot be told.
+    #[serde(default)]
+    pub effort: Vec<String>,
+    /// Arguments that name a file with the schema of the reply, `{schema}`; none where it takes no schema.
+    #[serde(default)]
+    pub schema: Vec<String>,
+    /// It may read in its working directory.
+    pub read_only: Rights,
+    /// It may also write there and, where the program can tell one from the other, run programs.
+    pub workspace: Rights,
+    /// It may do anything.
+    pub off: Rights,
+}
+
+/// How a program is told what it may do.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rights {
+    /// Arguments.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// The settings file of the project.
+    #[serde(default)]
+    pub settings: Option<serde_json::Value>,
+    /// Variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// What an exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PromptBy {
-    /// On standard input.
-    Stdin,
-    /// As the last argument.
-    Argument,
-    /// After an option.
-    Option,
+pub enum Exit {
+    /// The account is not signed in.
+    SignIn,
+    /// The prompt is not accepted.
+    Input,
+    /// A setting is wrong.
+    Configuration,
+    /// The run has used up its turns.
+    Turns,
 }
 
 /// Variables that move folders below the home directory, for all programs that follow them.

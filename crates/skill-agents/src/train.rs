@@ -5,6 +5,10 @@
 //! A step shows the optimizer the failures of training queries, measures its proposal on them, and, if it does better
 //! there, compares it with the current description on held-out queries ([`crate::gate`]). The body does not change.
 
+mod prompt;
+
+pub use prompt::draft_prompt;
+
 use crate::gate::{Comparison, compare, values};
 use crate::listed::{Shown, listed};
 use crate::measure::{Caps, Launcher, Measured, Notice, Setup, Stop, Store, StoreError, measure};
@@ -12,16 +16,12 @@ use crate::query::{Half, Query, halves};
 use crate::report::answered_without;
 use crate::skill::{Skill, Texts};
 use async_trait::async_trait;
+use prompt::{Failure, Improvement};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most characters of a description, by the Agent Skills specification.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
-/// Failures that the optimizer is shown.
-const MAX_SHOWN: usize = 12;
-/// Characters of the skill's body that the optimizer is shown.
-const MAX_BODY_CHARS: usize = 1500;
 /// Proposals without a better one on training queries after which training ends.
 const PATIENCE: usize = 4;
 
@@ -67,6 +67,32 @@ pub struct Step {
     pub train: Option<f64>,
     /// The comparison on held-out queries.
     pub gate: Option<Comparison>,
+}
+
+/// A training of descriptions on the disk, of one skill after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainingRecord {
+    /// The agent.
+    pub agent: String,
+    /// The skills whose training has begun, in order.
+    pub skills: Vec<TrainedSkill>,
+    /// All of them are trained, and nothing stopped it.
+    pub is_finished: bool,
+}
+
+/// How far the training of a skill's description is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainedSkill {
+    /// The name by which the agent lists it.
+    pub name: String,
+    /// The texts before it.
+    pub initial: Texts,
+    /// The accepted ones.
+    pub best: Texts,
+    /// Steps, in order.
+    pub steps: Vec<Step>,
+    /// Queries that the model answers at once, without any tool: no description helps there.
+    pub answered_without_any_skill: Vec<String>,
 }
 
 /// A training that has ended.
@@ -197,7 +223,14 @@ impl Training<'_> {
         trained: &Trained,
     ) -> Result<Result<Step, Stop>, StoreError> {
         let before = self.values(train, &current.train);
-        let prompt = self.prompt(&current.skill, train, &before, &current.train, &trained.steps);
+        let prompt = Improvement {
+            setup: self.setup,
+            skill: &current.skill,
+            skill_idx: self.skill_idx,
+            failures: failures(train, &before, &current.train),
+            steps: &trained.steps,
+        };
+        let prompt = prompt.prompt();
         let reply = match self.writer.write(&prompt).await? {
             Ok(reply) => reply,
             Err(stop) => return Ok(Err(stop)),
@@ -286,93 +319,6 @@ impl Training<'_> {
             None => Ok(candidate),
         }
     }
-
-    /// What the optimizer is asked: the description, failures of training queries, what was tried.
-    fn prompt(
-        &self,
-        skill: &Skill,
-        train: &[Query],
-        values: &BTreeMap<String, f64>,
-        measured: &Measured,
-        steps: &[Step],
-    ) -> String {
-        let texts = skill.texts(self.setup.agent);
-        let mut text = format!(
-            "You improve the description of a skill of the coding agent {}. The agent's model sees only the name and \
-             this description, and decides by them whether to load the skill.\n\nName: {}\n\nCurrent description:\n{}\n\n",
-            self.setup.agent.title,
-            skill.listed_name(self.setup.agent),
-            texts.description,
-        );
-        if let Some(when) = &texts.when_to_use {
-            let _ = write!(text, "Shown behind it, from the field when_to_use:\n{when}\n\n");
-        }
-        let body: String = skill.package.body().chars().take(MAX_BODY_CHARS).collect();
-        let _ = write!(text, "The skill itself begins:\n{body}\n\n");
-        let others = self.setup.skills.iter().enumerate().filter(|(idx, _)| *idx != self.skill_idx);
-        for other in others.map(|(_, other)| other).chain(&self.setup.competitors) {
-            let _ = writeln!(
-                text,
-                "Beside it lies the skill {}: {}",
-                other.listed_name(self.setup.agent),
-                other.description
-            );
-        }
-        text.push_str("\nQueries that came out wrong:\n");
-        let mut failures: Vec<(&Query, f64)> = train
-            .iter()
-            .filter_map(|query| Some((query, *values.get(&query.id)?)))
-            .filter(|(_, value)| *value < 1.0)
-            .collect();
-        failures.sort_by(|one, other| one.1.total_cmp(&other.1).then_with(|| one.0.id.cmp(&other.0.id)));
-        for (query, value) in failures.into_iter().take(MAX_SHOWN) {
-            let wanted = match &query.skill {
-                Some(name) => format!("{name} should be loaded"),
-                None => "no skill should be loaded".to_owned(),
-            };
-            let loaded: Vec<&str> = measured
-                .records
-                .iter()
-                .filter(|((id, _), _)| *id == query.id)
-                .flat_map(|(_, record)| record.loaded.keys().map(String::as_str))
-                .collect();
-            let loaded = if loaded.is_empty() {
-                "nothing was loaded".to_owned()
-            } else {
-                format!("loaded: {}", loaded.join(", "))
-            };
-            let _ = writeln!(
-                text,
-                "- {:?}: {wanted}; right in {:.0} % of runs, {loaded}",
-                query.query,
-                value * 100.0
-            );
-        }
-        if !steps.is_empty() {
-            text.push_str("\nTried before, with the share of training queries that came out right:\n");
-            for step in steps.iter().rev().take(6) {
-                let share = match (&step.why, step.train) {
-                    (Some(why), _) => why.clone(),
-                    (None, Some(train)) => format!("{:.0} %", train * 100.0),
-                    (None, None) => "not measured".to_owned(),
-                };
-                let when =
-                    step.texts.when_to_use.as_ref().map(|when| format!(" - {when}")).unwrap_or_default();
-                let _ = writeln!(text, "- {share}: {}{when}", step.texts.description);
-            }
-        }
-        let _ = write!(
-            text,
-            "\nWrite one better description. Say what the skill does and when to use it, in words that people use in \
-             such requests; do not copy the queries. At most {MAX_DESCRIPTION_CHARS} characters, one paragraph, no angle \
-             brackets. Reply with the description between <description> and </description>"
-        );
-        text.push_str(match texts.when_to_use {
-            Some(_) => ", the text behind it between <when_to_use> and </when_to_use>, and nothing else.\n",
-            None => ", and nothing else.\n",
-        });
-        text
-    }
 }
 
 /// A description with its measurements.
@@ -386,6 +332,26 @@ impl Candidate {
     fn new(skill: Skill) -> Self {
         Self { skill, train: Measured::default(), heldout: Measured::default() }
     }
+}
+
+/// The training queries that came out wrong, the worst first.
+fn failures<'a>(
+    queries: &'a [Query],
+    values: &BTreeMap<String, f64>,
+    measured: &Measured,
+) -> Vec<Failure<'a>> {
+    let failure = |query: &'a Query| {
+        let value = *values.get(&query.id)?;
+        let records = measured.records.iter().filter(|((id, _), _)| *id == query.id);
+        let loaded: BTreeSet<String> =
+            records.flat_map(|(_, record)| record.loaded.keys().cloned()).collect();
+        (value < 1.0).then_some(Failure { query, value, loaded })
+    };
+    let mut failures: Vec<Failure<'a>> = queries.iter().filter_map(failure).collect();
+    failures.sort_by(|one, other| {
+        one.value.total_cmp(&other.value).then_with(|| one.query.id.cmp(&other.query.id))
+    });
+    failures
 }
 
 fn has_failures(queries: &[Query], values: &BTreeMap<String, f64>) -> bool {

@@ -1,13 +1,15 @@
 //! The directory of a run, and how the agent is started in it.
 
 use super::Setup;
+use crate::home::{Moved, SessionFile, session_files};
+use crate::read::sessions_of;
 use crate::skill::Skill;
-use crate::table::{Agent, Home, PromptBy};
+use crate::table::{Agent, Home, Rights};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The largest file of a project that is copied.
 const MAX_FILE_BYTES: u64 = 32 << 20;
@@ -47,6 +49,38 @@ pub struct Prepared {
     pub project: PathBuf,
 }
 
+/// How an agent plays a model in one call.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// What it may do.
+    pub rights: &'a Rights,
+    /// How much the model thinks, for agents that can be told.
+    pub effort: Option<&'a str>,
+    /// The file with the schema of the reply, for agents that take one.
+    pub schema: Option<&'a str>,
+    /// Further arguments.
+    pub arguments: &'a [String],
+}
+
+impl Prepared {
+    /// The session files of the run, which printed this; in the user's own home only those that are new.
+    pub fn session_files(&self, setup: &Setup, stdout: &str, since: SystemTime) -> Vec<SessionFile> {
+        let ids = sessions_of(setup.agent, &[stdout.to_owned()]);
+        let (moved, since) = match setup.agent.start.home {
+            Home::Own if ids.is_empty() => return Vec::new(),
+            Home::Own => (setup.moved.clone(), Some(since)),
+            Home::Fresh => (Moved::default(), None),
+        };
+        // A home that cannot be read shows nothing, and the record of the run says so.
+        session_files(setup.agent, &self.home, &moved, &ids, since).unwrap_or_default()
+    }
+}
+
+/// The directory in which an agent works, in that of its run.
+pub fn project_of(run: &Path) -> PathBuf {
+    run.join("project")
+}
+
 /// Writes the project and, where the agent needs one, the home directory of a run.
 ///
 /// Nothing in it points at a skill besides the agent's own listing.
@@ -55,7 +89,7 @@ pub struct Prepared {
 ///
 /// A file that cannot be written or copied.
 pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
-    let project = at.join("project");
+    let project = project_of(at);
     make_repository(&project)?;
     if let Some(from) = &setup.project {
         copy_tree(from, &project, 0)?;
@@ -66,12 +100,35 @@ pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
     }
     let start = &setup.agent.start;
     write_settings(setup, start.settings.as_ref(), &project)?;
-    let arguments = start.arguments.clone();
-    let mut prepared = started(setup, &arguments, query, at, project)?;
-    let skills = skills.display().to_string();
-    for word in &mut prepared.launch.command {
-        *word = word.replace("{turns}", &setup.turns.to_string()).replace("{skills}", &skills);
+    let filled = |word: &String| {
+        word.replace("{turns}", &setup.turns.to_string()).replace("{skills}", &skills.display().to_string())
+    };
+    started(setup, start.arguments.iter().map(filled), query, at, project)
+}
+
+/// Writes the directory of a call of an agent that plays a model. What the caller wrote into its project is left there.
+///
+/// # Errors
+///
+/// A file that cannot be written or copied.
+pub fn prepare_play(setup: &Setup, part: &Part<'_>, prompt: &str, at: &Path) -> io::Result<Prepared> {
+    let (project, play) = (project_of(at), &setup.agent.play);
+    make_repository(&project)?;
+    write_settings(setup, part.rights.settings.as_ref(), &project)?;
+    let skills = project.join(&setup.agent.project_skills);
+    if play.arguments.iter().any(|word| word == "{skills}") {
+        std::fs::create_dir_all(&skills)?;
     }
+    let effort = part.effort.map(|effort| (&play.effort, "{effort}", effort));
+    let schema = part.schema.map(|schema| (&play.schema, "{schema}", schema));
+    let told = effort.into_iter().chain(schema);
+    let told =
+        told.flat_map(|(words, place, value)| words.iter().map(move |word| word.replace(place, value)));
+    let fixed = play.arguments.iter().chain(&part.rights.arguments);
+    let fixed = fixed.map(|word| word.replace("{skills}", &skills.display().to_string()));
+    let arguments = fixed.chain(told).chain(part.arguments.iter().cloned());
+    let mut prepared = started(setup, arguments, prompt, at, project)?;
+    prepared.launch.env.extend(part.rights.env.clone());
     Ok(prepared)
 }
 
@@ -81,11 +138,11 @@ pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
 ///
 /// A file that cannot be written or copied.
 pub fn prepare_plain(setup: &Setup, prompt: &str, at: &Path) -> io::Result<Prepared> {
-    let project = at.join("project");
+    let project = project_of(at);
     make_repository(&project)?;
     let start = &setup.agent.start;
     write_settings(setup, start.plain_settings.as_ref(), &project)?;
-    let mut prepared = started(setup, &start.plain_arguments, prompt, at, project)?;
+    let mut prepared = started(setup, start.plain_arguments.iter().cloned(), prompt, at, project)?;
     prepared.launch.env.extend(start.plain_env.clone());
     Ok(prepared)
 }
@@ -102,7 +159,7 @@ fn write_settings(setup: &Setup, settings: Option<&Value>, project: &Path) -> io
 
 fn started(
     setup: &Setup,
-    arguments: &[String],
+    arguments: impl Iterator<Item = String>,
     prompt: &str,
     at: &Path,
     project: PathBuf,
@@ -112,7 +169,7 @@ fn started(
     if command.is_empty() {
         command.push(setup.agent.program.clone());
     }
-    command.extend(arguments.iter().cloned());
+    command.extend(arguments);
     if let Some(model) = &setup.model {
         command.extend(start.model.iter().map(|word| word.replace("{model}", model)));
     }
@@ -122,35 +179,19 @@ fn started(
         Home::Fresh => fresh_home(setup, at, &mut env)?,
     };
     env.insert("HOME".to_owned(), home.display().to_string());
-    let mut stdin = String::new();
-    match start.prompt {
-        PromptBy::Stdin => {
-            command.extend(start.prompt_argument.clone());
-            stdin = prompt.to_owned();
-        }
-        PromptBy::Argument => command.push(as_argument(prompt)),
-        PromptBy::Option => {
-            command.extend(start.prompt_option.clone());
-            command.push(as_argument(prompt));
-        }
-    }
+    command.extend(start.prompt_argument.clone());
     let launch = Launch {
         command,
         directory: project.clone(),
         env,
         pass_env: start.pass_env.clone(),
         hidden_env: start.hidden_env.clone(),
-        stdin,
+        stdin: prompt.to_owned(),
         deadline: setup.deadline,
         turns: setup.turns,
         agent: setup.agent,
     };
     Ok(Prepared { launch, home, project })
-}
-
-/// A text that begins with a dash would be an option.
-fn as_argument(prompt: &str) -> String {
-    if prompt.starts_with('-') { format!(" {prompt}") } else { prompt.to_owned() }
 }
 
 /// A home directory with the sign-in alone, so that the user's skills are not found.

@@ -1,15 +1,14 @@
 //! The runs of a measurement: those that are on record are not made again, the others up to the caps.
 
 use super::{
-    Ended, Key, LaunchError, Launched, Launcher, Prepared, Record, Setup, Spending, Store, StoreError,
-    prepare,
+    Ended, Key, LaunchError, Launched, Launcher, Record, Setup, Spending, Store, StoreError, prepare,
 };
-use crate::home::{Moved, SessionFile, session_files};
+use crate::home::SessionFile;
 use crate::loads::{How, Loads};
 use crate::outcome::Outcome;
 use crate::query::Query;
-use crate::read::{ReadOptions, base_name, read_case, sessions_of};
-use crate::table::{Home, ListingIn};
+use crate::read::{ReadOptions, base_name, read_case};
+use crate::table::ListingIn;
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -188,7 +187,7 @@ pub async fn measure(
 }
 
 /// The hash of the skills and of what lies beside them.
-fn hash_of(setup: &Setup) -> String {
+pub(crate) fn hash_of(setup: &Setup) -> String {
     use sha2::{Digest as _, Sha256};
     let mut hash = Sha256::new();
     for skill in setup.skills.iter().chain(&setup.competitors) {
@@ -253,7 +252,7 @@ async fn one(
             return Ok(());
         }
     };
-    let record = record_of(setup, key, &launched, &session_files_of(setup, &prepared, &launched, since));
+    let record = record_of(setup, key, &launched, &prepared.session_files(setup, &launched.stdout, since));
     store.keep(key, &launched.stdout, &launched.stderr, &record)?;
     store.note_cost(&name, record.cost)?;
     let n_done = {
@@ -305,27 +304,6 @@ impl State {
             None => {}
         }
     }
-}
-
-/// The session files of a run; in the user's own home only those that are new.
-fn session_files_of(
-    setup: &Setup,
-    prepared: &Prepared,
-    launched: &Launched,
-    since: SystemTime,
-) -> Vec<SessionFile> {
-    let ids = sessions_of(setup.agent, std::slice::from_ref(&launched.stdout));
-    let since = match setup.agent.start.home {
-        Home::Own if ids.is_empty() => return Vec::new(),
-        Home::Own => Some(since),
-        Home::Fresh => None,
-    };
-    let moved = match setup.agent.start.home {
-        Home::Own => setup.moved.clone(),
-        Home::Fresh => Moved::default(),
-    };
-    // A home that cannot be read shows no listing, and the record says so.
-    session_files(setup.agent, &prepared.home, &moved, &ids, since).unwrap_or_default()
 }
 
 /// What became of a run.

@@ -135,7 +135,8 @@ impl Record {
     }
 
     pub(crate) fn take_usage(&mut self, usage: Option<RunUsage>) {
-        (self.input, self.output) = (usage.map(|usage| usage.input), usage.map(|usage| usage.output));
+        (self.input, self.output) =
+            (usage.map(|usage| usage.tokens.input), usage.map(|usage| usage.tokens.output));
         self.cost = usage.and_then(|usage| usage.cost);
     }
 }
@@ -224,6 +225,30 @@ impl Store {
     fn write_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), StoreError> {
         let text = serde_json::to_string_pretty(settings).unwrap_or_default();
         self.write(&self.directory.join(SETTINGS), text.as_bytes())
+    }
+
+    /// A directory whose runs are read.
+    pub(crate) fn to_read(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), lock: None }
+    }
+
+    /// The value in a file of the directory; `None` where it is not there.
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
+        let path = self.directory.join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| StoreError::Damaged { path, what: error.to_string() }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::File { path, source }),
+        }
+    }
+
+    pub(crate) fn keep_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        let path = self.directory.join(name);
+        let text = serde_json::to_string_pretty(value)
+            .map_err(|error| StoreError::Damaged { path: path.clone(), what: error.to_string() })?;
+        self.write(&path, text.as_bytes())
     }
 
     /// Takes the directory for this process, which then may make runs.

@@ -61,7 +61,12 @@ pub async fn write(
     Ok(Err(Stop::KeepsFailing(said)))
 }
 
-fn stop_before(store: &Store, caps: &Caps) -> Result<Option<Stop>, StoreError> {
+/// Why nothing more may be started; `None` where something may.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn stop_before(store: &Store, caps: &Caps) -> Result<Option<Stop>, StoreError> {
     let n_starts = store.n_starts()?;
     if caps.calls.is_some_and(|most| n_starts >= most) {
         return Ok(Some(Stop::Calls(n_starts)));

@@ -239,31 +239,50 @@ fn failures(agent: &Agent, streams: &[Stream], steps: &[Step], options: &ReadOpt
     let mut failed = Vec::new();
     for (idx, stream) in streams.iter().enumerate() {
         let run = idx + 1;
-        let (mut fault, mut has_ended, mut has_replied) = (None, false, false);
-        for step in steps.iter().filter(|step| step.run == run && step.sub.is_none()) {
-            match &step.what {
-                What::Failure { why, status, text } => fault = Some((why.clone(), *status, text.clone())),
-                // The model answered after all.
-                What::Text(_) | What::Call { .. } | What::Reply { .. } => (fault, has_replied) = (None, true),
-                What::End => has_ended = true,
-                _ => {}
-            }
-        }
-        let fault = match fault {
-            Some((why, status, text)) => Some(described(why, status, text)),
-            None if stream.n_records == 0 => {
-                Some(("the program printed no records".to_owned(), None, String::new()))
-            }
+        let end = RunEnd::of(steps.iter().filter(|step| step.run == run));
+        let silent = |why: &str| Some((why.to_owned(), None, String::new()));
+        let fault = match end.fault {
+            Some(fault) => Some(fault),
+            None if stream.n_records == 0 => silent("the program printed no records"),
             None if options.is_stopped && run == streams.len() => None,
-            None if !has_ended => Some(("the stream has no end".to_owned(), None, String::new())),
-            None if agent.empty_reply_fails && !has_replied => {
-                Some(("the model did not reply".to_owned(), None, String::new()))
-            }
+            None if !end.has_ended => silent("the stream has no end"),
+            None if agent.empty_reply_fails && !end.has_replied => silent("the model did not reply"),
             None => None,
         };
         failed.extend(fault.map(|(why, status, message)| Failed { run, why, status, message }));
     }
     failed
+}
+
+/// How a run ended, by its stream.
+#[derive(Debug, Default)]
+pub(super) struct RunEnd {
+    /// Why it failed, with the status of the model's server and the words of the program.
+    pub(super) fault: Option<(String, Option<u16>, String)>,
+    /// The program said that it came to its end.
+    pub(super) has_ended: bool,
+    /// The model replied.
+    pub(super) has_replied: bool,
+}
+
+impl RunEnd {
+    pub(super) fn of<'a>(steps: impl Iterator<Item = &'a Step>) -> Self {
+        let mut end = Self::default();
+        for step in steps.filter(|step| step.sub.is_none()) {
+            match &step.what {
+                What::Failure { why, status, text } => {
+                    end.fault = Some(described(why.clone(), *status, text.clone()));
+                }
+                // The model answered after all.
+                What::Text(_) | What::Call { .. } | What::Reply { .. } => {
+                    (end.fault, end.has_replied) = (None, true);
+                }
+                What::End => end.has_ended = true,
+                _ => {}
+            }
+        }
+        end
+    }
 }
 
 fn described(why: Option<String>, status: Option<u16>, text: String) -> (String, Option<u16>, String) {
@@ -285,30 +304,28 @@ fn status_in(text: &str) -> Option<u16> {
         .find(|code| (400..600).contains(code))
 }
 
-fn usage(steps: &[Step]) -> Option<RunUsage> {
+pub(super) fn usage(steps: &[Step]) -> Option<RunUsage> {
     let mut by_run: BTreeMap<usize, RunUsage> = BTreeMap::new();
     for step in steps {
-        let What::Usage { input, cached, output, cost, adds } = &step.what else { continue };
+        let What::Usage { tokens, cost, adds } = &step.what else { continue };
         let entry = by_run.entry(step.run).or_default();
         let before = if *adds { *entry } else { RunUsage::default() };
-        *entry = RunUsage {
-            input: before.input.saturating_add(*input),
-            cached: before.cached.saturating_add(*cached),
-            output: before.output.saturating_add(*output),
-            cost: cost.map(|cost| before.cost.unwrap_or(0.0) + cost).or(before.cost),
-        };
+        *entry = before.and(&RunUsage { tokens: *tokens, cost: *cost });
     }
     let mut runs = by_run.into_values();
     let first = runs.next()?;
-    Some(runs.fold(first, |sum, run| RunUsage {
-        input: sum.input.saturating_add(run.input),
-        cached: sum.cached.saturating_add(run.cached),
-        output: sum.output.saturating_add(run.output),
-        cost: match (sum.cost, run.cost) {
+    Some(runs.fold(first, |sum, run| sum.and(&run)))
+}
+
+impl RunUsage {
+    fn and(mut self, other: &Self) -> Self {
+        self.tokens += other.tokens;
+        self.cost = match (self.cost, other.cost) {
             (Some(one), Some(other)) => Some(one + other),
             (one, other) => one.or(other),
-        },
-    }))
+        };
+        self
+    }
 }
 
 /// What the records cannot show: with session files, the listing alone where no record has it.

@@ -144,6 +144,8 @@ impl Folded {
             | What::Person { .. }
             | What::Prompt(_)
             | What::Failure { .. }
+            | What::Answer(_)
+            | What::UsedUp(_)
             | What::End
             | What::Usage { .. } => {}
         }

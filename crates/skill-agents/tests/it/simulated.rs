@@ -85,7 +85,7 @@ impl Launcher for Simulated {
 
     async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
         self.seen.lock().unwrap().push(launch.clone());
-        let query = launch.command.last().unwrap().clone();
+        let query = launch.stdin.clone();
         let skills = launch.directory.join(".pi/skills");
         let (mut listing, mut lines) = (String::new(), Vec::new());
         let mut names: Vec<PathBuf> = skills.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -213,7 +213,8 @@ async fn nothing_but_the_listing_points_at_the_skill() {
             self.0.trouble(message, status)
         }
         async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
-            assert_eq!(launch.command.last().unwrap(), "invoice number 0");
+            assert_eq!(launch.stdin, "invoice number 0");
+            assert!(!launch.command.iter().any(|word| word.contains("invoice number")));
             let skill = launch.directory.join(".pi/skills/invoice");
             assert!(skill.join("scripts/total.sh").is_file());
             let names: Vec<String> = launch

@@ -4,8 +4,8 @@
 
 PROGRAMS is a directory for npm packages; what is missing there is installed. Each agent is asked a query for which the
 scripted model loads the skill, one for which it answers at once, and one for which it asks for a skill that does not
-exist; then it drafts queries and trains a description, the server refuses the key, and the program runs without any
-sign-in. Claude Code validates a plugin. A program of a newer version than the table was measured with is a warning.
+exist; then it drafts queries, trains a description and plays a model, the server refuses the key, and the program runs
+without any sign-in. Claude Code validates a plugin. A program of a newer version than the table was measured with is a warning.
 """
 
 import concurrent.futures
@@ -47,8 +47,8 @@ QUERIES = [
 ]
 
 
-DRAFT = "Write requests that people might type"
-IMPROVE = "You improve the description of a skill"
+DRAFT = "Write test requests for the coding agent"
+IMPROVE = "Improve the description of a skill"
 # A description with this word is one for which the model loads the skill for queries with DELTA.
 BETTER = "Formats invoices and shipping papers. Use it when somebody asks for one."
 DRAFTED = [{"query": "Put the order into our layout", "should": "invoice-format", "near_miss": False},
@@ -313,7 +313,8 @@ def check(skillrl, programs, agent):
             if agent == "pi" and variables is not env:
                 del words[words.index("--model"):words.index("--model") + 2]
             return subprocess.run(words, cwd=work, env=variables, capture_output=True, text=True, timeout=400)
-        return (measured(run) + drafted(agent, run, work, model) + trained(run, work) + refused(agent, run, work, env, model)
+        return (measured(run) + drafted(agent, run, work, model) + trained(run, work)
+                + played(skillrl, agent, work, env, options[3]) + refused(agent, run, work, env, model)
                 + (plugin(skillrl, work, env, options[3]) if agent == "claude-code" else []))
 
 
@@ -364,6 +365,26 @@ def trained(run, work):
     with open(os.path.join(work, "trained", "best", "invoice-format", "SKILL.md"), encoding="utf-8") as file:
         is_kept = BETTER in file.read()
     return [] if best == BETTER and is_kept else ["the trained description is %r: %s" % (best, outcome.stdout[-500:])]
+
+
+def played(skillrl, agent, work, env, program):
+    """The program plays a model, which is asked once."""
+    items = json.dumps([{"id": "1", "question": "Why?", "answers": ["Done."]}])
+    for split in ("train", "val", "test"):
+        write("%s/data/%s/items.json" % (work, split), items)
+    passed = [name for name in env if name not in ("HOME", "PATH", "LANG", "TERM")]
+    model = {"codex": "gpt-5.5"}.get(agent) or MODELS.get(agent, "mock-model")
+    write(work + "/model.toml", "\n".join([
+        "[models.target]", 'kind = "agent"', "agent = %s" % json.dumps(agent.split("-")[0]), "model = %s" % json.dumps(model),
+        "command = %s" % json.dumps([program]), "pass_env = %s" % json.dumps(passed), "timeout_s = 90",
+        "[models.optimizer]", 'kind = "simulated"', "[env]", 'kind = "qa"', 'data = "data"', ""]))
+    outcome = subprocess.run([skillrl, "doctor", "model.toml", "--json"], cwd=work, env=env, capture_output=True, text=True,
+                             timeout=200)
+    findings = json.loads(outcome.stdout or "[]")
+    findings = findings["findings"] if isinstance(findings, dict) else findings
+    answers = [row for row in findings if row.get("check") == "answer" and row.get("role") == "target"]
+    good = [row for row in answers if row.get("status") == "ok"]
+    return [] if good else ["as a model it gives no answer: %s %s" % (answers or outcome.stdout[-500:], outcome.stderr[-500:])]
 
 
 def refused(agent, run, work, env, model):

@@ -41,7 +41,7 @@ fn an_agent_that_is_not_known_lists_all() {
 /// A program that prints what Pi prints: it reads the skill if the query has a word of its description in it.
 #[cfg(unix)]
 const AGENT: &str = r##"#!/bin/sh
-for last; do :; done
+last=$(cat)
 case "$*" in
   *--version*) echo "${SAYS_VERSION:-1.5.2}"; exit 0 ;;
 esac

@@ -1,72 +1,85 @@
-//! The words of a command.
+//! How a program is started for a call: a known one as the table of agents says, any other by its command alone.
 
-use super::config::{AgentConfig, AgentKind, Sandbox};
-use super::prompt::Workspace;
+use super::config::{AgentConfig, Sandbox};
+use super::prompt::Written;
+use crate::error::{LlmError, wrong};
+use skill_agents::home::{Moved, SessionFile};
+use skill_agents::measure::{Part, Prepared, Setup, prepare_play};
+use skill_agents::{Agent, Play, Rights};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-/// The program with all its arguments; nothing of the prompt is among them.
-pub(super) fn command(config: &AgentConfig, workspace: &Workspace) -> Vec<String> {
-    let mut words: Vec<String> = match &config.command {
-        Some(command) => command.iter().map(|word| word.replace("{model}", &config.model)).collect(),
-        None => vec![config.kind.as_str().to_owned()],
-    };
-    let known: Vec<String> = match config.kind {
-        AgentKind::Claude => claude(config),
-        AgentKind::Codex => codex(config, workspace),
-        AgentKind::Gemini => gemini(config),
-        AgentKind::Command => Vec::new(),
-    };
-    words.extend(known);
-    words.extend(config.arguments.iter().cloned());
-    if config.kind == AgentKind::Codex {
-        // The prompt comes on the standard input.
-        words.push("-".to_owned());
-    }
-    words
+/// A program that is ready to start.
+pub(super) struct Start {
+    pub(super) command: Vec<String>,
+    pub(super) directory: PathBuf,
+    /// Variables besides those of the caller.
+    pub(super) env: BTreeMap<String, String>,
+    known: Option<(Setup, Prepared, SystemTime)>,
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+impl Start {
+    /// A call of a program, in the directory of the call; nothing of the prompt is among the arguments.
+    pub(super) fn new(
+        config: &AgentConfig,
+        written: &Written,
+        at: &Path,
+        deadline: Duration,
+    ) -> Result<Self, LlmError> {
+        let named = config.command.iter().flatten().map(|word| word.replace("{model}", &config.model));
+        let Some(agent) = config.kind.row()? else {
+            let command = named.chain(config.arguments.iter().cloned()).collect();
+            let directory = written.directory.clone();
+            return Ok(Self { command, directory, env: BTreeMap::new(), known: None });
+        };
+        let setup = Setup {
+            agent,
+            program: named.collect(),
+            version: String::new(),
+            model: Some(config.model.clone()),
+            turns: usize::MAX,
+            deadline,
+            skills: Vec::new(),
+            competitors: Vec::new(),
+            project: None,
+            home: std::env::home_dir().unwrap_or_default(),
+            moved: Moved::of(agent, |name| std::env::var_os(name).map(PathBuf::from)),
+        };
+        let part = Part {
+            rights: rights(&agent.play, config.sandbox),
+            effort: config.effort.map(|effort| effort.as_str()),
+            schema: written.schema_file,
+            arguments: &config.arguments,
+        };
+        let since = SystemTime::now();
+        let prepared = prepare_play(&setup, &part, &written.prompt, at)
+            .map_err(|error| wrong(format!("cannot make a working directory: {error}")))?;
+        let launch = &prepared.launch;
+        Ok(Self {
+            command: launch.command.clone(),
+            directory: launch.directory.clone(),
+            env: launch.env.clone(),
+            known: Some((setup, prepared, since)),
+        })
+    }
+
+    /// The session files that a known program wrote.
+    pub(super) fn session_files(&self, stdout: &str) -> Vec<SessionFile> {
+        let known = self.known.as_ref();
+        known.map_or_else(Vec::new, |(setup, prepared, since)| prepared.session_files(setup, stdout, *since))
+    }
 }
 
-fn claude(config: &AgentConfig) -> Vec<String> {
-    let mut arguments = words(&["-p", "--output-format", "json", "--model", &config.model]);
-    // Settings of the user would make the same call another one on another machine.
-    arguments.extend(words(&["--setting-sources", "project"]));
-    arguments.extend(words(match config.sandbox {
-        Sandbox::ReadOnly => &["--permission-mode", "dontAsk", "--allowedTools", "Read,Glob,Grep,Skill"],
-        Sandbox::Workspace => {
-            &["--permission-mode", "acceptEdits", "--allowedTools", "Read,Glob,Grep,Skill,Edit,Write,Bash"]
-        }
-        Sandbox::Off => &["--dangerously-skip-permissions"],
-    }));
-    if let Some(effort) = config.effort {
-        arguments.extend(words(&["--effort", effort.as_str()]));
+const fn rights(play: &Play, sandbox: Sandbox) -> &Rights {
+    match sandbox {
+        Sandbox::ReadOnly => &play.read_only,
+        Sandbox::Workspace => &play.workspace,
+        Sandbox::Off => &play.off,
     }
-    arguments
 }
 
-fn codex(config: &AgentConfig, workspace: &Workspace) -> Vec<String> {
-    let sandbox = match config.sandbox {
-        Sandbox::ReadOnly => "read-only",
-        Sandbox::Workspace => "workspace-write",
-        Sandbox::Off => "danger-full-access",
-    };
-    let mut arguments = words(&["exec", "--json", "--ephemeral", "--skip-git-repo-check"]);
-    arguments.extend(words(&["--sandbox", sandbox, "--model", &config.model]));
-    if let Some(effort) = config.effort {
-        arguments.extend(words(&["-c", &format!("model_reasoning_effort=\"{}\"", effort.as_str())]));
-    }
-    if let Some(schema) = workspace.schema_file() {
-        arguments.extend(words(&["--output-schema", schema]));
-    }
-    arguments
-}
-
-fn gemini(config: &AgentConfig) -> Vec<String> {
-    let mode = match config.sandbox {
-        Sandbox::ReadOnly => "default",
-        Sandbox::Workspace => "auto_edit",
-        Sandbox::Off => "yolo",
-    };
-    words(&["--output-format", "json", "--model", &config.model, "--approval-mode", mode])
+/// True if a program takes the schema of a reply.
+pub(super) fn takes_schema(agent: Option<&Agent>) -> bool {
+    agent.is_some_and(|agent| !agent.play.schema.is_empty())
 }

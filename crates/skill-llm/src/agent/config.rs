@@ -5,6 +5,7 @@ use crate::error::{LlmError, wrong};
 use crate::reasoning::Effort;
 use crate::secret::Secrets;
 use serde::{Deserialize, Serialize};
+use skill_agents::Agent;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +21,14 @@ skill_core::named_enum! {
         Codex = "codex",
         /// Gemini CLI.
         Gemini = "gemini",
+        /// OpenCode.
+        OpenCode = "opencode",
+        /// Copilot CLI.
+        Copilot = "copilot",
+        /// Pi.
+        Pi = "pi",
+        /// Qwen Code.
+        Qwen = "qwen",
         /// Any other, by its command alone.
         Command = "command",
     }
@@ -37,6 +46,40 @@ pub enum OutputFormat {
     Codex,
     /// As Gemini CLI prints JSON.
     Gemini,
+    /// As OpenCode prints JSON Lines.
+    OpenCode,
+    /// As Copilot CLI prints JSON Lines.
+    Copilot,
+    /// As Pi prints JSON Lines.
+    Pi,
+    /// As Qwen Code prints JSON Lines.
+    Qwen,
+}
+
+impl AgentKind {
+    /// The row of the table of agents; `None` for a program that is not known.
+    pub fn row(self) -> Result<Option<&'static Agent>, LlmError> {
+        match self {
+            Self::Command => Ok(None),
+            kind => skill_agents::agent(kind.as_str()).map_err(|error| wrong(error.to_string())),
+        }
+    }
+}
+
+impl OutputFormat {
+    /// The program that prints so; `None` where the output is the reply.
+    const fn kind(self) -> Option<AgentKind> {
+        match self {
+            Self::Text => None,
+            Self::Claude => Some(AgentKind::Claude),
+            Self::Codex => Some(AgentKind::Codex),
+            Self::Gemini => Some(AgentKind::Gemini),
+            Self::OpenCode => Some(AgentKind::OpenCode),
+            Self::Copilot => Some(AgentKind::Copilot),
+            Self::Pi => Some(AgentKind::Pi),
+            Self::Qwen => Some(AgentKind::Qwen),
+        }
+    }
 }
 
 skill_core::named_enum! {
@@ -94,7 +137,7 @@ pub struct AgentConfig {
     pub sandbox: Sandbox,
     /// How the program gets the document of a call.
     pub skill_as: SkillAs,
-    /// How much the model thinks; Gemini CLI and unknown programs cannot be told.
+    /// How much the model thinks; Gemini CLI, Qwen Code and unknown programs cannot be told.
     pub effort: Option<Effort>,
     /// Names of environment variables that the program gets besides [`crate::process::BASE_VARIABLES`].
     pub pass_env: Vec<String>,
@@ -137,13 +180,12 @@ impl AgentConfig {
         program.map_or_else(|| self.kind.as_str().to_owned(), Clone::clone)
     }
 
-    pub(super) fn output_format(&self) -> OutputFormat {
-        self.output.unwrap_or(match self.kind {
-            AgentKind::Claude => OutputFormat::Claude,
-            AgentKind::Codex => OutputFormat::Codex,
-            AgentKind::Gemini => OutputFormat::Gemini,
-            AgentKind::Command => OutputFormat::Text,
-        })
+    /// The agent as whose output the program's is read; `None` where that is the reply.
+    pub(super) fn printed_as(&self) -> Result<Option<&'static Agent>, LlmError> {
+        match self.output {
+            None => self.kind.row(),
+            Some(output) => output.kind().map_or(Ok(None), AgentKind::row),
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), LlmError> {
@@ -157,7 +199,7 @@ impl AgentConfig {
         if command.is_none() && self.kind == AgentKind::Command {
             return Err(wrong("a program that is not known needs a `command`"));
         }
-        let cannot_be_told = matches!(self.kind, AgentKind::Gemini | AgentKind::Command);
+        let cannot_be_told = self.kind.row()?.is_none_or(|agent| agent.play.effort.is_empty());
         if self.effort.is_some() && cannot_be_told {
             return Err(wrong(format!(
                 "`reasoning_effort` is set, and it cannot be passed to the agent \"{}\": leave it out, or put \

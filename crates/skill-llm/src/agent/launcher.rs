@@ -6,6 +6,7 @@ use crate::process::{self, Daemons, Ending, Passed, Run, temporary_dir};
 use async_trait::async_trait;
 use skill_agents::LiveReplies;
 use skill_agents::measure::{Ended, Launch, LaunchError, Launched, Launcher, Trouble, Workspace};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -28,6 +29,13 @@ pub struct ProgramLauncher {
 /// they tell, or a quarter of an hour.
 pub fn account_wait(message: &str, now: SystemTime) -> Duration {
     crate::layer::account_wait(message, now)
+}
+
+/// What a program finds: variables that are set for it, and those that it is passed.
+pub(super) fn environment(passed: &Passed, set: &BTreeMap<String, String>) -> Vec<(OsString, OsString)> {
+    let is_set = |name: &OsString| name.to_str().is_some_and(|name| set.contains_key(name));
+    let inherited = passed.environment().filter(|(name, _)| !is_set(name));
+    inherited.chain(set.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)))).collect()
 }
 
 struct Folder(process::TemporaryDir);
@@ -61,13 +69,10 @@ impl Launcher for ProgramLauncher {
 
     async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
         let passed = self.passed(launch);
-        let is_set = |name: &OsString| name.to_str().is_some_and(|name| launch.env.contains_key(name));
-        let inherited = passed.environment().filter(|(name, _)| !is_set(name));
-        let set = launch.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let run = Run {
             command: &launch.command,
             directory: Some(&launch.directory),
-            environment: Some(inherited.chain(set).collect()),
+            environment: Some(environment(&passed, &launch.env)),
             stdin: launch.stdin.as_bytes(),
             deadline: launch.deadline,
             max_output_bytes: MAX_OUTPUT_BYTES,

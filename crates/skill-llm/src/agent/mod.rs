@@ -1,6 +1,7 @@
-//! Programs that play the part of a model: Claude Code, Codex, Gemini CLI, or any other.
+//! Programs that play the part of a model: those of the table of agents (`skill_agents`), or any other.
 //!
-//! Each call is one process in a fresh working directory that is gone afterwards. The prompt is what it reads on its
+//! Each call is one process in a fresh working directory that is gone afterwards, without the user's own skills. The
+//! prompt is what it reads on its
 //! standard input, never an argument; it finds the environment variables that are named and no others; at the deadline
 //! it is killed with all that it has started. What it prints is bounded, kept as a trace where that is wanted, and read
 //! for the reply and the tokens that it reports. However it fails is an error and never a reply.
@@ -28,19 +29,19 @@ pub use launcher::{ProgramLauncher, account_wait};
 
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
-use crate::error::{ErrorClass, LlmError};
+use crate::error::{ErrorClass, LlmError, wrong};
 use crate::http::class_of_words;
-use crate::process::{self, Daemons, Ending, Outcome, Passed, Run, ended_with};
+use crate::process::{self, Daemons, Ending, Passed, Run, ended_with};
+use arguments::Start;
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_agents::{Agent, Exit};
 use skill_core::Usage;
-use std::time::Duration;
+use std::process::ExitStatus;
 
 /// The most bytes that a program may print.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 const MAX_STDERR_BYTES: usize = 64 * 1024;
-/// The exit code of Gemini CLI for a session without turns left.
-const GEMINI_TURNS_USED_UP: i32 = 53;
 /// How much of a program's words a message quotes.
 const MAX_QUOTED_CHARS: usize = 500;
 
@@ -50,6 +51,8 @@ pub struct AgentModel {
     id: ModelId,
     config: AgentConfig,
     passed: Passed,
+    /// The agent as whose output the program's is read.
+    printed_as: Option<&'static Agent>,
 }
 
 impl AgentModel {
@@ -62,20 +65,23 @@ impl AgentModel {
         config.check()?;
         let passed = Passed::new(&config.pass_env);
         passed.tell(&config.secrets);
-        Ok(Self { id: config.model_id(), config, passed })
+        Ok(Self { id: config.model_id(), printed_as: config.printed_as()?, config, passed })
     }
 
     async fn run(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let workspace = prompt::Workspace::prepare(request, call, &self.config)
-            .inspect_err(|_| call.attempts.note_unsent())?;
-        let command = arguments::command(&self.config, &workspace);
         let timeout = call.timeout.unwrap_or(self.config.timeout);
         let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
+        let room = process::temporary_dir("agent-")
+            .map_err(|error| wrong(format!("cannot make a working directory: {error}")))?;
+        let ready = prompt::write(request, call, &self.config, room.path()).and_then(|written| {
+            Ok((Start::new(&self.config, &written, room.path(), timeout)?, written.prompt))
+        });
+        let (start, prompt) = ready.inspect_err(|_| call.attempts.note_unsent())?;
         let run = Run {
-            command: &command,
-            directory: Some(workspace.path()),
-            environment: Some(self.passed.environment().collect()),
-            stdin: workspace.prompt().as_bytes(),
+            command: &start.command,
+            directory: Some(&start.directory),
+            environment: Some(launcher::environment(&self.passed, &start.env)),
+            stdin: prompt.as_bytes(),
             deadline: timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
             max_stderr_bytes: MAX_STDERR_BYTES,
@@ -92,16 +98,6 @@ impl AgentModel {
             let shown = self.scrub(&format!("{stdout}{cut}"));
             trace::keep(directory, call.place.as_str(), &shown, &stderr);
         }
-        self.read(&outcome, &stdout, &stderr, timeout)
-    }
-
-    fn read(
-        &self,
-        outcome: &Outcome,
-        stdout: &str,
-        stderr: &str,
-        timeout: Duration,
-    ) -> Result<ChatReply, LlmError> {
         let status = match outcome.ending {
             Ending::Deadline => {
                 return Err(LlmError::Timeout { provider: self.config.name(), after: timeout });
@@ -112,32 +108,45 @@ impl AgentModel {
             }
             Ending::Exited(status) => status,
         };
-        let read = self.scrubbed(output::read(self.config.output_format(), stdout));
-        // A program that has used up its turns ends as if it had failed, and has come to a result all the same.
-        if let Ok(reply) = read.as_ref()
-            && reply.finish.used_up().is_some()
-        {
-            return Ok(reply.clone());
-        }
-        if (self.config.kind, status.code()) == (AgentKind::Gemini, Some(GEMINI_TURNS_USED_UP)) {
-            return Ok(ChatReply {
-                finish: FinishReason::turns_used_up(),
-                ..ChatReply::text("", Usage::default())
-            });
-        }
-        if !status.success() {
-            // Where it says on its standard output what is wrong, that is the better message.
-            let said = match &read {
-                Err(output::Fault::Reported { said, .. }) => said.as_str(),
-                Ok(_) | Err(output::Fault::Unreadable(_)) => stderr,
-            };
-            let class = class_of_exit(self.config.kind, status.code())
-                .or_else(|| read.as_ref().err().and_then(output::Fault::class))
-                .unwrap_or_else(|| class_of_words(said));
-            let message = format!("{}: {}", ended_with(status), last_words(said));
-            return Err(self.failed(class, &message));
+        let read = output::read(self.printed_as, &stdout, &start.session_files(&stdout));
+        self.judge(self.scrubbed(read), status, &stderr)
+    }
+
+    /// The reply, by what was printed and by how the program ended.
+    ///
+    /// A known program says itself how its run came out, and its exit code may be another: some fail with 0.
+    fn judge(
+        &self,
+        read: Result<ChatReply, output::Fault>,
+        status: ExitStatus,
+        stderr: &str,
+    ) -> Result<ChatReply, LlmError> {
+        let by_code = status.code().and_then(|code| self.exit(code));
+        match &read {
+            Ok(reply) if status.success() || self.printed_as.is_some() => return Ok(reply.clone()),
+            _ if by_code == Some(Exit::Turns) => {
+                return Ok(ChatReply::new("", Usage::default(), FinishReason::turns_used_up()));
+            }
+            Err(_) if status.success() => {}
+            Ok(_) | Err(_) => {
+                // Where it says on its standard output what is wrong, that is the better message.
+                let said = match &read {
+                    Err(output::Fault::Reported { said, .. }) => said.as_str(),
+                    Ok(_) | Err(output::Fault::Unreadable(_)) => stderr,
+                };
+                let class = class_of_exit(by_code, status.code())
+                    .or_else(|| read.as_ref().err().and_then(output::Fault::class))
+                    .unwrap_or_else(|| class_of_words(said));
+                let message = format!("{}: {}", ended_with(status), last_words(said));
+                return Err(self.failed(class, &message));
+            }
         }
         read.map_err(|fault| self.fault(fault, stderr))
+    }
+
+    /// What an exit code of a known program says by itself.
+    fn exit(&self, code: i32) -> Option<Exit> {
+        self.printed_as?.exits.get(&code.to_string()).copied()
     }
 
     fn fault(&self, fault: output::Fault, stderr: &str) -> LlmError {
@@ -173,14 +182,14 @@ impl AgentModel {
 }
 
 /// The class that an exit code says by itself.
-fn class_of_exit(kind: AgentKind, code: Option<i32>) -> Option<ErrorClass> {
-    match (kind, code?) {
-        (AgentKind::Gemini, 41) => Some(ErrorClass::Authentication),
-        (AgentKind::Gemini, 42) => Some(ErrorClass::BadRequest),
-        (AgentKind::Gemini, 52) => Some(ErrorClass::Configuration),
+fn class_of_exit(exit: Option<Exit>, code: Option<i32>) -> Option<ErrorClass> {
+    match (exit, code) {
+        (Some(Exit::SignIn), _) => Some(ErrorClass::Authentication),
+        (Some(Exit::Input), _) => Some(ErrorClass::BadRequest),
+        (Some(Exit::Configuration), _) => Some(ErrorClass::Configuration),
         // What a shell says of a program that is not there, or must not be run.
-        (_, 126 | 127) => Some(ErrorClass::Configuration),
-        _ => None,
+        (None, Some(126 | 127)) => Some(ErrorClass::Configuration),
+        (Some(Exit::Turns) | None, _) => None,
     }
 }
 

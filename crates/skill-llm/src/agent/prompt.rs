@@ -1,17 +1,20 @@
 //! What a program finds: the prompt on its standard input, and files in a fresh working directory.
 
-use super::config::{AgentConfig, AgentKind, SkillAs};
+use super::arguments::takes_schema;
+use super::config::{AgentConfig, SkillAs};
 use crate::call::CallCtx;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
 use crate::error::{LlmError, wrong};
-use crate::process::{TemporaryDir, temporary_dir};
 use base64::Engine as _;
+use skill_agents::measure::project_of;
 use skill_core::Role;
 use skill_core::package::AgentText;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 const SCHEMA_FILE: &str = "reply.schema.json";
+/// Where programs that are not known may look for skills.
+const SKILLS_OF_OTHERS: &str = ".agents/skills";
 /// The name of the package that holds the skill.
 const SKILL_NAME: &str = "task-skill";
 /// The sentence in place of the skill, for [`SkillAs::PackageWithHint`].
@@ -25,79 +28,56 @@ const NO_SKILL_IN_PROMPT: &str = "`skill_as = \"package\"` takes the skill out o
 const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: Instructions for the tasks in this directory. Read them \
                             before any task.\n---\n\n";
 
-/// A working directory and the prompt that goes with it; the directory is gone when this is dropped.
-pub(super) struct Workspace {
-    directory: TemporaryDir,
-    prompt: String,
-    has_schema: bool,
-}
-
-impl Workspace {
-    /// Makes the directory and writes its files.
-    pub(super) fn prepare(
-        request: &ChatRequest,
-        call: &CallCtx,
-        config: &AgentConfig,
-    ) -> Result<Self, LlmError> {
-        if !request.tools.is_empty() {
-            return Err(wrong("the request has tools, and a program that plays a model has its own"));
-        }
-        let failed = |error: std::io::Error| wrong(format!("cannot make a working directory: {error}"));
-        let directory = temporary_dir("agent-").map_err(failed)?;
-        let document = call
-            .get::<AgentText>()
-            .map(AgentText::as_str)
-            .filter(|document| config.skill_as.is_package() && !document.trim().is_empty());
-        let instead = match config.skill_as {
-            SkillAs::Prompt | SkillAs::Package => "",
-            SkillAs::PackageWithHint => HINT,
-        };
-        let written =
-            Written { directory: directory.path(), document, instead, n_images: 0, had_document: false };
-        let (prompt, had_document) = written.prompt(request).map_err(failed)?;
-        if let Some(document) = document {
-            if !had_document {
-                return Err(wrong(NO_SKILL_IN_PROMPT));
-            }
-            write_skill(directory.path(), config.kind, document).map_err(failed)?;
-        }
-        let schema = request.response_schema.as_ref();
-        let schema = schema.filter(|schema| schema.strict && config.kind == AgentKind::Codex);
-        if let Some(schema) = schema {
-            let path = directory.path().join(SCHEMA_FILE);
-            std::fs::write(path, schema.schema.to_string()).map_err(failed)?;
-        }
-        Ok(Self { directory, prompt, has_schema: schema.is_some() })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    pub(super) fn prompt(&self) -> &str {
-        &self.prompt
-    }
-
+/// What a program finds: its prompt, and what lies in its working directory.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) directory: PathBuf,
+    pub(super) prompt: String,
     /// The file with the schema of the reply, for programs that take one.
-    pub(super) fn schema_file(&self) -> Option<&'static str> {
-        self.has_schema.then_some(SCHEMA_FILE)
+    pub(super) schema_file: Option<&'static str>,
+}
+
+/// Writes the files of a call into its directory.
+pub(super) fn write(
+    request: &ChatRequest,
+    call: &CallCtx,
+    config: &AgentConfig,
+    at: &Path,
+) -> Result<Written, LlmError> {
+    if !request.tools.is_empty() {
+        return Err(wrong("the request has tools, and a program that plays a model has its own"));
     }
-}
-
-/// Where a program looks for skills in its working directory.
-fn skills_directory(kind: AgentKind) -> PathBuf {
-    let name = match kind {
-        AgentKind::Claude => Some("claude-code"),
-        AgentKind::Gemini => Some("gemini-cli"),
-        AgentKind::Codex => Some("codex"),
-        AgentKind::Command => None,
+    let failed = |error: std::io::Error| wrong(format!("cannot make a working directory: {error}"));
+    let agent = config.kind.row()?;
+    let directory = agent.map_or_else(|| at.to_owned(), |_| project_of(at));
+    std::fs::create_dir_all(&directory).map_err(failed)?;
+    let document = call
+        .get::<AgentText>()
+        .map(AgentText::as_str)
+        .filter(|document| config.skill_as.is_package() && !document.trim().is_empty());
+    let instead = match config.skill_as {
+        SkillAs::Prompt | SkillAs::Package => "",
+        SkillAs::PackageWithHint => HINT,
     };
-    let known = name.and_then(|name| skill_agents::agent(name).ok().flatten());
-    PathBuf::from(known.map_or(".agents/skills", |agent| agent.project_skills.as_str()))
+    let writing = Writing { directory: &directory, document, instead, n_images: 0, had_document: false };
+    let (prompt, had_document) = writing.prompt(request).map_err(failed)?;
+    if let Some(document) = document {
+        if !had_document {
+            return Err(wrong(NO_SKILL_IN_PROMPT));
+        }
+        let skills = agent.map_or(SKILLS_OF_OTHERS, |agent| agent.project_skills.as_str());
+        write_skill(&directory.join(skills), document).map_err(failed)?;
+    }
+    let schema = request.response_schema.as_ref();
+    let schema = schema.filter(|schema| schema.strict && takes_schema(agent));
+    if let Some(schema) = schema {
+        std::fs::write(directory.join(SCHEMA_FILE), schema.schema.to_string()).map_err(failed)?;
+    }
+    Ok(Written { prompt, schema_file: schema.map(|_| SCHEMA_FILE), directory })
 }
 
-fn write_skill(directory: &Path, kind: AgentKind, document: &str) -> std::io::Result<()> {
-    let package = directory.join(skills_directory(kind)).join(SKILL_NAME);
+fn write_skill(skills: &Path, document: &str) -> std::io::Result<()> {
+    let package = skills.join(SKILL_NAME);
     std::fs::create_dir_all(&package)?;
     let has_front_matter = document.starts_with("---\n") || document.starts_with("---\r\n");
     let front_matter = if has_front_matter { "" } else { FRONT_MATTER };
@@ -105,7 +85,7 @@ fn write_skill(directory: &Path, kind: AgentKind, document: &str) -> std::io::Re
 }
 
 /// A prompt that is being written.
-struct Written<'a> {
+struct Writing<'a> {
     directory: &'a Path,
     /// The skill, which is taken out of the prompt.
     document: Option<&'a str>,
@@ -115,7 +95,7 @@ struct Written<'a> {
     had_document: bool,
 }
 
-impl Written<'_> {
+impl Writing<'_> {
     /// The prompt, and whether the skill was in it.
     fn prompt(mut self, request: &ChatRequest) -> std::io::Result<(String, bool)> {
         let (system, turns): (Vec<&Message>, Vec<&Message>) =

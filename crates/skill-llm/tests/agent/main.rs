@@ -55,7 +55,7 @@ impl Fake {
 fn printing(output: &str) -> String {
     format!(
         "printf '%s\\n' \"$@\" > \"$LAB/arguments\"; cat > \"$LAB/stdin\"; pwd > \"$LAB/directory\"; env > \"$LAB/environment\"\n\
-         find . -type f | sort > \"$LAB/files\"; cat .claude/skills/*/SKILL.md .agents/skills/*/SKILL.md > \"$LAB/skill\" 2>/dev/null\n\
+         find . -name .git -prune -o -type f -print | sort > \"$LAB/files\"; cat .claude/skills/*/SKILL.md .agents/skills/*/SKILL.md > \"$LAB/skill\" 2>/dev/null\n\
          cat <<'END-OF-OUTPUT'\n{output}\nEND-OF-OUTPUT"
     )
 }
@@ -73,6 +73,25 @@ const GEMINI: &str = r#"Loaded cached credentials.
   "gemini-pro": {"api": {"totalRequests": 1}, "tokens": {"prompt": 100, "candidates": 7, "total": 120, "cached": 40, "thoughts": 13, "tool": 0}},
   "gemini-flash": {"tokens": {"prompt": 10, "candidates": 1, "total": 11, "cached": 0, "thoughts": 0, "tool": 2}}},
   "tools": {"totalCalls": 0}}}"#;
+const GEMINI_STREAM: &str = r#"{"type":"init","session_id":"s","model":"gemini-pro"}
+{"type":"message","role":"user","content":"Why?"}
+{"type":"message","role":"assistant","content":"I look.","delta":true}
+{"type":"tool_use","tool_name":"read_file","tool_id":"1","parameters":{}}
+{"type":"tool_result","tool_id":"1","status":"success","output":"x"}
+{"type":"message","role":"assistant","content":"Beca","delta":true}
+{"type":"message","role":"assistant","content":"use.","delta":true}
+{"type":"result","status":"success","stats":{"total_tokens":120,"input_tokens":100,"output_tokens":7,"cached":40}}"#;
+const OPENCODE: &str = r#"{"type":"step_start","sessionID":"s","part":{"messageID":"1"}}
+{"type":"text","sessionID":"s","part":{"messageID":"1","text":"Because."}}
+{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{"input":90,"output":7,"reasoning":3,"cache":{"read":10,"write":0}},"cost":0}}"#;
+const COPILOT: &str = r#"{"type":"assistant.message","data":{"messageId":"1","content":"Because."}}
+{"type":"result","sessionId":"s","exitCode":0,"usage":{"premiumRequests":1}}"#;
+const PI: &str = r#"{"type":"session","id":"s"}
+{"type":"message_end","message":{"role":"assistant","stopReason":"stop","responseId":"1","content":[{"type":"text","text":"Because."}],"usage":{"input":90,"output":10,"cacheRead":10,"cacheWrite":0,"reasoning":3}}}
+{"type":"agent_settled"}"#;
+const QWEN: &str = r#"{"type":"system","subtype":"init","session_id":"s"}
+{"type":"assistant","message":{"content":[{"type":"text","text":"Because."}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"Because.","usage":{"input_tokens":100,"output_tokens":10,"cache_read_input_tokens":10}}"#;
 
 fn question() -> ChatRequest {
     ChatRequest::new(vec![Message::system("Be brief."), Message::user("Why?")])
@@ -122,7 +141,47 @@ fn replies_and_tokens_of_the_known_programs() {
     );
     check(AgentKind::Codex, CODEX, r#"Stop "Because." 24763/24448/122/0"#);
     check(AgentKind::Gemini, GEMINI, r#"Stop "Because." 112/40/21/13"#);
+    check(AgentKind::Gemini, GEMINI_STREAM, r#"Stop "Because." 100/40/20/0"#);
+    check(AgentKind::OpenCode, OPENCODE, r#"Stop "Because." 100/10/10/3"#);
+    check(AgentKind::Copilot, COPILOT, r#"Stop "Because." 0/0/0/0"#);
+    check(AgentKind::Pi, PI, r#"Stop "Because." 100/10/10/3"#);
+    check(AgentKind::Qwen, QWEN, r#"Stop "Because." 100/10/10/0"#);
     check(AgentKind::Command, "  Because.\n", r#"Stop "Because." 0/0/0/0"#);
+}
+
+/// Copilot CLI reports tokens in its session files alone.
+#[test]
+fn tokens_of_session_files_count_where_the_stream_has_none() {
+    let events = r#"{"type":"session.start","data":{"sessionId":"s"}}
+{"type":"session.usage_record","data":{"usage":{"inputTokens":80,"cacheReadTokens":20,"cacheWriteTokens":0,"outputTokens":9}}}"#;
+    let script = format!(
+        "mkdir -p \"$COPILOT_HOME/session-state/s\"; cat > \"$COPILOT_HOME/session-state/s/events.jsonl\" <<'END-OF-EVENTS'\n\
+         {events}\nEND-OF-EVENTS\n{}",
+        printing(COPILOT)
+    );
+    let fake = Fake::new(&script);
+    let found = shown(ask(fake.config(AgentKind::Copilot), &question(), &CallCtx::default()));
+    assert_eq!(found, r#"Stop "Because." 100/20/9/0"#);
+}
+
+/// The home of each is that of the user, or a fresh one without the user's skills.
+#[test]
+fn the_users_own_skills_are_kept_out() {
+    for kind in AgentKind::ALL.into_iter().filter(|kind| *kind != AgentKind::Command) {
+        let fake = Fake::new(&printing("x"));
+        ask(fake.config(kind).tap_text(), &question(), &CallCtx::default()).unwrap();
+        let environment = fake.read("environment");
+        let variable = |name: &str| {
+            let start = format!("{name}=");
+            environment.lines().find_map(|line| line.strip_prefix(&start)).map(Path::new).map(Path::to_owned)
+        };
+        let (home, directory) = (variable("HOME").unwrap(), PathBuf::from(fake.read("directory").trim()));
+        let is_fresh = home.parent() == directory.parent() && home.parent().is_some();
+        match kind {
+            AgentKind::Claude | AgentKind::Pi => assert_eq!(Some(home), std::env::home_dir(), "{kind:?}"),
+            _ => assert!(is_fresh && !home.exists(), "{kind:?}: {environment}"),
+        }
+    }
 }
 
 #[test]
@@ -183,7 +242,7 @@ fn an_exit_code_is_an_error_and_no_reply() {
     );
     check(
         AgentKind::Claude,
-        "echo '{\"is_error\": true, \"result\": \"Credit balance is too low\"}'; exit 1",
+        "echo '{\"type\": \"result\", \"is_error\": true, \"result\": \"Credit balance is too low\"}'; exit 1",
         &["QuotaExhausted: ", "exit code 1", "Credit balance is too low"],
     );
     check(AgentKind::Gemini, "exit 41", &["Authentication: ", "exit code 41"]);
@@ -194,6 +253,15 @@ fn an_exit_code_is_an_error_and_no_reply() {
     assert_eq!(error.class(), ErrorClass::Configuration);
     assert!(matches!(&error, LlmError::Program { program, .. } if program == "/no/such/program"), "{error}");
     assert!(error.hint().contains("`command`") && !error.is_retryable());
+}
+
+/// A text without the name of the call's directory.
+fn without_directory(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word.find("/project/") {
+        Some(at) => format!("PROJECT{}", word.get(at + "/project".len()..).unwrap_or_default()),
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The arguments of a call, less the shell and the script.
@@ -215,18 +283,19 @@ fn arguments_of_the_known_programs() {
     let shown: Vec<String> = [Sandbox::ReadOnly, Sandbox::Workspace, Sandbox::Off]
         .into_iter()
         .flat_map(|sandbox| {
-            [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Command].map(|kind| {
+            AgentKind::ALL.map(|kind| {
                 let words = arguments(
                     kind,
                     |config| {
                         config.sandbox = sandbox;
                         config.arguments = vec!["--own".to_owned()];
-                        let is_told = matches!(kind, AgentKind::Claude | AgentKind::Codex);
+                        let is_told =
+                            !matches!(kind, AgentKind::Gemini | AgentKind::Qwen | AgentKind::Command);
                         config.effort = is_told.then_some(Effort::Low);
                     },
                     &with_schema,
                 );
-                format!("{} {sandbox:?}: {words}", kind.as_str())
+                format!("{} {sandbox:?}: {}", kind.as_str(), without_directory(&words))
             })
         })
         .collect();
@@ -323,7 +392,7 @@ fn the_skill_is_a_package_where_that_is_wanted() {
         "./.agents/skills/task-skill/SKILL.md\n"
     );
     let gemini = run(AgentKind::Gemini, SkillAs::Package).read("files");
-    assert_eq!(gemini, "./.gemini/skills/task-skill/SKILL.md\n");
+    assert_eq!(gemini, "./.gemini/settings.json\n./.gemini/skills/task-skill/SKILL.md\n");
     let as_prompt = run(AgentKind::Claude, SkillAs::Prompt);
     assert_eq!(as_prompt.read("files"), "");
     assert!(as_prompt.read("stdin").starts_with(skill));
@@ -587,7 +656,7 @@ proptest::proptest! {
     fn nothing_that_is_printed_makes_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
         let fake = Fake::new("cat \"$LAB/output\"");
         std::fs::write(fake.path("output"), &bytes).unwrap();
-        for kind in [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Command] {
+        for kind in AgentKind::ALL {
             drop(ask(fake.config(kind), &question(), &CallCtx::default()));
         }
     }

@@ -1,8 +1,11 @@
 //! How a program's end is taken: limits of its account, turns that are used up, and what else it prints.
 
-use super::{CLAUDE, CODEX, Fake, GEMINI, ask, check, check_parts, printing, question};
+use super::{
+    CLAUDE, CODEX, COPILOT, Fake, GEMINI, GEMINI_STREAM, OPENCODE, PI, QWEN, ask, check, check_parts,
+    printing, question,
+};
 use skill_llm::agent::AgentKind;
-use skill_llm::{CallCtx, ErrorClass};
+use skill_llm::{CallCtx, ErrorClass, FinishReason};
 
 /// The class of a failure that Claude Code reports with this status of the provider.
 #[track_caller]
@@ -60,6 +63,48 @@ fn used_up_turns_are_a_result() {
     ] {
         let reply = ask(Fake::new(&script).config(kind), &question(), &CallCtx::default()).unwrap();
         assert_eq!(reply.finish.used_up(), Some("turns"), "{kind:?}");
+    }
+}
+
+/// How a known program's run came out is in its stream; exit codes say otherwise in both directions.
+#[test]
+fn the_stream_decides_and_not_the_exit_code() {
+    let of = |kind: AgentKind, output: &str, code: u8| {
+        let fake = Fake::new(&format!("{}\nexit {code}", printing(output)));
+        ask(fake.config(kind), &question(), &CallCtx::default())
+    };
+    for (kind, output) in [
+        (AgentKind::Claude, CLAUDE),
+        (AgentKind::Codex, CODEX),
+        (AgentKind::Gemini, GEMINI_STREAM),
+        (AgentKind::OpenCode, OPENCODE),
+        (AgentKind::Copilot, COPILOT),
+        (AgentKind::Pi, PI),
+        (AgentKind::Qwen, QWEN),
+    ] {
+        assert_eq!(of(kind, output, 1).unwrap().text, "Because.", "{kind:?}");
+        let cut = output.rsplit_once('\n').map_or("", |(before, _)| before);
+        assert!(of(kind, cut, 0).is_err(), "{kind:?}: a stream without its end is no reply");
+    }
+    let pi = r#"{"type":"message_end","message":{"role":"assistant","stopReason":"error","errorMessage":"429: too many requests"}}
+{"type":"agent_settled"}"#;
+    assert_eq!(of(AgentKind::Pi, pi, 0).unwrap_err().class(), ErrorClass::RateLimited);
+    let limit = pi.replace("429: too many requests", "You've hit your usage limit. Try again in 2 days.");
+    assert_eq!(of(AgentKind::Pi, &limit, 0).unwrap_err().class(), ErrorClass::QuotaExhausted);
+    let opencode = r#"{"type":"error","sessionID":"s","error":{"name":"APIError","data":{"message":"weekly usage limit reached","statusCode":429}}}
+{"type":"step_finish","sessionID":"s","part":{"reason":"error"}}"#;
+    assert_eq!(of(AgentKind::OpenCode, opencode, 1).unwrap_err().class(), ErrorClass::QuotaExhausted);
+    let copilot = r#"{"type":"session.error","data":{"message":"402 You have no quota","statusCode":402}}
+{"type":"result","sessionId":"s","exitCode":1}"#;
+    assert_eq!(of(AgentKind::Copilot, copilot, 1).unwrap_err().class(), ErrorClass::QuotaExhausted);
+    let qwen = r#"{"type":"result","subtype":"error_during_execution","is_error":true,"error":{"message":"[API Error: 401 invalid key]"}}"#;
+    assert_eq!(of(AgentKind::Qwen, qwen, 1).unwrap_err().class(), ErrorClass::Authentication);
+    // A refusal is a reply that says so.
+    let refusal = r#"{"type":"message_end","message":{"role":"assistant","stopReason":"error","rawStopReason":"content_filter","errorMessage":"refused"}}
+{"type":"agent_settled"}"#;
+    let claude = CLAUDE.replace("\"is_error\":false", "\"is_error\":true,\"stop_reason\":\"refusal\"");
+    for (kind, output) in [(AgentKind::Pi, refusal), (AgentKind::Claude, claude.as_str())] {
+        assert_eq!(of(kind, output, 0).unwrap().finish, FinishReason::ContentFilter, "{kind:?}");
     }
 }
 

@@ -240,7 +240,7 @@ pub(in crate::config) const KIND: &[KeySpec] =
     &[decisive(ValueType::Choice(&ALL_KINDS), Value("\"openai\"")).named(
         "kind",
         "openai: any server with the Chat Completions interface. anthropic: the Messages interface.\n\
-     responses: OpenAI's Responses interface. agent: Claude Code, Codex, Gemini CLI or any program.\n\
+     responses: OpenAI's Responses interface. agent: a coding agent such as Claude Code or Codex, or any program.\n\
      local: weights on this machine, for programs that are built with the feature `weights`.\n\
      scripted: replies from a file.\n\
      simulated: a small program that plays the part of a model, for demonstrations and tests.",
@@ -499,5 +499,13 @@ named_enum! {
         Codex = "codex",
         /// As Gemini CLI prints JSON.
         Gemini = "gemini",
+        /// As OpenCode prints JSON Lines.
+        OpenCode = "opencode",
+        /// As Copilot CLI prints JSON Lines.
+        Copilot = "copilot",
+        /// As Pi prints JSON Lines.
+        Pi = "pi",
+        /// As Qwen Code prints JSON Lines.
+        Qwen = "qwen",
     }
 }

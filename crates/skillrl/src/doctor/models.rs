@@ -12,8 +12,8 @@ use skill_core::rewrite::UpdateMode;
 use skill_llm::error::with_causes;
 use skill_llm::listing::{ModelList, is_listed_as};
 use skill_llm::{
-    AgentKind, CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, ErrorClass, FinishReason,
-    LlmError, Message, Sampling,
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, ErrorClass, FinishReason, LlmError,
+    Message, Sampling,
 };
 use skill_pipeline::prompts::schema::analyst_schema;
 use skill_pipeline::{OWN_TARGET, Protocol};
@@ -174,13 +174,9 @@ fn key_text(served: &ServedConfig) -> String {
 
 /// Whether the program that plays a model is there.
 fn program(agent: &AgentConfig) -> Finding {
-    let default = match agent.agent {
-        AgentKind::Claude => "claude",
-        AgentKind::Codex => "codex",
-        AgentKind::Gemini => "gemini",
-        AgentKind::Command => "",
-    };
-    let name = agent.command.as_ref().and_then(|command| command.first()).map_or(default, String::as_str);
+    let default = || agent.agent.row().ok().flatten().map_or("", |row| row.program.as_str());
+    let name = agent.command.as_ref().and_then(|command| command.first());
+    let name = name.map_or_else(default, String::as_str);
     let is_there = if Path::new(name).components().count() > 1 {
         Path::new(name).is_file()
     } else {

@@ -25,6 +25,10 @@ pub(super) fn model(asked: &AgentConfig, run_dir: &Path, secrets: &Secrets) -> R
         AgentOutput::Claude => Some(OutputFormat::Claude),
         AgentOutput::Codex => Some(OutputFormat::Codex),
         AgentOutput::Gemini => Some(OutputFormat::Gemini),
+        AgentOutput::OpenCode => Some(OutputFormat::OpenCode),
+        AgentOutput::Copilot => Some(OutputFormat::Copilot),
+        AgentOutput::Pi => Some(OutputFormat::Pi),
+        AgentOutput::Qwen => Some(OutputFormat::Qwen),
     };
     config.effort = asked.reasoning_effort;
     config.timeout = Duration::from_secs(asked.timeout_s);
