@@ -5,7 +5,7 @@
 
 use crate::chart::curve::Picture;
 use crate::data::conversation::clip;
-use crate::view::Chart;
+use crate::view::{Chart, TriggersView};
 use crate::words::{counted, dollars, e_value, grouped, p_words, percent, points, seconds, utc};
 use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
@@ -18,6 +18,7 @@ const PAGE: &str = include_str!("../assets/report.html");
 const BANK: &str = include_str!("../assets/bank.html");
 const SFT: &str = include_str!("../assets/sft.html");
 const RL: &str = include_str!("../assets/rl.html");
+const TRIGGERS: &str = include_str!("../assets/triggers.html");
 const PHASES: &str = include_str!("../assets/phases.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
 /// What all have in common.
@@ -69,6 +70,21 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
         ..pictures
+    });
+    Ok(rendered?)
+}
+
+/// Which skills an agent loads as one HTML page, as self-contained as a [`page`]; `name` is that of the directory.
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn triggers_page(name: &str, view: &TriggersView) -> Result<String, ReportError> {
+    let rendered = environment()?.get_template("triggers.html")?.render(context! {
+        name,
+        view => Value::from(Serde(view)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
     });
     Ok(rendered?)
 }
@@ -160,6 +176,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("sft.html", SFT)?;
     environment.add_template("rl.html", RL)?;
     environment.add_template("phases.html", PHASES)?;
+    environment.add_template("triggers.html", TRIGGERS)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     Ok(environment)

@@ -57,10 +57,14 @@ pub use data::sft::{SftBrief, SftReport};
 pub use data::standing::RunPhase;
 pub use data::steps::{DiffLine, EditLine, StepRow, difference};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
-pub use html::{SCRIPT, STYLE, comparison_content, comparison_page, content, page};
+pub use html::{SCRIPT, STYLE, comparison_content, comparison_page, content, page, triggers_page};
+pub use skill_agents::kept::Kept;
 pub use tensorboard::TENSORBOARD_FILE;
 pub use verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
-pub use view::{Chart, Fact, Look, RunView, Series, ViewRow, metric_words};
+pub use view::{
+    Chart, Fact, Look, RunView, Series, TriggersRow, TriggersTable, TriggersView, ViewRow, fate_in_words,
+    metric_words, training_of, triggers_at,
+};
 
 /// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -84,6 +88,9 @@ pub enum ReportError {
         /// The name of the run.
         name: String,
     },
+    /// Runs of a coding agent cannot be read.
+    #[error(transparent)]
+    Measurement(#[from] skill_agents::measure::StoreError),
     /// The page's template does not fit its data.
     #[error("the page cannot be rendered")]
     Page(#[from] minijinja::Error),

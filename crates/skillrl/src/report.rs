@@ -8,8 +8,8 @@ use skill_pipeline::kind::RunKind;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, DoubtfulLabel, Report, ReportError, ReportOptions, RunComparison, RunOverview,
-    RunView, TENSORBOARD_FILE, Verdict, comparison_page, page,
+    AnyReport, BankReport, DoubtfulLabel, Kept, Report, ReportError, ReportOptions, RunComparison,
+    RunOverview, RunView, TENSORBOARD_FILE, TriggersView, Verdict, comparison_page, page, triggers_page,
 };
 use std::path::{Path, PathBuf};
 
@@ -168,6 +168,16 @@ pub fn any(run: &Path) -> Result<AnyReport, Error> {
     any_with(run, ReportOptions::default())
 }
 
+/// The runs of a coding agent in a directory, with the training of descriptions; `None` where it is no directory of
+/// such runs.
+///
+/// # Errors
+///
+/// A file that cannot be read or is damaged.
+pub fn triggers(directory: &Path) -> Result<Option<Kept>, Error> {
+    skill_report::triggers_at(directory).map_err(of_report)
+}
+
 fn any_with(run: &Path, options: ReportOptions) -> Result<AnyReport, Error> {
     match RunKind::of(run) {
         Some(RunKind::Document) | None => Ok(read_with(run, options)?.into()),
@@ -196,7 +206,15 @@ fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2
 ///
 /// As for [`read`], and a file that cannot be written.
 pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
-    let page = page(&any(run)?).map_err(of_report)?;
+    let page = match triggers(run)? {
+        Some(kept) => {
+            let name = run.canonicalize().unwrap_or_else(|_| run.to_owned());
+            let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            triggers_page(&name, &TriggersView::read(&kept))
+        }
+        None => page(&any(run)?),
+    };
+    let page = page.map_err(of_report)?;
     let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
     write_page(&path, &page)?;
     Ok(path)

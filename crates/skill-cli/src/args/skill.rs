@@ -104,6 +104,10 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<String>,
 
+    /// Starts nothing: comes to the result by the runs in the directory.
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) replay: bool,
+
     /// Waits until a limit of the agent's account is over, in place of ending the command.
     #[arg(long)]
     pub(crate) wait: bool,
@@ -152,12 +156,8 @@ pub(crate) struct TriggersArgs {
     pub(crate) draft: Option<u16>,
 
     /// Makes one run, and estimates the others from it.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "replay")]
     pub(crate) estimate: bool,
-
-    /// Starts nothing: makes the report of the runs in the directory.
-    #[arg(long, conflicts_with = "estimate")]
-    pub(crate) replay: bool,
 }
 
 #[derive(Debug, Args)]

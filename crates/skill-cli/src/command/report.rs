@@ -1,5 +1,6 @@
 //! `skillrl report`: what a run came to and why, as one HTML page.
 
+use super::UsageError;
 use crate::args::ReportArgs;
 use crate::table::counted;
 use anyhow::Context as _;
@@ -17,6 +18,18 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    if let Some(kept) = skillrl::report::triggers(&args.run)?
+        && (args.json || args.tensorboard.is_some() || args.doubtful.is_some())
+    {
+        if args.json {
+            return super::show::triggers(&kept, true);
+        }
+        let message = format!(
+            "{} has runs of a coding agent, which have neither labels nor curves",
+            args.run.display()
+        );
+        return Err(UsageError::new(message).with_hint("leave out --tensorboard and --doubtful").into());
+    }
     if args.json {
         let report = serde_json::to_string_pretty(&skillrl::report::any(&args.run)?)?;
         return super::print(&format!("{report}\n"));

@@ -16,10 +16,13 @@ use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::lines::scores;
-use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
+use skillrl::reports::{DiffLine, EditLine, ItemRow, Kept, Report, ReportOptions, StepRow, TriggersView};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+    if let Some(kept) = skillrl::report::triggers(&args.run)? {
+        return triggers(&kept, args.json);
+    }
     if args.run.exists()
         && run_status(&args.run) == RunStatus::Absent
         && args.step.is_none()
@@ -36,6 +39,15 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         (None, Some(item)) => item_of(args, item),
         (None, None) => whole(args, &run),
     }
+}
+
+/// Which skills an agent loads, and the training of their descriptions.
+pub(super) fn triggers(kept: &Kept, is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        let shown = json!({ "triggers": kept.report(), "training": kept.training, "starts": kept.n_starts });
+        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+    }
+    super::print_wrapped(&TriggersView::read(kept).text())
 }
 
 /// The run: status, results, a line for each step, and the skills of its bank.

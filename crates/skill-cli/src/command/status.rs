@@ -8,6 +8,9 @@ use skillrl::reports::words::percent;
 use skillrl::reports::{RunOverview, runs_in};
 
 pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
+    if let Some(kept) = skillrl::report::triggers(&args.dir)? {
+        return super::show::triggers(&kept, args.json);
+    }
     let runs = runs_in(&args.dir);
     if runs.is_empty() {
         let path = args.dir.clone();

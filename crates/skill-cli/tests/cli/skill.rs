@@ -125,6 +125,12 @@ fn triggers_are_measured_resumed_and_replayed() {
     assert_eq!((&skill["recall"]["runs"], &found["cost"]), (&json!(30), &json!(20.0)));
     let starts = context.read("my-skill-triggers-pi/starts.jsonl");
     assert_eq!(starts.lines().count(), 40);
+    let shown: Value =
+        serde_json::from_str(&context.succeed(&["show", "my-skill-triggers-pi", "--json"])).unwrap();
+    assert_eq!(
+        (&shown["triggers"], &shown["starts"], &shown["training"]),
+        (&found, &json!(40), &Value::Null)
+    );
     let again: Value = serde_json::from_str(&context.succeed(&with(&["--json", "--replay"]))).unwrap();
     assert_eq!(again, found);
     assert_eq!(context.read("my-skill-triggers-pi/starts.jsonl"), starts);
@@ -175,6 +181,26 @@ fn a_description_is_trained_by_train_with_an_agent() {
     assert_eq!(trained["steps"][0]["fate"], "accepted");
     assert!(context.read("my-skill-triggers-pi/best/my-skill/SKILL.md").contains("Formats invoices."));
     assert!(context.read("my-skill/SKILL.md").contains("Does things."));
+    // The directory opens as that of any run, and comes to the same result without a start.
+    let directory = "my-skill-triggers-pi";
+    let starts = context.read(&format!("{directory}/starts.jsonl"));
+    let replayed: Vec<&str> = arguments.into_iter().chain(["--replay"]).collect();
+    assert_eq!(serde_json::from_str::<Value>(&context.succeed(&replayed)).unwrap(), found);
+    assert_eq!(context.read(&format!("{directory}/starts.jsonl")), starts);
+    for command in ["show", "report", "status"] {
+        let shown: Value = serde_json::from_str(&context.succeed(&[command, directory, "--json"])).unwrap();
+        assert_eq!(shown["training"], found, "{command}");
+        assert_eq!(
+            shown["triggers"]["skills"]["my-skill"]["recall"]["rate"], 0.0,
+            "of the first description"
+        );
+    }
+    let text = context.succeed(&["show", directory]);
+    assert!(text.contains("Formats invoices.") && text.contains("accepted"), "{text}");
+    context.succeed(&["report", directory]);
+    let page = context.read(&format!("{directory}/report.html"));
+    assert!(page.contains("Formats invoices.") && page.contains("</html>"));
+    assert!(!page.contains("data-left-out"), "a section of the page is left out");
 }
 
 #[test]
@@ -241,7 +267,7 @@ fn a_banner_is_passed_over_and_an_untried_version_is_a_warning() {
         assert_eq!(said.contains("9.9.9"), is_warned, "{said}");
         // One query, and it is a positive one: that is told before the first run.
         assert_eq!(report["skills"]["my-skill"]["false_positives"], Value::Null);
-        assert!(said.contains("warning: "), "{said}");
+        assert_eq!(said.matches("warning: ").count(), 1 + usize::from(is_warned), "{said}");
     }
 }
 
@@ -284,6 +310,77 @@ fn what_agents_would_see_otherwise_is_told_by_check() {
     assert_eq!(row("codex")["listed"][0]["shown"], json!({"cut": 1024}));
     assert_eq!(row("copilot-cli")["listed"][0]["shown"], "too_long");
     assert_eq!(row("gemini-cli")["listed"][0]["shown"], "whole");
+}
+
+/// What an agent will not see as it is written is told before anything is started.
+#[cfg(unix)]
+#[test]
+fn descriptions_over_the_budget_and_skills_of_the_user_are_told_before_a_run() {
+    let context = TestContext::new();
+    let long = "x".repeat(1100);
+    context.write("long/SKILL.md", &format!("---\nname: long\ndescription: {long}\n---\n# A\n"));
+    context.write("home/.claude/skills/long/SKILL.md", "---\nname: long\ndescription: Mine.\n---\n# A\n");
+    context.write(
+        "long-queries.jsonl",
+        "{\"query\": \"a\", \"should\": true}\n{\"query\": \"b\", \"should\": false, \"near_miss\": true}\n",
+    );
+    let said = |words: &[&str]| {
+        let outcome = context.command(words).env("HOME", context.path("home")).output().unwrap();
+        let text =
+            String::from_utf8_lossy(&outcome.stdout).into_owned() + &String::from_utf8_lossy(&outcome.stderr);
+        (outcome.status.code(), text)
+    };
+    let checked = said(&["skill", "check", "long", "--agent", "codex"]).1;
+    assert!(checked.contains("warning: ") && checked.contains("1024"), "{checked}");
+    assert!(!said(&["skill", "check", "long", "--agent", "gemini-cli"]).1.contains("warning: "));
+    for (agent, word) in
+        [("codex", "1024"), ("copilot-cli", "\"long\""), ("claude-code", "home/.claude/skills/long")]
+    {
+        let (code, text) = said(&["skill", "triggers", "long", "--agent", agent, "--program", "./none"]);
+        assert_eq!(code, Some(code::USAGE), "{text}");
+        assert!(text.matches("warning: ").count() == 1 && text.contains(word), "{agent}: {text}");
+    }
+    assert!(!context.path("long-triggers-codex").exists(), "nothing was started");
+}
+
+/// Prints what Gemini CLI prints, which does not give its model the skill tool without `--yolo`.
+#[cfg(unix)]
+const GEMINI: &str = r#"#!/bin/sh
+case "$*" in *--version*) echo 0.61.0; exit 0 ;; esac
+cat > query
+case "$*" in
+  *--yolo*) result='"status": "success", "output": "<activated_skill name=\"my-skill\">"' ;;
+  *) result='"status": "error", "output": "Tool \"activate_skill\" not found."' ;;
+esac
+cat <<END
+{"type": "init", "session_id": "s", "model": "m"}
+{"type": "tool_use", "tool_name": "activate_skill", "tool_id": "1", "parameters": {"name": "my-skill"}}
+{"type": "tool_result", "tool_id": "1", $result}
+{"type": "message", "role": "assistant", "content": "Done."}
+{"type": "result", "status": "success", "stats": {}}
+END
+"#;
+
+#[cfg(unix)]
+#[test]
+fn gemini_is_started_so_that_its_model_has_the_skill_tool() {
+    let context = with_agent("Formats invoices.");
+    context.write("one.jsonl", r#"{"query": "write invoice 1", "should": true}"#);
+    for (name, script, expect) in [
+        ("with", GEMINI.to_owned(), "triggered"),
+        // The same program behind a wrapper that takes the flag away.
+        ("without", GEMINI.replace("*--yolo*)", "*--none*)"), "attempted, not loaded"),
+    ] {
+        context.write("gemini.sh", &script);
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(context.path("gemini.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let fixed = ["skill", "triggers", "my-skill", "--agent", "gemini-cli", "--program", "./gemini.sh"];
+        let more = ["--runs", "1", "--queries", "one.jsonl", "--json", "--dir", name];
+        let words: Vec<&str> = fixed.into_iter().chain(more).collect();
+        let found: Value = serde_json::from_str(&context.succeed(&words)).unwrap();
+        assert_eq!(found["queries"][0]["outcomes"], json!({ expect: 1 }), "{found}");
+        assert_eq!(found["warnings"].as_array().unwrap().len(), usize::from(name == "without"), "{found}");
+    }
 }
 
 #[cfg(unix)]
@@ -334,6 +431,9 @@ fn a_killed_measurement_continues_where_it_was() {
     assert_eq!(n_runs, 3);
     child.kill().unwrap();
     child.wait().unwrap();
+    let shown: Value = serde_json::from_str(&context.succeed(&["show", "killed", "--json"])).unwrap();
+    let n_counted = shown["triggers"]["counted"].as_u64().unwrap();
+    assert!((3..40).contains(&n_counted) && shown["triggers"]["planned"] == 40, "{shown}");
     let resumed: Value =
         serde_json::from_str(&context.succeed(&with(&["--json", "--dir", "killed"]))).unwrap();
     assert_eq!(resumed["skills"], whole["skills"]);

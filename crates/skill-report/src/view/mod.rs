@@ -3,10 +3,12 @@
 mod charts;
 mod facts;
 mod rows;
+mod triggers;
 
 pub use charts::{Chart, Look, Series};
 pub use facts::{Fact, metric_words};
 pub use rows::ViewRow;
+pub use triggers::{TriggersRow, TriggersTable, TriggersView, fate_in_words, training_of, triggers_at};
 
 use crate::ReportError;
 use crate::data::bank::records;

@@ -105,7 +105,10 @@ fn described(findings: &[(String, Finding)], seen: &[Seen]) -> String {
                 (one, other) if one == other => String::new(),
                 (_, other) => format!("; beside the agent's own skills: {}", words(other)),
             };
-            let _ = writeln!(text, "  {}: {}, {} characters{own}", row.name, words(row.shown), row.chars);
+            let is_whole = row.shown.is_whole() && beside.shown.is_whole();
+            let mark = if is_whole { "" } else { "warning: " };
+            let _ =
+                writeln!(text, "  {mark}{}: {}, {} characters{own}", row.name, words(row.shown), row.chars);
         }
         for note in &seen.notes {
             let _ = writeln!(text, "  {note}");

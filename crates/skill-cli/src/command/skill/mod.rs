@@ -1,7 +1,6 @@
 //! `skillrl skill`: skills where people use them.
 
 mod check;
-mod described;
 pub(crate) mod ended;
 mod loads;
 mod optimizer;

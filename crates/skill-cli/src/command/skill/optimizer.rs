@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use async_trait::async_trait;
-use skill_agents::measure::{Setup, Stop, StoreError, write};
+use skill_agents::measure::{Setup, Stop, StoreError, stop_before, write};
 use skill_agents::train::Writer;
 use skillrl::config::{Config, ModelRole};
 use skillrl::engine::Engine;
@@ -52,6 +52,10 @@ impl Session {
         if let Ok(reply) = std::fs::read_to_string(&path) {
             return Ok(Ok(reply));
         }
+        if let Some(stop) = stop_before(&self.store, &self.caps)? {
+            return Ok(Err(stop));
+        }
+        self.store.note_start("write")?;
         let request = ChatRequest::new(vec![Message::user(prompt)]);
         let call = CallCtx { cancel: self.launcher.cancel.clone(), ..CallCtx::default() };
         match model.chat(&request, &call).await {

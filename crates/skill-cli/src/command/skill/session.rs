@@ -7,6 +7,7 @@ use crate::args::skill::MeasureArgs;
 use crate::command::{UsageError, say};
 use anyhow::Context as _;
 use skill_agents::home::Moved;
+use skill_agents::kept::Inputs;
 use skill_agents::measure::{Caps, Launcher, Notice, Setup, Store, StoreError, prepare_plain};
 use skill_agents::query::{Query, read_queries, resolve, warnings};
 use skill_agents::{SameName, Shown, Skill, listed};
@@ -72,7 +73,8 @@ pub(crate) fn queries_file(args: &MeasureArgs) -> PathBuf {
 
 impl Session {
     /// Reads skills and queries, finds the program, opens the directory; nothing is asked of a model.
-    pub(crate) fn open(args: &MeasureArgs, with_queries: bool, starts: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(args: &MeasureArgs, with_queries: bool) -> anyhow::Result<Self> {
+        let starts = !args.replay;
         let agent = named(&args.agent)?;
         let skills = skills_at(&args.skills)?;
         let mut competitors = Vec::new();
@@ -141,7 +143,8 @@ impl Session {
             store.claim().map_err(|error| store_error(&error))?;
         }
         let caps = Caps {
-            calls: args.calls,
+            // Without a start nothing but the record is read.
+            calls: if args.replay { Some(0) } else { args.calls },
             budget: args.budget,
             concurrency: args.concurrency.clamp(1, 32),
             only_first: false,
@@ -158,6 +161,13 @@ impl Session {
             caps,
             is_quiet,
         })
+    }
+
+    /// Writes down what the runs are of, so that their report can be made from the directory alone.
+    pub(crate) fn keep_inputs(&self) -> anyhow::Result<Inputs> {
+        let inputs = Inputs::new(&self.setup, &self.queries, self.repetitions);
+        self.store.keep_inputs(&inputs).map_err(|error| store_error(&error))?;
+        Ok(inputs)
     }
 
     /// Says what happens.

@@ -2,49 +2,62 @@
 
 use super::ended::Ended;
 use super::session::{Session, store_error};
+use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
 use crate::command::{UsageError, block_on, print, print_wrapped, say};
-use serde_json::json;
 use skill_agents::Skill;
 use skill_agents::gate::least_queries;
+use skill_agents::measure::Stop;
 use skill_agents::query::{Half, Query, halves};
-use skill_agents::train::{Fate, Step, Trained, Training};
+use skill_agents::train::{Fate, Step, Trained, TrainedSkill, Training, TrainingRecord};
 use skillrl::pipeline::StopSignal;
+use skillrl::reports::{fate_in_words, training_of};
 use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
 
 const STOPPING: &str = "stopping; the runs that are complete stay on record";
 
-/// A skill and what its training came to.
+/// A skill and what its training has come to.
 struct OfSkill {
     initial: Skill,
     name: String,
-    trained: Trained,
+    best: Skill,
+    steps: Vec<Step>,
+    answered_without: Vec<String>,
 }
 
 pub(crate) fn run(args: &TrainSkillArgs) -> anyhow::Result<()> {
     let Only::Description = args.only;
-    let mut session = Session::open(&args.measure, true, true)?;
+    let mut session = Session::open(&args.measure, true)?;
     let chosen = chosen(args, &session)?;
     for skill_idx in &chosen {
         check_queries(&session, *skill_idx, args.seed)?;
     }
-    let mut all = Vec::new();
+    session.keep_inputs()?;
+    let (mut all, mut stop) = (Vec::new(), None);
     for skill_idx in chosen {
         let Some(initial) = session.setup.skills.get(skill_idx).cloned() else { continue };
         let name = initial.listed_name(session.setup.agent).to_owned();
-        let trained = trained(args, &session, skill_idx)?;
+        let best = initial.clone();
+        all.push(OfSkill { initial, name, best, steps: Vec::new(), answered_without: Vec::new() });
+        let all = Mutex::new(&mut all);
+        let trained = trained(args, &session, skill_idx, &all)?;
         // Skills that are trained later lie beside the new one.
         if let Some(skill) = session.setup.skills.get_mut(skill_idx) {
             skill.clone_from(&trained.skill);
         }
-        let has_stopped = trained.stop.is_some();
-        all.push(OfSkill { initial, name, trained });
-        if has_stopped {
+        let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = all.last_mut() {
+            (last.best, last.steps) = (trained.skill, trained.steps);
+            last.answered_without = trained.answered_without;
+        }
+        stop = trained.stop;
+        if stop.is_some() {
             break;
         }
     }
-    finish(args, &session, &all)
+    finish(args, &session, &all, stop.as_ref())
 }
 
 /// The places of the skills that are trained.
@@ -62,9 +75,25 @@ fn chosen(args: &TrainSkillArgs, session: &Session) -> Result<Vec<usize>, UsageE
     args.trained.iter().map(place).collect()
 }
 
-fn trained(args: &TrainSkillArgs, session: &Session, skill_idx: usize) -> anyhow::Result<Trained> {
+fn trained(
+    args: &TrainSkillArgs,
+    session: &Session,
+    skill_idx: usize,
+    all: &Mutex<&mut Vec<OfSkill>>,
+) -> anyhow::Result<Trained> {
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
     let on_step = |step: &Step| {
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = all.last_mut() {
+            last.steps.push(step.clone());
+            if step.fate == Fate::Accepted {
+                last.best = last.best.with_texts(&step.texts).unwrap_or_else(|_| last.best.clone());
+            }
+        }
+        // What is shown while it works is of no use for its result.
+        if let Err(error) = keep(session, &all, false) {
+            tracing::warn!(%error, "the state of the training could not be written");
+        }
         if !session.is_quiet {
             say(&step_line(step));
         }
@@ -116,97 +145,56 @@ fn check_queries(session: &Session, skill_idx: usize, seed: u64) -> Result<(), U
 }
 
 fn step_line(step: &Step) -> String {
-    let train = step
-        .train
-        .map(|train| format!(", {:.0} % of training queries right", train * 100.0))
-        .unwrap_or_default();
-    let gate = step
-        .gate
-        .map(|gate| {
-            format!(
-                ", held-out {:.0} % -> {:.0} % (p {:.3})",
-                gate.current * 100.0,
-                gate.candidate * 100.0,
-                gate.p
-            )
-        })
-        .unwrap_or_default();
-    let fate = match step.fate {
-        Fate::Invalid => "invalid",
-        Fate::Repeated => "tried before",
-        Fate::NotBetter => "not better on training queries",
-        Fate::Rejected => "rejected",
-        Fate::Accepted => "accepted",
-    };
-    let why = step.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let share = |share: f64| format!("{:.0} %", share * 100.0);
+    let train = step.train.map(|train| format!(", {} of training queries right", share(train)));
+    let gate = step.gate.map(|gate| {
+        format!(", held-out {} → {} (p {:.3})", share(gate.current), share(gate.candidate), gate.p)
+    });
     let when = step.texts.when_to_use.as_ref().map(|when| format!(" - {when}")).unwrap_or_default();
-    format!("step {}: {fate}{why}{train}{gate}: {}{when}", step.step, step.texts.description)
+    let (train, gate) = (train.unwrap_or_default(), gate.unwrap_or_default());
+    format!("step {}: {}{train}{gate}: {}{when}", step.step, fate_in_words(step), step.texts.description)
 }
 
-fn finish(args: &TrainSkillArgs, session: &Session, all: &[OfSkill]) -> anyhow::Result<()> {
-    let dir = session.store.directory();
+/// Writes down how far the training is; the last skill is under way unless that is over.
+fn keep(session: &Session, all: &[OfSkill], is_finished: bool) -> anyhow::Result<TrainingRecord> {
     let agent = session.setup.agent;
-    let rows: Vec<_> = all
-        .iter()
-        .map(|of| {
-            let (initial, best) = (of.initial.texts(agent), of.trained.skill.texts(agent));
-            json!({
-                "name": of.name, "initial": initial, "best": best, "steps": of.trained.steps,
-                "answered_without_any_skill": of.trained.answered_without,
-            })
-        })
-        .collect();
-    let value = json!({"agent": agent.name, "skills": rows});
-    let text = serde_json::to_string_pretty(&value)?;
-    session.store.write(&dir.join("train.json"), text.as_bytes()).map_err(|error| store_error(&error))?;
-    for of in all {
-        let best = dir.join("best").join(&of.trained.skill.folder);
-        skillrl::envs::folder::write_folder(&best, &of.trained.skill.package)?;
-    }
-    match args.measure.json {
-        true => print(&format!("{value}\n"))?,
-        false => print_wrapped(&described(session, all))?,
-    }
-    match all.last().and_then(|of| of.trained.stop.as_ref()) {
-        Some(stop) => Err(Ended::of(stop).into()),
-        None => Ok(()),
-    }
+    let skill = |of: &OfSkill| TrainedSkill {
+        name: of.name.clone(),
+        initial: of.initial.texts(agent),
+        best: of.best.texts(agent),
+        steps: of.steps.clone(),
+        answered_without_any_skill: of.answered_without.clone(),
+    };
+    let skills = all.iter().map(skill).collect();
+    let record = TrainingRecord { agent: agent.name.clone(), skills, is_finished };
+    session.store.keep_training(&record).map_err(|error| store_error(&error))?;
+    Ok(record)
 }
 
-fn described(session: &Session, all: &[OfSkill]) -> String {
-    let mut text = String::new();
-    for OfSkill { name, trained, .. } in all {
-        if all.len() > 1 {
-            let _ = writeln!(text, "{name}:");
-        }
-        let n_accepted = trained.steps.iter().filter(|step| step.fate == Fate::Accepted).count();
-        let _ = writeln!(text, "{n_accepted} of {} proposals accepted", trained.steps.len());
-        let accepted = trained.steps.iter().filter_map(|step| step.gate.filter(|gate| gate.is_accepted));
-        let gates: Vec<_> = accepted.collect();
-        if let (Some(first), Some(last)) = (gates.first(), gates.last()) {
-            let _ = writeln!(
-                text,
-                "held-out queries right: {:.0} % -> {:.0} % (p {:.3}, {} queries)",
-                first.current * 100.0,
-                last.candidate * 100.0,
-                last.p,
-                last.queries
-            );
-        }
-        if !trained.answered_without.is_empty() {
-            let _ = writeln!(
-                text,
-                "answered at once and without any skill, so no description helps: {}",
-                trained.answered_without.join(", ")
-            );
-        }
-        let texts = trained.skill.texts(session.setup.agent);
-        let _ = writeln!(text, "description: {}", texts.description);
-        if let Some(when) = texts.when_to_use {
-            let _ = writeln!(text, "when_to_use: {when}");
-        }
-        let best = session.store.directory().join("best").join(&trained.skill.folder);
-        let _ = writeln!(text, "the skill is in {}; the original is unchanged", best.display());
+fn finish(
+    args: &TrainSkillArgs,
+    session: &Session,
+    all: &[OfSkill],
+    stop: Option<&Stop>,
+) -> anyhow::Result<()> {
+    let record = keep(session, all, stop.is_none())?;
+    let best = |skill: &Skill| session.store.directory().join("best").join(&skill.folder);
+    for of in all {
+        skillrl::envs::folder::write_folder(&best(&of.best), &of.best.package)?;
     }
-    text
+    if args.measure.json {
+        print(&format!("{}\n", serde_json::to_string(&record)?))?;
+    } else {
+        let mut text = String::new();
+        for (of, skill) in all.iter().zip(&record.skills) {
+            let table = training_of(skill, stop.is_none());
+            let _ = writeln!(text, "{}\n{}", table.title, table.about);
+            let _ =
+                writeln!(text, "the skill is in {}; the original is unchanged\n", best(&of.best).display());
+        }
+        print_wrapped(text.trim_end_matches('\n'))?;
+        print("\n")?;
+    }
+    write_report(session);
+    stop.map_or(Ok(()), |stop| Err(Ended::of(stop).into()))
 }

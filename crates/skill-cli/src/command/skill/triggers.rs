@@ -1,17 +1,15 @@
 //! `skillrl skill triggers`: how often an agent loads a skill.
 
-use super::described::described;
 use super::ended::Ended;
 use super::session::{Session, queries_file, skills_at, store_error};
 use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
 use crate::command::{UsageError, block_on, print, print_wrapped, say};
-use skill_agents::measure::{Caps, Measured, Stop, measure};
+use skill_agents::measure::{Measured, Stop, measure};
 use skill_agents::query::read_queries;
-use skill_agents::report::{Report, report};
-use skill_agents::train::Writer as _;
+use skill_agents::train::{Writer as _, draft_prompt};
 use skillrl::pipeline::StopSignal;
-use std::collections::BTreeMap;
+use skillrl::reports::TriggersView;
 use std::fmt::Write as _;
 
 /// How the first Ctrl-C is answered.
@@ -21,26 +19,24 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
     if let Some(n) = args.draft {
         return draft(args, n);
     }
-    let mut session = Session::open(&args.measure, true, !args.replay)?;
+    let mut session = Session::open(&args.measure, true)?;
     session.caps.only_first = args.estimate;
-    if args.replay {
-        // No start is allowed, so nothing but the record is read.
-        session.caps = Caps { calls: Some(0), ..session.caps };
-    }
+    let inputs = session.keep_inputs()?;
     let measured = measured(&session, args.measure.wait)?;
-    let found = made(&session, &measured);
+    let found = inputs.report(&measured);
     let text = serde_json::to_string_pretty(&found)?;
     let path = session.store.directory().join("triggers.json");
     session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
-    let text = described(&found);
-    let path = session.store.directory().join("report.txt");
-    session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
     match args.measure.json {
         true => print(&format!("{}\n", serde_json::to_string(&found)?))?,
-        false => print_wrapped(&text)?,
+        false => {
+            let n_starts = session.store.n_starts().map_err(|error| store_error(&error))?;
+            print_wrapped(&TriggersView::of(&found, n_starts).text())?;
+        }
     }
+    write_report(&session);
     match measured.stop {
-        Some(Stop::Calls(_)) if args.replay => Ok(()),
+        Some(Stop::Calls(_)) if args.measure.replay => Ok(()),
         Some(Stop::Estimated) | None => match (found.counted, found.failed.first()) {
             (0, Some(run)) => Err(Ended::without_a_run(&run.said()).into()),
             _ => Ok(()),
@@ -69,15 +65,14 @@ pub(crate) fn measured(session: &Session, waits: bool) -> anyhow::Result<Measure
     block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))
 }
 
-/// The report of what was measured.
-pub(crate) fn made(session: &Session, measured: &Measured) -> Report {
-    let agent = session.setup.agent;
-    let entry = |skill: &skill_agents::Skill| {
-        let n_chars = skill.listed_name(agent).chars().count() + skill.listed_text(agent).chars().count();
-        (skill.listed_name(agent).to_owned(), n_chars)
-    };
-    let skills: BTreeMap<String, usize> = session.setup.skills.iter().map(entry).collect();
-    report(&agent.name, &session.queries, session.repetitions, &skills, measured)
+/// Writes the page of the directory; one that cannot be written takes nothing from the runs.
+pub(crate) fn write_report(session: &Session) {
+    let directory = session.store.directory();
+    match skillrl::report::write(directory, None) {
+        Ok(path) if !session.is_quiet => say(&format!("report: {}", path.display())),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the report could not be written; `skillrl report` writes it"),
+    }
 }
 
 /// Has the agent write queries, which a person edits.
@@ -87,9 +82,9 @@ fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
         let message = format!("{} is there already", path.display());
         return Err(UsageError::new(message).with_hint("name another file with --queries").into());
     }
-    let session = Session::open(&args.measure, false, true)?;
+    let session = Session::open(&args.measure, false)?;
     let skills = skills_at(&args.measure.skills)?;
-    let prompt = draft_prompt(&session, &skills, n);
+    let prompt = draft_prompt(session.setup.agent, &skills, usize::from(n));
     let stop = StopSignal::default();
     let write = async || session.write(&prompt).await;
     let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, write);
@@ -118,27 +113,4 @@ fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
         path.display()
     ));
     Ok(())
-}
-
-fn draft_prompt(session: &Session, skills: &[skill_agents::Skill], n: u16) -> String {
-    let agent = session.setup.agent;
-    let n_should = n.div_ceil(2);
-    let n_near = n.saturating_sub(n_should).div_ceil(2);
-    let n_far = n.saturating_sub(n_should).saturating_sub(n_near);
-    let mut text = format!(
-        "Write requests that people might type to the coding agent {}, to test whether it loads the right skill.\n\n",
-        agent.title
-    );
-    for skill in skills {
-        let _ = writeln!(text, "Skill {}: {}\n", skill.listed_name(agent), skill.description);
-    }
-    let _ = writeln!(
-        text,
-        "Write {n_should} requests for which a skill should be loaded, {n_near} near misses (they share words with a \
-         skill and need something else), and {n_far} requests about other things. Write as people do: concrete, with \
-         file names and details, of different length, without the name of the skill and without words copied from its \
-         description. Reply with one JSON object in each line and nothing else: \
-         {{\"query\": \"..\", \"should\": \"NAME OF THE SKILL\" or false, \"near_miss\": true or false}}"
-    );
-    text
 }
