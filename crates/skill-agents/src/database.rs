@@ -2,11 +2,12 @@
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const PARTS: &str = "SELECT part.id, part.time_created, part.data, message.id, message.data, session.id, \
-    session.parent_id, session.version FROM part JOIN message ON part.message_id = message.id \
+    session.parent_id, session.version, message.time_created FROM part JOIN message ON part.message_id = message.id \
     JOIN session ON message.session_id = session.id ORDER BY message.time_created, message.id, part.id";
 
 /// The records of a database file; nothing is written into it.
@@ -45,15 +46,24 @@ fn parts(connection: &Connection, ids: &BTreeSet<String>) -> Result<Vec<Value>, 
     let mut statement = connection.prepare(PARTS)?;
     let mut rows = statement.query([])?;
     let mut records = Vec::new();
+    // The session in which a part of a message of this time was first.
+    let mut first_in: BTreeMap<(i64, String), String> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let parse = |text: String| serde_json::from_str::<Value>(&text).unwrap_or(Value::Null);
         let (session, parent): (String, Option<String>) = (row.get(5)?, row.get(6)?);
+        let (message, part): (String, String) = (row.get(4)?, row.get(2)?);
+        // A fork repeats the history of its parent under new ids, and names no parent.
+        match first_in.entry((row.get::<_, i64>(8)?, part.clone())) {
+            Entry::Vacant(place) => drop(place.insert(session.clone())),
+            Entry::Occupied(place) if *place.get() != session => continue,
+            Entry::Occupied(_) => {}
+        }
         if !ids.is_empty() && !ids.contains(&session) && !parent.as_ref().is_some_and(|id| ids.contains(id)) {
             continue;
         }
-        let message = parse(row.get(4)?);
+        let message = parse(message);
         records.push(json!({
-            "id": row.get::<_, String>(0)?, "time": row.get::<_, i64>(1)?, "part": parse(row.get(2)?),
+            "id": row.get::<_, String>(0)?, "time": row.get::<_, i64>(1)?, "part": parse(part),
             "message_id": row.get::<_, String>(3)?, "role": message.get("role"), "message": message,
             "session": session, "parent_session": parent, "version": row.get::<_, Option<String>>(7)?,
         }));

@@ -14,6 +14,8 @@ pub(crate) enum Style {
     FileLines,
     /// `<name>` and `<description>`.
     Tags,
+    /// The record that would have it has none: no skill is listed.
+    Empty,
 }
 
 /// Something that a record says.
@@ -33,6 +35,8 @@ pub(crate) enum What {
     Reply { id: String, model: String },
     /// The reply is complete.
     ReplyEnd,
+    /// The model replied, also where no record shows a text or a call.
+    Replied,
     /// The reply before was the summary of a compaction, and no reply to anybody.
     Summary,
     /// Text of the model.

@@ -36,6 +36,7 @@ pub(crate) fn offers(text: &str, style: Style) -> Vec<Offer> {
         Style::Dashes => (&DASHES, 1, 3, None),
         Style::FileLines => (&FILE_LINES, 1, 2, Some(3)),
         Style::Tags => (&TAGS, 1, 2, Some(3)),
+        Style::Empty => return Vec::new(),
     };
     let Some(pattern) = &**pattern else { return Vec::new() };
     let found = pattern.captures_iter(text).map(|found| Offer {

@@ -197,7 +197,10 @@ fn row(query: &Query, skills: &BTreeMap<String, usize>, measured: &Measured) -> 
         for name in record.loaded.keys() {
             *loaded.entry(name.clone()).or_default() += 1;
         }
-        let Some(skill) = skill else { continue };
+        let Some(skill) = skill else {
+            n_runs += usize::from(record.failed.is_none());
+            continue;
+        };
         if let Some(outcome) = record.outcomes.get(skill) {
             *outcomes.entry(*outcome).or_default() += 1;
             n_runs += usize::from(outcome.counts());

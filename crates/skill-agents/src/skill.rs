@@ -43,14 +43,27 @@ pub struct Texts {
 /// A folder that no agent would list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SkillFault {
-    /// The front matter is missing or is not YAML.
-    #[error("the skill {folder:?} {what}")]
+    /// The front matter is missing, is not YAML, or has no description.
+    #[error("{folder}/SKILL.md, line {line}: {what}")]
     FrontMatter {
         /// The folder.
         folder: String,
+        /// The line, from 1.
+        line: usize,
         /// What is wrong.
         what: String,
+        /// What to do.
+        advice: String,
     },
+}
+
+impl SkillFault {
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::FrontMatter { advice, .. } => advice,
+        }
+    }
 }
 
 impl Skill {
@@ -61,13 +74,24 @@ impl Skill {
     /// A `SKILL.md` without front matter, or without a description in it.
     pub fn new(folder: impl Into<String>, package: SkillPackage) -> Result<Self, SkillFault> {
         let folder = folder.into();
-        let fault = |what: String| SkillFault::FrontMatter { folder: folder.clone(), what };
+        let fault = |line: usize, what: String, advice: &str| SkillFault::FrontMatter {
+            folder: folder.clone(),
+            line,
+            what,
+            advice: advice.to_owned(),
+        };
         let front = FrontMatter::read(&package.main)
-            .map_err(|found| fault(format!("has front matter that cannot be read: {}", found.message)))?
-            .ok_or_else(|| fault("has no front matter, and no agent lists it".to_owned()))?;
+            .map_err(|found| fault(found.line, found.message, &found.advice))?
+            .ok_or_else(|| {
+                let advice =
+                    "begin SKILL.md with a line `---`, `name: ..`, `description: ..` and a line `---`";
+                fault(1, "no front matter, and no agent lists such a skill".to_owned(), advice)
+            })?;
         let description = front.description.filter(|text| !text.trim().is_empty());
-        let description =
-            description.ok_or_else(|| fault("has no description in its front matter".to_owned()))?;
+        let description = description.ok_or_else(|| {
+            let advice = "add `description: ..`, which says what the skill does and when to use it";
+            fault(1, "the front matter has no description".to_owned(), advice)
+        })?;
         let fields = package.front_matter().map(fields).unwrap_or_default();
         let is_true = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
         let codex =

@@ -28,7 +28,7 @@ pub(super) fn read(agent: &Agent, streams: &[String], files: &[SessionFile], opt
     let folded = if has_files { with_stream(agent, in_files, in_stream) } else { in_stream };
     let failed = failures(agent, &streams, &stream_steps, options);
     let (mut loads, mut loads_that_failed) = loads(&folded);
-    failed_calls_by_people(agent, &folded, &loads, &mut loads_that_failed);
+    failed_calls_by_people(agent, &folded, options, &loads, &mut loads_that_failed);
     loads.sort_by_key(|load| (load.run, load.how != How::Person));
     let listing = listing(agent, &folded);
     let own = |offer: &&Offer| !is_bundled(agent, offer);
@@ -141,10 +141,16 @@ fn by_person(run: usize, skill: &str) -> Load {
 }
 
 /// A prompt that calls a known skill by name, in a run in which no person's call reached the model.
-fn failed_calls_by_people(agent: &Agent, folded: &Folded, loads: &[Load], failed: &mut Vec<Load>) {
+fn failed_calls_by_people(
+    agent: &Agent,
+    folded: &Folded,
+    options: &ReadOptions,
+    loads: &[Load],
+    failed: &mut Vec<Load>,
+) {
     let offers = folded.listing.iter().flatten().chain(&folded.offers).map(|offer| offer.name.clone());
     let asked = loads.iter().chain(failed.iter()).map(|load| load.skill.clone());
-    let known: BTreeSet<String> = offers.chain(asked).collect();
+    let known: BTreeSet<String> = offers.chain(asked).chain(options.skills.iter().cloned()).collect();
     for (run, prompt) in &folded.prompts {
         let Some(rest) = prompt.trim().trim_matches('"').strip_prefix(agent.person_prefix.as_str()) else {
             continue;
@@ -166,14 +172,24 @@ fn listing(agent: &Agent, folded: &Folded) -> Option<Vec<Offer>> {
     if let Some(budget) = agent.budget
         && budget.over == OverBudget::NameOnly
     {
-        for offer in &folded.offers {
-            let is_too_long = offer.description.chars().count() > budget.description_chars;
-            let is_listed = listing.iter().any(|listed| listed.name == offer.name);
-            let is_left_out = is_too_long && budget.too_long == Some(OverBudget::NotListed);
-            if !is_listed && !is_left_out {
-                listing.push(Offer { description: String::new(), ..offer.clone() });
-            }
-        }
+        let is_listed = |offer: &Offer| listing.iter().any(|listed| listed.name == offer.name);
+        // They are listed in this order until the room is used up; what is left out before that, or where there is
+        // room for all, is hidden by its front matter.
+        let n_surely_fit = budget.total_chars / budget.description_chars.max(1);
+        let last = folded.offers.iter().rposition(|offer| is_listed(offer) && !is_bundled(agent, offer));
+        let from = match folded.offers.len() <= n_surely_fit {
+            true => folded.offers.len(),
+            false => last.map_or(0, |last| last + 1),
+        };
+        let is_too_long = |offer: &Offer| {
+            budget.too_long == Some(OverBudget::NotListed)
+                && offer.description.chars().count() > budget.description_chars
+        };
+        let names_only =
+            folded.offers.iter().skip(from).filter(|offer| !is_listed(offer) && !is_too_long(offer));
+        let names_only = names_only.map(|offer| Offer { description: String::new(), ..offer.clone() });
+        let names_only: Vec<Offer> = names_only.collect();
+        listing.extend(names_only);
     }
     Some(listing)
 }

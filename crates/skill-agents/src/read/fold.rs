@@ -2,7 +2,7 @@
 
 use super::steps::Step;
 use crate::command::{shows_body, skill_of_path, skills_read};
-use crate::event::What;
+use crate::event::{Style, What};
 use crate::listing::{Offer, offers};
 use crate::loads::How;
 use crate::rule::text_in;
@@ -20,6 +20,8 @@ pub(super) struct Call {
     pub(super) sub_turn: Option<usize>,
     /// The skills that it asks for.
     pub(super) targets: Vec<(String, How)>,
+    /// It runs a program of the model, in which commands run.
+    is_program: bool,
     /// Those whose text came back.
     pub(super) reached: BTreeSet<String>,
     conversation: Option<String>,
@@ -103,6 +105,10 @@ impl Folded {
                 }
             }
             What::Text(_) => self.begin(step),
+            What::Replied => {
+                self.begin(step);
+                self.talks.entry(step.sub.clone()).or_default().is_replying = false;
+            }
             What::ReplyEnd => self.talks.entry(step.sub.clone()).or_default().is_replying = false,
             What::Summary if step.sub.is_none() => self.replies = self.replies.saturating_sub(1),
             What::Call { id, name, arguments } => {
@@ -111,8 +117,9 @@ impl Folded {
             }
             What::Command { command, output, failed } => {
                 let ran = RunCommand { command: command.clone(), output: output.clone(), failed: *failed };
+                let mut calls = self.calls.iter_mut().rev();
                 let open =
-                    self.calls.iter_mut().rev().find(|call| call.is_open && call.conversation == step.sub);
+                    calls.find(|call| call.is_program && call.is_open && call.conversation == step.sub);
                 if let Some(call) = open {
                     call.commands.push(ran);
                 }
@@ -122,6 +129,9 @@ impl Folded {
                 if let Some(call) = self.calls.iter_mut().rev().find(|call| &call.id == id) {
                     call.finish(text.as_deref(), *failed);
                 }
+            }
+            What::Listing { style: Style::Empty, .. } if step.sub.is_none() && self.listing.is_none() => {
+                self.listing = Some(Vec::new());
             }
             What::Listing { text, style } if step.sub.is_none() && self.listing.is_none() => {
                 self.listing = Some(offers(text, *style)).filter(|offers| !offers.is_empty());
@@ -180,6 +190,7 @@ impl Folded {
             turn: self.replies,
             sub_turn: step.sub.is_some().then_some(self.sub_replies),
             targets: targets(agent, name, arguments),
+            is_program: agent.tools.program.iter().any(|tool| tool == name),
             reached: BTreeSet::new(),
             conversation: step.sub.clone(),
             is_open: true,
@@ -217,7 +228,7 @@ impl Call {
             return;
         }
         // A program can name a skill by a path that it puts together.
-        if self.targets.iter().all(|(_, how)| *how == How::Program) {
+        if self.is_program {
             for ran in &self.commands {
                 for skill in skills_read(&ran.command, None) {
                     if !self.targets.iter().any(|(known, _)| *known == skill) {

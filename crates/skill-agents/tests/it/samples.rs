@@ -22,10 +22,14 @@ fn read_lines(name: &str, stream: &str) -> Value {
 }
 
 fn write(home: &Path, path: &str, records: &[Value]) {
+    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+    write_text(home, path, &lines.join("\n"));
+}
+
+fn write_text(home: &Path, path: &str, text: &str) {
     let path = home.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
-    std::fs::write(path, lines.join("\n")).unwrap();
+    std::fs::write(path, text).unwrap();
 }
 
 fn read_home(name: &str, streams: &[String], home: &Path) -> Value {
@@ -353,4 +357,146 @@ fn a_home_that_is_not_there_is_an_error() {
     assert!(
         session_files(row, Path::new("/no/such/home"), &Moved::default(), &BTreeSet::new(), None).is_err()
     );
+}
+
+/// Commands of calls that run at once are theirs, and no program's.
+#[test]
+fn codex_calls_at_once_are_no_programs() {
+    let home = tempfile::tempdir().unwrap();
+    let item = |payload: Value| json!({"type": "response_item", "payload": payload});
+    let call = |id: &str, cmd: &str| {
+        let arguments = json!({ "cmd": cmd }).to_string();
+        item(json!({"type": "function_call", "name": "exec_command", "call_id": id, "arguments": arguments}))
+    };
+    let ran = |cmd: &str, output: &str| {
+        let item = json!({"type": "CommandExecution", "command": [cmd], "exit_code": 0, "aggregated_output": output});
+        json!({"type": "event_msg", "payload": {"type": "item_completed", "item": item}})
+    };
+    let result = |id: &str, text: &str| {
+        let output = format!("Chunk ID: 1\nProcess exited with code 0\nOutput:\n{text}");
+        item(json!({"type": "function_call_output", "call_id": id, "output": output}))
+    };
+    let (body, read) = ("---\nname: a\n---\n# Do it now", "cat /p/.agents/skills/a/SKILL.md");
+    let usage = json!({"type": "token_usage_record", "payload": {}});
+    let records = [
+        json!({"type": "session_meta", "payload": {"id": "s"}}),
+        call("1", read),
+        call("2", "cat order"),
+        usage.clone(),
+        ran("cat order", "17"),
+        ran(read, body),
+        result("1", body),
+        result("2", "17"),
+        usage,
+    ];
+    write(home.path(), ".codex/sessions/2026/01/01/rollout-s.jsonl", &records);
+    let stream = [
+        json!({"type": "thread.started", "thread_id": "s"}).to_string(),
+        json!({"type": "turn.completed"}).to_string(),
+    ];
+    let found = read_home("codex", &[stream.join("\n")], home.path());
+    assert_eq!(found["loads"], json!([{"skill": "a", "how": "shell", "run": 1, "turn": 1}]));
+    assert_eq!((&found["loads_that_failed"], &found["replies"]), (&json!([]), &json!(2)));
+}
+
+#[test]
+fn a_refusal_is_a_reply() {
+    let codex = [json!({"type": "thread.started", "thread_id": "s"}), json!({"type": "turn.completed"})];
+    let message = json!({"role": "assistant", "stopReason": "error", "rawStopReason": "content_filter"});
+    let pi = [json!({"type": "message_end", "message": message}), json!({"type": "agent_settled"})];
+    for (name, stream) in [("codex", codex), ("pi", pi)] {
+        let found = read(name, &stream);
+        assert_eq!((&found["replies"], &found["failed"][0]["run"]), (&json!(1), &json!(1)), "{name}");
+    }
+}
+
+/// A skill that front matter hides is in no listing, though the agent knows it.
+#[test]
+fn a_skill_that_is_hidden_is_not_offered() {
+    let empty = json!({"type": "message_end", "message": {"role": "system", "sections": {"preamble": "x"}}});
+    let row = agent("pi").unwrap().unwrap();
+    let options = ReadOptions { skills: vec!["a".to_owned()], ..ReadOptions::default() };
+    let found = read_case(row, &[format!("{empty}\n{}", json!({"type": "agent_settled"}))], &[], &options);
+    assert_eq!(found.trigger["a"].outcome.as_str(), "not offered");
+    assert_eq!(found.skills_offered, Some(Vec::new()));
+
+    let home = tempfile::tempdir().unwrap();
+    let known = ["a", "b"].map(|name| json!({"name": name, "description": "Does it.", "enabled": true}));
+    let listing =
+        "<available_skills>\n<name>b</name>\n<description>Does it.</description>\n</available_skills>";
+    let records = [
+        json!({"type": "session.start", "data": {"sessionId": "s"}, "id": "1"}),
+        json!({"type": "system.message", "data": {"content": listing}, "id": "2"}),
+        json!({"type": "assistant.message", "data": {"messageId": "m", "content": "Done."}, "id": "3"}),
+    ];
+    write(home.path(), ".copilot/session-state/s/events.jsonl", &records);
+    let stream = [
+        json!({"type": "session.skills_loaded", "data": {"skills": known}}),
+        json!({"type": "result", "sessionId": "s"}),
+    ];
+    let stream = stream.map(|record| record.to_string()).join("\n");
+    let found = read_home("copilot-cli", &[stream], home.path());
+    assert_eq!(found["skills_offered"], json!(["b"]));
+    assert_eq!(found["skills_offered_without_description"], json!([]));
+}
+
+/// `-p "/name"` reaches the model of Gemini CLI as it is.
+#[test]
+fn a_prompt_that_names_a_skill_and_loads_nothing_is_an_attempt() {
+    let stream = [
+        json!({"type": "message", "role": "user", "content": "/a now"}),
+        json!({"type": "message", "role": "assistant", "content": "What is that?"}),
+        json!({"type": "result", "status": "success"}),
+    ];
+    let row = agent("gemini-cli").unwrap().unwrap();
+    let options = ReadOptions { skills: vec!["a".to_owned()], ..ReadOptions::default() };
+    let lines: Vec<String> = stream.iter().map(Value::to_string).collect();
+    let found = serde_json::to_value(read_case(row, &[lines.join("\n")], &[], &options)).unwrap();
+    assert_eq!(found["loads_that_failed"], json!([{"skill": "a", "how": "person", "run": 1, "turn": 0}]));
+}
+
+/// The end of a sub-agent in the background is told between two replies.
+#[test]
+fn a_notice_of_qwen_ends_a_reply() {
+    let said =
+        |text: &str| json!({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}});
+    let stream = [
+        said("It is running."),
+        json!({"type": "user", "parent_tool_use_id": null, "message": {"content": [{"type": "text", "text": "It is done."}]}}),
+        said("Done."),
+        json!({"type": "result", "subtype": "success", "is_error": false}),
+    ];
+    assert_eq!(read("qwen-code", &stream)["replies"], 2);
+}
+
+/// A fork of OpenCode's has the history of its parent under new ids.
+#[test]
+fn a_fork_in_a_database_does_not_repeat_its_parent() {
+    let home = tempfile::tempdir().unwrap();
+    let mut sql = "CREATE TABLE session(id TEXT, parent_id TEXT, version TEXT);\n\
+        CREATE TABLE message(id TEXT, session_id TEXT, time_created INTEGER, data TEXT);\n\
+        CREATE TABLE part(id TEXT, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);\n\
+        INSERT INTO session VALUES('one', NULL, '1'), ('two', NULL, '1');\n"
+        .to_owned();
+    let mut add = |id: &str, session: &str, time: u64, role: &str, part: Value| {
+        let message = json!({ "role": role });
+        sql.push_str(&format!(
+            "INSERT INTO message VALUES('m{id}', '{session}', {time}, '{message}');\n\
+             INSERT INTO part VALUES('p{id}', 'm{id}', '{session}', {id}, '{part}');\n"
+        ));
+    };
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let load = json!({"type": "tool", "tool": "skill", "callID": "c",
+        "state": {"status": "completed", "input": {"name": "a"}, "output": "x"}});
+    for (idx, session) in [(0, "one"), (10, "two")] {
+        add(&(idx + 1).to_string(), session, 1, "user", text("Write it."));
+        add(&(idx + 2).to_string(), session, 2, "assistant", load.clone());
+    }
+    add("13", "two", 3, "user", text("And now?"));
+    write_text(home.path(), ".local/share/opencode/opencode.sql", &sql);
+    let streams =
+        ["one", "two"].map(|id| json!({"type": "step_start", "sessionID": id, "part": {}}).to_string());
+    let found = read_home("opencode", &streams, home.path());
+    assert_eq!(found["loads"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["prompts"], json!([{"run": 1, "text": "Write it."}, {"run": 2, "text": "And now?"}]));
 }
