@@ -1,6 +1,6 @@
 //! `skillrl skill check`: what agents will see of a skill.
 
-use super::session::{check_names, skills_at};
+use super::session::{check_names, skill_folders};
 use crate::args::skill::SkillCheckArgs;
 use crate::command::lint::Failed;
 use crate::command::{print, print_wrapped};
@@ -24,14 +24,15 @@ pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<Result<(), Failed>> {
         Some(name) => vec![super::named(name)?],
         None => agents()?.iter().collect(),
     };
-    let skills = skills_at(&args.dir)?;
-    let findings: Vec<(String, Finding)> = skills
-        .iter()
-        .flat_map(|skill| {
-            let found = lint(&skill.package, Form::Package { folder: Some(&skill.folder) }, &[]);
-            found.into_iter().map(|finding| (skill.folder.clone(), finding))
-        })
-        .collect();
+    let (mut skills, mut findings) = (Vec::new(), Vec::new());
+    for path in skill_folders(&args.dir)? {
+        let folder = skillrl::export::folder_name(&path);
+        let package = skillrl::envs::folder::read_folder(&path)?;
+        let found = lint(&package, Form::Package { folder: Some(&folder) }, &[]);
+        findings.extend(found.into_iter().map(|finding| (folder.clone(), finding)));
+        // What makes a skill unreadable is a finding, and no agent lists such a skill.
+        skills.extend(Skill::new(folder, package));
+    }
     let all: Vec<&Skill> = skills.iter().collect();
     let seen: Vec<Seen> = chosen.into_iter().map(|agent| seen(agent, &all)).collect();
     let has_errors = findings.iter().any(|(_, finding)| finding.severity == Severity::Error);
@@ -91,8 +92,15 @@ pub(super) fn user_copy(agent: &Agent, home: &Path, moved: &Moved, skill: &Skill
 fn described(findings: &[(String, Finding)], seen: &[Seen]) -> String {
     let mut text = String::new();
     for (folder, finding) in findings {
-        let _ =
-            writeln!(text, "{folder}: {} [{}] {}", finding.severity.as_str(), finding.rule, finding.message);
+        let _ = writeln!(
+            text,
+            "{folder}/{}:{}: {} [{}] {}",
+            finding.file,
+            finding.line,
+            finding.severity.as_str(),
+            finding.rule,
+            finding.message
+        );
         let _ = writeln!(text, "  {}", finding.advice);
     }
     if !findings.is_empty() {

@@ -5,6 +5,7 @@ use super::named;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
 use crate::command::{UsageError, say};
+use crate::table::{counted, grouped};
 use anyhow::Context as _;
 use skill_agents::home::Moved;
 use skill_agents::kept::Inputs;
@@ -15,6 +16,9 @@ use skillrl::llm::agent::ProgramLauncher;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The most characters of a query in a line of progress.
+const MAX_QUERY_CHARS: usize = 50;
 
 /// All that a measurement needs.
 pub(crate) struct Session {
@@ -28,17 +32,31 @@ pub(crate) struct Session {
     pub(crate) is_quiet: bool,
 }
 
-/// The skills of a folder: it is one, or each of its folders is.
+/// The skills of a folder; those that cannot be read are an error that names them all.
 pub(crate) fn skills_at(dir: &Path) -> anyhow::Result<Vec<Skill>> {
-    let read = |folder: &Path| -> anyhow::Result<Skill> {
+    let folders = skill_folders(dir)?;
+    let (mut skills, mut faults) = (Vec::new(), Vec::new());
+    for folder in &folders {
         let package = skillrl::envs::folder::read_folder(folder)?;
-        Ok(Skill::new(skillrl::export::folder_name(folder), package).map_err(|fault| {
-            UsageError::new(fault.to_string())
-                .with_hint("begin SKILL.md with `---`, `name: ..`, `description: ..`, `---`")
-        })?)
+        match Skill::new(skillrl::export::folder_name(folder), package) {
+            Ok(skill) => skills.push(skill),
+            Err(fault) => faults.push((folder.parent().unwrap_or(folder), fault)),
+        }
+    }
+    let Some((_, first)) = faults.first() else { return Ok(skills) };
+    let all: Vec<String> =
+        faults.iter().map(|(at, fault)| at.join(fault.to_string()).display().to_string()).collect();
+    let hint = match folders.len() {
+        1 => first.hint().to_owned(),
+        _ => format!("{}; or name the folder of one skill", first.hint()),
     };
+    Err(UsageError::new(all.join("\n")).with_hint(hint).into())
+}
+
+/// The folders with a skill: this one is one, or those in it are.
+pub(super) fn skill_folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if dir.join("SKILL.md").is_file() {
-        return Ok(vec![read(dir)?]);
+        return Ok(vec![dir.to_owned()]);
     }
     let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
     let mut folders: Vec<PathBuf> =
@@ -48,7 +66,7 @@ pub(crate) fn skills_at(dir: &Path) -> anyhow::Result<Vec<Skill>> {
         let message = format!("{} has no SKILL.md, and no folder with one", dir.display());
         return Err(UsageError::new(message).into());
     }
-    folders.iter().map(|folder| read(folder)).collect()
+    Ok(folders)
 }
 
 /// Two skills of one name would be one to the agent.
@@ -189,17 +207,17 @@ impl Session {
                 let seconds =
                     first.milliseconds as f64 / 1000.0 * *n_left as f64 / self.caps.concurrency as f64;
                 let tokens = first.input.unwrap_or(0).saturating_add(first.output.unwrap_or(0));
-                let cost = first
-                    .cost
-                    .map(|cost| format!(", about ${:.2}", cost * *n_left as f64))
-                    .unwrap_or_default();
+                let cost =
+                    first.cost.map(|cost| format!(", ${:.2}", cost * *n_left as f64)).unwrap_or_default();
                 let n_tokens = tokens.saturating_mul(*n_left as u64);
                 let time = match seconds {
                     seconds if seconds < 90.0 => format!("{seconds:.0} seconds"),
                     seconds => format!("{:.0} minutes", (seconds / 60.0).ceil()),
                 };
+                let left = counted(*n_left as u64, "run");
+                let n_tokens = grouped(n_tokens);
                 say(&format!(
-                    "runs that are left: {n_left}; if they are like the first one: about {time}, {n_tokens} tokens{cost}"
+                    "{left} left; if they are like the first: about {time}, {n_tokens} tokens{cost}"
                 ));
             }
             Notice::Run { n_done, n_runs, record } => {
@@ -213,7 +231,12 @@ impl Session {
                         format!("loaded {}", record.loaded.keys().cloned().collect::<Vec<_>>().join(", "))
                     }
                 };
-                say(&format!("{n_done} of {n_runs}: {} ({}): {what}", record.query, record.repetition));
+                let query = self.queries.iter().find(|query| query.id == record.query);
+                let query = query.map_or(&record.query, |query| &query.query);
+                let query: String = query.split_whitespace().collect::<Vec<_>>().join(" ");
+                let shown: String = query.chars().take(MAX_QUERY_CHARS).collect();
+                let end = if shown.len() < query.len() { "…" } else { "" };
+                say(&format!("{n_done} of {n_runs}: {shown}{end} (run {}): {what}", record.repetition));
             }
         }
     }

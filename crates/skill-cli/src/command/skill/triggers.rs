@@ -29,6 +29,8 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
     session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
     match args.measure.json {
         true => print(&format!("{}\n", serde_json::to_string(&found)?))?,
+        // What one run shows is in its line.
+        false if measured.stop == Some(Stop::Estimated) => {}
         false => {
             let n_starts = session.store.n_starts().map_err(|error| store_error(&error))?;
             print_wrapped(&TriggersView::of(&found, n_starts).text())?;
