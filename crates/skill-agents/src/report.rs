@@ -244,14 +244,31 @@ fn confusions(queries: &[Query], measured: &Measured) -> BTreeMap<String, BTreeM
     matrix
 }
 
+/// The beginnings of a few queries, and the number of the others.
+pub fn beginnings(queries: &[&str]) -> String {
+    const MAX_SHOWN: usize = 3;
+    const MAX_CHARS: usize = 40;
+    let beginning = |query: &&str| {
+        let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = line.chars().take(MAX_CHARS).collect();
+        format!("\"{shown}{}\"", if shown.len() < line.len() { "…" } else { "" })
+    };
+    let shown: Vec<String> = queries.iter().take(MAX_SHOWN).map(beginning).collect();
+    let others = match queries.len().saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("{}{others}", shown.join(", "))
+}
+
 fn warnings(report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
     let solved: Vec<&str> =
-        report.queries.iter().filter(|row| row.solved_without).map(|row| row.id.as_str()).collect();
+        report.queries.iter().filter(|row| row.solved_without).map(|row| row.query.as_str()).collect();
     if !solved.is_empty() {
         warnings.push(format!(
-            "answered at once and without any skill, so that no description will help: {}",
-            solved.join(", ")
+            "answered at once and without any tool, so a description may not help: {}",
+            beginnings(&solved)
         ));
     }
     for (name, rates) in &report.skills {

@@ -91,7 +91,7 @@ pub struct TrainedSkill {
     pub best: Texts,
     /// Steps, in order.
     pub steps: Vec<Step>,
-    /// Queries that the model answers at once, without any tool: no description helps there.
+    /// Queries that the model answered at once, without any tool, under every description: none helps there.
     pub answered_without_any_skill: Vec<String>,
 }
 
@@ -106,7 +106,8 @@ pub struct Trained {
     pub initial: Measured,
     /// The best one on the same.
     pub best: Measured,
-    /// Queries for this skill that the model answers at once, without any tool: no description helps there.
+    /// Queries for this skill that the model answered at once, without any tool, under every description: none helps
+    /// there.
     pub answered_without: Vec<String>,
     /// Why it ended before the optimizer had nothing better to propose.
     pub stop: Option<Stop>,
@@ -155,6 +156,7 @@ impl Training<'_> {
         };
         let (train, heldout) = (half(Half::Train), half(Half::Heldout));
         let mut current = Candidate::new(first.clone());
+        (self.notify)(&Notice::Of("the current description, held-out queries"));
         current.heldout = self.measured(&current.skill, &heldout).await?;
         let initial = current.heldout.clone();
         let mut trained = Trained {
@@ -169,10 +171,12 @@ impl Training<'_> {
             trained.stop = Some(stop);
             return Ok(Some(trained));
         }
+        (self.notify)(&Notice::Of("the current description, training queries"));
         current.train = self.measured(&current.skill, &train).await?;
         let name = first.listed_name(self.setup.agent);
-        trained.answered_without = answered_without(name, &heldout, &trained.initial);
-        trained.answered_without.extend(answered_without(name, &train, &current.train));
+        let mut answered = Answered { name, ids: BTreeSet::new() };
+        answered.ids.extend(answered_without(name, &heldout, &trained.initial));
+        answered.ids.extend(answered_without(name, &train, &current.train));
         let mut n_idle = 0;
         while trained.steps.len() < self.max_steps && n_idle < PATIENCE && trained.stop.is_none() {
             if let Some(stop) = current.train.stop.clone() {
@@ -182,7 +186,7 @@ impl Training<'_> {
             if !has_failures(&train, &self.values(&train, &current.train)) {
                 break;
             }
-            let step = self.step(&mut current, &train, &heldout, &trained).await?;
+            let step = self.step(&mut current, &train, &heldout, &trained, &mut answered).await?;
             match step {
                 Ok(step) => {
                     n_idle = match step.fate {
@@ -197,6 +201,7 @@ impl Training<'_> {
                 Err(stop) => trained.stop = Some(stop),
             }
         }
+        trained.answered_without = answered.ids.into_iter().collect();
         (trained.skill, trained.best) = (current.skill, current.heldout);
         Ok(Some(trained))
     }
@@ -221,6 +226,7 @@ impl Training<'_> {
         train: &[Query],
         heldout: &[Query],
         trained: &Trained,
+        answered: &mut Answered<'_>,
     ) -> Result<Result<Step, Stop>, StoreError> {
         let before = self.values(train, &current.train);
         let prompt = Improvement {
@@ -256,20 +262,24 @@ impl Training<'_> {
                 return Ok(Ok(step));
             }
         };
+        (self.notify)(&Notice::Of("a proposal, training queries"));
         let on_train = self.measured(&candidate, train).await?;
         if let Some(stop) = on_train.stop.clone() {
             return Ok(Err(stop));
         }
+        answered.keep(train, &on_train);
         let after = self.values(train, &on_train);
         step.train = Some(mean(&after));
         if mean(&after) <= mean(&before) {
             step.fate = Fate::NotBetter;
             return Ok(Ok(step));
         }
+        (self.notify)(&Notice::Of("a proposal, held-out queries"));
         let on_heldout = self.measured(&candidate, heldout).await?;
         if let Some(stop) = on_heldout.stop.clone() {
             return Ok(Err(stop));
         }
+        answered.keep(heldout, &on_heldout);
         let (old, new) = (self.values(heldout, &current.heldout), self.values(heldout, &on_heldout));
         let name = candidate.listed_name(self.setup.agent).to_owned();
         let comparison = compare(heldout, &name, &old, &new, self.seed);
@@ -318,6 +328,20 @@ impl Training<'_> {
             )),
             None => Ok(candidate),
         }
+    }
+}
+
+/// Queries that are answered at once and without any tool.
+struct Answered<'a> {
+    name: &'a str,
+    ids: BTreeSet<String>,
+}
+
+impl Answered<'_> {
+    /// Keeps those of the queries that are answered so under another description too.
+    fn keep(&mut self, queries: &[Query], measured: &Measured) {
+        let still = answered_without(self.name, queries, measured);
+        self.ids.retain(|id| still.contains(id) || !queries.iter().any(|query| query.id == *id));
     }
 }
 

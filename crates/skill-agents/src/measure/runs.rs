@@ -78,6 +78,8 @@ impl Stop {
 /// What happens in a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice<'a> {
+    /// What the next runs are of, where a training makes several measurements.
+    Of(&'static str),
     /// Before the first run: all runs, and those that are on record.
     Planned {
         /// All runs.

@@ -6,8 +6,9 @@ use crate::lines::Tone;
 use crate::words::{counted, dollars, grouped, harmless, p_words};
 use serde::Serialize;
 use skill_agents::kept::{Kept, is_measurement};
+use skill_agents::query::Query;
 use skill_agents::rates::Rate;
-use skill_agents::report::{NO_SKILL, QueryRow, Report, SkillRates};
+use skill_agents::report::{NO_SKILL, QueryRow, Report, SkillRates, beginnings};
 use skill_agents::train::{Fate, Step, TrainedSkill, TrainingRecord};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -67,7 +68,11 @@ impl TriggersView {
     /// A directory of runs, also of those in progress.
     pub fn read(kept: &Kept) -> Self {
         let mut view = Self::of(&kept.report(), kept.n_starts);
-        view.tables.splice(0..0, kept.training.iter().flat_map(trainings));
+        if kept.training.is_some() {
+            view.facts.push(Fact::new("rates", "of the descriptions before the training"));
+        }
+        let training = kept.training.iter().flat_map(|training| trainings(training, &kept.inputs.queries));
+        view.tables.splice(0..0, training);
         view
     }
 
@@ -266,14 +271,15 @@ fn failures(found: &Report) -> Option<TriggersTable> {
     (!found.failed.is_empty()).then_some(table)
 }
 
-fn trainings(training: &TrainingRecord) -> Vec<TriggersTable> {
+fn trainings(training: &TrainingRecord, queries: &[Query]) -> Vec<TriggersTable> {
     let last = training.skills.len().saturating_sub(1);
     let is_over = |idx: usize| training.is_finished || idx < last;
-    training.skills.iter().enumerate().map(|(idx, skill)| training_of(skill, is_over(idx))).collect()
+    let skills = training.skills.iter().enumerate();
+    skills.map(|(idx, skill)| training_of(skill, queries, is_over(idx))).collect()
 }
 
 /// The training of a description: its result, and a row for each proposal.
-pub fn training_of(skill: &TrainedSkill, is_finished: bool) -> TriggersTable {
+pub fn training_of(skill: &TrainedSkill, queries: &[Query], is_finished: bool) -> TriggersTable {
     let title = format!("Training the description of {}", harmless(&skill.name));
     let columns = ["step", "result", "training queries", "held-out queries", "p", "proposal"];
     let mut table = TriggersTable::new(title, &columns);
@@ -281,7 +287,7 @@ pub fn training_of(skill: &TrainedSkill, is_finished: bool) -> TriggersTable {
     for step in &skill.steps {
         let when = step.texts.when_to_use.as_ref().map(|when| format!(" - {when}")).unwrap_or_default();
         let gate = step.gate.map(|gate| format!("{} → {}", shown(gate.current), shown(gate.candidate)));
-        let p = step.gate.map(|gate| p_words(gate.p)).unwrap_or_default();
+        let p = step.gate.map(|gate| p_words(gate.p).trim_start_matches("= ").to_owned()).unwrap_or_default();
         table.push(
             tone_of(step.fate),
             [
@@ -307,9 +313,13 @@ pub fn training_of(skill: &TrainedSkill, is_finished: bool) -> TriggersTable {
         table.about.push_str("; not finished");
     }
     if !skill.answered_without_any_skill.is_empty() {
-        let names = skill.answered_without_any_skill.join(", ");
-        let _ =
-            write!(table.about, "\nanswered at once and without any skill, so no description helps: {names}");
+        let is_one = |query: &&Query| skill.answered_without_any_skill.contains(&query.id);
+        let texts: Vec<&str> = queries.iter().filter(is_one).map(|query| query.query.as_str()).collect();
+        let texts = harmless(&beginnings(&texts));
+        let _ = write!(
+            table.about,
+            "\nanswered at once and without any tool under every description, so none helps: {texts}"
+        );
     }
     let _ = write!(table.about, "\ndescription: {}", harmless(&skill.best.description));
     if let Some(when) = &skill.best.when_to_use {

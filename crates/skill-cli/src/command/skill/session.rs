@@ -194,6 +194,7 @@ impl Session {
             return;
         }
         match notice {
+            Notice::Of(what) => say(&format!("{what}:")),
             Notice::Planned { n_runs, n_known } if n_runs == n_known => {}
             Notice::Planned { n_runs, n_known } => {
                 say(&format!(

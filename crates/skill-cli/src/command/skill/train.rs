@@ -187,7 +187,7 @@ fn finish(
     } else {
         let mut text = String::new();
         for (of, skill) in all.iter().zip(&record.skills) {
-            let table = training_of(skill, stop.is_none());
+            let table = training_of(skill, &session.queries, stop.is_none());
             let _ = writeln!(text, "{}\n{}", table.title, table.about);
             let _ =
                 writeln!(text, "the skill is in {}; the original is unchanged\n", best(&of.best).display());
