@@ -266,6 +266,7 @@ fn program_of(backend: &str) -> Option<&'static str> {
     match backend {
         "codex" | "codex_exec" => Some("codex"),
         "claude_chat" | "claude_code_exec" => Some("claude"),
+        "copilot_chat" | "copilot_exec" => Some("copilot"),
         _ => None,
     }
 }
@@ -274,7 +275,11 @@ fn program_of(backend: &str) -> Option<&'static str> {
 fn agent(draft: &mut Draft, role: &str, program: &str) {
     let key = |name: &str| format!("models.{role}.{name}");
     draft.set(&key("agent"), program);
-    let path = if program == "codex" { "codex_exec_path" } else { "claude_code_exec_path" };
+    let path = match program {
+        "codex" => "codex_exec_path",
+        "copilot" => "copilot_exec_path",
+        _ => "claude_code_exec_path",
+    };
     if let Some(path) = draft.text(path).filter(|path| path != program) {
         draft.set(&key("command"), json!([path]));
     }

@@ -197,7 +197,7 @@ fn the_compatible_backend_keeps_its_limits() {
 /// A backend that is not known here is listed, and no server takes its place.
 #[test]
 fn an_unknown_backend_does_not_become_azure() {
-    for backend in ["copilot", "copilot_chat", "hermes", "no-such-thing"] {
+    for backend in ["hermes", "no-such-thing"] {
         let text = format!(
             "model: {{backend: {backend}, optimizer: o, target: t}}\nenv: {{name: searchqa, data_path: d.json}}\n"
         );
@@ -211,7 +211,9 @@ fn an_unknown_backend_does_not_become_azure() {
         let incomplete = imported.unmapped.iter().any(|entry| entry.reason.contains("is not complete yet"));
         assert!(incomplete, "{backend}: {:?}", imported.unmapped);
     }
-    for (backend, kind) in [("azure", "openai"), ("azure_openai", "openai"), ("claude", "agent")] {
+    for (backend, kind) in
+        [("azure", "openai"), ("azure_openai", "openai"), ("claude", "agent"), ("copilot", "agent")]
+    {
         let text =
             format!("model: {{backend: {backend}, optimizer: o, target: t}}\nenv: {{name: searchqa}}\n");
         let (written, imported) = import_text("c.yaml", &text);
