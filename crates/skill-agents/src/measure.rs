@@ -83,7 +83,7 @@ pub struct Launched {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// It is not there, or must not be run.
-    #[error("{program} cannot be started: {what}")]
+    #[error("{program}: {what}")]
     Start {
         /// The program.
         program: String,

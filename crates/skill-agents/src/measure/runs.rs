@@ -4,7 +4,7 @@ use super::{
     Ended, Key, LaunchError, Launched, Launcher, Record, Setup, Spending, Store, StoreError, prepare,
 };
 use crate::home::SessionFile;
-use crate::loads::{How, Loads};
+use crate::loads::{How, Loads, RunUsage};
 use crate::outcome::Outcome;
 use crate::query::Query;
 use crate::read::{ReadOptions, base_name, read_case};
@@ -22,12 +22,27 @@ const MAX_FAILURES: usize = 3;
 pub struct Caps {
     /// Starts of the agent, over all processes that use the directory.
     pub calls: Option<usize>,
-    /// US dollars, by the costs that the agent reports.
+    /// US dollars, by the prices, or by the costs that the agent reports.
     pub budget: Option<f64>,
+    /// US dollars for a million tokens of prompts and of replies, in place of what the agent reports.
+    pub prices: Option<[f64; 2]>,
     /// Runs at the same time.
     pub concurrency: usize,
     /// Only the first run is made, for the estimate.
     pub only_first: bool,
+}
+
+impl Caps {
+    /// What these tokens cost in US dollars; `None` where nothing says it.
+    pub(crate) fn cost(&self, usage: Option<&RunUsage>) -> Option<f64> {
+        let usage = usage?;
+        match self.prices {
+            Some([input, output]) => {
+                Some((usage.tokens.input as f64 * input + usage.tokens.output as f64 * output) / 1e6)
+            }
+            None => usage.cost,
+        }
+    }
 }
 
 /// Why a measurement ended early.
@@ -254,7 +269,8 @@ async fn one(
             return Ok(());
         }
     };
-    let record = record_of(setup, key, &launched, &prepared.session_files(setup, &launched.stdout, since));
+    let files = prepared.session_files(setup, &launched.stdout, since);
+    let record = record_of(setup, key, &launched, &files, caps);
     store.keep(key, &launched.stdout, &launched.stderr, &record)?;
     store.note_cost(&name, record.cost)?;
     let n_done = {
@@ -309,7 +325,7 @@ impl State {
 }
 
 /// What became of a run.
-fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile]) -> Record {
+fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile], caps: &Caps) -> Record {
     let mut record = Record::new(&key.query, key.repetition);
     record.milliseconds = u64::try_from(launched.elapsed.as_millis()).unwrap_or(u64::MAX);
     record.at_turn_limit = launched.ended == Ended::TurnLimit;
@@ -325,6 +341,7 @@ fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile
     record.model.clone_from(&found.model);
     (record.replies, record.calls) = (found.replies, found.tools.len());
     record.take_usage(found.usage);
+    record.cost = caps.cost(found.usage.as_ref());
     fail(&mut record, launched, &found);
     if record.failed.is_none() && found.replies == 0 && found.loads.is_empty() {
         record.failed = Some("no record shows a reply of the model".to_owned());

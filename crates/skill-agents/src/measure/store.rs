@@ -137,7 +137,6 @@ impl Record {
     pub(crate) fn take_usage(&mut self, usage: Option<RunUsage>) {
         (self.input, self.output) =
             (usage.map(|usage| usage.tokens.input), usage.map(|usage| usage.tokens.output));
-        self.cost = usage.and_then(|usage| usage.cost);
     }
 }
 

@@ -41,7 +41,7 @@ pub async fn write(
         };
         let found =
             read_case(setup.agent, std::slice::from_ref(&launched.stdout), &[], &ReadOptions::default());
-        store.note_cost("write", found.usage.and_then(|usage| usage.cost))?;
+        store.note_cost("write", caps.cost(found.usage.as_ref()))?;
         let reply = last_text(setup.agent, &launched.stdout);
         let failed = found.failed.iter().flatten().next();
         if failed.is_none() && matches!(launched.ended, Ended::Exited(_)) && !reply.trim().is_empty() {

@@ -148,7 +148,8 @@ pub(crate) fn setup(skills: Vec<Skill>) -> Setup {
     }
 }
 
-pub(crate) const CAPS: Caps = Caps { calls: None, budget: None, concurrency: 1, only_first: false };
+pub(crate) const CAPS: Caps =
+    Caps { calls: None, budget: None, prices: None, concurrency: 1, only_first: false };
 
 pub(crate) fn queries(n_should: usize, n_should_not: usize) -> Vec<Query> {
     let line = |idx: usize, should: bool| {

@@ -1,5 +1,6 @@
 //! Arguments of the commands about skills in coding agents.
 
+use super::data::{Price, dollars};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -87,9 +88,14 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N")]
     pub(crate) calls: Option<usize>,
 
-    /// The most that the agent may cost, in US dollars; for agents that report their cost.
-    #[arg(long, value_name = "USD")]
+    /// The most that the agent may cost, in US dollars, by --price or by what the agent reports.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) budget: Option<f64>,
+
+    /// The price of a million tokens of prompts and of replies in US dollars, such as `0.25,2`, in place of the cost that
+    /// the agent reports.
+    #[arg(long, value_name = "IN,OUT")]
+    pub(crate) price: Option<Price>,
 
     /// The model, as the agent names it.
     #[arg(long, value_name = "MODEL")]

@@ -139,6 +139,21 @@ fn triggers_are_measured_resumed_and_replayed() {
     assert!(other.stderr.contains("model"));
 }
 
+/// Prices take the place of the half dollar that the agent reports for a run.
+#[cfg(unix)]
+#[test]
+fn a_budget_counts_by_prices_where_they_are_named() {
+    let context = with_agent("Formats invoices.");
+    let capped =
+        context.run(&with(&["--budget", "0.35", "--price", "1000,0", "--concurrency", "1", "--json"]));
+    assert_eq!(capped.code, Some(code::BUDGET), "{}", capped.stderr);
+    let found: Value = serde_json::from_str(&capped.stdout).unwrap();
+    assert_eq!(found["counted"], 3);
+    assert!((found["cost"].as_f64().unwrap() - 0.3).abs() < 1e-9, "{found}");
+    let wrong = context.run(&with(&["--budget", "0"]));
+    assert_eq!(wrong.code, Some(code::USAGE), "{}", wrong.stderr);
+}
+
 #[cfg(unix)]
 #[test]
 fn an_agent_that_is_not_there_or_not_signed_in_is_told() {

@@ -2,6 +2,7 @@
 
 use crate::exit_code;
 use skill_agents::measure::{Stop, StoreError};
+use skillrl::reports::words::dollars;
 
 /// What to do about runs that failed.
 const LOOK: &str = "look at stream.jsonl and stderr.txt of these runs; the same command retries them";
@@ -53,13 +54,13 @@ impl Ended {
                 exit_code::BUDGET,
             ),
             Stop::Budget(spent) => (
-                format!("the budget is reached after ${spent:.2}"),
+                format!("the budget is reached after {}", dollars(*spent)),
                 "raise --budget to measure the remaining runs",
                 exit_code::BUDGET,
             ),
             Stop::NoCost => (
                 "the agent does not report what it costs, so --budget cannot be kept".to_owned(),
-                "use --calls",
+                "name its prices with --price IN,OUT, or cap its starts with --calls",
                 exit_code::USAGE,
             ),
             Stop::NotStarted(what) => {

@@ -13,6 +13,7 @@ use skill_agents::measure::{Caps, Launcher, Notice, Setup, Store, StoreError, pr
 use skill_agents::query::{Query, read_queries, resolve, warnings};
 use skill_agents::{SameName, Shown, Skill, listed};
 use skillrl::llm::agent::ProgramLauncher;
+use skillrl::reports::words::dollars;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -164,6 +165,7 @@ impl Session {
             // Without a start nothing but the record is read.
             calls: if args.replay { Some(0) } else { args.calls },
             budget: args.budget,
+            prices: args.price.map(|price| [price.input, price.output]),
             concurrency: args.concurrency.clamp(1, 32),
             only_first: false,
         };
@@ -208,8 +210,10 @@ impl Session {
                 let seconds =
                     first.milliseconds as f64 / 1000.0 * *n_left as f64 / self.caps.concurrency as f64;
                 let tokens = first.input.unwrap_or(0).saturating_add(first.output.unwrap_or(0));
-                let cost =
-                    first.cost.map(|cost| format!(", ${:.2}", cost * *n_left as f64)).unwrap_or_default();
+                let cost = first
+                    .cost
+                    .map(|cost| format!(", {}", dollars(cost * *n_left as f64)))
+                    .unwrap_or_default();
                 let n_tokens = tokens.saturating_mul(*n_left as u64);
                 let time = match seconds {
                     seconds if seconds < 90.0 => format!("{seconds:.0} seconds"),
