@@ -316,10 +316,14 @@ pub fn training_of(skill: &TrainedSkill, queries: &[Query], is_finished: bool) -
         let is_one = |query: &&Query| skill.answered_without_any_skill.contains(&query.id);
         let texts: Vec<&str> = queries.iter().filter(is_one).map(|query| query.query.as_str()).collect();
         let texts = harmless(&beginnings(&texts));
-        let _ = write!(
-            table.about,
-            "\nanswered at once and without any tool under every description, so none helps: {texts}"
-        );
+        // Before a proposal is measured, only one description is known not to.
+        let is_compared = skill.steps.iter().any(|step| step.train.is_some());
+        let so = if is_compared {
+            " under every description, so none helps"
+        } else {
+            ", so a description may not help"
+        };
+        let _ = write!(table.about, "\nanswered at once and without any tool{so}: {texts}");
     }
     let _ = write!(table.about, "\ndescription: {}", harmless(&skill.best.description));
     if let Some(when) = &skill.best.when_to_use {
