@@ -252,10 +252,14 @@ mod tests {
         let doc = |text: &str| SkillDoc::new(text);
         let broken =
             |before: &str, after: &str| constraints.broken_by(&doc(before), &doc(after)).map(str::to_owned);
-        assert_eq!(broken("- a\n", "- b\n"), Some("- a".to_owned()));
-        assert_eq!(broken("- a\n", "* a\n- x\n"), Some("- x".to_owned()));
-        assert_eq!(broken("- a\n- x\n", "- a\n- x\n- y\n"), None);
-        // What was never there cannot be lost.
-        assert_eq!(broken("- b\n", "- c\n"), None);
+        for (before, after, expect) in [
+            ("- a\n", "- b\n", Some("- a")),
+            ("- a\n", "* a\n- x\n", Some("- x")),
+            ("- a\n- x\n", "- a\n- x\n- y\n", None),
+            // What was never there cannot be lost.
+            ("- b\n", "- c\n", None),
+        ] {
+            assert_eq!(broken(before, after).as_deref(), expect, "{before:?} {after:?}");
+        }
     }
 }

@@ -337,11 +337,14 @@ mod tests {
 
     #[test]
     fn what_changes() {
-        let changed = |before: &str, after: &str| changed_lines(&before.into(), &after.into()).join("|");
-        assert_eq!(changed("# S\n- a\n- b\n", "# S\n\n- b\n- c\n- c\n"), "- - a|+ - c|+ - c");
-        assert_eq!(changed("a\nb\n", "b\na\n"), "");
-        assert_eq!(changed("", "x"), "+ x");
-        assert_eq!(changed("a\na", "a"), "- a");
+        for (before, after, expect) in [
+            ("# S\n- a\n- b\n", "# S\n\n- b\n- c\n- c\n", &["- - a", "+ - c", "+ - c"][..]),
+            ("a\nb\n", "b\na\n", &[]),
+            ("", "x", &["+ x"]),
+            ("a\na", "a", &["- a"]),
+        ] {
+            assert_eq!(changed_lines(&before.into(), &after.into()), expect, "{before:?} {after:?}");
+        }
     }
 
     #[track_caller]

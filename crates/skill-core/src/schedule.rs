@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn a_minimum_above_the_maximum_is_an_error() {
-        let error = EditBudget::new(Schedule::Linear, 2, 3).unwrap_err();
-        assert_eq!(error.to_string(), "the minimum edit budget 3 is above the maximum 2");
+        let refused = Err(ScheduleError::MinAboveMax { min: 3, max: 2 });
+        assert_eq!(EditBudget::new(Schedule::Linear, 2, 3), refused);
     }
 
     #[test]

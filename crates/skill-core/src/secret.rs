@@ -203,8 +203,9 @@ mod tests {
             let key = format!("{}{}", shape.prefix, RANDOM.split_at(shape.n_least).0);
             let owner = key_owner(&key);
             assert!(owner.is_some(), "{}", shape.prefix);
-            assert!(begins_like_key(&key), "{}", shape.prefix);
-            assert!(begins_like_key(&format!("the key is {key} as you know")), "{}", shape.prefix);
+            for text in [format!("the key is {key} as you know"), key] {
+                assert!(begins_like_key(&text), "{}", shape.prefix);
+            }
         }
     }
 

@@ -402,6 +402,10 @@ mod tests {
         let text = "<think>x</think><analysis>y</analysis>";
         let found = parts_but(text, |name| name.eq_ignore_ascii_case("analysis"));
         assert_eq!(found.answer, "<analysis>y</analysis>");
-        assert!(names_a_tag("Think between <think> and </think>.") && !names_a_tag("Think, then [answer]."));
+        for (prompt, expect) in
+            [("Think between <think> and </think>.", true), ("Think, then [answer].", false)]
+        {
+            assert_eq!(names_a_tag(prompt), expect, "{prompt}");
+        }
     }
 }

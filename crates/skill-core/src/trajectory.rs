@@ -421,7 +421,11 @@ mod tests {
     fn tool_calls_and_images_have_one_spelling() {
         let call = ToolCall { id: "1".into(), name: "read".into(), arguments: "{}".into() };
         let said = user(" see ").with_images(1).with_tool_calls(vec![call]);
-        assert_eq!(said.as_text(), "see\n[image]\n[tool call] read({})");
+        insta::assert_snapshot!(said.as_text(), @r"
+        see
+        [image]
+        [tool call] read({})
+        ");
         assert_eq!(user(" see ").as_text(), " see ", "a text alone is as it was said");
     }
 }

@@ -277,8 +277,9 @@ fn the_object_that_fits_is_taken() {
     assert_eq!(take(fenced), Some((json!([1]), vec![Repair::SeveralObjects])));
     let whole = r#"{"edits":[1]} as in {"edits":["#;
     assert_eq!(take(whole), Some((json!([1]), vec![Repair::SeveralObjects])));
-    assert_eq!(take(r#"see {"a": "open. Then {"edits":[1]}"#).map(|found| found.0), Some(json!([1])));
-    assert_eq!(take(r#"{"x": @ {"edits":[1]}}"#).map(|found| found.0), Some(json!([1])));
+    for broken_before in [r#"see {"a": "open. Then {"edits":[1]}"#, r#"{"x": @ {"edits":[1]}}"#] {
+        assert_eq!(take(broken_before).map(|found| found.0), Some(json!([1])), "{broken_before}");
+    }
     assert_eq!(take(r#"{"x": {"edits":[1]}}"#), None);
     assert_eq!(take(r#""{\"edits\": [\"a\\nb\"]}""#), Some((json!(["a\nb"]), vec![Repair::EncodedTwice])));
     assert_eq!(take(r#"{\"edits\": [1]}"#), Some((json!([1]), vec![Repair::EncodedTwice])));

@@ -132,7 +132,8 @@ proptest! {
     fn every_value_in_a_fence_comes_back_unchanged(value in value(), pretty in any::<bool>()) {
         let json = written(&value, pretty);
         if !json.contains("```") {
-            prop_assert_eq!(extract_json(&format!("Here:\n```json\n{json}\n```\n")), Some(value));
+            let fenced = format!("Here:\n```json\n{json}\n```\n");
+            prop_assert_eq!(extract_json(&fenced), Some(value));
         }
     }
 

@@ -348,7 +348,7 @@ fn a_hundred_findings_of_a_kind_are_summed_up() {
     let package = SkillPackage { main: "a\u{200b}\n".repeat(100), ..SkillPackage::default() };
     let findings = lint(&package, Form::Document, &[]);
     assert_eq!(findings.len(), 20);
-    assert!(findings[19].message.ends_with(" (and 80 more of this kind in the file)"), "{findings:?}");
+    assert!(findings[19].message.contains(" 80 more "), "{findings:?}");
 }
 
 #[test]
@@ -380,6 +380,10 @@ fn a_fact_that_several_training_items_need_is_no_copied_answer_and_that_of_one_i
         let package = SkillPackage { main: format!("# S\n{line}\n"), ..SkillPackage::default() };
         lint(&package, Form::Document, &training).into_iter().map(|finding| finding.rule).collect()
     };
-    assert_eq!(rules("- The northern quay has the code KX-4471-NORTH-QUAY."), [""; 0]);
-    assert_eq!(rules("- The southern quay has the code KX-9000-SOUTH-QUAY."), ["copied-answer"]);
+    for (line, expect) in [
+        ("- The northern quay has the code KX-4471-NORTH-QUAY.", &[][..]),
+        ("- The southern quay has the code KX-9000-SOUTH-QUAY.", &["copied-answer"]),
+    ] {
+        assert_eq!(rules(line), expect, "{line}");
+    }
 }

@@ -98,7 +98,7 @@ fn a_half_without_rollouts_changes_nothing() {
 #[test]
 fn an_arm_has_no_more_successes_than_rollouts() {
     assert!(Arm::new(3, 2).is_err());
-    assert!(serde_json::from_str::<Group>(r#"{"new": [5, 4], "old": [0, 4]}"#).is_err());
+    assert!(serde_json::from_value::<Group>(serde_json::json!({"new": [5, 4], "old": [0, 4]})).is_err());
     let written = serde_json::to_string(&group([3, 4], [0, 4])).unwrap();
     assert_eq!(written, r#"{"new":[3,4],"old":[0,4]}"#);
     let mut arm = Arm::default();
