@@ -155,8 +155,9 @@ mod tests {
     #[test]
     fn renders_a_system_and_a_user_message() {
         let template = PromptTemplate::parse("look", TEMPLATE).unwrap();
-        let messages = template.render(serde_json::json!({"text": "<b> & {{ x }}"})).unwrap();
-        assert_eq!(messages, vec![Message::system("Be brief."), Message::user("Look: <b> & {{ x }}")]);
+        let text = "<b> & {{ x }}";
+        let messages = template.render(serde_json::json!({ "text": text })).unwrap();
+        assert_eq!(messages, vec![Message::system("Be brief."), Message::user(format!("Look: {text}"))]);
     }
 
     #[test]

@@ -92,7 +92,8 @@ mod tests {
     fn values_of_passed_variables_are_not_shown() {
         let long = env!("CARGO_MANIFEST_DIR");
         let passed = Passed::new(&["CARGO_MANIFEST_DIR".to_owned(), "NO_SUCH_VARIABLE".to_owned()]);
-        assert_eq!(passed.scrub(&format!("it says {long}, twice {long}")), "it says [key], twice [key]");
+        let text = format!("it says {long}, twice {long}");
+        assert_eq!(passed.scrub(&text), text.replace(long, "[key]"));
         assert!(!format!("{passed:?}").contains(long));
         assert!(passed.environment().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
         assert!(!passed.environment().any(|(name, _)| name == "NO_SUCH_VARIABLE"));
@@ -119,7 +120,8 @@ mod tests {
     #[test]
     fn of_a_value_of_several_lines_each_line_counts() {
         let passed = holding(&["-----BEGIN KEY-----\nMIIEvQIBADAN\r\nQ==\n"]);
-        assert_eq!(passed.scrub("found MIIEvQIBADAN and Q== there"), "found [key] and Q== there");
+        let text = "found MIIEvQIBADAN and Q== there";
+        assert_eq!(passed.scrub(text), text.replace("MIIEvQIBADAN", "[key]"));
     }
 
     #[test]
@@ -127,7 +129,8 @@ mod tests {
         let passed = holding(&["sk-0123456789abcdef"]);
         assert_eq!(passed.scrub("`{\"a\": sk-01234567…`"), "`{\"a\": [key]…`");
         assert_eq!(passed.scrub("…9abcdef: wrong key…"), "…[key]: wrong key…");
-        assert_eq!(passed.scrub("of sk-0123 nothing was cut"), "of sk-0123 nothing was cut");
+        let whole = "of sk-0123 nothing was cut";
+        assert_eq!(passed.scrub(whole), whole);
         assert_eq!(passed.scrub_tail(b"\x9f9abcdef is wrong", 17), "[key] is wrong");
         assert_eq!(passed.scrub_tail(b"9abcdef is whole", 100), "9abcdef is whole");
     }

@@ -12,10 +12,12 @@ fn model(script: &str) -> ScriptedModel {
 
 async fn say(model: &ScriptedModel, system: &str, user: &str, place: &str) -> String {
     let call = CallCtx::new(CallPlace::new(place));
-    match model.chat(&asked(system, user), &call).await {
-        Ok(reply) => format!("{:?} {}", reply.finish, reply.text),
-        Err(error) => format!("{:?}: {error}", error.class()),
-    }
+    let reply = model.chat(&asked(system, user), &call).await.unwrap();
+    format!("{:?} {}", reply.finish, reply.text)
+}
+
+async fn refused(model: &ScriptedModel, user: &str) -> LlmError {
+    model.chat(&asked("", user), &CallCtx::default()).await.unwrap_err()
 }
 
 const SCRIPT: &str = r#"{"version": 1, "rules": [
@@ -34,9 +36,10 @@ async fn the_first_rule_that_fits_answers() {
     assert_eq!(say(&model, "analyst", "x", "step 1 / reflect").await, "Stop no idea");
     assert_eq!(say(&model, "", "long France", "").await, "Stop Lyon");
     assert_eq!(say(&model, "France", "long", "").await, "Length cut he");
-    assert_eq!(
-        say(&model, "", "busy", "").await,
-        "RateLimited: scripted limits the rate of requests (HTTP 429): slow down"
+    let busy = refused(&model, "busy").await;
+    assert!(
+        matches!(&busy, LlmError::RateLimited { status: 429, message, .. } if message == "slow down"),
+        "{busy:?}"
     );
 }
 
@@ -47,9 +50,10 @@ async fn replies_come_in_order_and_then_repeat_or_fail() {
         assert_eq!(say(&model, "", "France?", "").await, expect);
     }
     assert_eq!(say(&model, "", "Spain?", "").await, "Stop Madrid");
-    assert_eq!(
-        say(&model, "", "Spain?", "").await,
-        "Configuration: a rule of the scripted model test has only 1 replies"
+    let used_up = refused(&model, "Spain?").await;
+    assert!(
+        matches!(&used_up, LlmError::NoRule { message } if message.contains("only 1 replies")),
+        "{used_up:?}"
     );
 }
 
@@ -57,14 +61,13 @@ async fn replies_come_in_order_and_then_repeat_or_fail() {
 async fn no_rule_is_an_error_that_quotes_the_user_message() {
     let model = model(r#"{"version": 1, "rules": []}"#);
     let long = format!("Where \"is\" it?{}", "x".repeat(100));
-    assert_eq!(
-        say(&model, "", &long, "").await,
-        format!(
-            "Configuration: no rule of the scripted model test fits the user message \"Where \\\"is\\\" it?{}\".., \
-             and it has no `otherwise`",
-            "x".repeat(66)
-        )
+    let quoted = format!("{:?}..", long.split_at(QUOTED_CHARS).0);
+    let unmatched = refused(&model, &long).await;
+    assert!(
+        matches!(&unmatched, LlmError::NoRule { message } if message.contains(&quoted)),
+        "{quoted} in {unmatched:?}"
     );
+    assert_eq!(unmatched.class(), ErrorClass::Configuration);
 }
 
 #[tokio::test]

@@ -346,10 +346,11 @@ fn images_are_files_of_the_working_directory() {
     );
     ask(fake.config(AgentKind::Claude).tap_text(), &ChatRequest::new(vec![message]), &CallCtx::default())
         .unwrap();
-    assert_eq!(
-        fake.read("stdin"),
-        "What is it?\n[image: the file image-1.png]\n[image: https://pictures.example/1.png]"
-    );
+    insta::assert_snapshot!(fake.read("stdin"), @r"
+    What is it?
+    [image: the file image-1.png]
+    [image: https://pictures.example/1.png]
+    ");
     assert_eq!(fake.read("files"), "./image-1.png\n");
 }
 
@@ -567,8 +568,7 @@ fn at_the_deadline_a_program_is_killed_with_all_that_it_started() {
     config.timeout = Duration::from_secs(2);
     config.trace_dir = Some(fake.path("traces"));
     let error = ask(config, &question(), &CallCtx::default()).unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Timeout);
-    assert!(error.to_string().ends_with("gave no reply within 2 s"), "{error}");
+    assert!(matches!(error, LlmError::Timeout { after, .. } if after.as_secs() == 2), "{error:?}");
     assert_eq!(fake.read("traces/call-1.stdout.txt"), "half\n", "what it had printed is kept");
     assert_child_is_gone(&fake);
 }
@@ -616,7 +616,7 @@ fn endless_output_is_cut_and_the_program_killed() {
     let fake = Fake::new("yes 'all work and no play'");
     let error = ask(fake.config(AgentKind::Command), &question(), &CallCtx::default()).unwrap_err();
     assert_eq!(error.class(), ErrorClass::InvalidReply);
-    assert!(error.to_string().ends_with("printed more than 16777216 bytes and was killed"), "{error}");
+    assert!(error.to_string().contains("more than 16777216 bytes"), "{error}");
 }
 
 #[test]

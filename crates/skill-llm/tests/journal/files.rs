@@ -50,7 +50,7 @@ fn what_is_no_journal_is_refused_and_left_alone() {
             |path| with_pragma(path, "user_version", version),
             |error| matches!(error, JournalError::OtherSchema { .. }),
         );
-        assert!(error.ends_with(&format!("has schema version {version}, this program reads version 5")));
+        assert!(error.contains(&format!("version {version},")) && error.contains("version 5"), "{error}");
     }
 }
 
@@ -236,8 +236,11 @@ fn keys_of_an_unknown_hash_are_refused() {
     rusqlite::Connection::open(bench.path()).unwrap().execute("UPDATE keys SET hash = 'crc32'", []).unwrap();
     let opened = Journal::open(&bench.path(), JournalOptions::default()).err();
     for error in [opened, JournalReader::open(&bench.path()).err()] {
-        let message = error.unwrap().to_string();
-        assert!(message.ends_with("names the hash `crc32`, which this program does not know"), "{message}");
+        let error = error.unwrap();
+        assert!(
+            matches!(&error, JournalError::Corrupt { message, .. } if message.contains("`crc32`")),
+            "{error:?}"
+        );
     }
 }
 

@@ -104,7 +104,10 @@ async fn a_wrong_key_is_told_without_the_key() {
     let (outcome, _) = exchange(Behaviour::Send(http("401 Unauthorized", "", body))).await;
     let error = outcome.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Authentication);
-    assert!(error.to_string().ends_with("(HTTP 401): [key] is wrong"), "{error}");
+    assert!(
+        matches!(&error, LlmError::Authentication { status: 401, message, .. } if message == "[key] is wrong"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -129,8 +132,10 @@ async fn a_server_that_hangs_reaches_the_timeout() {
     let (outcome, _) =
         exchange_with(Behaviour::Hang, |config| config.server.timeout = Duration::from_millis(200)).await;
     let error = outcome.unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Timeout);
-    assert!(error.to_string().ends_with("gave no reply within 0.2 s"), "{error}");
+    assert!(
+        matches!(error, LlmError::Timeout { after, .. } if after == Duration::from_millis(200)),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -163,7 +168,7 @@ async fn a_body_over_the_limit_is_not_read() {
         .await;
         let error = outcome.unwrap_err();
         assert_eq!(error.class(), ErrorClass::InvalidReply);
-        assert!(error.to_string().ends_with("the response has more than 31 bytes"), "{error}");
+        assert!(error.to_string().contains("more than 31 bytes"), "{error}");
     }
 }
 

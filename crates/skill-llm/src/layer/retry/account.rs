@@ -171,17 +171,16 @@ mod tests {
 
     #[test]
     fn only_limits_of_an_account_are_waited_for() {
-        let of = |class, message: &str| {
+        let in_2_hours = Duration::from_secs(2 * HOUR) + MARGIN;
+        for (class, message, expect) in [
+            (ErrorClass::QuotaExhausted, "weekly limit, resets in 2h", Some(in_2_hours)),
+            (ErrorClass::QuotaExhausted, "weekly limit, resets 3pm", Some(POLL)),
+            (ErrorClass::QuotaExhausted, "usage limit|9000000000", Some(POLL)),
+            (ErrorClass::QuotaExhausted, "Credit balance is too low", None),
+            (ErrorClass::RateLimited, "rate limit, resets in 2h", None),
+        ] {
             let error = LlmError::Program { program: "agent".to_owned(), class, message: message.to_owned() };
-            wait(&error, UNIX_EPOCH)
-        };
-        assert_eq!(
-            of(ErrorClass::QuotaExhausted, "weekly limit, resets in 2h"),
-            Some(Duration::from_secs(2 * HOUR) + MARGIN)
-        );
-        assert_eq!(of(ErrorClass::QuotaExhausted, "weekly limit, resets 3pm"), Some(POLL));
-        assert_eq!(of(ErrorClass::QuotaExhausted, "usage limit|9000000000"), Some(POLL));
-        assert_eq!(of(ErrorClass::QuotaExhausted, "Credit balance is too low"), None);
-        assert_eq!(of(ErrorClass::RateLimited, "rate limit, resets in 2h"), None);
+            assert_eq!(wait(&error, UNIX_EPOCH), expect, "{class:?}: {message}");
+        }
     }
 }

@@ -396,12 +396,14 @@ async fn what_is_tried_again_is_there_to_be_seen() {
     tokio::time::sleep(SECOND / 10).await;
     let (count, trouble) = budget.trouble().unwrap();
     assert_eq!((count, trouble.turn, trouble.max_turns), (1, 2, 8));
-    assert!(trouble.to_string().starts_with("p failed (HTTP 500): down; attempt 2 of 8 in 0."), "{trouble}");
+    assert!(trouble.message.contains("HTTP 500") && trouble.wait().unwrap() < SECOND, "{trouble}");
+    assert!(trouble.to_string().contains("attempt 2 of 8"), "{trouble}");
     tokio::time::sleep(5 * SECOND).await;
     let (_, trouble) = budget.trouble().unwrap();
     assert!(trouble.wait().unwrap() > 30 * SECOND, "what the server asks for: {trouble}");
     // A rate limit with a stated wait is not an attempt of the eight.
-    assert!(trouble.to_string().contains("slow; attempt 3 of 9 in 3"), "{trouble}");
+    assert_eq!((trouble.turn, trouble.max_turns), (3, 9), "{trouble}");
+    assert!(trouble.message.contains("slow"), "{trouble}");
     call.await.unwrap().unwrap();
     assert_eq!(budget.trouble(), None);
 }
