@@ -193,8 +193,12 @@ mod tests {
 
     #[test]
     fn names_of_types_become_titles() {
-        assert_eq!(heading(Section::TaskType, "look_at_obj_in_light"), "### Look At Obj In Light Skills");
-        assert_eq!(heading(Section::TaskType, "PickTwo"), "### PickTwo Skills");
-        assert_eq!(heading(Section::TaskType, "2wiki multi-hop"), "### 2Wiki Multi-Hop Skills");
+        for (task_type, title) in [
+            ("look_at_obj_in_light", "Look At Obj In Light"),
+            ("PickTwo", "PickTwo"),
+            ("2wiki multi-hop", "2Wiki Multi-Hop"),
+        ] {
+            assert_eq!(heading(Section::TaskType, task_type), format!("### {title} Skills"));
+        }
     }
 }

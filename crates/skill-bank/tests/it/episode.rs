@@ -49,12 +49,9 @@ fn a_rollout_of_a_world_has_a_step_for_each_action() {
         .iter()
         .map(|step| (step.observation.as_str(), step.action.as_str(), step.reasoning.as_str()))
         .collect();
-    assert_eq!(
+    insta::assert_compact_debug_snapshot!(
         steps,
-        [
-            ("You are in a room.", "go to fridge 1", "Try it."),
-            ("seen go to fridge 1", "take egg 2", "Try it."),
-        ]
+        @r#"[("You are in a room.", "go to fridge 1", "Try it."), ("seen go to fridge 1", "take egg 2", "Try it.")]"#
     );
     assert_eq!((read.last_observation.as_str(), read.answer.as_str()), ("seen take egg 2", ""));
     assert_eq!((read.success, read.soft, read.goal.as_str()), (false, 0.25, "heat an egg"));
@@ -298,13 +295,9 @@ fn conversations_keep_every_action_and_their_reward_decides() {
         .iter()
         .map(|step| (&*step.observation, &*step.reasoning, &*step.action, step.reward))
         .collect();
-    assert_eq!(
+    insta::assert_compact_debug_snapshot!(
         steps,
-        [
-            ("You stand at a kiln.", "It is closed.", "open kiln 1", Some(0.0)),
-            ("", "", "look", Some(0.0)),
-            ("It is open.", "", "fire bowl 1", Some(1.0)),
-        ]
+        @r#"[("You stand at a kiln.", "It is closed.", "open kiln 1", Some(0.0)), ("", "", "look", Some(0.0)), ("It is open.", "", "fire bowl 1", Some(1.0))]"#
     );
     assert_eq!(
         (&*expert.goal, &*expert.last_observation, expert.success),
