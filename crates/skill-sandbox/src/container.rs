@@ -17,10 +17,20 @@ pub struct ContainerConfig {
     pub flags: Vec<String>,
 }
 
+/// The processes of a container besides those of the program: the script, what it starts, and what waits for the end of
+/// the caller.
+const OWN_PROCESSES: u32 = 6;
+/// The size of `/dev/shm`.
+const SHARED_MEMORY: u64 = 16 << 20;
 /// A user and group without rights.
 const NOBODY: &str = "65534:65534";
 /// The exit code of an engine that did not start the container.
 pub(crate) const ENGINE_FAILED: i32 = 125;
+/// The exit code of an engine whose container was killed as a whole, which only the kernel does when memory is short, and
+/// people.
+pub(crate) const CONTAINER_KILLED: i32 = 137;
+/// In a warning of an engine: it runs the container without a limit that it was given.
+pub(crate) const WITHOUT_LIMIT: [&str; 2] = ["discarded", "ignored"];
 
 /// The words of the engine up to the command that it starts in the container of this name.
 pub(crate) fn words(
@@ -41,6 +51,9 @@ pub(crate) fn words(
         name,
         "--network",
         "none",
+        // Else the engine would write all that is printed to a disk of the machine.
+        "--log-driver",
+        "none",
         "--read-only",
         "--cap-drop",
         "ALL",
@@ -54,13 +67,14 @@ pub(crate) fn words(
     .map(OsString::from)
     .into();
     let mut add = |flag: &str, value: String| words.extend([flag.into(), value.into()]);
-    add("--pids-limit", processes.saturating_add(4).to_string());
+    add("--pids-limit", processes.saturating_add(OWN_PROCESSES).to_string());
     add("--memory", memory.to_string());
     add("--memory-swap", memory.to_string());
     add("--ulimit", format!("cpu={cpu}:{}", cpu + 1));
     add("--ulimit", format!("fsize={file}:{file}"));
     add("--ulimit", format!("nofile={open_files}:{open_files}"));
     add("--ulimit", "core=0:0".to_owned());
+    add("--shm-size", SHARED_MEMORY.to_string());
     add("--tmpfs", format!("/tmp:size={temporary},mode=1777"));
     add("--tmpfs", format!("/work:size={disk},mode=1777"));
     for (path, place) in binds {

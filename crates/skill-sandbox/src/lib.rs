@@ -30,6 +30,8 @@
 mod bubblewrap;
 #[cfg(unix)]
 mod cgroup;
+#[cfg(unix)]
+mod channel;
 mod container;
 mod error;
 mod limits;

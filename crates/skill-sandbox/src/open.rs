@@ -1,6 +1,6 @@
 //! Finds a sandbox and tries it out.
 
-use crate::container::ContainerConfig;
+use crate::container::{ContainerConfig, WITHOUT_LIMIT};
 #[cfg(target_os = "linux")]
 use crate::sandbox::Bubblewrap;
 use crate::sandbox::{Choice, Kind, Limiting, Sandbox};
@@ -111,7 +111,13 @@ fn open_container(config: &ContainerConfig) -> Result<Sandbox, SandboxError> {
     let sandbox = Sandbox { kind: Kind::Container(config.clone()), base: base(true)? };
     let failed = |said: String| SandboxError::Engine { engine: config.engine.clone(), said };
     match sandbox.run(&Program::new(["true"]), &Cancel::default()) {
-        Ok(outcome) if outcome.verdict.is_success() => Ok(sandbox),
+        Ok(outcome) if outcome.verdict.is_success() => {
+            let said = outcome.stderr.text();
+            if WITHOUT_LIMIT.iter().any(|word| said.contains(word)) {
+                return Err(SandboxError::NoProcessLimit { why: said.trim().to_owned() });
+            }
+            Ok(sandbox)
+        }
         Ok(outcome) => Err(failed(format!("`true` {}", outcome.verdict))),
         Err(RunError::Setup { said }) => Err(failed(said)),
         Err(RunError::Start(error)) => Err(failed(error.to_string())),

@@ -3,32 +3,33 @@
 use crate::bubblewrap::{STDIN, TEMPORARY, UNPACK, WORK};
 #[cfg(target_os = "linux")]
 use crate::cgroup::Cgroup;
-use crate::container::ENGINE_FAILED;
-use crate::outcome::{Outcome, OutputFile, Printed};
+use crate::channel::{Channelled, files_of, last_words, read_channel, read_printed, report};
+use crate::container::{CONTAINER_KILLED, ENGINE_FAILED};
+use crate::outcome::{Outcome, Printed};
 use crate::program::{Cancel, Input, Outputs, Program};
 use crate::sandbox::{Kind, Sandbox};
-use crate::script::{BEGAN, Channel, ENDED, RlimitSet, Script, check_name};
+use crate::script::{BEGAN, Channel, RlimitSet, Script, check_name};
 use crate::stage::{Stage, is_open_to_others};
-use crate::verdict::{Report, Seen, verdict};
+use crate::verdict::{Seen, verdict};
 use crate::{Limits, RunError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often limits are looked at.
 const TICK: Duration = Duration::from_millis(20);
 /// How long the streams of a program may stay open that was killed.
 const CLOSING: Duration = Duration::from_secs(5);
+/// How long the script of a container may take to end the program.
+const ASKED: Duration = Duration::from_secs(2);
 /// What an archive takes besides the content of its files: headers, and zeros at its end.
 const ARCHIVE_OVERHEAD: u64 = 1 << 20;
-/// How much of the end of a stream is searched for the reason of a failure.
-const SAID_BYTES: usize = 2048;
 /// The user and group without rights.
 const NOBODY: &str = "65534";
 /// The number of the names of containers.
@@ -42,12 +43,6 @@ struct Running<'a> {
     #[cfg(target_os = "linux")]
     cgroup: Option<Cgroup>,
     container: Option<String>,
-}
-
-/// What came through the channel of the script.
-struct Channelled {
-    bytes: Vec<u8>,
-    is_too_much: bool,
 }
 
 impl Sandbox {
@@ -98,6 +93,12 @@ fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome,
         return Err(RunError::Setup { said: stderr.text().trim().to_owned() });
     };
     let (report, archive) = report(said);
+    let is_container = running.container.is_some();
+    let counted = report.and_then(|report| report.seen);
+    let seen = if matches!(seen, None | Some(Seen::Clock)) { counted.or(seen) } else { seen };
+    let seen = seen.or_else(|| {
+        (is_container && report.is_none() && code == Some(CONTAINER_KILLED)).then_some(Seen::Memory)
+    });
     let verdict = verdict(seen, report, &last_words(&stdout, &stderr), wall, &limits);
     let files = match seen {
         None => files_of(archive, program, limits.output),
@@ -273,7 +274,8 @@ fn start<'a>(
         command.env_clear().envs(environment);
     }
     let channel = if container.is_some() {
-        command.stdin(Stdio::null());
+        // Held open: its end tells the container that the caller is gone.
+        command.stdin(Stdio::piped());
         None
     } else {
         let (reader, writer) = io::pipe().map_err(RunError::Start)?;
@@ -325,8 +327,9 @@ impl Running<'_> {
                 return Err(RunError::Cancelled);
             }
             if seen.is_some() {
+                let told = self.ask_to_end(files);
                 self.kill();
-                return Ok((seen, None));
+                return Ok((seen, told));
             }
         }
     }
@@ -345,6 +348,13 @@ impl Running<'_> {
             return crate::monitor::over(self.child.id(), &self.limits);
         }
         None
+    }
+
+    /// Has the script of a container end the program and say what was counted; `None` where it does not.
+    fn ask_to_end(&mut self, files: &Receiver<Channelled>) -> Option<Channelled> {
+        self.container.as_ref()?;
+        drop(self.child.stdin.take());
+        files.recv_timeout(ASKED).ok()
     }
 
     /// Ends the program with all that it has started.
@@ -393,96 +403,4 @@ impl Drop for Running<'_> {
             drop(self.child.wait());
         }
     }
-}
-
-/// Reads all that the script sends, up to a limit.
-fn read_channel(stream: Option<impl Read + Send + 'static>, max_bytes: u64) -> Receiver<Channelled> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(stream) = stream {
-            // What cannot be read has not been sent.
-            drop(stream.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes));
-        }
-        let is_too_much = bytes.len() as u64 > max_bytes;
-        drop(sender.send(Channelled { bytes, is_too_much }));
-    });
-    receiver
-}
-
-fn read_printed(stream: Option<impl Read + Send + 'static>, limit: usize) -> Receiver<Printed> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut printed = Printed::default();
-        let mut buffer = vec![0; 64 << 10];
-        if let Some(mut stream) = stream {
-            while let Ok(n_read) = stream.read(&mut buffer) {
-                match buffer.get(..n_read) {
-                    Some(bytes) if n_read > 0 => printed.add(bytes, limit),
-                    Some(_) | None => break,
-                }
-            }
-        }
-        printed.cut(limit);
-        drop(sender.send(printed));
-    });
-    receiver
-}
-
-/// The line about the end of the program, and the archive behind it.
-fn report(said: &[u8]) -> (Option<Report>, &[u8]) {
-    let none = (None, &[][..]);
-    let Some(rest) = said.strip_prefix(ENDED) else { return none };
-    let Some(end) = rest.iter().position(|byte| *byte == b'\n') else { return none };
-    let (line, archive) = rest.split_at(end);
-    let Ok(line) = str::from_utf8(line) else { return none };
-    let mut numbers = line.split(' ').map(str::parse::<i32>);
-    let (Some(Ok(code)), Some(Ok(full))) = (numbers.next(), numbers.next()) else { return none };
-    (Some(Report { code, is_disk_full: full == 1 }), archive.get(1..).unwrap_or_default())
-}
-
-/// The regular files of an archive that were asked for.
-fn files_of(archive: &[u8], program: &Program, max_bytes: u64) -> Vec<OutputFile> {
-    let is_fixed = |name: &str| {
-        program.inputs.iter().any(|(input, content)| input == name && !matches!(content, Input::Writable(_)))
-    };
-    let is_wanted = |name: &str| match &program.outputs {
-        Outputs::None => false,
-        Outputs::Named(names) => names.iter().any(|wanted| wanted == name),
-        Outputs::All => !is_fixed(name),
-    };
-    let mut archive = tar::Archive::new(archive);
-    let mut files = Vec::new();
-    let mut n_left = max_bytes;
-    // An archive that cannot be read further was cut: what came before is whole.
-    for entry in archive.entries().into_iter().flatten().map_while(Result::ok) {
-        let path = entry.path().map(|path| path.to_string_lossy().into_owned());
-        let Ok(name) = path.map(|path| path.trim_start_matches("./").to_owned()) else { continue };
-        let size = entry.size();
-        if entry.header().entry_type().is_file()
-            && check_name(&name).is_ok()
-            && is_wanted(&name)
-            && size <= n_left
-        {
-            let mut bytes = Vec::new();
-            if entry.take(size).read_to_end(&mut bytes).is_ok() && bytes.len() as u64 == size {
-                n_left -= size;
-                files.push(OutputFile { name, bytes });
-            }
-        }
-    }
-    files.sort_by(|one, other| one.name.cmp(&other.name));
-    files
-}
-
-/// The end of what was printed.
-fn last_words(stdout: &Printed, stderr: &Printed) -> String {
-    let end = |printed: &Printed| {
-        let all = [printed.head.as_slice(), &printed.tail].concat();
-        let at = all.len().saturating_sub(SAID_BYTES);
-        String::from_utf8_lossy(all.get(at..).unwrap_or_default()).into_owned()
-    };
-    // A program that says why it failed says so on its standard error.
-    let said = end(stderr);
-    if said.trim().is_empty() { end(stdout) } else { said }
 }

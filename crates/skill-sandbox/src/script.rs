@@ -2,8 +2,9 @@
 //! running, and hands out the files.
 //!
 //! The program runs as a child without the channel for files. The script is process 1 of its namespace, which no signal
-//! from inside ends. What it writes to the channel: a line [`BEGAN`], a line [`ENDED`] with the exit code and `1` where
-//! a file system is full, and an archive with the files.
+//! from inside ends. What it writes to the channel: a line [`BEGAN`], a line [`ENDED`] with the exit code, `1` where a
+//! file system is full, and what the cgroup of a container has counted; two lines with the times of the processor; and an
+//! archive with the files.
 
 use crate::program::Outputs;
 use crate::{Limits, RunError};
@@ -14,12 +15,28 @@ pub(crate) const BEGAN: &[u8] = b"began\n";
 /// The beginning of the line that says how it ended.
 pub(crate) const ENDED: &[u8] = b"ended ";
 
+/// Other than `bwrap`, an engine keeps a container alive when its caller is killed: then the input ends.
+const CONTAINER: &str = "exec 3>&1 4<&0 >&2 </dev/null\n\
+    [ $$ = 1 ] && (cat <&4 >/dev/null; kill -9 -1) 3>&- &\nexec 4<&-\n";
+
+/// What the kernel has counted in the cgroup of the container, of version 2 or 1; nothing where it is not shown.
+const COUNTS: &str = r#"counted() {
+  n=0
+  for at in "/sys/fs/cgroup/$2" "/sys/fs/cgroup/$3"; do
+    [ -r "$at" ] && while read -r name value; do [ "$name" = "$1" ] && n=$value; done <"$at"
+  done
+}
+counted oom_kill memory.events memory/memory.oom_control; oom=$n
+counted max pids.events pids/pids.events; forks=$n
+"#;
+
 /// How the script's files leave the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Channel {
     /// By a pipe that is the standard input.
     Input,
-    /// By the standard output; what the program prints goes to the standard error.
+    /// By the standard output; what the program prints goes to the standard error. The standard input stays open for
+    /// as long as the caller lives.
     Output,
 }
 
@@ -78,7 +95,7 @@ impl Script<'_> {
         let mut text = String::new();
         text.push_str(match self.channel {
             Channel::Input => "exec 3>&0 </dev/null\n",
-            Channel::Output => "exec 3>&1 >&2 </dev/null\n",
+            Channel::Output => CONTAINER,
         });
         text.push_str(&format!("cd {work} || exit 120\n"));
         if let Some(archive) = self.unpack {
@@ -101,7 +118,11 @@ impl Script<'_> {
             "full=0\n[ $rc = 0 ] || for at in {work} {temporary} /dev/shm; do\n  \
              [ \"$(stat -f -c %a $at 2>/dev/null)\" = 0 ] && full=1\ndone\n"
         ));
-        text.push_str("printf 'ended %d %d\\n' $rc $full >&3\n");
+        text.push_str(match self.channel {
+            Channel::Input => "oom=0 forks=0\n",
+            Channel::Output => COUNTS,
+        });
+        text.push_str("printf 'ended %d %d %d %d\\n' $rc $full $oom $forks >&3\ntimes >&3\n");
         let members = match self.outputs {
             Outputs::None => return text,
             Outputs::Named(names) => {
@@ -146,8 +167,8 @@ mod tests {
     fn only_process_1_kills_everything_that_it_can() {
         let outputs = Outputs::All;
         let limits = Some(RlimitSet { limits: Limits::default(), is_alone: true });
-        let script = Script {
-            channel: Channel::Input,
+        let script = |channel| Script {
+            channel,
             work: "/work",
             temporary: "/tmp",
             directory: Some("/data/it's"),
@@ -156,9 +177,13 @@ mod tests {
             outputs: &outputs,
             limits,
         };
-        let text = script.text();
-        let kills: Vec<&str> = text.lines().filter(|line| line.contains("kill")).collect();
-        assert_eq!(kills, ["[ $$ = 1 ] && kill -9 -1 2>/dev/null"]);
+        for channel in [Channel::Input, Channel::Output] {
+            let text = script(channel).text();
+            let mut kills = text.lines().filter(|line| line.contains("kill -"));
+            assert!(kills.clone().count() >= 1);
+            assert!(kills.all(|line| line.starts_with("[ $$ = 1 ] && ")), "{text}");
+        }
+        let text = script(Channel::Input).text();
         assert!(text.contains(r"(cd '/data/it'\''s' && exec prlimit"), "{text}");
     }
 }

@@ -27,6 +27,10 @@ pub(crate) enum Seen {
 pub(crate) struct Report {
     pub(crate) code: i32,
     pub(crate) is_disk_full: bool,
+    /// The limit that acted by the counts of a container's cgroup.
+    pub(crate) seen: Option<Seen>,
+    /// The time of the processor that the program took; none where the script does not know.
+    pub(crate) cpu: Option<Duration>,
 }
 
 /// The last words of programs that were refused something, in the words of C, Python and the shell.
@@ -63,7 +67,9 @@ pub(crate) fn verdict(
         None => {}
     }
     // The script did not come to its end: whoever ended it ended all.
-    let Some(Report { code, is_disk_full }) = report else { return Verdict::Killed { signal: SIGKILL } };
+    let Some(Report { code, is_disk_full, cpu, .. }) = report else {
+        return Verdict::Killed { signal: SIGKILL };
+    };
     if code == 0 {
         return Verdict::Exited { code };
     }
@@ -71,7 +77,7 @@ pub(crate) fn verdict(
     match signal {
         Some(SIGXCPU) => return Verdict::TimedOut,
         // The kernel's answer to a program that goes on after the other signal.
-        Some(SIGKILL) if wall >= limits.cpu => return Verdict::TimedOut,
+        Some(SIGKILL) if cpu.unwrap_or(wall) >= limits.cpu => return Verdict::TimedOut,
         Some(SIGXFSZ) => return Verdict::DiskFull,
         Some(_) | None => {}
     }
@@ -95,7 +101,7 @@ mod tests {
     #[track_caller]
     fn check(seen: Option<Seen>, code: Option<i32>, said: &str, expect: Verdict) {
         let limits = Limits::default();
-        let report = code.map(|code| Report { code, is_disk_full: false });
+        let report = code.map(|code| Report { code, is_disk_full: false, seen: None, cpu: None });
         assert_eq!(verdict(seen, report, said, Duration::from_secs(1), &limits), expect);
     }
 
@@ -122,8 +128,14 @@ mod tests {
     #[test]
     fn a_program_that_ignores_the_limit_of_its_time_has_timed_out_too() {
         let limits = Limits { cpu: Duration::from_secs(2), ..Limits::default() };
-        let report = Some(Report { code: 137, is_disk_full: false });
-        let after = |seconds| verdict(None, report, "", Duration::from_secs(seconds), &limits);
-        assert_eq!((after(3), after(1)), (Verdict::TimedOut, Verdict::Killed { signal: 9 }));
+        let after = |wall, cpu: Option<u64>| {
+            let cpu = cpu.map(Duration::from_secs);
+            let report = Some(Report { code: 137, is_disk_full: false, seen: None, cpu });
+            verdict(None, report, "", Duration::from_secs(wall), &limits)
+        };
+        let killed = Verdict::Killed { signal: 9 };
+        assert_eq!((after(3, None), after(1, None)), (Verdict::TimedOut, killed));
+        // One that slept and killed itself, and one with two threads.
+        assert_eq!((after(100, Some(0)), after(1, Some(2))), (killed, Verdict::TimedOut));
     }
 }
