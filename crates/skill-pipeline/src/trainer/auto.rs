@@ -26,7 +26,7 @@ use super::run::{Reading, Run, StepPlan};
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::records::document::{StepAction, StepRecord};
+use crate::records::document::StepRecord;
 use crate::records::summary::{SearchEnd, SearchRecord};
 use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
@@ -234,12 +234,11 @@ impl Run<'_> {
         if patience == 0 {
             return Ok(None);
         }
-        // Repeated proposals that change nothing mean that the optimizer has no more ideas.
+        // Steps without a candidate mean that the optimizer has no more ideas.
         let in_row = state.history.iter().rev().take_while(|record| !record.action.is_accept());
-        if in_row.filter(|record| record.action == StepAction::SkipNoOp).count() >= patience {
+        if in_row.filter(|record| record.action.is_skip()).count() >= patience {
             return Ok(Some(SearchEnd::Plateau));
         }
-        // Any other step without a candidate has shown nothing.
         let measured: Vec<&StepRecord> =
             state.history.iter().filter(|record| record.selection_n_seen.is_some()).collect();
         let flip_rate = self.flip_rate()?.unwrap_or_default();

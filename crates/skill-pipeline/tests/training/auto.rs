@@ -141,20 +141,23 @@ fn a_search_ends_on_a_plateau_and_goes_on_with_more_patience() {
 
 #[test]
 fn an_optimizer_without_ideas_ends_the_search() {
-    // Its edit is at a place that no skill has, so that every step has proposals and no candidate.
-    let optimizer = Arc::new(ScriptedModel::answering("idle", |_| {
-        json!({"reasoning": "r", "edits": [{"op": "delete", "target": "- not there", "content": ""}]})
-            .to_string()
-    }));
-    let with_patience = |patience, calls| {
-        let base = planned(calls);
-        let settings = TrainSettings { search: SearchLimits { patience, ..base.search }, ..base };
-        let dir = tempfile::tempdir().unwrap();
-        Job { settings, optimizer: Arc::clone(&optimizer) as _, ..Job::default() }.run(dir.path()).unwrap()
-    };
-    let ended = with_patience(3, 5_000.0);
-    assert_eq!((ended.search.unwrap().ended, ended.total_skips), (SearchEnd::Plateau, 3));
-    assert_eq!(with_patience(0, 300.0).search.unwrap().ended, SearchEnd::Budget);
+    // The edit is at a place that no skill has, so that every step has proposals and no candidate; or there is none.
+    let nowhere = json!([{"op": "delete", "target": "- not there", "content": ""}]);
+    for edits in [nowhere, json!([])] {
+        let reply = json!({"reasoning": "r", "edits": edits}).to_string();
+        let optimizer = Arc::new(ScriptedModel::answering("idle", move |_| reply.clone()));
+        let with_patience = |patience, calls| {
+            let base = planned(calls);
+            let settings = TrainSettings { search: SearchLimits { patience, ..base.search }, ..base };
+            let dir = tempfile::tempdir().unwrap();
+            Job { settings, optimizer: Arc::clone(&optimizer) as _, ..Job::default() }
+                .run(dir.path())
+                .unwrap()
+        };
+        let ended = with_patience(3, 5_000.0);
+        assert_eq!((ended.search.unwrap().ended, ended.total_skips), (SearchEnd::Plateau, 3));
+        assert_eq!(with_patience(0, 300.0).search.unwrap().ended, SearchEnd::Budget);
+    }
 }
 
 #[test]

@@ -211,7 +211,7 @@ settings! {
         /// protocol takes for as many epochs are the budget (docs/spending-a-budget.md).
         protocol: Protocol = decisive(choice::<Protocol>(), Value("\"paper\"")) => protocol;
         /// With auto: the search ends after so many measured candidates in a row that were rejected, or after so many
-        /// steps whose edits changed nothing. 0 never ends it.
+        /// steps without a candidate: nothing was proposed, or it changed nothing. 0 never ends it.
         patience: u32 = process(integer(0, MAX_COUNT), Value("0")) => search.patience;
         /// For patience: only candidates count that could have shown a gain of this share, by the size of the selection
         /// split, its noise and the gate. Without it all count.
