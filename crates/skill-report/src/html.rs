@@ -169,6 +169,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("p", |p: f64| p_words(p));
     environment.add_filter("signed", |difference: f64| format!("{:+.1}", difference * 100.0));
     environment.add_filter("e_value", |e: f64| e_value(e));
+    environment.add_filter("with_code", |text: &str| Value::from_safe_string(with_code(text)));
     environment.add_filter("skill_id", |named: String| skill_id(&named));
     environment.add_function("section", section);
     environment.add_template("parts.html", PARTS)?;
@@ -196,6 +197,22 @@ fn section(state: &mut State<'_, '_>, title: &str, body: Kwargs) -> Result<Value
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A sentence with what is between backticks as code; a backtick without another one stays.
+fn with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let n_closed = (parts.len() - 1) / 2 * 2;
+    let mut html = String::new();
+    for (place, part) in parts.iter().enumerate() {
+        let (before, after) = match place {
+            place if place > n_closed => ("`", ""),
+            place if place % 2 == 1 => ("<code>", "</code>"),
+            _ => ("", ""),
+        };
+        html.extend([before, &escaped(part), after]);
+    }
+    html
 }
 
 /// The skill of a version: `gen_003` of `gen_003@2`.

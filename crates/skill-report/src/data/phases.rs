@@ -2,21 +2,26 @@
 //!
 //! The files are read as they are, with no part of the program that trains: every build shows every run.
 
+use super::bank::MAX_TITLE_CHARACTERS;
+use super::conversation::clip;
 use super::games::of_games;
 use super::overview::RunOverview;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::{name_of, simulated, unfinished};
-use crate::ReportError;
 use crate::verdict::{Outcome, Verdict};
+use crate::{ReportError, ReportOptions};
 use indexmap::IndexMap;
 use serde::Serialize;
+use skill_bank::State;
 use skill_core::stats::shares_interval;
+use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::phases::{Phases, phase_times, test_games};
+use skill_pipeline::records::bank::BANK_DIR;
 use skill_pipeline::records::phases::{Phase, TestGames};
 use skill_pipeline::records::sft::SftGames;
 use skill_pipeline::{PipelineError, RunReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where a run of several phases stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -205,8 +210,10 @@ pub struct PhasesReport {
     pub setup: Setup,
     /// What the run came to, with what to know before the numbers are trusted.
     pub verdict: Verdict,
-    /// What each phase has changed, in a sentence.
-    pub gains: Vec<String>,
+    /// What each phase has changed, with its sentence.
+    pub gains: Vec<(PhaseGain, String)>,
+    /// The titles of the skills that agents are shown in the end, each with its tier.
+    pub skills: Vec<(String, String)>,
     /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
     pub runs: Vec<(String, RunOverview)>,
 }
@@ -236,10 +243,23 @@ impl PhasesReport {
             runs: runs.collect(),
             setup: Setup::read(run, seconds)?,
             verdict: verdict(&brief).with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
-            gains: brief.gains().iter().map(PhaseGain::sentence).collect(),
+            gains: brief.gains().into_iter().map(|gain| (gain, gain.sentence())).collect(),
+            skills: last_skills(run.path()),
             brief,
         })
     }
+}
+
+/// The active skills of the bank that the last phase left, as far as there is one that can be read.
+fn last_skills(run: &Path) -> Vec<(String, String)> {
+    let banks = [Phase::Rl, Phase::Distill].map(|phase| phase.dir(run).join(BANK_DIR));
+    let Some(bank) = banks.iter().find_map(|path| read_bank(path).ok()) else { return Vec::new() };
+    let active = bank.bank.skills().filter(|skill| skill.state() == State::Active);
+    let shown = active.filter_map(|skill| {
+        let title = clip(skill.current()?.content.title(), MAX_TITLE_CHARACTERS);
+        Some((title, skill.tier.to_string()))
+    });
+    shown.take(ReportOptions::default().max_skills).collect()
 }
 
 /// The test games of the trained policy against those before training.

@@ -1,6 +1,6 @@
 //! Pages of data that lack something: a section may be left out, the page never is.
 
-use super::environment;
+use super::{environment, with_code};
 use crate::{BankReport, Report, ReportOptions};
 use minijinja::value::Serde;
 use minijinja::{Value, context};
@@ -74,6 +74,61 @@ fn what_is_missing_leaves_out_its_section_and_never_the_page() {
     make_run(&document, &size).unwrap();
     let document = Report::read(&RunReader::open(&document).unwrap(), &ReportOptions::default()).unwrap();
     check_without("report.html", &serde_json::to_value(&document).unwrap());
+}
+
+#[test]
+fn what_is_between_backticks_is_code_and_all_else_is_text() {
+    for (text, html) in [
+        ("none", "none"),
+        ("see `a <b>` and `c`.", "see <code>a &lt;b&gt;</code> and <code>c</code>."),
+        ("one ` alone", "one ` alone"),
+        ("`a` and ` alone", "<code>a</code> and ` alone"),
+        ("", ""),
+    ] {
+        assert_eq!(with_code(text), html);
+    }
+}
+
+#[test]
+fn an_empty_best_skill_is_said_to_be_empty() {
+    let dir = skillrl_bench::runs::temporary_dir().unwrap();
+    let run = dir.path().join("run");
+    let size =
+        RunSize { n_steps: 1, steps_per_epoch: 1, batch: 1, n_selection: 2, n_test: 1, reply_characters: 20 };
+    make_run(&run, &size).unwrap();
+    let report = Report::read(&RunReader::open(&run).unwrap(), &ReportOptions::default()).unwrap();
+    let mut report = serde_json::to_value(&report).unwrap();
+    for (skill, has_lines) in [(report["skill"].clone(), true), (json!([]), false)] {
+        report["skill"] = skill;
+        assert_eq!(rendered("report.html", &report).contains("<div class=\"lines\">"), has_lines);
+    }
+}
+
+#[test]
+fn a_run_of_all_phases_has_its_games_gains_and_skills_in_tiles() {
+    let games = |won: u32| json!({"won": won, "played": 100, "score": won, "interval": [0.0, 1.0]});
+    let phase = json!({"phase": "sft", "dir": "sft", "state": "finished", "figures": {"loss": 0.5},
+        "seconds": 2.0, "key": "0123456789abcdef"});
+    let report = json!({
+        "name": "p", "env": "alfworld", "phase": "finished", "reason": null, "hint": null,
+        "brief": {"phases": [phase], "is_finished": true, "test": [
+            {"policy": null, "has_skills": false, "games": games(3)},
+            {"policy": "sft", "has_skills": true, "games": games(53)},
+        ]},
+        "setup": {"started_unix_ms": 1, "seconds": 2.0, "models": [], "asked": [], "prompt": null},
+        "verdict": {"outcome": "better", "words": "53 of 100", "cautions": []},
+        "gains": [[{"phase": "sft", "difference": 0.5, "interval": [0.4, 0.6], "verdict": "better"}, "Better."]],
+        "skills": [["Be calm", "general"]], "runs": [],
+    });
+    check_without("phases.html", &report);
+    let page = rendered("phases.html", &report);
+    for part in ["3 → 53 of 100", "+50.0 points", "1 skill<", "1 of 1<", "Be calm"] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let verdict_at = page.find("lead verdict").unwrap();
+    let [tiles, change, phases] =
+        ["class=\"tiles\"", "id=\"change\"", "id=\"phases\""].map(|part| page.find(part).unwrap());
+    assert!(verdict_at < tiles && tiles < change && change < phases);
 }
 
 #[test]

@@ -35,7 +35,7 @@ use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 
 /// The most characters of a title in lists.
-const MAX_TITLE_CHARACTERS: usize = 200;
+pub(super) const MAX_TITLE_CHARACTERS: usize = 200;
 
 /// A run that trains a bank: what it came to, its rounds, its trials and its skills.
 ///
