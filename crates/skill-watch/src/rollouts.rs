@@ -4,7 +4,9 @@ use crate::log::clip;
 use serde::Serialize;
 use serde_json::Value;
 use skill_core::{Role, RolloutResult, TrajectoryMessage};
-use skill_llm::journal::ResultRow;
+use skill_llm::journal::{JournalReader, ResultRow};
+use skill_pipeline::run_dir::JOURNAL_FILE;
+use std::path::Path;
 
 /// How many are shown to anyone who begins to look, and the most that come at once.
 pub(crate) const SHOWN: u32 = 20;
@@ -45,6 +47,23 @@ pub struct ShownTurn {
     pub role: &'static str,
     /// What was said.
     pub text: String,
+}
+
+/// The rollouts of a run that are new in its journal, for one who looks again and again.
+#[derive(Debug, Default)]
+pub struct NewRollouts {
+    last: i64,
+}
+
+impl NewRollouts {
+    /// Those that were finished since the last call, or the last ones of them where they are many; none of a run
+    /// without a journal that can be read.
+    pub fn read(&mut self, run: &Path) -> Vec<Shown> {
+        let Ok(reader) = JournalReader::open(&run.join(JOURNAL_FILE)) else { return Vec::new() };
+        let rows = reader.last_results(self.last, SHOWN).unwrap_or_default();
+        self.last = rows.last().map_or(self.last, |row| row.id);
+        rows.iter().filter_map(shown).collect()
+    }
 }
 
 /// A result of the journal as a rollout; `None` if it is none that this version reads.

@@ -1,8 +1,11 @@
 //! What is new in a run, for those who look on, who go away, and who come back.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use skill_core::{ItemId, RolloutResult};
+use skill_llm::journal::{ResultKey, StoredResult};
+use skill_llm::{Journal, JournalOptions};
 use skill_report::RunPhase;
-use skill_watch::{News, Runs, Told, Watches};
+use skill_watch::{NewRollouts, News, Runs, Told, Watches};
 use skillrl_bench::runs::{RunSize, make_run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,6 +77,24 @@ async fn whoever_comes_back_is_told_what_came_since_and_nothing_twice() {
     std::fs::write(&log, "").unwrap();
     append(&log, 9..10, "");
     assert_eq!(texts(&look(dir.path(), &mut Told::after(last.line())).await), ["warning 9"]);
+}
+
+#[tokio::test]
+async fn rollouts_are_new_once() {
+    let dir = skillrl_bench::runs::temporary_dir().unwrap();
+    let mut rollouts = NewRollouts::default();
+    assert_eq!(rollouts.read(dir.path()), [], "there is no journal");
+    let journal = Journal::open(&dir.path().join("journal.sqlite"), JournalOptions::default()).unwrap();
+    for item in ["a", "b"] {
+        let made = RolloutResult::new(ItemId::new(item), 0.0, 0.0);
+        let content = serde_json::json!({"result": made}).to_string();
+        let result = StoredResult { place: "rollout".to_owned(), content };
+        journal.record_result(ResultKey::new("test", &[item]), "rollout", item, result);
+        journal.flush().await.unwrap();
+        let new: Vec<String> = rollouts.read(dir.path()).into_iter().map(|shown| shown.item).collect();
+        assert_eq!(new, [item]);
+    }
+    assert_eq!(rollouts.read(dir.path()), []);
 }
 
 #[tokio::test]

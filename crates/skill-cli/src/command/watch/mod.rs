@@ -7,9 +7,11 @@ use crate::args::WatchArgs;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 use screen::Screen;
+use skill_watch::NewRollouts;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::reports::RunView;
+use std::collections::VecDeque;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -33,7 +35,7 @@ fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Resul
     let (mut scrolled, mut shows_skills) = (0, false);
     loop {
         watched.refresh()?;
-        let screen = Screen { view: &watched.view, shows_skills, scrolled };
+        let screen = Screen { view: &watched.view, failures: &watched.failures, shows_skills, scrolled };
         terminal.draw(|frame| screen.draw(frame))?;
         if !event::poll(PERIOD)? {
             continue;
@@ -67,7 +69,13 @@ struct Watched {
     run: RunReader,
     view: RunView,
     state_changed: Option<SystemTime>,
+    rollouts: NewRollouts,
+    /// The rollouts that failed last, each in a line, the latest first.
+    failures: VecDeque<String>,
 }
+
+/// The most failed rollouts that are kept.
+const MAX_FAILURES: usize = 20;
 
 /// The files that change when what is shown does.
 const FILES: [&str; 10] = [
@@ -96,7 +104,9 @@ impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
         let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
         let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
-        Ok(Self { run, view: RunView::of_document(overview, &[]), state_changed: None })
+        let view = RunView::of_document(overview, &[]);
+        let (rollouts, failures) = (NewRollouts::default(), VecDeque::new());
+        Ok(Self { run, view, state_changed: None, rollouts, failures })
     }
 
     fn refresh(&mut self) -> Result<(), skillrl::Error> {
@@ -114,6 +124,10 @@ impl Watched {
             self.state_changed = changed;
         }
         self.view.overview.live = live;
+        for failed in self.rollouts.read(self.run.path()).iter().filter(|rollout| rollout.hard < 1.0) {
+            self.failures.push_front(format!("{} ({}): {}", failed.item, failed.place, failed.reason));
+        }
+        self.failures.truncate(MAX_FAILURES);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use skillrl::reports::lines::Tone;
 use skillrl::reports::lines::progress::{known, tried};
 use skillrl::reports::words::seconds_left;
 use skillrl::reports::{Chart as Curves, Look, RunOverview, RunPhase, RunView, ViewRow};
+use std::collections::VecDeque;
 
 /// The fewest and the most lines of the curves.
 const CURVES: [u16; 2] = [7, 16];
@@ -22,6 +23,10 @@ const LEAST_COLUMNS: u16 = 40;
 const LOW: u16 = 16;
 /// From this width, a table has room for all of its columns.
 const WIDE: u16 = 110;
+/// From this height, there is room for the rollouts that failed last.
+const HIGH: u16 = 30;
+/// The lines of what failed last, with their title.
+const FAILURES: u16 = 6;
 /// The most lines of a fact in the head.
 const HEAD_LINES: usize = 3;
 /// The colours of the series of a picture.
@@ -33,6 +38,8 @@ type Points = Vec<(f64, f64)>;
 /// What there is to draw.
 pub(super) struct Screen<'a> {
     pub(super) view: &'a RunView,
+    /// The rollouts that failed last, the latest first.
+    pub(super) failures: &'a VecDeque<String>,
     /// True if the skills of the bank take the place of the rows.
     pub(super) shows_skills: bool,
     /// Rows that are scrolled back; of skills, those above the screen.
@@ -49,12 +56,14 @@ impl Screen<'_> {
         let [least, most] = CURVES;
         let n_curves =
             if is_low || view.charts.is_empty() { 0 } else { (area.height / 3).clamp(least, most) };
-        let [top, gauges, trial_area, curves, list, warnings, keys] = Layout::vertical([
+        let n_failures = if area.height < HIGH || self.failures.is_empty() { 0 } else { FAILURES };
+        let [top, gauges, trial_area, curves, list, failed, warnings, keys] = Layout::vertical([
             Constraint::Length(u16::try_from(head_lines.len()).unwrap_or(u16::MAX)),
             Constraint::Length(2),
             Constraint::Length(if trial.is_some() { 2 } else { 0 }),
             Constraint::Length(n_curves),
             Constraint::Min(3),
+            Constraint::Length(n_failures),
             Constraint::Length(if is_low || view.warnings.is_empty() { 0 } else { 4 }),
             Constraint::Length(1),
         ])
@@ -67,10 +76,8 @@ impl Screen<'_> {
         }
         draw_curves(frame, curves, &view.charts);
         self.draw_list(frame, list);
-        let lines: Vec<Line<'_>> =
-            view.warnings.iter().map(|warning| Line::from(harmless(warning))).collect();
-        let block = Block::new().borders(Borders::TOP).title("warnings");
-        frame.render_widget(Paragraph::new(lines).block(block), warnings);
+        draw_texts(frame, failed, "failed last", self.failures);
+        draw_texts(frame, warnings, "warnings", &view.warnings);
         let other = match (view.skills.is_empty(), self.shows_skills) {
             (true, _) => "",
             (false, true) => "    s shows rounds",
@@ -105,6 +112,19 @@ impl Screen<'_> {
     pub(super) fn n_lines(&self) -> usize {
         if self.shows_skills { self.view.skills.len() } else { self.view.rows().len() }
     }
+}
+
+/// Texts of models and data below a title, a line for each.
+fn draw_texts<'a>(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    texts: impl IntoIterator<Item = &'a String>,
+) {
+    let one_line = |text: &String| Line::from(harmless(text).replace('\n', " "));
+    let lines: Vec<Line<'_>> = texts.into_iter().map(one_line).collect();
+    let block = Block::new().borders(Borders::TOP).title(title);
+    frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
 /// A row whole where there is room for it.

@@ -72,7 +72,9 @@ fn overview() -> RunOverview {
 
 fn shown(view: &RunView, [width, height]: [u16; 2], scrolled: usize, shows_skills: bool) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| Screen { view, shows_skills, scrolled }.draw(frame)).unwrap();
+    let failures = ["T-7 (step 4 / evaluate): the answer is \u{1b}[31m `A`\nand not `B`".to_owned()].into();
+    let screen = Screen { view, failures: &failures, shows_skills, scrolled };
+    terminal.draw(|frame| screen.draw(frame)).unwrap();
     terminal.backend().to_string()
 }
 
