@@ -293,7 +293,7 @@ impl Error {
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
-            Self::Pipeline(error) => hint::of_pipeline(error).to_owned(),
+            Self::Pipeline(error) => hint::of_run(error),
             Self::Replay(error) => error.hint().to_owned(),
             #[cfg(feature = "report")]
             Self::Report(error) if matches!(**error, ReportError::NotCompared { .. } | ReportError::NoCurves { .. }) => {

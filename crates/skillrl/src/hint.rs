@@ -12,6 +12,7 @@ use skill_pipeline::error::{NoteRefusal, SettingChange};
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
+use std::path::Path;
 
 /// What to do about a server that leaves what the model thinks in the text of its replies.
 pub(crate) const THOUGHTS_IN_TEXT: &str = "it is not scored, but counts as tokens of the reply; have the server keep it apart \
@@ -59,6 +60,24 @@ fn of_warning(warning: &Warning) -> Option<&'static str> {
             Some("give the split more items, or set `gate.spend_alpha` to false")
         }
         other => other.hint(),
+    }
+}
+
+/// As [`of_pipeline`], with text to copy for a run of other settings.
+pub(crate) fn of_run(error: &PipelineError) -> String {
+    match error {
+        PipelineError::Mismatch { path, changes } if !changes.iter().any(is_bank_of_old_default) => {
+            let free =
+                (2..100).map(|n| format!("{}-{n}", path.display())).find(|name| !Path::new(name).exists());
+            let named = free.unwrap_or_else(|| "DIR".to_owned());
+            let set = if named.contains(char::is_whitespace) {
+                format!("'run.dir={named}'")
+            } else {
+                format!("run.dir={named}")
+            };
+            format!("set these back to resume this run, or start a new one: `--set {set}`")
+        }
+        error => of_pipeline(error).to_owned(),
     }
 }
 

@@ -59,6 +59,18 @@ impl SettingChange {
             _ => Self::Value { name: name.to_owned(), was: was.clone(), is: is.clone() },
         }
     }
+
+    /// The name of a setting whose values are said.
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Value { name, .. } => Some(name),
+            Self::Data { .. }
+            | Self::Prompt { .. }
+            | Self::Parameters { .. }
+            | Self::InitialSkill
+            | Self::Environment { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for SettingChange {
@@ -79,8 +91,16 @@ impl fmt::Display for SettingChange {
 }
 
 /// The phrases of all changes, as a part of a sentence.
+///
+/// Another model is one change: its name and its address are not named again.
 pub fn describe_changes(changes: &[SettingChange]) -> String {
-    changes.iter().map(SettingChange::to_string).collect::<Vec<_>>().join("; ")
+    let is_changed = |of: &str| changes.iter().any(|change| change.name() == Some(of));
+    let is_part = |change: &&SettingChange| {
+        let (whole, _) = change.name().and_then(|name| name.rsplit_once('.')).unwrap_or_default();
+        whole.starts_with("models.") && is_changed(whole)
+    };
+    let said = changes.iter().filter(|change| !is_part(change));
+    said.map(SettingChange::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// The members of two objects that differ.
@@ -108,4 +128,23 @@ fn shown(value: &Value) -> String {
         return text;
     }
     text.chars().take(MAX_CHARS).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn another_model_is_one_change() {
+        let of = |name: &str| SettingChange::of(name, &json!("a"), &json!("b"));
+        let said = describe_changes(&[
+            of("models.target"),
+            of("models.target.model"),
+            of("models.targets.small.model"),
+            of("train.epochs"),
+        ]);
+        assert_eq!(said.split("; ").count(), 3, "{said}");
+        assert!(!said.contains("`models.target.model`"), "{said}");
+    }
 }
