@@ -252,7 +252,7 @@ fn similar_priced_model(loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
 }
 
 /// The name of a model that a server answers for.
-fn served_name(loaded: &LoadedConfig, role: ModelRole) -> Option<&str> {
+pub(super) fn served_name(loaded: &LoadedConfig, role: ModelRole) -> Option<&str> {
     match role.config(&loaded.config)? {
         ModelConfig::Served { config, .. } => Some(config.model.as_str()),
         _ => None,

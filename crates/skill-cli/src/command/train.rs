@@ -1,5 +1,6 @@
 //! `skillrl train`: from a configuration to a better skill.
 
+use super::before_train::served_name;
 use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::start::{load_start, simulated_line};
 use super::{UsageError, before_train, dry_run};
@@ -97,6 +98,10 @@ fn trained(
     let verdict = verdict_of(&dir).unwrap_or_else(|| Verdict::of_summary(&summary));
     let paid = spent.map(|spent| spent.money).filter(|_| cost.is_some());
     let said = verdict_text(&verdict, paid, &next_of_document(verdict.outcome, &dir));
+    // What simulated models were asked besides is nobody's business.
+    let is_served =
+        ModelRole::of_training(&loaded.config).iter().any(|role| served_name(loaded, *role).is_some());
+    let spent = spent.filter(|_| is_served);
     let lines = format!("{}\n{simulated}{said}", summary_lines(&summary, cost, spent, &dir));
     super::print_wrapped(&lines)
 }

@@ -18,8 +18,8 @@ const MAX_CAUTIONS: usize = 3;
 
 /// The results of a run and what it used, in a few lines.
 ///
-/// What is used is what its files stand on; what was sent besides that, for retries and for candidates that were given up,
-/// is said where it costs something.
+/// What is used is what its files stand on; what was spent besides that, for retries and for candidates that were given
+/// up, is said where there is any, under the name that `show` has for it.
 pub(crate) fn summary_lines(
     summary: &Summary,
     cost: Option<f64>,
@@ -31,10 +31,14 @@ pub(crate) fn summary_lines(
     let money = |cost: f64| format!(", {}", dollars(cost));
     let cost_words = cost.map(money).unwrap_or_default();
     let _ = writeln!(text, "used:       {}{cost_words}", used_words(used));
-    // Where nothing is paid for, this is nobody's business.
-    if let Some(sent) = spent.filter(|sent| cost.is_some() && sent.calls > used.calls) {
-        let (requests, tokens, paid) = (grouped(sent.calls), grouped(sent.tokens), money(sent.money));
-        let _ = writeln!(text, "sent:       {requests} requests, {tokens} tokens{paid}");
+    if let Some(spent) = spent.filter(|spent| spent.calls > used.calls) {
+        let paid = cost.map(|_| money(spent.money)).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "spent:      {} calls, {} tokens{paid}: with retries and calls that were given up",
+            grouped(spent.calls),
+            grouped(spent.tokens)
+        );
     }
     let _ = write!(text, "best skill: {}", best_skill(run_dir));
     text
@@ -196,7 +200,7 @@ fn interval_words(difference: f64, paired: &PairedRecord) -> String {
 }
 
 /// The results of a run that trains a bank, and what it sent.
-pub(crate) fn bank_lines(summary: &BankSummary, sent: Option<u64>, dir: &Path) -> String {
+pub(crate) fn bank_lines(summary: &BankSummary, spent: Option<u64>, dir: &Path) -> String {
     let [n_trials, n_admitted] = summary.trials;
     let unmeasured = match summary.unmeasured {
         0 => ", all measured".to_owned(),
@@ -217,8 +221,8 @@ pub(crate) fn bank_lines(summary: &BankSummary, sent: Option<u64>, dir: &Path) -
         counted(summary.n_items[0] as u64, "item"),
     );
     let calls: u64 = summary.tokens.values().map(|used| used.calls).sum();
-    // Each is counted once for the results; repeats and calls that were given up are sent besides.
-    let more = sent.filter(|sent| *sent > calls).map(|sent| format!(", {} sent", grouped(sent)));
+    // Each is counted once for the results; repeats and calls that were given up are spent besides.
+    let more = spent.filter(|spent| *spent > calls).map(|spent| format!(", {} spent", grouped(spent)));
     let _ = writeln!(text, "used:       {}{}", counted(calls, "call"), more.unwrap_or_default());
     text
 }

@@ -43,14 +43,20 @@ fn answer(_: usize, request: &Request) -> wiremock::ResponseTemplate {
 }
 
 fn trained(data: &str) -> TestContext {
+    trained_saying(data).0
+}
+
+/// A trained directory, and what was said before anything was sent.
+fn trained_saying(data: &str) -> (TestContext, String) {
     let (context, server) = (TestContext::new(), Server::start());
     server.answer_with(answer);
     context.write("tickets.csv", data);
     let url = server.address();
     let models = ["--target", "target", "--optimizer", "optimizer", "--base-url", &url];
     let args = [&["train", "tickets.csv", "--answer", "queue"], &models[..]].concat();
-    context.run(&args).assert_code(code::SUCCESS);
-    context
+    let outcome = context.run(&args);
+    outcome.assert_code(code::SUCCESS);
+    (context, outcome.stderr.clone())
 }
 
 fn parsed(text: &str) -> Value {
@@ -105,9 +111,12 @@ fn a_report_of_a_run_without_class_labels_has_no_classes() {
 
 #[test]
 fn misspelt_contradicting_and_rare_labels_are_named_before_a_run() {
-    let context = trained(&tickets(
+    let (context, said) = trained_saying(&tickets(
         "T-90,\"Charged twice, order 3\",biling\nT-91,\"Charged twice, order 3\",billing\n",
     ));
+    // The pair is said once, beside what conflicts.
+    let warned = said.lines().filter(|line| line.starts_with("warning: ") && line.contains("`biling` (1 "));
+    assert_eq!(warned.count(), 1, "{said}");
     let labels = &parsed(&context.succeed(&["env", "check", "--json"]))["labels"];
     let classes = labels["classes"].as_array().unwrap();
     let n_items: u64 = classes

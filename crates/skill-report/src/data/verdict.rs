@@ -264,9 +264,8 @@ fn of_checks(run: &RunReader) -> Result<Vec<Caution>, PipelineError> {
     // By now the run has measured its noise and what its splits can show, which has cautions of its own.
     let is_measured_since = |found: &CheckWarning| ["selection", "decisions"].contains(&found.check.as_str());
     let found = read_checks(run.path())?.into_iter().filter(|found| !is_measured_since(found));
-    let words = |found: CheckWarning| {
-        format!("Found before the run ({}): {}.", found.check, found.message.trim_end_matches('.'))
-    };
+    let words =
+        |found: CheckWarning| format!("Found before the run: {}.", found.message.trim_end_matches('.'));
     Ok(found.map(|found| Caution::new(CautionKind::Data, words(found))).collect())
 }
 

@@ -1,6 +1,7 @@
 //! Class labels that are misspelt, contradict each other, or are too rare.
 
 use super::{Check, Finding, counted};
+use indexmap::IndexMap;
 use skill_envs::labels::{DoubtfulChoice, LabelCheck, LabelConflict, doubtful_choices};
 use skill_envs::{Env, Split};
 use std::collections::BTreeSet;
@@ -33,22 +34,28 @@ pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
             "correct one of the labels, or remove one of the items",
         ));
     }
-    for split in Split::ALL {
-        // A misspelling is said above, and is no class that items are missing of.
-        let is_misspelt = |label: &str| labels.similar.iter().any(|pair| pair.rare == label);
-        let missing: Vec<_> =
-            labels.missing_in(split).into_iter().filter(|class| !is_misspelt(&class.label)).collect();
-        if missing.is_empty() {
-            continue;
-        }
-        let classes = missing.iter().map(|class| {
-            format!("`{}` ({} in all)", class.label, items(class.train + class.val + class.test))
-        });
-        let (message, hint) =
-            (format!("classes without an item in {split}: {}", named(classes)), hint_for(split));
-        findings.push(Finding::warning(Check::Labels, message, hint));
-    }
+    findings.extend(missing_classes(labels));
     findings
+}
+
+/// The classes that splits have no item of, each once.
+fn missing_classes(labels: &LabelCheck) -> Option<Finding> {
+    // A misspelling is said above, and is no class that items are missing of.
+    let is_misspelt = |label: &str| labels.similar.iter().any(|pair| pair.rare == label);
+    let mut missing: IndexMap<&str, (usize, Vec<&str>)> = IndexMap::new();
+    let mut first = None;
+    for split in Split::ALL {
+        for class in labels.missing_in(split).into_iter().filter(|class| !is_misspelt(&class.label)) {
+            first.get_or_insert(split);
+            let n_items = class.train + class.val + class.test;
+            missing.entry(&class.label).or_insert((n_items, Vec::new())).1.push(split.as_str());
+        }
+    }
+    let classes = missing.iter().map(|(label, (n_items, splits))| {
+        format!("`{label}` ({} in all) in {}", items(*n_items), splits.join(" and "))
+    });
+    let message = format!("classes without an item: {}", named(classes));
+    Some(Finding::warning(Check::Labels, message, hint_for(first?)))
 }
 
 /// What is doubtful about choices; `None` where nothing is.

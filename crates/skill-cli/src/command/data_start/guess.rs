@@ -5,7 +5,6 @@ use super::fields::{self, Shown};
 use super::models::{self, Purpose, setting};
 use crate::args::{DataArgs, Start};
 use crate::command::UsageError;
-use skillrl::core::labels::similar_labels;
 use skillrl::envs::tasks::{DataSample, DataSurvey};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -163,12 +162,6 @@ impl Facts<'_> {
         let mut settings = Vec::new();
         if let Some((answer, labels)) = self.labels() {
             said.push(label_line(survey, labels.len(), keeps_labels));
-            for pair in similar_labels(labels) {
-                said.push(format!(
-                    "warning: the labels `{}` ({}) and `{}` ({}) may be one: correct the data if `{}` is a misspelling",
-                    pair.rare, pair.n_rare, pair.usual, pair.n_usual, pair.rare
-                ));
-            }
             if !survey.respelled.is_empty() && !keeps_labels {
                 settings.push(setting("env.merge_labels", "true"));
             }
