@@ -84,6 +84,12 @@ const CHECKS: &[Check] = &[
         run: programs::original_alfworld,
     },
     Check {
+        name: "documentation",
+        about: "writes the documentation of every crate, with warnings denied",
+        is_external: IsExternal::Yes,
+        run: crate::ci::documentation,
+    },
+    Check {
         name: "pages",
         about: "opens the pages of `serve` and `report` in a headless Chromium",
         is_external: IsExternal::Yes,

@@ -1,14 +1,13 @@
 //! Everything that CI runs, in the order in which it fails fastest.
 //!
 //! Clippy compiles the tests: everything in the workspace is linted and built in one pass, so that neither the
-//! dependencies nor the crates are read twice. The tests then run while rustdoc works: many of them wait for programs,
-//! sockets and virtual clocks, and leave a processor idle.
+//! dependencies nor the crates are read twice. The documentation is an external check: rustdoc reads every dependency anew,
+//! which takes as long as half of the tests.
 
 use crate::{assertions, circles, generated, workspace};
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
@@ -25,15 +24,10 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     step("build and clippy", || build_everything(&linting))?;
     if has(sh, "nextest") {
         list_tests(&linting)?;
-        let tests = sh.clone();
-        let tests = thread::spawn(move || step("tests", || run_built_tests(&tests)));
-        let documented = step("documentation", || documentation(sh));
-        let tests = tests.join().map_err(|_| anyhow!("the thread of the tests panicked"))?;
-        documented.and(tests)?;
+        step("tests", || run_built_tests(sh))?;
         step("doctests", || doctests(&linting))?;
     } else {
         step("tests", || test(&linting))?;
-        step("documentation", || documentation(sh))?;
     }
     eprintln!("ci: everything passed in {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
@@ -147,7 +141,8 @@ fn format(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo fmt --all --check").run()?)
 }
 
-fn documentation(sh: &Shell) -> anyhow::Result<()> {
+/// The documentation of every crate, without warnings.
+pub(crate) fn documentation(sh: &Shell) -> anyhow::Result<()> {
     let _denied = sh.push_env("RUSTDOCFLAGS", "-D warnings");
     let everything = workspace::as_tested(sh)?;
     Ok(cmd!(sh, "cargo doc {everything...} --no-deps --quiet").run()?)
