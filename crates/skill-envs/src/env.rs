@@ -47,6 +47,12 @@ pub trait Env: Send + Sync {
         None
     }
 
+    /// How many rollouts more than there are workers it is given, so that no worker waits for the next one. It works on as
+    /// many as there are workers, and ends those that wait once [`CallCtx::halt`](skill_llm::CallCtx) is cancelled.
+    fn ahead(&self) -> usize {
+        0
+    }
+
     /// The text of an optimizer prompt that this environment replaces, by the prompt's name.
     fn prompt_override(&self, _name: &str) -> Option<&str> {
         None

@@ -110,7 +110,7 @@ impl PyAdapter {
                     let arguments = (batch, skill, Py::new(py, target)?, Py::new(py, agent)?);
                     Ok((function.bind(py).clone(), arguments.into_pyobject(py)?))
                 });
-                match call(shared, false, start, |made| made.extract::<String>()).await {
+                match call(shared, false, None, start, |made| made.extract::<String>()).await {
                     Ok(made) => Ok(made),
                     Err(Failure::Raised(message)) => Err(failed(format!("raised {message}"))),
                     Err(Failure::Ended) => Err(EnvError::Model(LlmError::Cancelled)),

@@ -20,7 +20,7 @@ use skillrl::llm::ChatReply;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
@@ -66,14 +66,16 @@ pub(crate) enum Failure {
 }
 
 impl Shared {
-    /// The functions of a description that `skillrl._bridge` makes; at most `most` threads run plain functions.
-    pub(crate) fn new(described: &Bound<'_, PyAny>, most: usize) -> PyResult<Self> {
+    /// The functions of a description that `skillrl._bridge` makes. At most `rollouts` rollouts run at once, and at most
+    /// `most` threads run plain functions.
+    pub(crate) fn new(described: &Bound<'_, PyAny>, rollouts: usize, most: usize) -> PyResult<Self> {
         let function = |name: &str| Ok::<_, PyErr>(described.getattr(name)?.unbind());
         let pool = Pool {
             state: Mutex::default(),
             entrance: Entrance::default(),
             changed: Condvar::new(),
             spawn: function("spawn")?,
+            most_rollouts: rollouts,
             most,
         };
         Ok(Self {
@@ -91,9 +93,27 @@ impl Shared {
         lock(&self.first).take()
     }
 
-    /// Ends the idle threads; those that are inside a function are left behind.
+    /// Begins to end the idle threads; those that are inside a function are left behind.
+    pub(crate) fn begin_end(&self) {
+        self.threads.close();
+    }
+
+    /// Ends the idle threads, and waits for them.
     pub(crate) fn end(&self, py: Python<'_>) {
-        py.detach(|| self.threads.close());
+        py.detach(|| {
+            self.threads.close();
+            self.threads.wait();
+        });
+    }
+
+    /// How many rollouts may wait for a thread: enough that one that has ended a rollout finds the next.
+    pub(crate) fn ahead(&self) -> usize {
+        self.threads.most_rollouts.div_ceil(4).min(MOST_AHEAD)
+    }
+
+    /// A turn of a rollout, which ends at the latest when what this returns is dropped.
+    pub(crate) fn turn(&self) -> InTurn {
+        InTurn { turn: Arc::default(), threads: Arc::clone(&self.threads) }
     }
 
     /// The next step for a Python thread that waits for a reply: a function to run, or the reply.
@@ -221,6 +241,37 @@ impl Entrance {
     }
 }
 
+/// The most rollouts that wait for a thread.
+const MOST_AHEAD: usize = 64;
+
+/// Where a rollout is among those that wait for a thread and those that run.
+#[derive(Default)]
+pub(crate) struct Turn {
+    /// When its function was called.
+    began: OnceLock<Instant>,
+    /// It has returned, or nobody waits for it any more.
+    ended: OnceLock<()>,
+}
+
+/// Ends a turn when it is dropped: the thread of a function that never returns is left to it, and another rollout runs.
+pub(crate) struct InTurn {
+    turn: Arc<Turn>,
+    threads: Arc<Pool>,
+}
+
+impl InTurn {
+    /// When the function was called; None while it waits for a thread.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.turn.began.get().copied()
+    }
+}
+
+impl Drop for InTurn {
+    fn drop(&mut self) {
+        self.threads.end_turn(&self.turn);
+    }
+}
+
 /// Threads of Python's and the calls that wait for one.
 struct Pool {
     state: Mutex<Waiting>,
@@ -228,12 +279,16 @@ struct Pool {
     changed: Condvar,
     /// `spawn(threads)`: starts a thread that works on the jobs of `threads.next()`.
     spawn: Py<PyAny>,
+    most_rollouts: usize,
     most: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
+    rollouts: VecDeque<(Arc<Turn>, Job)>,
+    /// Rollouts whose functions have been called.
+    running: usize,
     /// Threads that have not ended.
     alive: usize,
     /// Those of them that have a job.
@@ -244,13 +299,18 @@ struct Waiting {
 }
 
 impl Pool {
-    fn push(self: &Arc<Self>, job: Job) {
+    fn push(self: &Arc<Self>, turn: Option<Arc<Turn>>, job: Job) {
         let mut waiting = lock(&self.state);
         if waiting.is_closed {
             return;
         }
-        waiting.jobs.push_back(job);
-        let is_short = waiting.alive - waiting.busy < waiting.jobs.len() && waiting.alive < self.most;
+        match turn {
+            Some(turn) => waiting.rollouts.push_back((turn, job)),
+            None => waiting.jobs.push_back(job),
+        }
+        let may_run = waiting.rollouts.len().min(self.most_rollouts.saturating_sub(waiting.running));
+        let is_short =
+            waiting.alive - waiting.busy < waiting.jobs.len() + may_run && waiting.alive < self.most;
         waiting.alive += usize::from(is_short);
         drop(waiting);
         self.changed.notify_one();
@@ -266,12 +326,60 @@ impl Pool {
         }
     }
 
-    /// Waits until no thread is inside the engine: one that is when the interpreter ends would crash it.
+    /// The job that is to be done now, after those of `unwanted` rollouts.
+    fn take(&self, waiting: &mut Waiting, unwanted: &mut Vec<Job>) -> Option<Job> {
+        if let Some(job) = waiting.jobs.pop_front() {
+            return Some(job);
+        }
+        while waiting.running < self.most_rollouts {
+            let (turn, job) = waiting.rollouts.pop_front()?;
+            if turn.ended.get().is_none() {
+                turn.began.get_or_init(Instant::now);
+                waiting.running += 1;
+                return Some(job);
+            }
+            unwanted.push(job);
+        }
+        None
+    }
+
+    /// The next job of a thread, if there is one now. `is_done` says that the thread has done one.
+    fn next_now(&self, is_done: bool) -> Option<Job> {
+        // They may run Python code when they are dropped, which must not happen with the lock held.
+        let mut unwanted = Vec::new();
+        let mut waiting = lock(&self.state);
+        waiting.busy -= usize::from(is_done);
+        let job = self.take(&mut waiting, &mut unwanted);
+        waiting.busy += usize::from(job.is_some());
+        job
+    }
+
+    fn end_turn(&self, turn: &Turn) {
+        let mut waiting = lock(&self.state);
+        if turn.ended.set(()).is_ok() && turn.began.get().is_some() {
+            waiting.running -= 1;
+            let is_awaited = !waiting.rollouts.is_empty();
+            drop(waiting);
+            if is_awaited {
+                self.changed.notify_one();
+            }
+        }
+    }
+
+    /// Has no thread wait for a job any more.
     fn close(&self) {
         let mut waiting = lock(&self.state);
         waiting.is_closed = true;
-        waiting.jobs.clear();
+        // They may run Python code when they are dropped, which must not happen with the lock held.
+        let unwanted = (std::mem::take(&mut waiting.jobs), std::mem::take(&mut waiting.rollouts));
+        drop(waiting);
         self.changed.notify_all();
+        drop(unwanted);
+    }
+
+    /// Waits until no thread is inside the engine: one that is when the interpreter ends would crash it.
+    fn wait(&self) {
+        let mut waiting = lock(&self.state);
         for _ in 0..MOST_LOOKS {
             if waiting.alive == waiting.busy && waiting.asking == 0 {
                 return;
@@ -294,13 +402,21 @@ pub(crate) struct Threads(Arc<Pool>);
 impl Threads {
     /// The next job, for which this waits; None where the run is over. `is_done` says that the thread has done one.
     fn next(&self, py: Python<'_>, is_done: bool) -> Option<Job> {
+        // With the interpreter's lock held: giving it away and taking it back costs more than all else here.
+        if let Some(job) = self.0.next_now(is_done) {
+            return Some(job);
+        }
         let job = py.detach(|| {
+            let mut unwanted = Vec::new();
             let mut waiting = lock(&self.0.state);
-            waiting.busy -= usize::from(is_done);
-            while waiting.jobs.is_empty() && !waiting.is_closed {
-                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            }
-            let job = waiting.jobs.pop_front();
+            let job = loop {
+                match self.0.take(&mut waiting, &mut unwanted) {
+                    None if !waiting.is_closed => {
+                        waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                    }
+                    job => break job,
+                }
+            };
             waiting.busy += usize::from(job.is_some());
             drop(waiting);
             self.0.entrance.pass();
@@ -379,10 +495,12 @@ pub(crate) fn say_late(limit: Duration) {
 ///
 /// A coroutine (`is_async` says that the call returns one without doing anything else) needs no thread. A plain function
 /// runs in the thread that waits for the reply of this task, if one does, or else in one of those of the run. Dropping
-/// the future cancels a coroutine; a plain function cannot be cancelled, and its thread is left to it.
+/// the future cancels a coroutine; a plain function cannot be cancelled, and its thread is left to it. A plain function of
+/// a rollout waits for its turn.
 pub(crate) async fn call<T: Send + 'static>(
     shared: &Arc<Shared>,
     is_async: bool,
+    turn: Option<&InTurn>,
     start: Start,
     read: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -395,14 +513,20 @@ pub(crate) async fn call<T: Send + 'static>(
     }
     let (sender, receiver) = oneshot::channel();
     let of_call = Arc::clone(shared);
+    let turn = turn.map(|turn| Arc::clone(&turn.turn));
+    let of_finish = turn.clone();
     let finish: Finish = Box::new(move |py, outcome| {
+        // At once, so that this thread may take the next rollout.
+        if let Some(turn) = of_finish {
+            of_call.threads.end_turn(&turn);
+        }
         // The engine may have stopped waiting.
         let _ = sender.send(outcome.and_then(|result| begun(py, &of_call, result, read)));
     });
     let job = Job { start: Mutex::new(Some(start)), finish: Mutex::new(Some(finish)) };
     match CALLER.try_with(Clone::clone) {
         Ok(caller) => caller.steps.send(Step::Job(job)).map_err(|_| Failure::Ended)?,
-        Err(_) => shared.threads.push(job),
+        Err(_) => shared.threads.push(turn, job),
     }
     ended(shared, receiver.await.ok()).await
 }

@@ -148,7 +148,7 @@ impl PyClient {
             let arguments = (system, user, messages, max_tokens, temperature, stage, extra);
             Ok((callable.bind(py).clone(), arguments.into_pyobject(py)?))
         });
-        call(&self.shared, self.is_async, start, |result| {
+        call(&self.shared, self.is_async, None, start, |result| {
             let (text, input, output, cached) = result.extract()?;
             Ok((text, Usage { input, output, cached, ..Usage::default() }))
         })

@@ -1,7 +1,7 @@
 //! An environment in Python.
 
 use crate::agent::PyAgent;
-use crate::callback::{Failure, Rollout, Shared, call, start};
+use crate::callback::{Failure, InTurn, Rollout, Shared, call, start};
 use crate::client::Extras;
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
@@ -14,7 +14,7 @@ use skillrl::llm::{ChatModel, LlmError, PromptTemplate};
 use skillrl::pipeline::prompts::PromptName;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What every environment in Python has.
 pub(crate) struct Described {
@@ -89,6 +89,28 @@ impl PyEnv {
         })
     }
 
+    /// Waits until a rollout has taken longer than it may, from when its function was called.
+    async fn late(&self, turn: &InTurn) {
+        let mut began = Instant::now();
+        loop {
+            let Some(late) = began.checked_add(self.timeout) else { return std::future::pending().await };
+            tokio::time::sleep_until(late.into()).await;
+            match turn.began() {
+                Some(at) if !self.is_async && at > began => began = at,
+                None if !self.is_async => began = Instant::now(),
+                _ => return,
+            }
+        }
+    }
+
+    /// Waits until nothing further is begun, if the function of the rollout was not called before.
+    async fn halted(&self, turn: &InTurn, ctx: &RolloutCtx) {
+        ctx.call.halt.cancelled().await;
+        if self.is_async || turn.began().is_some() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Why there is no result of an item.
     fn failed(&self, item: &Item, why: &str) -> EnvError {
         EnvError::Program {
@@ -134,6 +156,10 @@ impl Env for PyEnv {
         self.described.initial_skill.clone()
     }
 
+    fn ahead(&self) -> usize {
+        if self.is_async { 0 } else { self.shared.ahead() }
+    }
+
     fn prompt_override(&self, name: &str) -> Option<&str> {
         self.described.prompts.get(name).map(String::as_str)
     }
@@ -147,6 +173,7 @@ impl Env for PyEnv {
     ) -> Result<RolloutResult, EnvError> {
         let threads = Arc::new(Rollout::default());
         let of_agent = Arc::clone(&threads);
+        let turn = &self.shared.turn();
         let work = |agent: skillrl::env::Agent| async move {
             let (objects, rollout, id) =
                 (Arc::clone(&self.described.objects), Arc::clone(&self.rollout), item.id.clone());
@@ -156,19 +183,21 @@ impl Env for PyEnv {
                 let arguments = (objects.get(&id), skill, Py::new(py, agent)?);
                 Ok((rollout.bind(py).clone(), arguments.into_pyobject(py)?))
             });
-            let made = call(&self.shared, self.is_async, start, |result| result.extract::<String>());
+            let made =
+                call(&self.shared, self.is_async, Some(turn), start, |result| result.extract::<String>());
             match made.await {
                 Ok(result) => Ok(result),
                 Err(Failure::Raised(message)) => Err(self.failed(item, &format!("raised {message}"))),
                 Err(Failure::Ended) => Err(EnvError::Model(LlmError::Cancelled)),
             }
         };
-        let late = tokio::time::sleep(self.timeout);
+        let late = self.late(turn);
         let (result, record) = tokio::select! {
             biased;
             made = play(item, source, target, ctx, work) => made?,
             // A function that blocks its thread never ends by itself: the thread is left to it.
             () = ctx.call.cancel.cancelled() => return Err(EnvError::Model(LlmError::Cancelled)),
+            () = self.halted(turn, ctx) => return Err(EnvError::Model(LlmError::Cancelled)),
             after = threads.late() => {
                 let provider = target.id().to_string();
                 return Err(EnvError::Model(LlmError::Timeout { provider, after }));

@@ -41,14 +41,14 @@ impl Job {
             let set: Vec<String> = described.getattr("set")?.extract()?;
             let made = of_file(&path, &set, events, stop);
             let (trainer, dir, is_priced) = made.map_err(|error| run_error(py, &error, None))?;
-            let shared = Arc::new(Shared::new(described, 1)?);
+            let shared = Arc::new(Shared::new(described, 1, 1)?);
             return Ok(Self { trainer, dir: run_dir(py, dir)?, is_priced, is_target_native: true, shared });
         }
         let dir = run_dir(py, described.getattr("out")?.extract()?)?;
         let loaded = settings(py, &described.getattr("settings")?.extract::<String>()?)?;
         // A rollout and the calls that it waits for have one thread; the rest is for clients of the optimizer.
         let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
-        let shared = Arc::new(Shared::new(described, workers.saturating_mul(2).saturating_add(16))?);
+        let shared = Arc::new(Shared::new(described, workers, workers.saturating_mul(2).saturating_add(16))?);
         let mut engine = Engine::new(&loaded);
         for role in [ModelRole::Target, ModelRole::Optimizer] {
             if let Some(key) =

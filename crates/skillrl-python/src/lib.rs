@@ -30,6 +30,8 @@ mod pipeline;
 #[cfg(feature = "extension")]
 mod program;
 #[cfg(feature = "extension")]
+mod result;
+#[cfg(feature = "extension")]
 mod train;
 
 #[cfg(feature = "extension")]
@@ -58,6 +60,7 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::pipeline::run_reflect, module)?)?;
         module.add_function(wrap_pyfunction!(crate::pipeline::run_select, module)?)?;
         module.add_function(wrap_pyfunction!(crate::program::program, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::result::plain_result, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::train, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::report, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::verdict, module)?)?;

@@ -36,7 +36,7 @@ impl Asks {
     fn new(described: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = described.py();
         let workers = described.getattr("workers")?.extract::<usize>()?.max(1);
-        let shared = Arc::new(Shared::new(described, workers)?);
+        let shared = Arc::new(Shared::new(described, workers, workers)?);
         let client = described.getattr("client")?;
         let model: Arc<dyn ChatModel> = if client.getattr("is_native")?.extract()? {
             let key: Option<String> = client.getattr("api_key")?.extract()?;

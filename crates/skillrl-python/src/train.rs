@@ -30,7 +30,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 type Outcome = Result<Summary, PipelineError>;
 
-/// Makes the run that is described, and returns its directory, its summary and what it spent, as JSON.
+/// Makes the run that is described and writes its report; returns its directory, its summary, what it spent, and why there
+/// is no report, as JSON.
 ///
 /// `on_events(list of JSON)` is called in this thread. Ctrl-C lets the calls in flight finish and ends the run; a second
 /// one ends it at once. `KeyboardInterrupt` is raised when the run has ended, so that its files are whole.
@@ -55,15 +56,20 @@ pub(crate) fn train(
     });
     worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
     let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events, &shared);
+    // The threads end while the report is written.
+    shared.begin_end();
+    let is_over = raised.is_none() && matches!(outcome, Some(Ok(_)));
+    let report = if is_over { py.detach(|| skillrl::report::write(&dir, None)).err() } else { None };
     shared.end(py);
     match (raised, outcome) {
         (Some(raised), _) => Err(raised),
         (None, Some(Ok(summary))) => {
+            let no_report = report.map(|error| error.to_string());
             let spent = trainer.spent().map(|spent| {
                 let money = is_priced.then_some(spent.money);
                 json!({"calls": spent.calls, "tokens": spent.tokens, "money": money})
             });
-            Ok(json!({"dir": dir, "summary": summary, "spent": spent}).to_string())
+            Ok(json!({"dir": dir, "summary": summary, "spent": spent, "no_report": no_report}).to_string())
         }
         (None, Some(Err(error))) => Err(run_error(py, &Error::from(error), shared.take_first())),
         (None, None) => Err(PyRuntimeError::new_err("the thread of the run ended without a result")),

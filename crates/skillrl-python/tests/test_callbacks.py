@@ -13,6 +13,7 @@ import pytest
 from conftest import RULE, Agent, Optimizer, Shout
 
 import skillrl
+from skillrl import _bridge, _native
 
 
 class Broken(Shout):
@@ -126,6 +127,52 @@ def test_a_function_that_blocks_for_ever_ends_at_its_deadline(train: Any) -> Non
 
     with pytest.raises(skillrl.RunError, match=r"no reply within 0.2 s"):
         train(target=forever, client_timeout=0.2)
+
+
+def test_waiting_rollouts_neither_run_nor_use_up_their_time(train: Any) -> None:
+    lock, running, most = threading.Lock(), 0, 0
+
+    def rollout(*_: Any) -> dict[str, float]:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        # As long as those before it have to wait: a rollout that waited as long would be late.
+        time.sleep(0.12)
+        with lock:
+            running -= 1
+        return {"hard": 0.0}
+
+    for workers in (1, 3):
+        most = 0
+        train(Broken(rollout), workers=workers, rollout_timeout=0.2, num_epochs=1, out_root=f"workers-{workers}")
+        assert most == workers
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"id": "a"},
+        {"id": 7, "hard": True, "soft": 0.25, "n_turns": 2},
+        {"id": "\u00e4\n", "hard": 1, "soft": 1.0, "fail_reason": "x", "question": "", "predicted_answer": "\U0001f600"},
+        {"id": "a", "conversation": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": ""}]},
+        {"id": "a", "conversation": [{"role": "user", "content": None}], "extras": {"k": [1, None]}},
+        {"id": "a", "conversation": [{"role": "tool", "content": "x", "name": "n"}], "task_type": 3},
+        {"id": "a", "n_turns": True, "reference_text": None},
+    ],
+)
+def test_plain_results_are_read_as_all_others(fields: Any) -> None:
+    made = skillrl.RolloutResult(**fields)
+    as_all = json.loads(_bridge._result(made, "a rollout"))
+    plain = _native.plain_result(made)
+    is_plain = isinstance(fields["id"], str) and not {"extras", "task_type"} & set(fields) and "reference_text" not in fields
+    assert (plain is not None) == is_plain
+    assert plain is None or json.loads(plain) == as_all
+
+
+@pytest.mark.parametrize("fields", [{"hard": 2}, {"soft": float("nan")}, {"soft": -0.1}, {"hard": "1"}])
+def test_results_that_are_none_are_left_to_the_reader_of_all(fields: Any) -> None:
+    assert _native.plain_result(skillrl.RolloutResult(id="a", **fields)) is None
 
 
 def test_a_rollout_may_start_threads_which_ask_side_by_side(train: Any) -> None:

@@ -152,6 +152,7 @@ impl BankRun<'_> {
             batch_idx,
             draws: Draws::default(),
             workers: base.settings.workers,
+            ahead: 0,
             halt: base.shell.stop.soon.clone(),
             cancel: base.shell.stop.now.clone(),
             events: self.log,

@@ -85,7 +85,7 @@ async fn evaluate_as(
         // A place for each item is reserved up front: a small one.
         Ok(Box::new(Rollout { result: kept(rollout.result), ..rollout }))
     };
-    let made = ctx.map_ordered(draws_of(rollouts.env().items(split), ctx), work).await?;
+    let made = ctx.of_rollouts().map_ordered(draws_of(rollouts.env().items(split), ctx), work).await?;
     let mut recorded = Recorded { journal: ctx.journal.clone(), keys: Vec::with_capacity(made.len()) };
     let counted = |rollout: Box<Rollout>| {
         let Rollout { result, used, key } = *rollout;
@@ -138,7 +138,9 @@ pub async fn evaluate_candidate(
         .collect();
     let mut fold = plan.rejection.map(PrefixFold::new);
     // Of so many calls in flight one is certain to be needed.
-    let in_flight = plan.risk.map_or(ctx.workers, |risk| ctx.workers.min(risk.saturating_add(1)));
+    let most = plan.risk.map(|risk| ctx.workers.min(risk.saturating_add(1)));
+    let mapping = if most.is_some() { ctx.clone() } else { ctx.of_rollouts() };
+    let in_flight = most.unwrap_or(mapping.workers);
     let mut verdict = fold.as_ref().map_or(EarlyVerdict::Open, |fold| fold.rejection().verdict());
     for (position, known) in measured.iter().enumerate() {
         if let (Some(fold), Some(known)) = (&mut fold, known) {
@@ -171,7 +173,7 @@ pub async fn evaluate_candidate(
                 EarlyVerdict::Open => ControlFlow::Continue(startable(fold)),
             }
         };
-        let made = ctx.map_until(unknown.clone(), first, work, watch).await?;
+        let made = mapping.map_until(unknown.clone(), first, work, watch).await?;
         // What was dropped gives back what it has reserved before anything else is begun.
         rollouts.settle().await;
         for (position, draw_idx, Rollout { result, used, .. }) in made.into_iter().flatten() {

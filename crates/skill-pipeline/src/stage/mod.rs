@@ -78,6 +78,8 @@ pub struct StageCtx<'run> {
     pub draws: Draws,
     /// The most units of work under way at once; at least 1.
     pub workers: usize,
+    /// How many rollouts more the environment is given, which wait until it can begin them (`Env::ahead`).
+    pub ahead: usize,
     /// Begins no further unit of work and sends nothing again; what is under way is finished.
     pub halt: CancellationToken,
     /// Ends all calls of the stage.
@@ -101,6 +103,7 @@ impl<'run> StageCtx<'run> {
             batch_idx: None,
             draws: Draws::default(),
             workers: 1,
+            ahead: 0,
             halt: CancellationToken::new(),
             cancel: CancellationToken::new(),
             events,
@@ -128,6 +131,11 @@ impl<'run> StageCtx<'run> {
     /// The same stage at one of the step's micro-batches.
     pub fn at_batch(&self, batch_idx: Option<usize>) -> Self {
         Self { batch_idx, ..self.clone() }
+    }
+
+    /// The same stage for rollouts, of which some wait in the environment.
+    fn of_rollouts(&self) -> Self {
+        Self { workers: self.workers.saturating_add(self.ahead), ahead: 0, ..self.clone() }
     }
 
     fn call(&self, part: impl std::fmt::Display) -> CallCtx {

@@ -190,6 +190,7 @@ pub async fn rollout_batches(
         }
     }
     let made = ctx
+        .of_rollouts()
         .map_ordered(work, async |_, (list_idx, agent, item, draw)| {
             Ok((list_idx, agent.work_on(item, draw).await?))
         })
@@ -229,6 +230,7 @@ pub async fn rollout_attempts(
 ) -> Result<Vec<RolloutResult>, PipelineError> {
     let agents: Vec<Agent<'_>> = sources.iter().map(|source| Agent::new(rollouts, source, ctx)).collect();
     let made = ctx
+        .of_rollouts()
         .map_ordered(attempts.to_vec(), async |_, attempt: Attempt<'_>| {
             match agents.get(attempt.source_idx) {
                 Some(agent) => agent.work_on(attempt.item, attempt.draw).await,

@@ -187,7 +187,8 @@ def _rollout(env: Any, target: Any, is_async: bool) -> Callable[..., Any]:
     what = f"`rollout_one` of {type(env).__qualname__}"
 
     def rollout(item: Any, skill: str, agent: _native.Agent) -> str:
-        return _result(env.rollout_one(item=item, skill=skill, target_client=TargetClient(agent, target)), what)
+        made = env.rollout_one(item=item, skill=skill, target_client=TargetClient(agent, target))
+        return (type(made) is RolloutResult and _native.plain_result(made)) or _result(made, what)
 
     async def rollout_async(item: Any, skill: str, agent: _native.Agent) -> str:
         made = await env.rollout_one(item=item, skill=skill, target_client=AsyncTargetClient(agent, target))

@@ -126,6 +126,9 @@ def verdict(directory: str) -> tuple[str, str]:
 def verdict_line(summary: str) -> str:
     """What a run came to in one line, by its summary as JSON."""
 
+def plain_result(made: Any) -> str | None:
+    """A ``RolloutResult`` as JSON; None for one that ``_bridge._result`` has to read."""
+
 def apply_patch(skill: str, edits: str, fold_anchors: bool, drop_duplicates: bool) -> tuple[str, str]:
     """Apply edits, given as JSON, in order; returns the skill and a row for each edit as JSON."""
 

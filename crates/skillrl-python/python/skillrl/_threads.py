@@ -5,17 +5,26 @@ No frame of the engine is below such a function, so that one that never returns 
 
 from __future__ import annotations
 
+import _thread
+import sys
 import threading
 
 from skillrl import _native
 
 
 def spawn(threads: _native.Threads) -> None:
-    """Start a thread that works on the jobs of a run until it is over."""
-    threading.Thread(target=_work, args=(threads,), name="skillrl", daemon=True).start()
+    """Start a thread that works on the jobs of a run until it is over.
+
+    `threading.Thread.start` would wait until the thread runs: the engine starts hundreds of them one after the other.
+    """
+    _thread.start_new_thread(_work, (threads,))
 
 
 def _work(threads: _native.Threads) -> None:
+    if trace := threading.gettrace():
+        sys.settrace(trace)
+    if profile := threading.getprofile():
+        sys.setprofile(profile)
     job = threads.next(False)
     while job is not None:
         run(job)

@@ -155,10 +155,7 @@ class Run(dict[str, Any]):
 def trained(described: Any, directory: str | None, on_events: Callable[[list[str]], None]) -> Run:
     """Make the run that is described."""
     made = json.loads(_native.train(described, on_events))
-    run = Run(directory or made["dir"], made["summary"], made["spent"])
-    try:
-        run.report()
-    except RuntimeError as error:
+    if made["no_report"]:
         # The run is as good without its page.
-        warnings.warn(f"the report of the run could not be written: {error}", stacklevel=2)
-    return run
+        warnings.warn(f"the report of the run could not be written: {made['no_report']}", stacklevel=2)
+    return Run(directory or made["dir"], made["summary"], made["spent"])
