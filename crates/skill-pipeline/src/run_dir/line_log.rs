@@ -229,14 +229,18 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_not_written_again_and_the_rest_is_replaced() {
-        assert_eq!(after("", 0, &["a", "b"]), "a\nb\n");
-        assert_eq!(after("a\nb\n", 2, &["c"]), "a\nb\nc\n");
-        assert_eq!(after("a\nb\nold\n", 2, &["c"]), "a\nb\nc\n");
-        assert_eq!(after("a\nb\nc\nd\n", 1, &["b"]), "a\nb\nc\nd\n", "as long as they are equal");
-        assert_eq!(after("a\nb\nc\nd\n", 1, &["b", "x"]), "a\nb\nx\n");
-        assert_eq!(after("a\nhal", 1, &["b"]), "a\nb\n", "a torn line");
-        assert_eq!(after("a\nhalf a line", 1, &[]), "a\nhalf a line", "nobody has added anything");
-        assert_eq!(after("a\n", 5, &["b"]), "a\nb\n", "fewer than expected");
+        for (before, n_kept, add, expect, why) in [
+            ("", 0, &["a", "b"][..], "a\nb\n", "a new file"),
+            ("a\nb\n", 2, &["c"], "a\nb\nc\n", "all lines are kept"),
+            ("a\nb\nold\n", 2, &["c"], "a\nb\nc\n", "a line behind those that are kept"),
+            ("a\nb\nc\nd\n", 1, &["b"], "a\nb\nc\nd\n", "as long as they are equal"),
+            ("a\nb\nc\nd\n", 1, &["b", "x"], "a\nb\nx\n", "from the first that differs"),
+            ("a\nhal", 1, &["b"], "a\nb\n", "a torn line"),
+            ("a\nhalf a line", 1, &[], "a\nhalf a line", "nobody has added anything"),
+            ("a\n", 5, &["b"], "a\nb\n", "fewer than expected"),
+        ] {
+            assert_eq!(after(before, n_kept, add), expect, "{why}");
+        }
     }
 
     #[test]

@@ -98,16 +98,15 @@ fn is_of_no_account(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is said of a directory with these files.
-    fn said(files: &[&str]) -> String {
+    /// What [`check_vacant`] finds in a directory with these files.
+    fn found(files: &[&str]) -> Result<(), PipelineError> {
         let dir = tempfile::tempdir().unwrap();
         for file in files {
             let path = dir.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "{}").unwrap();
         }
-        let said = check_vacant(dir.path()).err().map(|error| error.to_string()).unwrap_or_default();
-        said.replace(&dir.path().display().to_string(), "DIR")
+        check_vacant(dir.path())
     }
 
     #[test]
@@ -124,15 +123,19 @@ mod tests {
             ],
             &["config.json", "data.jsonl"],
         ] {
-            assert_eq!(said(vacant), "", "{vacant:?}");
+            assert!(found(vacant).is_ok(), "{vacant:?}");
         }
-        assert_eq!(said(&["train.jsonl"]), "DIR is not empty and is not a run: it holds train.jsonl");
-        assert_eq!(
-            said(&["b/config.json", "b/events.jsonl", "c", "a/x", "d", "e"]),
-            "DIR is not empty and is not a run: it holds a, the run b, c and 2 more"
+        let names = |files: &[&str]| match found(files) {
+            Err(PipelineError::NotVacant { found, .. }) => found,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(names(&["train.jsonl"]), "train.jsonl");
+        insta::assert_snapshot!(
+            names(&["b/config.json", "b/events.jsonl", "c", "a/x", "d", "e"]),
+            @"a, the run b, c and 2 more"
         );
-        let damaged = said(&["history.json", "x"]);
-        assert_eq!(damaged, "DIR has history.json, but no config.json: it is not a run, or a damaged one");
+        let damaged = found(&["history.json", "x"]);
+        assert!(matches!(damaged, Err(PipelineError::NotARun { found: "history.json", .. })), "{damaged:?}");
     }
 
     #[test]

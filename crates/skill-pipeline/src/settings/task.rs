@@ -104,9 +104,10 @@ mod tests {
         let blank = texts(" \n");
         assert!(blank.is_empty() && blank.told(None, None).is_empty());
         assert_eq!(blank.identity().count(), 0);
-        assert_eq!(
-            texts("a").told(Some("1 if it is right"), None),
-            "Background: a\n\nScore: 1 if it is right"
-        );
+        insta::assert_snapshot!(texts("a").told(Some("1 if it is right"), None), @r"
+        Background: a
+
+        Score: 1 if it is right
+        ");
     }
 }

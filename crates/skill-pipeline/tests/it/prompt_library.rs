@@ -303,7 +303,9 @@ fn every_prompt_is_validated() {
         assert_eq!(error.prompt, format!("{name} of the environment"));
     }
     let error = library().with_override(PromptName::MergeFinal, "{{").unwrap_err();
-    assert!(error.to_string().starts_with("prompt `merge_final of the environment`: line 1: "), "{error}");
+
+    assert_eq!(error.prompt, "merge_final of the environment");
+    assert!(error.message.starts_with("line 1: "), "{error}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn the_newest_steps_that_fit_are_shown() {
     let memory = memory();
     assert_eq!(memory.render(0, 10_000), "");
     assert_eq!(memory.render(10, 0), "");
-    assert!(memory.render(1, 10_000).starts_with("Step 5 (epoch 1): no edits were proposed."));
+    assert!(memory.render(1, 10_000).starts_with("Step 5 (epoch 1): "));
     let whole = memory.render(10, 10_000);
     for max_chars in [50, 200, 400, 800, 1_600] {
         let text = memory.render(10, max_chars);

@@ -25,7 +25,8 @@ fn with_a_file_in_the_way(dir: &Path) -> RunDir {
     let run = RunDir::open(dir).unwrap();
     let path = dir.join("steps").join("step_0001").join("merged_patch.json");
     run.put_json(&path, &json!({"edits": []})).unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"edits\": []\n}\n", "it can be read at once");
+    let written: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(written, json!({"edits": []}), "it can be read at once");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     run

@@ -191,8 +191,9 @@ async fn each_example_has_the_skills_that_are_selected_for_its_task() {
         bank.record(0, Author::Person, proposed).unwrap();
         bank.record(0, Author::Person, BankEvent::Admitted { skill, basis: Basis::Person }).unwrap();
     };
-    admit(Tier::TaskType("open".into()), "Doors", "Look before you open a door.");
-    admit(Tier::TaskType("close".into()), "Windows", "Close windows at night.");
+    let (of_doors, of_windows) = ("Look before you open a door.", "Close windows at night.");
+    admit(Tier::TaskType("open".into()), "Doors", of_doors);
+    admit(Tier::TaskType("close".into()), "Windows", of_windows);
     let retrieval =
         skill_bank::retrieve::Retrieval::new(skill_bank::retrieve::RetrievalSettings::default()).unwrap();
     let source = BankSource::new(bank.view(), &retrieval, None).unwrap();
@@ -203,8 +204,7 @@ async fn each_example_has_the_skills_that_are_selected_for_its_task() {
     for (line, example) in data.lines.iter().zip(data.train.iter().chain(&data.validation)) {
         assert_eq!(line.skills.len(), 1, "{line:?}");
         let whole = ByteCodec::new().decode(&example.tokens, true).unwrap();
-        assert!(whole.contains("Look before you open a door."));
-        assert!(!whole.contains("Close windows at night."));
+        assert!(whole.contains(of_doors) && !whole.contains(of_windows), "{whole}");
     }
 }
 
@@ -228,11 +228,10 @@ async fn a_teacher_writes_reasons_and_those_that_know_what_comes_are_refused() {
     let mut settings = settings();
     settings.validation_share = 0.0;
     let data = SftData::new(&played, &text(), &settings).unwrap();
-    assert_eq!(
-        learnt(&data.train[0]),
-        [
-            "<think>I do not know the doors yet.</think>\n<action>look</action><|im_end|>\n",
-            "<action>open red</action><|im_end|>\n"
-        ]
-    );
+    insta::assert_debug_snapshot!(learnt(&data.train[0]), @r#"
+    [
+        "<think>I do not know the doors yet.</think>\n<action>look</action><|im_end|>\n",
+        "<action>open red</action><|im_end|>\n",
+    ]
+    "#);
 }

@@ -69,7 +69,7 @@ fn a_reply_without_a_number_applies_nothing_and_says_so() {
     assert_eq!((&first["action"], &first["edit_budget"]), (&json!("skip_no_op"), &json!(0)));
     assert_eq!(first["lr_decision"]["fallback"], true);
     assert_eq!(first["tokens"]["select"]["calls"], 1, "nothing is ranked for a budget of 0");
-    assert!(first["notes"].to_string().contains("edit budget: the reply names no number of edits"));
+    assert!(first["notes"].to_string().contains("edit budget: "), "{first}");
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn an_environment_reflects_itself_and_what_is_no_patch_is_noted() {
         .collect();
     assert_eq!(sources, [("failure", 5, 3), ("success", 1, 3)]);
     let notes = read(step.join("step_record.json"))["notes"].to_string();
-    assert!(notes.contains("proposal 3 of the environment") && notes.contains("proposal 4"), "{notes}");
+    assert!(notes.contains("proposal 3 ") && notes.contains("proposal 4"), "{notes}");
     assert!(notes.contains(&MAX_PROPOSAL_BYTES.to_string()));
     let reflected = whole.reflected.lock().unwrap().clone();
     assert_eq!(reflected.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [1043, 1044, 1045]);

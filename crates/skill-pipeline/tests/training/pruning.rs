@@ -76,9 +76,9 @@ fn what_the_score_does_not_need_is_taken_out() {
     let (text, decisions, record) = Pruning::default().outcome();
     // `alpha bravo` is tried first, and only it has `bravo`; of the two that say `alpha` the second goes.
     assert_eq!(decisions, [(1, false), (2, false), (3, true), (4, true), (5, false), (6, false)]);
-    assert_eq!(
+    insta::assert_debug_snapshot!(
         text,
-        "# Skill\n\n## Words\n\n- alpha bravo\n- charlie\n\n## More\n\n- delta echo\n- foxtrot\n"
+        @r##""# Skill\n\n## Words\n\n- alpha bravo\n- charlie\n\n## More\n\n- delta echo\n- foxtrot\n""##
     );
     assert_eq!((record.score_before, record.score_after, record.n_removed), (0.6, 0.6, 2));
     assert!(record.is_finished);
@@ -97,7 +97,10 @@ fn many_small_losses_do_not_add_up() {
 #[test]
 fn a_section_goes_with_its_last_rule() {
     let (text, _, _) = Pruning { margin: 0.3, order: vec![4, 5], ..Pruning::default() }.outcome();
-    assert_eq!(text, "# Skill\n\n## Words\n\n- alpha bravo\n- charlie\n- no word\n- alpha\n");
+    insta::assert_debug_snapshot!(
+        text,
+        @r##""# Skill\n\n## Words\n\n- alpha bravo\n- charlie\n- no word\n- alpha\n""##
+    );
 }
 
 #[test]
