@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn plain_questions_have_no_record() {
-        let task = Task::read("What is the capital of Belgium?");
-        assert_eq!(task.asked(), None);
-        assert_eq!(task.question, "What is the capital of Belgium?");
+        let question = "What is the capital of Belgium?";
+        let task = Task::read(question);
+        assert_eq!((task.asked(), task.question.as_str()), (None, question));
         assert_eq!(Task::read("## Question:\nWho?\n").question, "Who?");
     }
 }

@@ -256,7 +256,9 @@ mod tests {
         assert_eq!(ShopPage::read(search), Some(("a mug".to_owned(), ShopPage::Search)));
         let more = "Instruction: [SEP] a mug [SEP] Back to Search [SEP] < Prev [SEP] Leak proof: yes.";
         assert_eq!(ShopPage::read(more).unwrap().1, ShopPage::More("Leak proof: yes.".to_owned()));
-        assert_eq!(ShopPage::read("Thank you for shopping with us! [SEP] x").unwrap().1, ShopPage::Done);
-        assert_eq!(ShopPage::read("You are in the middle of a room."), None);
+        let thanks = "Thank you for shopping with us! [SEP] x";
+        assert_eq!(ShopPage::read(thanks).unwrap().1, ShopPage::Done);
+        let of_household = "You are in the middle of a room.";
+        assert_eq!(ShopPage::read(of_household), None);
     }
 }

@@ -373,7 +373,7 @@ mod tests {
         else {
             panic!("a request for general skills");
         };
-        assert_eq!(episodes[0].played.opening, "Your task is to: put a hot mug");
+        insta::assert_snapshot!(episodes[0].played.opening, @"Your task is to: put a hot mug");
         assert_eq!(episodes[0].played.steps.len(), 2);
     }
 
@@ -394,12 +394,16 @@ mod tests {
         let message = "Proposals (1), for mistakes:\n\n<proposal number=\"1\">\nMistake: D\nWhy it happens: W\nHow to \
             avoid it: A\n</proposal>\n\nWrite 8 to 9 entries.";
         let Some(Asked::Merge { limit: 9, proposals }) = Asked::read(message) else { panic!("a merge") };
-        assert_eq!(proposals[0].shown(), "- **Don't**: D\n  **Instead**: A");
+        insta::assert_snapshot!(proposals[0].shown(), @r"
+        - **Don't**: D
+          **Instead**: A
+        ");
     }
 
     #[test]
     fn other_messages_are_none_of_them() {
-        assert_eq!(Asked::read("What is the capital of Belgium?"), None);
-        assert_eq!(Asked::read(""), None);
+        for message in ["What is the capital of Belgium?", ""] {
+            assert_eq!(Asked::read(message), None, "{message}");
+        }
     }
 }

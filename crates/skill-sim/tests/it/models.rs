@@ -298,13 +298,13 @@ fn wordy_answers_to_short_questions_are_mended() {
 fn a_needless_abstention_takes_the_timid_rule_away() {
     let item = items("train").into_iter().find(|item| item.answer != "unknown").unwrap();
     let failures = [trajectory(1, &item, "unknown", false)];
-    let skill = format!("{HOUSE_RULES}- If in any doubt, answer `unknown`.\n");
+    let timid = "- If in any doubt, answer `unknown`.";
+    let skill = format!("{HOUSE_RULES}{timid}\n");
     let optimizer = SimulatedOptimizer::new(SEED).with_flaw_rate(0.0);
     let reply = ask(&optimizer, "", &analyst_prompt(&skill, 4, "Failed", &failures));
     let edits = edits_in(&serde_json::from_str::<Value>(&reply).unwrap()["patch"]);
     assert_eq!(edits.len(), 1, "{reply}");
-    assert_eq!(edits[0].op, EditOp::Delete);
-    assert_eq!(edits[0].target, "- If in any doubt, answer `unknown`.");
+    assert_eq!((&edits[0].op, edits[0].target.as_str()), (&EditOp::Delete, timid));
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn duplicates_are_merged_and_failures_stay_first() {
 
 #[test]
 fn other_requests_are_not_understood() {
-    assert_eq!(
+    insta::assert_snapshot!(
         ask(&SimulatedOptimizer::new(SEED), "", "What is the capital of Belgium?"),
-        "I do not understand what I am asked to do here."
+        @"I do not understand what I am asked to do here."
     );
 }
 
