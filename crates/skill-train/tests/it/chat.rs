@@ -162,7 +162,8 @@ fn templates_that_fail_say_where() {
     assert_eq!(raised, ChatError::Raised { message: "roles must alternate".to_owned() });
     let method = rendered("{{ messages[0].content.explode() }}", &json!({})).unwrap_err();
     assert!(matches!(method, ChatError::Render { .. }), "{method}");
-    assert!(matches!(rendered("{{ 'a' | tojson(other=1) }}", &json!({})), Err(ChatError::Render { .. })));
+    let argument = rendered("{{ 'a' | tojson(other=1) }}", &json!({})).unwrap_err();
+    assert!(matches!(argument, ChatError::Render { .. }), "{argument}");
 }
 
 #[test]
@@ -208,14 +209,23 @@ fn messages_with_tools_become_what_templates_expect() {
         Message::tool_result("1", "found"),
     ];
     let conversation = Conversation::new(&messages).unwrap().with_tools(&[search()]);
-    assert_eq!(
-        own().render(&conversation, &RenderOptions::prompt()).unwrap(),
-        "<|im_start|>system\nYou are an agent.\nTools:\n{\"name\": \"search\", \"description\": \"Find it.\", \
-         \"parameters\": {\"type\": \"object\", \"properties\": {\"q\": {\"type\": \"string\"}}}}<|im_end|>\n\
-         <|im_start|>user\nfind b<|im_end|>\n\
-         <|im_start|>assistant\n\n<call>search {\"q\": \"b\", \"n\": 1}</call>\n<call>search \"{\"</call><|im_end|>\n\
-         <|im_start|>tool\nfound<|im_end|>\n<|im_start|>assistant\n",
-    );
+    let text = own().render(&conversation, &RenderOptions::prompt()).unwrap();
+    assert!(text.ends_with("assistant\n"), "the reply begins on a line of its own");
+    insta::assert_snapshot!(text, @r#"
+    <|im_start|>system
+    You are an agent.
+    Tools:
+    {"name": "search", "description": "Find it.", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}<|im_end|>
+    <|im_start|>user
+    find b<|im_end|>
+    <|im_start|>assistant
+
+    <call>search {"q": "b", "n": 1}</call>
+    <call>search "{"</call><|im_end|>
+    <|im_start|>tool
+    found<|im_end|>
+    <|im_start|>assistant
+    "#);
     assert_eq!(conversation.messages[2]["tool_call_id"], "1");
 }
 

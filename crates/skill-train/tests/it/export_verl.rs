@@ -26,11 +26,12 @@ fn conversations_come_back_from_a_file() {
     let checked = verl::check(&file).unwrap();
     assert_eq!((checked.kind, checked.n_rows), (Kind::Messages, 2));
     let rows = shown(file);
-    assert_eq!(
+    insta::assert_snapshot!(
         rows[1],
-        "{messages: [{role: \"user\", content: \"2 + 2?\"}, {role: \"assistant\", content: \"4\"}]}"
+        @r#"{messages: [{role: "user", content: "2 + 2?"}, {role: "assistant", content: "4"}]}"#
     );
-    assert!(rows[0].contains("You see a box. «é» 日本"), "{}", rows[0]);
+    let said = conversations()[0][1].content.clone();
+    assert!(rows[0].contains(&said), "{}", rows[0]);
     assert_eq!(rows[0].matches("role:").count(), 5);
 }
 
@@ -39,10 +40,9 @@ fn prompts_come_back_from_a_file() {
     let file = verl::prompts(&tasks(), &source()).unwrap();
     let checked = verl::check(&file).unwrap();
     assert_eq!((checked.kind, checked.n_rows), (Kind::Prompts, 2));
-    assert_eq!(
+    insta::assert_snapshot!(
         shown(file)[1],
-        "{data_source: \"skillrl/games\", prompt: [{role: \"user\", content: \"2 + 2?\"}], ability: \"agent\", \
-         reward_model: {style: \"rule\", ground_truth: \"4\"}, extra_info: {index: 1, split: \"train\", task_id: \"t2\"}}"
+        @r#"{data_source: "skillrl/games", prompt: [{role: "user", content: "2 + 2?"}], ability: "agent", reward_model: {style: "rule", ground_truth: "4"}, extra_info: {index: 1, split: "train", task_id: "t2"}}"#
     );
 }
 
