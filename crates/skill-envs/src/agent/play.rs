@@ -375,6 +375,9 @@ mod tests {
     #[test]
     fn long_observations_are_cut_between_characters() {
         assert_eq!(clipped("äöü", 3), "äöü");
-        assert_eq!(clipped("äöü", 2), "äö\n(1 more characters are not shown.)");
+        insta::assert_snapshot!(clipped("äöü", 2), @r"
+        äö
+        (1 more characters are not shown.)
+        ");
     }
 }

@@ -235,9 +235,11 @@ mod tests {
     fn the_task_and_the_margin_do_not_make_another_grammar() {
         let grammar =
             "grammar :: \"\"\"\n  \"task\": [{\n    \"rhs\": \"Your task is to: UNKNOWN GOAL.\"\n  }]\n";
-        let played = grammar.replace("UNKNOWN GOAL", "put a \\\"mug\\\" in desk").replace('\n', "\r\n    ");
+        let goal = "put a \"mug\" in desk";
+        let written = goal.replace('"', "\\\"");
+        let played = grammar.replace("UNKNOWN GOAL", &written).replace('\n', "\r\n    ");
         assert_eq!(normal_grammar(grammar), normal_grammar(&played));
-        assert_eq!(task_of(&played).unwrap(), "put a \"mug\" in desk.");
+        assert_eq!(task_of(&played).unwrap(), format!("{goal}."));
         assert_ne!(normal_grammar(grammar), normal_grammar(&grammar.replace("rhs", "lhs")));
     }
 

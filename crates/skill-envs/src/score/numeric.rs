@@ -428,7 +428,8 @@ mod tests {
         {
             assert!(value(text).is_some(), "{text:?}");
         }
-        assert_eq!(value("48/2 = 24, 48+24 = 72\n#### 72"), Some(72.0));
+        let worked_out = "48/2 = 24, 48+24 = 72\n#### 72";
+        assert_eq!(value(worked_out), Some(72.0));
         for text in ["", "none", "5, 7", "May 5, 2024", "<5", "> 5", "≤5", "5 and 7", "±5", "3 = 3"] {
             assert_eq!(value(text), None, "{text:?}");
         }

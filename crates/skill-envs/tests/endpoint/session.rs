@@ -64,7 +64,8 @@ async fn a_secret_that_an_agent_sends_reaches_no_model() {
     let (client, target) = (Client::of(&endpoint, &session), Target::echo());
     let text = format!("I found {KEY} and {}", client.token);
     served(&mut session, &target.model, client.chat(&text)).await;
-    assert_eq!(target.seen()[0].messages, [Message::user("I found [key] and [key]")]);
+    let scrubbed = text.replace(KEY, "[key]").replace(&*client.token, "[key]");
+    assert_eq!(target.seen()[0].messages, [Message::user(scrubbed)]);
     assert!(!format!("{:?}", session.finish().unwrap()).contains("sk-"));
 }
 
@@ -206,7 +207,7 @@ async fn a_body_that_does_not_come_and_a_session_that_is_not_served_end_too() {
     let session = endpoint.session(SessionSettings::default());
     let got = Client::of(&endpoint, &session).chat("x").await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
-    assert!(got.message().contains("no reply within 0 s"), "{}", got.message());
+    assert!(got.message().contains("within 0 s"), "{}", got.message());
 }
 
 #[tokio::test]

@@ -92,7 +92,8 @@ async fn a_program_that_dies_in_every_rollout_is_given_up() {
     }
     let error = rollout(&env, "bad").await.unwrap_err();
     assert!(matches!(error, EnvError::Program { .. }), "{error}");
-    assert!(error.to_string().starts_with("item bad: the program has died 3 times in a row"), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("item bad: ") && text.contains("died 3 times"), "{text}");
 }
 
 /// A success in between starts the count anew.
@@ -184,7 +185,7 @@ async fn items_may_come_from_files() {
 fn a_configuration_names_what_it_does_not_know() {
     let text = r#"{"command": ["x"], "deadline": 7}"#;
     let error = serde_json::from_str::<ExecConfig>(text).unwrap_err().to_string();
-    assert!(error.starts_with("unknown field `deadline`, expected one of `command`"), "{error}");
+    assert!(error.starts_with("unknown field `deadline`, ") && error.contains("`command`"), "{error}");
     let read: ExecConfig = serde_json::from_str(r#"{"command": ["x", "y"]}"#).unwrap();
     assert_eq!(read, ExecConfig::new(["x", "y"]));
 }

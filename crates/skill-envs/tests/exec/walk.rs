@@ -94,7 +94,10 @@ async fn a_skill_that_is_a_folder_is_delivered_whole_or_as_its_text() {
     let skill = package.document().unwrap();
     let mut config = config("rollout", "none");
     let inline = rollout_with(&env(config.clone()).await, "good", &skill).await.unwrap();
-    assert_eq!(inline.extras["skill"], "Go right.\n\n<file path=\"references/map.md\">\n# Map\n</file>\n");
+    insta::assert_debug_snapshot!(
+        inline.extras["skill"].as_str().unwrap(),
+        @r##""Go right.\n\n<file path=\"references/map.md\">\n# Map\n</file>\n""##
+    );
     config.skill = SkillDelivery::File;
     let env = env(config).await;
     let result = rollout_with(&env, "good", &skill).await.unwrap();
@@ -103,7 +106,7 @@ async fn a_skill_that_is_a_folder_is_delivered_whole_or_as_its_text() {
     assert_eq!(result.extras["skill_files"], json!(["SKILL.md", "references/map.md", program]));
     // Its text alone does not have all of it.
     let error = rollout_with(&env, "good", &SkillDoc::new(skill.source_text())).await.unwrap_err();
-    assert!(error.to_string().contains("\"scripts/run.sh\" of the skill is not at hand"), "{error}");
+    assert!(error.to_string().contains("\"scripts/run.sh\""), "{error}");
 }
 
 /// Nothing but what a program needs, what is set and what is named: no key reaches it by accident.
@@ -213,7 +216,8 @@ async fn processes_run_side_by_side_up_to_their_number() {
 async fn a_program_is_what_it_says() {
     let program = ExecProgram::start(config("step", "none")).await.unwrap();
     let error = program.env().err().unwrap();
-    assert_eq!(error.to_string(), "`walk` says that its mode is `step`; here `rollout` is needed");
+    let text = error.to_string();
+    assert!(["`walk`", "`step`", "`rollout`"].iter().all(|name| text.contains(name)), "{text}");
     program.close().await;
     let world = program.world().unwrap();
     let error = episode(&world, "good").reset().await.unwrap_err();
