@@ -30,13 +30,22 @@ pub(super) fn sandboxes(sh: &Shell) -> anyhow::Result<()> {
     let words = ["--include-ignored", "--test-threads=1", "--nocapture"];
     cmd!(sh, "cargo test --quiet --package skill-sandbox --test hostile -- {words...}").run()?;
     // Real tasks are worked on where `SKILLRL_CONFORMANCE` says where they lie.
-    let skipped: &[&str] = if crate::ci::recorded() { &[] } else { &["--skip", "real_tasks"] };
-    for filter in ["spreadsheet_env", "in_the_sandbox"] {
-        cmd!(sh, "cargo test --quiet --package skill-envs --features spreadsheets --test it {filter} -- --include-ignored {skipped...}")
-            .run()?;
+    let skipped: &[&str] = if ci::recorded() { &[] } else { &["--skip", "real_tasks"] };
+    let sh = &ci::linting(sh)?;
+    let as_tested = &workspace::as_tested(sh)?;
+    for (target, filter) in [
+        ("it", "spreadsheet_env"),
+        ("it", "in_the_sandbox"),
+        ("nats", "in_the_sandbox"),
+        ("cli", "spreadsheets::"),
+    ] {
+        cmd!(
+            sh,
+            "cargo test --quiet {as_tested...} --test {target} {filter} -- --include-ignored {skipped...}"
+        )
+        .run()?;
     }
-    Ok(cmd!(sh, "cargo test --quiet --package skill-cli --test cli spreadsheets:: -- --include-ignored")
-        .run()?)
+    Ok(())
 }
 
 /// The SDKs that agents are built on, as clients of the endpoint for agents.

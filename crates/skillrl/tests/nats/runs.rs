@@ -1,5 +1,6 @@
 //! Runs in one process and over workers come to the same files.
 
+use serde_json::json;
 use skill_nats::fake::{FakeConnect, FakeServer};
 use skillrl::config::{Config, LoadedConfig, ModelRole};
 use skillrl::engine::{Engine, RunModels};
@@ -10,6 +11,7 @@ use skillrl::pipeline::{NoEvents, StopSignal};
 use skillrl::trainer::document_with;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -57,6 +59,52 @@ fn questions(dir: &Path) -> LoadedConfig {
     let text = "[models]\ntarget = { kind = \"scripted\", file = \"replies.json\" }\n\
                 optimizer = { kind = \"simulated\" }\n\n[env]\nkind = \"qa\"\ndata = \"data\"\n\n\
                 [train]\nepochs = 1\nbatch_size = 4\n";
+    std::fs::write(dir.join("skillrl.toml"), text).unwrap();
+    Config::load(&dir.join("skillrl.toml"), &[]).unwrap()
+}
+
+/// Writes eleven tasks, in which column B is to be twice column A, as a data set of SpreadsheetBench.
+const WORKBOOKS: &str = r#"
+import json, openpyxl, os
+lines = []
+for number in range(1, 12):
+    folder = f"spreadsheet/{number}"
+    os.makedirs(f"sheets/{folder}")
+    for kind in ("input", "answer"):
+        book = openpyxl.Workbook()
+        for row in range(1, 4):
+            book.active.append([10 * number + row, 2 * (10 * number + row) if kind == "answer" else None])
+        book.save(f"sheets/{folder}/1_{number}_{kind}.xlsx")
+    lines.append(json.dumps({
+        "id": number, "instruction": f"Fill column B of parcel {number}.", "spreadsheet_path": folder,
+        "instruction_type": "Cell-Level Manipulation", "answer_position": "B1:B3",
+    }))
+open("sheets/dataset.jsonl", "w").write("\n".join(lines) + "\n")
+"#;
+
+/// Workbooks, with programs from a file: right for two of the tasks and more.
+fn workbooks(dir: &Path) -> LoadedConfig {
+    let made = Command::new("/usr/bin/python3").args(["-c", WORKBOOKS]).current_dir(dir).status();
+    assert!(made.unwrap().success());
+    let program = |line: &str| {
+        let text = format!(
+            "import openpyxl\nbook = openpyxl.load_workbook(INPUT_PATH)\nsheet = book.active\n\
+             for row in range(1, 4):\n    {line}\nbook.save(OUTPUT_PATH)\n"
+        );
+        format!("```python\n{text}```")
+    };
+    let [right, wrong] =
+        ["sheet.cell(row, 2).value = 2 * sheet.cell(row, 1).value", "sheet.cell(row, 2).value = row"]
+            .map(program);
+    let replies = json!({
+        "version": 1,
+        "rules": [{"when": {"user_contains": ["parcel 1"]}, "reply": right}],
+        "otherwise": {"reply": wrong},
+    });
+    std::fs::write(dir.join("replies.json"), replies.to_string()).unwrap();
+    let text = "[models]\ntarget = { kind = \"scripted\", file = \"replies.json\" }\n\
+                optimizer = { kind = \"simulated\" }\n\n[env]\nkind = \"spreadsheet\"\ndata = \"sheets\"\n\
+                mode = \"single\"\nrecalculate = \"never\"\n\n[train]\nepochs = 1\nbatch_size = 4\n";
     std::fs::write(dir.join("skillrl.toml"), text).unwrap();
     Config::load(&dir.join("skillrl.toml"), &[]).unwrap()
 }
@@ -138,6 +186,13 @@ async fn a_run_in_households_writes_the_same_files_for_any_number_of_workers() {
 #[tokio::test(start_paused = true)]
 async fn a_run_on_data_from_files_writes_the_same_files_for_any_number_of_workers() {
     check(questions).await;
+}
+
+/// In real time, since the programs take some.
+#[tokio::test]
+#[ignore = "needs bwrap and openpyxl: cargo xtask check sandbox"]
+async fn workbooks_in_the_sandbox_of_any_number_of_workers_come_to_the_same_files() {
+    check(workbooks).await;
 }
 
 #[tokio::test(start_paused = true)]
