@@ -370,6 +370,15 @@ impl PipelineError {
             || matches!(self, Self::Optimizer { source, .. } if is_cancelled(source))
     }
 
+    /// The cap that a model's call would have exceeded, such as `calls`.
+    pub(crate) fn cap(&self) -> Option<&'static str> {
+        match self {
+            Self::Rollout { source: EnvError::Model(LlmError::BudgetExhausted { what, .. }), .. }
+            | Self::Optimizer { source: LlmError::BudgetExhausted { what, .. }, .. } => Some(what),
+            _ => None,
+        }
+    }
+
     /// With where the run is, if it stopped at a cap.
     pub(crate) fn or_capped(self, last_step: u32, total_steps: u32) -> Self {
         match self {

@@ -117,6 +117,11 @@ pub enum Warning {
         /// The cap: `calls`, `tokens` or `money`.
         what: String,
     },
+    /// The caps have no room for the test split with no skill at all: more was sent than the plan could know.
+    NoRoomForNoSkill {
+        /// The cap: `calls`, `tokens` or `money`.
+        what: String,
+    },
     /// The journal is missing earlier requests of the run.
     LostJournal {
         /// Requests that it holds.
@@ -208,6 +213,11 @@ impl fmt::Display for Warning {
                 "the cap on {what} has no room for step {step}, which is left out: requests were repeated or lost, or \
                  tasks took more than before; the rest is kept for the last measurements"
             ),
+            Self::NoRoomForNoSkill { what } => write!(
+                f,
+                "the cap on {what} has no room to measure the test split with no skill at all, which is left out: \
+                 requests were repeated or lost, or tasks took more than before"
+            ),
             Self::LostJournal { n_requests } => write!(
                 f,
                 "the journal is missing earlier requests of the run: caps begin at its {n_requests} requests, \
@@ -249,6 +259,7 @@ impl Warning {
             | Self::ChangedSkill { .. }
             | Self::LastSkillIsBest { .. }
             | Self::NoRoomForStep { .. }
+            | Self::NoRoomForNoSkill { .. }
             | Self::LostJournal { .. }
             | Self::BrokenAttempt { .. }
             | Self::Trouble { .. }

@@ -8,7 +8,7 @@ use super::run::Run;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::records::arm::{ArmName, NoSkillRecord};
+use crate::records::arm::{ArmName, NoSkillArm, NoSkillRecord};
 use crate::records::document::StepAction;
 use crate::records::evaluation::Evaluation;
 use crate::records::paired::PairedRecord;
@@ -161,7 +161,19 @@ impl Run<'_> {
         let has_no_skill = self.measures_no_skill()?;
         for Arm { name, skill } in arms.into_iter().filter(|arm| has_no_skill || arm.name != ArmName::NoSkill)
         {
-            let score = self.measure(Place::of_arm(name), &skill, tokens).await?;
+            let measured = self.measure(Place::of_arm(name), &skill, tokens).await;
+            let is_unasked = name == ArmName::NoSkill && self.settings.no_skill == NoSkillArm::Auto;
+            let score = match measured {
+                // Requests that a kill has lost may have used up its room, and the run has its result without it.
+                Err(error) if is_unasked => match error.cap() {
+                    Some("time") | None => return Err(error),
+                    Some(what) => {
+                        self.warn(None, Warning::NoRoomForNoSkill { what: what.to_owned() });
+                        continue;
+                    }
+                },
+                measured => measured?,
+            };
             match name {
                 ArmName::Initial => tested.initial = Some(score),
                 ArmName::Trained => tested.trained = Some(score),

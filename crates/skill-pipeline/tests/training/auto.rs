@@ -194,6 +194,11 @@ fn every_plan_is_in_the_records_and_batches_go_through_the_training_tasks() {
 
 /// A run under a cap on calls of which so many are lost, with its summary and the calls of both models.
 fn capped(calls: u64, lost: u64, workers: usize, dir: &Path) -> (Summary, u64) {
+    let (summary, sent) = run_capped(calls, lost, workers, dir);
+    (summary.unwrap(), sent)
+}
+
+fn run_capped(calls: u64, lost: u64, workers: usize, dir: &Path) -> (Result<Summary, PipelineError>, u64) {
     let (target, optimizer) = (fickle_target(), counted_optimizer());
     let job = Job {
         settings: TrainSettings { workers, ..planned(calls as f64) },
@@ -202,7 +207,7 @@ fn capped(calls: u64, lost: u64, workers: usize, dir: &Path) -> (Summary, u64) {
         calls: Some((calls, lost)),
         ..Job::default()
     };
-    let summary = job.run(dir).unwrap();
+    let summary = job.run(dir);
     let sent = |model: &Counted| model.n_calls.load(Ordering::Relaxed) as u64;
     (summary, sent(&target) + sent(&optimizer))
 }
@@ -256,4 +261,29 @@ fn a_step_that_the_cap_has_no_room_for_is_left_out_and_the_end_is_measured() {
             assert!(more.total_steps > summary.total_steps);
         }
     }
+}
+
+/// It is measured last and unasked: a run whose other measurements had room has its result.
+#[test]
+fn no_skill_at_all_is_left_out_where_lost_requests_have_used_up_its_room() {
+    let (mut n_measured, mut n_left_out) = (0, 0);
+    for lost in (150..300).step_by(2) {
+        let dir = tempfile::tempdir().unwrap();
+        match run_capped(300, lost, 8, dir.path()) {
+            (Ok(summary), sent) => {
+                assert!(sent + lost <= 300 && summary.test_hard.is_some(), "{sent} + {lost}");
+                assert!(summary.test_no_skill.is_none() || n_left_out == 0, "{lost}");
+                n_measured += usize::from(summary.test_no_skill.is_some());
+                n_left_out += usize::from(summary.test_no_skill.is_none());
+                let before = files(dir.path());
+                let (_, again) = capped(300, lost, 8, dir.path());
+                assert_eq!((again, files(dir.path())), (0, before), "{lost}");
+            }
+            (Err(error), _) => {
+                assert!(matches!(error, PipelineError::Capped { what: "calls", .. }), "{error}");
+                break;
+            }
+        }
+    }
+    assert!(n_measured > 0 && n_left_out > 0, "{n_measured}, {n_left_out}");
 }
