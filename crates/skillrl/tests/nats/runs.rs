@@ -63,42 +63,25 @@ fn questions(dir: &Path) -> LoadedConfig {
     Config::load(&dir.join("skillrl.toml"), &[]).unwrap()
 }
 
-/// Writes eleven tasks, in which column B is to be twice column A, as a data set of SpreadsheetBench.
-const WORKBOOKS: &str = r#"
-import json, openpyxl, os
-lines = []
-for number in range(1, 12):
-    folder = f"spreadsheet/{number}"
-    os.makedirs(f"sheets/{folder}")
-    for kind in ("input", "answer"):
-        book = openpyxl.Workbook()
-        for row in range(1, 4):
-            book.active.append([10 * number + row, 2 * (10 * number + row) if kind == "answer" else None])
-        book.save(f"sheets/{folder}/1_{number}_{kind}.xlsx")
-    lines.append(json.dumps({
-        "id": number, "instruction": f"Fill column B of parcel {number}.", "spreadsheet_path": folder,
-        "instruction_type": "Cell-Level Manipulation", "answer_position": "B1:B3",
-    }))
-open("sheets/dataset.jsonl", "w").write("\n".join(lines) + "\n")
-"#;
+const WORKBOOKS: &str = include_str!("../../../skill-cli/tests/cli/workbooks.py");
 
-/// Workbooks, with programs from a file: right for two of the tasks and more.
+/// Workbooks, with programs from a file: right for those whose number begins with 1.
 fn workbooks(dir: &Path) -> LoadedConfig {
     let made = Command::new("/usr/bin/python3").args(["-c", WORKBOOKS]).current_dir(dir).status();
     assert!(made.unwrap().success());
     let program = |line: &str| {
         let text = format!(
             "import openpyxl\nbook = openpyxl.load_workbook(INPUT_PATH)\nsheet = book.active\n\
-             for row in range(1, 4):\n    {line}\nbook.save(OUTPUT_PATH)\n"
+             for row in range(2, 5):\n    {line}\nbook.save(OUTPUT_PATH)\n"
         );
         format!("```python\n{text}```")
     };
     let [right, wrong] =
-        ["sheet.cell(row, 2).value = 2 * sheet.cell(row, 1).value", "sheet.cell(row, 2).value = row"]
+        ["sheet.cell(row, 3).value = 2 * sheet.cell(row, 2).value", "sheet.cell(row, 3).value = row"]
             .map(program);
     let replies = json!({
         "version": 1,
-        "rules": [{"when": {"user_contains": ["parcel 1"]}, "reply": right}],
+        "rules": [{"when": {"user_contains": ["of sheet 1"]}, "reply": right}],
         "otherwise": {"reply": wrong},
     });
     std::fs::write(dir.join("replies.json"), replies.to_string()).unwrap();
