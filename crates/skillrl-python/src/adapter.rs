@@ -1,9 +1,10 @@
 //! An environment in Python that works on whole batches: an adapter as SkillOpt has them.
 
 use crate::agent::PyAgent;
-use crate::callback::{Failure, Rollout, Shared, call, start};
+use crate::callback::{Failure, Rollout, Shared, call};
 use crate::client::Extras;
 use crate::environment::Described;
+use crate::threads::start;
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

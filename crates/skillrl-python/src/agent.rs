@@ -1,9 +1,10 @@
 //! The agent of one rollout, for an environment in Python.
 
-use crate::callback::{Caller, Job, Rollout, Shared, Step};
+use crate::callback::{Caller, Rollout, Shared, Step};
 use crate::client::{Extras, Kept};
 use crate::errors::model_error;
 use crate::json::read;
+use crate::threads::Job;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -142,7 +143,7 @@ impl Asked {
     /// The reply, or a [`Job`] that the thread has to do before the next call of this.
     fn next(&self, py: Python<'_>) -> PyResult<Next> {
         let step = match &self.call {
-            Some(call) => self.now(call).or_else(|| self.shared.waiting(py, || self.make(call))),
+            Some(call) => self.now(call).or_else(|| self.shared.threads().waiting(py, || self.make(call))),
             None => self.shared.receive(py, &self.steps),
         };
         match step {

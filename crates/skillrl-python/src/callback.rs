@@ -12,15 +12,15 @@
 //!   by the tests in `tests/test_callbacks.py`.
 
 use crate::errors::is_model_error;
+use crate::threads::{Finish, InTurn, Job, Pool, Start, lock};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use skillrl::envs::EnvError;
 use skillrl::llm::ChatReply;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
@@ -70,19 +70,12 @@ impl Shared {
     /// `most` threads run plain functions.
     pub(crate) fn new(described: &Bound<'_, PyAny>, rollouts: usize, most: usize) -> PyResult<Self> {
         let function = |name: &str| Ok::<_, PyErr>(described.getattr(name)?.unbind());
-        let pool = Pool {
-            state: Mutex::default(),
-            entrance: Entrance::default(),
-            changed: Condvar::new(),
-            spawn: function("spawn")?,
-            most_rollouts: rollouts,
-            most,
-        };
+        let threads = Pool::new(function("spawn")?, rollouts, most);
         Ok(Self {
             describe: function("describe")?,
             submit: function("submit")?,
             first: Mutex::new(None),
-            threads: Arc::new(pool),
+            threads: Arc::new(threads),
             expected: Mutex::default(),
             n_expected: AtomicU64::new(0),
         })
@@ -93,12 +86,7 @@ impl Shared {
         lock(&self.first).take()
     }
 
-    /// Begins to end the idle threads; those that are inside a function are left behind.
-    pub(crate) fn begin_end(&self) {
-        self.threads.close();
-    }
-
-    /// Ends the idle threads, and waits for them.
+    /// Ends the idle threads, and waits for them; those that are inside a function are left behind.
     pub(crate) fn end(&self, py: Python<'_>) {
         py.detach(|| {
             self.threads.close();
@@ -106,27 +94,14 @@ impl Shared {
         });
     }
 
-    /// How many rollouts may wait for a thread: enough that one that has ended a rollout finds the next.
-    pub(crate) fn ahead(&self) -> usize {
-        self.threads.most_rollouts.div_ceil(4).min(MOST_AHEAD)
-    }
-
-    /// A turn of a rollout, which ends at the latest when what this returns is dropped.
-    pub(crate) fn turn(&self) -> InTurn {
-        InTurn { turn: Arc::default(), threads: Arc::clone(&self.threads) }
+    /// The threads of Python's.
+    pub(crate) const fn threads(&self) -> &Arc<Pool> {
+        &self.threads
     }
 
     /// The next step for a Python thread that waits for a reply: a function to run, or the reply.
     pub(crate) fn receive(&self, py: Python<'_>, steps: &Mutex<mpsc::Receiver<Step>>) -> Option<Step> {
-        self.waiting(py, || lock(steps).recv().ok())
-    }
-
-    /// Waits in a thread of Python's, without the interpreter's lock.
-    pub(crate) fn waiting<T: Send>(&self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
-        lock(&self.threads.state).asking += 1;
-        let done = py.detach(wait);
-        lock(&self.threads.state).asking -= 1;
-        done
+        self.threads.waiting(py, || lock(steps).recv().ok())
     }
 
     /// Ends rollouts that wait for a client for longer than they may: while a thread runs a function of a client, nobody
@@ -162,274 +137,6 @@ impl Shared {
             text
         });
         described.map_or(Failure::Ended, Failure::Raised)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while holding it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A function of Python with its arguments.
-pub(crate) type Call<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
-/// Builds a call, with the interpreter's lock held.
-pub(crate) type Start = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Call<'py>> + Send>;
-type Finish = Box<dyn for<'py> FnOnce(Python<'py>, PyResult<Bound<'py, PyAny>>) + Send>;
-
-/// A call that is to be made.
-pub(crate) fn start(
-    work: impl for<'py> FnOnce(Python<'py>) -> PyResult<Call<'py>> + Send + 'static,
-) -> Start {
-    Box::new(work)
-}
-
-/// A call for a thread of Python's: `function, arguments = job.call()`, then `job.returned(value)` or
-/// `job.raised(error)`.
-#[pyclass(frozen, module = "skillrl._native")]
-pub(crate) struct Job {
-    start: Mutex<Option<Start>>,
-    finish: Mutex<Option<Finish>>,
-}
-
-#[pymethods]
-impl Job {
-    /// The function and its arguments.
-    fn call<'py>(&self, py: Python<'py>) -> PyResult<Call<'py>> {
-        let start = lock(&self.start).take();
-        start.ok_or_else(|| PyRuntimeError::new_err("a call is made once"))?(py)
-    }
-
-    /// The function returned this.
-    fn returned(&self, py: Python<'_>, value: Bound<'_, PyAny>) {
-        self.finish(py, Ok(value));
-    }
-
-    /// The function raised this.
-    fn raised(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
-        self.finish(py, Err(PyErr::from_value(error)));
-    }
-}
-
-impl Job {
-    fn finish<'py>(&self, py: Python<'py>, outcome: PyResult<Bound<'py, PyAny>>) {
-        let finish = lock(&self.finish).take();
-        if let Some(finish) = finish {
-            finish(py, outcome);
-        }
-    }
-}
-
-/// Where one thread at a time waits for the interpreter's lock: each that waits for it there wakes every 5 ms.
-#[derive(Default)]
-struct Entrance {
-    is_taken: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Entrance {
-    fn pass(&self) {
-        let mut is_taken = lock(&self.is_taken);
-        while *is_taken {
-            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
-        }
-        *is_taken = true;
-    }
-
-    fn free(&self) {
-        *lock(&self.is_taken) = false;
-        self.changed.notify_one();
-    }
-}
-
-/// The most rollouts that wait for a thread.
-const MOST_AHEAD: usize = 64;
-
-/// Where a rollout is among those that wait for a thread and those that run.
-#[derive(Default)]
-pub(crate) struct Turn {
-    /// When its function was called.
-    began: OnceLock<Instant>,
-    /// It has returned, or nobody waits for it any more.
-    ended: OnceLock<()>,
-}
-
-/// Ends a turn when it is dropped: the thread of a function that never returns is left to it, and another rollout runs.
-pub(crate) struct InTurn {
-    turn: Arc<Turn>,
-    threads: Arc<Pool>,
-}
-
-impl InTurn {
-    /// When the function was called; None while it waits for a thread.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.turn.began.get().copied()
-    }
-}
-
-impl Drop for InTurn {
-    fn drop(&mut self) {
-        self.threads.end_turn(&self.turn);
-    }
-}
-
-/// Threads of Python's and the calls that wait for one.
-struct Pool {
-    state: Mutex<Waiting>,
-    entrance: Entrance,
-    changed: Condvar,
-    /// `spawn(threads)`: starts a thread that works on the jobs of `threads.next()`.
-    spawn: Py<PyAny>,
-    most_rollouts: usize,
-    most: usize,
-}
-
-#[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
-    rollouts: VecDeque<(Arc<Turn>, Job)>,
-    /// Rollouts whose functions have been called.
-    running: usize,
-    /// Threads that have not ended.
-    alive: usize,
-    /// Those of them that have a job.
-    busy: usize,
-    /// Threads that wait for a reply.
-    asking: usize,
-    is_closed: bool,
-}
-
-impl Pool {
-    fn push(self: &Arc<Self>, turn: Option<Arc<Turn>>, job: Job) {
-        let mut waiting = lock(&self.state);
-        if waiting.is_closed {
-            return;
-        }
-        match turn {
-            Some(turn) => waiting.rollouts.push_back((turn, job)),
-            None => waiting.jobs.push_back(job),
-        }
-        let may_run = waiting.rollouts.len().min(self.most_rollouts.saturating_sub(waiting.running));
-        let is_short =
-            waiting.alive - waiting.busy < waiting.jobs.len() + may_run && waiting.alive < self.most;
-        waiting.alive += usize::from(is_short);
-        drop(waiting);
-        self.changed.notify_one();
-        if !is_short {
-            return;
-        }
-        let started = Python::try_attach(|py| {
-            let threads = Threads(Arc::clone(self));
-            self.spawn.call1(py, (threads,)).map_err(|error| error.write_unraisable(py, None)).is_ok()
-        });
-        if started != Some(true) {
-            lock(&self.state).alive -= 1;
-        }
-    }
-
-    /// The job that is to be done now, after those of `unwanted` rollouts.
-    fn take(&self, waiting: &mut Waiting, unwanted: &mut Vec<Job>) -> Option<Job> {
-        if let Some(job) = waiting.jobs.pop_front() {
-            return Some(job);
-        }
-        while waiting.running < self.most_rollouts {
-            let (turn, job) = waiting.rollouts.pop_front()?;
-            if turn.ended.get().is_none() {
-                turn.began.get_or_init(Instant::now);
-                waiting.running += 1;
-                return Some(job);
-            }
-            unwanted.push(job);
-        }
-        None
-    }
-
-    /// The next job of a thread, if there is one now. `is_done` says that the thread has done one.
-    fn next_now(&self, is_done: bool) -> Option<Job> {
-        // They may run Python code when they are dropped, which must not happen with the lock held.
-        let mut unwanted = Vec::new();
-        let mut waiting = lock(&self.state);
-        waiting.busy -= usize::from(is_done);
-        let job = self.take(&mut waiting, &mut unwanted);
-        waiting.busy += usize::from(job.is_some());
-        job
-    }
-
-    fn end_turn(&self, turn: &Turn) {
-        let mut waiting = lock(&self.state);
-        if turn.ended.set(()).is_ok() && turn.began.get().is_some() {
-            waiting.running -= 1;
-            let is_awaited = !waiting.rollouts.is_empty();
-            drop(waiting);
-            if is_awaited {
-                self.changed.notify_one();
-            }
-        }
-    }
-
-    /// Has no thread wait for a job any more.
-    fn close(&self) {
-        let mut waiting = lock(&self.state);
-        waiting.is_closed = true;
-        // They may run Python code when they are dropped, which must not happen with the lock held.
-        let unwanted = (std::mem::take(&mut waiting.jobs), std::mem::take(&mut waiting.rollouts));
-        drop(waiting);
-        self.changed.notify_all();
-        drop(unwanted);
-    }
-
-    /// Waits until no thread is inside the engine: one that is when the interpreter ends would crash it.
-    fn wait(&self) {
-        let mut waiting = lock(&self.state);
-        for _ in 0..MOST_LOOKS {
-            if waiting.alive == waiting.busy && waiting.asking == 0 {
-                return;
-            }
-            let waited = self.changed.wait_timeout(waiting, LOOK);
-            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-/// Interval and number of the checks for threads at the end of a run.
-const LOOK: Duration = Duration::from_millis(5);
-const MOST_LOOKS: u32 = 400;
-
-/// The jobs of a run, for threads of Python's.
-#[pyclass(frozen, module = "skillrl._native")]
-pub(crate) struct Threads(Arc<Pool>);
-
-#[pymethods]
-impl Threads {
-    /// The next job, for which this waits; None where the run is over. `is_done` says that the thread has done one.
-    fn next(&self, py: Python<'_>, is_done: bool) -> Option<Job> {
-        // With the interpreter's lock held: giving it away and taking it back costs more than all else here.
-        if let Some(job) = self.0.next_now(is_done) {
-            return Some(job);
-        }
-        let job = py.detach(|| {
-            let mut unwanted = Vec::new();
-            let mut waiting = lock(&self.0.state);
-            let job = loop {
-                match self.0.take(&mut waiting, &mut unwanted) {
-                    None if !waiting.is_closed => {
-                        waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-                    }
-                    job => break job,
-                }
-            };
-            waiting.busy += usize::from(job.is_some());
-            drop(waiting);
-            self.0.entrance.pass();
-            job
-        });
-        self.0.entrance.free();
-        job
-    }
-
-    /// The thread ends.
-    fn ended(&self) {
-        lock(&self.0.state).alive -= 1;
-        self.0.changed.notify_all();
     }
 }
 
@@ -513,7 +220,7 @@ pub(crate) async fn call<T: Send + 'static>(
     }
     let (sender, receiver) = oneshot::channel();
     let of_call = Arc::clone(shared);
-    let turn = turn.map(|turn| Arc::clone(&turn.turn));
+    let turn = turn.map(InTurn::turn);
     let of_finish = turn.clone();
     let finish: Finish = Box::new(move |py, outcome| {
         // At once, so that this thread may take the next rollout.
@@ -523,7 +230,7 @@ pub(crate) async fn call<T: Send + 'static>(
         // The engine may have stopped waiting.
         let _ = sender.send(outcome.and_then(|result| begun(py, &of_call, result, read)));
     });
-    let job = Job { start: Mutex::new(Some(start)), finish: Mutex::new(Some(finish)) };
+    let job = Job::new(start, finish);
     match CALLER.try_with(Clone::clone) {
         Ok(caller) => caller.steps.send(Step::Job(job)).map_err(|_| Failure::Ended)?,
         Err(_) => shared.threads.push(turn, job),

@@ -1,6 +1,7 @@
 //! A client in Python as a model.
 
-use crate::callback::{Failure, Shared, call, say_late, start};
+use crate::callback::{Failure, Shared, call, say_late};
+use crate::threads::start;
 use async_trait::async_trait;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,8 +1,9 @@
 //! An environment in Python.
 
 use crate::agent::PyAgent;
-use crate::callback::{Failure, InTurn, Rollout, Shared, call, start};
+use crate::callback::{Failure, Rollout, Shared, call};
 use crate::client::Extras;
+use crate::threads::{InTurn, start};
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -157,7 +158,7 @@ impl Env for PyEnv {
     }
 
     fn ahead(&self) -> usize {
-        if self.is_async { 0 } else { self.shared.ahead() }
+        if self.is_async { 0 } else { self.shared.threads().ahead() }
     }
 
     fn prompt_override(&self, name: &str) -> Option<&str> {
@@ -173,7 +174,7 @@ impl Env for PyEnv {
     ) -> Result<RolloutResult, EnvError> {
         let threads = Arc::new(Rollout::default());
         let of_agent = Arc::clone(&threads);
-        let turn = &self.shared.turn();
+        let turn = &self.shared.threads().turn();
         let work = |agent: skillrl::env::Agent| async move {
             let (objects, rollout, id) =
                 (Arc::clone(&self.described.objects), Arc::clone(&self.rollout), item.id.clone());

@@ -32,6 +32,8 @@ mod program;
 #[cfg(feature = "extension")]
 mod result;
 #[cfg(feature = "extension")]
+mod threads;
+#[cfg(feature = "extension")]
 mod train;
 
 #[cfg(feature = "extension")]
@@ -45,8 +47,8 @@ mod module {
         module.add_class::<crate::agent::PyAgent>()?;
         module.add_class::<crate::agent::Asked>()?;
         module.add_class::<crate::callback::Done>()?;
-        module.add_class::<crate::callback::Job>()?;
-        module.add_class::<crate::callback::Threads>()?;
+        module.add_class::<crate::threads::Job>()?;
+        module.add_class::<crate::threads::Threads>()?;
         module.add_class::<crate::model::PyModel>()?;
         module.add_function(wrap_pyfunction!(crate::decisions::apply_patch, module)?)?;
         module.add_function(wrap_pyfunction!(crate::decisions::edit_budget, module)?)?;

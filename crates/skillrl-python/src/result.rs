@@ -51,7 +51,7 @@ impl<'py> Plain<'py> {
             | "target_system_prompt"
             | "target_user_prompt" => {
                 let text = value.cast_into_exact::<PyString>().ok()?;
-                // One with half of a surrogate pair is no text.
+                // A lone surrogate has no UTF-8.
                 text.to_str().ok()?;
                 Self::Text(text)
             }

@@ -30,8 +30,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 type Outcome = Result<Summary, PipelineError>;
 
-/// Makes the run that is described and writes its report; returns its directory, its summary, what it spent, and why there
-/// is no report, as JSON.
+/// Makes the run that is described and writes its report. Returns JSON: its directory, its summary, what it spent, and the
+/// reason if its report could not be written.
 ///
 /// `on_events(list of JSON)` is called in this thread. Ctrl-C lets the calls in flight finish and ends the run; a second
 /// one ends it at once. `KeyboardInterrupt` is raised when the run has ended, so that its files are whole.
@@ -57,7 +57,7 @@ pub(crate) fn train(
     worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
     let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events, &shared);
     // The threads end while the report is written.
-    shared.begin_end();
+    shared.threads().close();
     let is_over = raised.is_none() && matches!(outcome, Some(Ok(_)));
     let report = if is_over { py.detach(|| skillrl::report::write(&dir, None)).err() } else { None };
     shared.end(py);
