@@ -1,8 +1,8 @@
 //! Everything that CI runs, in the order in which it fails fastest.
 //!
 //! Clippy compiles the tests: everything in the workspace is linted and built in one pass, so that neither the
-//! dependencies nor the crates are read twice. The documentation is an external check: rustdoc reads every dependency anew,
-//! which takes as long as half of the tests.
+//! dependencies nor the crates are read twice. The documentation is an external check: rustdoc checks every dependency again,
+//! which would slow the tests beside it.
 
 use crate::{assertions, circles, generated, workspace};
 use anyhow::Context as _;

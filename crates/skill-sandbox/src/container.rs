@@ -26,8 +26,7 @@ const SHARED_MEMORY: u64 = 16 << 20;
 const NOBODY: &str = "65534:65534";
 /// The exit code of an engine that did not start the container.
 pub(crate) const ENGINE_FAILED: i32 = 125;
-/// The exit code of an engine whose container was killed as a whole, which only the kernel does when memory is short, and
-/// people.
+/// The exit code of an engine whose whole container was killed: by the kernel when memory runs out, or by a person.
 pub(crate) const CONTAINER_KILLED: i32 = 137;
 /// In a warning of an engine: it runs the container without a limit that it was given.
 pub(crate) const WITHOUT_LIMIT: [&str; 2] = ["discarded", "ignored"];

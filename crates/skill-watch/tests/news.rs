@@ -83,7 +83,7 @@ async fn whoever_comes_back_is_told_what_came_since_and_nothing_twice() {
 async fn rollouts_are_new_once() {
     let dir = skillrl_bench::runs::temporary_dir().unwrap();
     let mut rollouts = NewRollouts::default();
-    assert_eq!(rollouts.read(dir.path()), [], "there is no journal");
+    assert_eq!(rollouts.read(dir.path()), [], "without a journal");
     let journal = Journal::open(&dir.path().join("journal.sqlite"), JournalOptions::default()).unwrap();
     for item in ["a", "b"] {
         let made = RolloutResult::new(ItemId::new(item), 0.0, 0.0);

@@ -168,8 +168,8 @@ pub fn any(run: &Path) -> Result<AnyReport, Error> {
     any_with(run, ReportOptions::default())
 }
 
-/// The runs of a coding agent in a directory, with the training of descriptions; `None` where it is no directory of
-/// such runs.
+/// The runs of a coding agent in a directory, with any training of descriptions; `None` if the directory has no such
+/// runs.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub enum UsedUp {
     Budget,
 }
 
-/// Why there is no reply.
+/// What went wrong instead of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// The model refused.

@@ -98,7 +98,7 @@ fn trained(
     let verdict = verdict_of(&dir).unwrap_or_else(|| Verdict::of_summary(&summary));
     let paid = spent.map(|spent| spent.money).filter(|_| cost.is_some());
     let said = verdict_text(&verdict, paid, &next_of_document(verdict.outcome, &dir));
-    // What simulated models were asked besides is nobody's business.
+    // Cancelled calls of simulated models cost nothing.
     let is_served =
         ModelRole::of_training(&loaded.config).iter().any(|role| served_name(loaded, *role).is_some());
     let spent = spent.filter(|_| is_served);

@@ -84,7 +84,7 @@ fn the_stream_decides_and_not_the_exit_code() {
     ] {
         assert_eq!(of(kind, output, 1).unwrap().text, "Because.", "{kind:?}");
         let cut = output.rsplit_once('\n').map_or("", |(before, _)| before);
-        assert!(of(kind, cut, 0).is_err(), "{kind:?}: a stream without its end is no reply");
+        assert!(of(kind, cut, 0).is_err(), "{kind:?}: a truncated stream is an error");
     }
     let pi = r#"{"type":"message_end","message":{"role":"assistant","stopReason":"error","errorMessage":"429: too many requests"}}
 {"type":"agent_settled"}"#;

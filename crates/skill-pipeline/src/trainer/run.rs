@@ -487,7 +487,7 @@ impl Run<'_> {
             batch_idx: None,
             draws: self.draws_at(watch.stage),
             workers: self.workers,
-            // Whoever bounds what is in flight counts on it.
+            // The environment runs as many rollouts as the settings allow: waiting ones would exceed a lower bound.
             ahead: if self.workers < self.settings.workers { 0 } else { self.env.ahead() },
             halt: self.open.shell.stop.soon.clone(),
             cancel: self.open.shell.stop.now.clone(),

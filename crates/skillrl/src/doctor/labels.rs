@@ -40,7 +40,7 @@ pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
 
 /// The classes that splits have no item of, each once.
 fn missing_classes(labels: &LabelCheck) -> Option<Finding> {
-    // A misspelling is said above, and is no class that items are missing of.
+    // A misspelling is reported above; it is not a class that a split lacks.
     let is_misspelt = |label: &str| labels.similar.iter().any(|pair| pair.rare == label);
     let mut missing: IndexMap<&str, (usize, Vec<&str>)> = IndexMap::new();
     let mut first = None;
