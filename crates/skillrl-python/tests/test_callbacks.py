@@ -129,7 +129,7 @@ def test_a_function_that_blocks_for_ever_ends_at_its_deadline(train: Any) -> Non
         train(target=forever, client_timeout=0.2)
 
 
-def test_waiting_rollouts_neither_run_nor_use_up_their_time(train: Any) -> None:
+def test_waiting_rollouts_neither_run_nor_use_up_their_time(train: Any, tmp_path: Path) -> None:
     lock, running, most = threading.Lock(), 0, 0
 
     def rollout(*_: Any) -> dict[str, float]:
@@ -145,7 +145,7 @@ def test_waiting_rollouts_neither_run_nor_use_up_their_time(train: Any) -> None:
 
     for workers in (1, 3):
         most = 0
-        train(Broken(rollout), workers=workers, rollout_timeout=0.2, num_epochs=1, out_root=f"workers-{workers}")
+        train(Broken(rollout), workers=workers, rollout_timeout=0.2, num_epochs=1, out_root=str(tmp_path / str(workers)))
         assert most == workers
 
 
