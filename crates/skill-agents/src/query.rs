@@ -278,6 +278,13 @@ pub fn halves(queries: &[Query], seed: u64) -> BTreeMap<String, Half> {
     halves
 }
 
+/// The beginning of a query in one line, of at most so many characters before an ellipsis.
+pub fn beginning(query: &str, max_chars: usize) -> String {
+    let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown: String = line.chars().take(max_chars).collect();
+    if shown.len() < line.len() { format!("{shown}…") } else { line }
+}
+
 /// What is wrong with a set of queries without making it useless.
 pub fn warnings(queries: &[Query]) -> Vec<String> {
     let n_should = queries.iter().filter(|query| query.skill.is_some()).count();

@@ -2,7 +2,7 @@
 
 use crate::measure::{Measured, Record};
 use crate::outcome::Outcome;
-use crate::query::Query;
+use crate::query::{Query, beginning};
 use crate::rates::{Rate, Stratum, rate};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -248,12 +248,8 @@ fn confusions(queries: &[Query], measured: &Measured) -> BTreeMap<String, BTreeM
 pub fn beginnings(queries: &[&str]) -> String {
     const MAX_SHOWN: usize = 3;
     const MAX_CHARS: usize = 40;
-    let beginning = |query: &&str| {
-        let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown: String = line.chars().take(MAX_CHARS).collect();
-        format!("\"{shown}{}\"", if shown.len() < line.len() { "…" } else { "" })
-    };
-    let shown: Vec<String> = queries.iter().take(MAX_SHOWN).map(beginning).collect();
+    let shown = queries.iter().take(MAX_SHOWN).map(|query| format!("\"{}\"", beginning(query, MAX_CHARS)));
+    let shown: Vec<String> = shown.collect();
     let others = match queries.len().saturating_sub(MAX_SHOWN) {
         0 => String::new(),
         n => format!(" and {n} more"),

@@ -6,7 +6,7 @@ use crate::lines::Tone;
 use crate::words::{counted, dollars, grouped, harmless, p_words};
 use serde::Serialize;
 use skill_agents::kept::{Kept, is_measurement};
-use skill_agents::query::Query;
+use skill_agents::query::{Query, beginning};
 use skill_agents::rates::Rate;
 use skill_agents::report::{NO_SKILL, QueryRow, Report, SkillRates, beginnings};
 use skill_agents::train::{Fate, Step, TrainedSkill, TrainingRecord};
@@ -58,10 +58,7 @@ pub struct TriggersRow {
 ///
 /// A file that cannot be read or is damaged.
 pub fn triggers_at(directory: &Path) -> Result<Option<Kept>, ReportError> {
-    match is_measurement(directory) {
-        true => Ok(Some(Kept::read(directory)?)),
-        false => Ok(None),
-    }
+    Ok(is_measurement(directory).then(|| Kept::read(directory)).transpose()?)
 }
 
 impl TriggersView {
@@ -239,10 +236,7 @@ fn query(row: &QueryRow, found: &Report) -> (usize, [String; 3]) {
             .filter(|(name, _)| !is_told(name) || !found.skills.contains_key(*name))
             .map(|(name, n)| format!("{name} loaded in {n}")),
     );
-    let text: String = row.query.split_whitespace().collect::<Vec<_>>().join(" ");
-    let is_long = text.chars().count() > MAX_QUERY_CHARS;
-    let shown: String = text.chars().take(MAX_QUERY_CHARS).collect();
-    (n_loaded, [of, format!("{shown}{}", if is_long { "…" } else { "" }), notes.join(", ")])
+    (n_loaded, [of, beginning(&row.query, MAX_QUERY_CHARS), notes.join(", ")])
 }
 
 /// Which skill was loaded for the queries of which.

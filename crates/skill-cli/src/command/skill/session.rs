@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use skill_agents::home::Moved;
 use skill_agents::kept::Inputs;
 use skill_agents::measure::{Caps, Launcher, Notice, Setup, Store, StoreError, prepare_plain};
-use skill_agents::query::{Query, read_queries, resolve, warnings};
+use skill_agents::query::{Query, beginning, read_queries, resolve, warnings};
 use skill_agents::{SameName, Shown, Skill, listed};
 use skillrl::llm::agent::ProgramLauncher;
 use skillrl::reports::words::dollars;
@@ -238,10 +238,8 @@ impl Session {
                 };
                 let query = self.queries.iter().find(|query| query.id == record.query);
                 let query = query.map_or(&record.query, |query| &query.query);
-                let query: String = query.split_whitespace().collect::<Vec<_>>().join(" ");
-                let shown: String = query.chars().take(MAX_QUERY_CHARS).collect();
-                let end = if shown.len() < query.len() { "…" } else { "" };
-                say(&format!("{n_done} of {n_runs}: {shown}{end} (run {}): {what}", record.repetition));
+                let query = beginning(query, MAX_QUERY_CHARS);
+                say(&format!("{n_done} of {n_runs}: {query} (run {}): {what}", record.repetition));
             }
         }
     }
