@@ -33,11 +33,11 @@ impl Dialect {
         }
     }
 
-    /// True if every request limits the tokens of its reply, requested or not.
-    pub const fn always_limits_replies(self) -> bool {
+    /// The most tokens of a reply where neither request nor configuration says; `None` where such a request has no limit.
+    pub const fn default_max_tokens(self) -> Option<u32> {
         match self {
-            Self::ChatCompletions | Self::Responses => false,
-            Self::Messages => true,
+            Self::ChatCompletions | Self::Responses => None,
+            Self::Messages => Some(crate::anthropic::DEFAULT_MAX_TOKENS),
         }
     }
 

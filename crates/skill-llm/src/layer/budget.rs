@@ -15,10 +15,10 @@ use super::amount::{Amount, Prices, money_of, units_of};
 use super::estimate::{ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _, layer};
 use super::limits::{AttemptSize, AttemptUse};
-use crate::anthropic::DEFAULT_MAX_TOKENS;
 use crate::attempt::{AttemptLog, Bounds};
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ModelId};
+use crate::dialect::Dialect;
 use crate::embedding::EmbeddingModel;
 use crate::error::LlmError;
 use gate::{InFlight, ModelGate};
@@ -270,15 +270,12 @@ impl ReplyLimit {
     fn of(parameters: &Value) -> Self {
         let max_tokens = parameters.pointer("/sampling/max_tokens").and_then(Value::as_u64);
         let thinking = parameters.pointer("/reasoning/tokens").and_then(Value::as_u64).unwrap_or(0);
-        match parameters.get("dialect").and_then(Value::as_str) {
-            Some("agent") => Self::None,
-            // Every request of this interface has a limit.
-            Some("anthropic") => {
-                let max_tokens = max_tokens.or(Some(u64::from(DEFAULT_MAX_TOKENS)));
-                Self::Asked { max_tokens, thinking }
-            }
-            Some(_) | None => Self::Asked { max_tokens, thinking },
+        let dialect = parameters.get("dialect").and_then(Value::as_str);
+        if dialect == Some("agent") {
+            return Self::None;
         }
+        let default = dialect.and_then(Dialect::parse).and_then(Dialect::default_max_tokens).map(u64::from);
+        Self::Asked { max_tokens: max_tokens.or(default), thinking }
     }
 
     fn tokens(self, request: &impl Prompt) -> Option<u64> {

@@ -50,7 +50,7 @@ pub fn approximate_caps(config: &Config) -> Vec<ApproximateCap> {
             ModelConfig::Local(_) | ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => true,
             ModelConfig::Agent(_) => return Some(ApproximateCap { role: role.as_str(), set: None }),
             ModelConfig::Served { dialect, config: served } => {
-                dialect.always_limits_replies()
+                dialect.default_max_tokens().is_some()
                     || served.max_tokens.is_some()
                     || !is_judge
                         && match role {

@@ -300,7 +300,10 @@ fn each_interface_has_its_own_limit() {
     assert_eq!(tokens(json!({"sampling": {"max_tokens": 9}})), Some(5), "the request has the last word");
     assert_eq!(default(json!({"sampling": {"max_tokens": 9}})), Some(9));
     assert_eq!(default(json!({"sampling": {"max_tokens": null}})), None);
-    assert_eq!(default(json!({"dialect": "anthropic"})), Some(u64::from(DEFAULT_MAX_TOKENS)));
+    assert_eq!(
+        default(json!({"dialect": "anthropic"})),
+        Some(u64::from(crate::anthropic::DEFAULT_MAX_TOKENS))
+    );
     assert_eq!(tokens(json!({"dialect": "agent"})), None, "a program is never told");
 }
 
