@@ -3,13 +3,13 @@
 use crate::progress_bar::StageBar;
 use crate::table::harmless;
 use crate::wrap::{stderr_width, wrapped};
+use parking_lot::Mutex;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 use skillrl::pipeline::{Event, EventSink, Stage};
 use skillrl::reports::lines::{EventLine, EventLines, Tone, progress};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Progress {
 
 impl EventSink for Progress {
     fn emit(&self, event: &Event) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.state.lock();
         match self.show {
             Show::Progress => state.show(event, self.is_terminal),
             Show::Quiet => state.show_warning(event),

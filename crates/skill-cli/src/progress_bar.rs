@@ -8,14 +8,15 @@ use crate::table::seconds;
 use crate::table::{counted, grouped, harmless};
 use console::{Term, measure_text_width, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 use skillrl::pipeline::run_dir::live::{AT_ONCE, LEAST_RATED, LiveState, Spend};
 use skillrl::reports::lines::progress;
 use skillrl::reports::words::{seconds_left, validation};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ static ON_SCREEN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Writes to the terminal while no bar is on it, so that nothing of the bar stays behind.
 pub(crate) fn beside_bar<T>(write: impl FnOnce() -> T) -> T {
-    match lock(&ON_SCREEN).clone() {
+    match ON_SCREEN.lock().clone() {
         Some(bar) => bar.suspend(write),
         None => write(),
     }
@@ -81,7 +82,7 @@ impl StageBar {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let stage =
             StageView { place, done: 0, total, at_once: 0, elapsed: Duration::ZERO, live: None, bank: None };
-        *lock(&ON_SCREEN) = Some(bar.clone());
+        *ON_SCREEN.lock() = Some(bar.clone());
         let run = run_dir.and_then(|dir| RunReader::open(dir).ok());
         let shared = Arc::new(Shared { bar, run, began: Instant::now(), stage: Mutex::new(stage) });
         let (still_there, gone) = channel::<()>();
@@ -100,14 +101,14 @@ impl StageBar {
     }
 
     pub(crate) fn set_done(&self, done: usize) {
-        lock(&self.shared.stage).set_done(done, self.shared.began.elapsed());
+        self.shared.stage.lock().set_done(done, self.shared.began.elapsed());
         self.shared.draw();
     }
 
     /// Says where the training of a bank is: a bar of a trial has as many units as the trial has rollouts.
     pub(crate) fn set_bank(&self, bank: &BankProgress) {
         {
-            let mut stage = lock(&self.shared.stage);
+            let mut stage = self.shared.stage.lock();
             if let Some(trial) = &bank.trial {
                 let done = usize::try_from(trial.rollouts).unwrap_or(usize::MAX);
                 stage.set_done(done, self.shared.began.elapsed());
@@ -131,7 +132,7 @@ impl Drop for StageBar {
             let _ = ticker.join();
         }
         self.shared.bar.finish_and_clear();
-        *lock(&ON_SCREEN) = None;
+        *ON_SCREEN.lock() = None;
     }
 }
 
@@ -140,7 +141,7 @@ impl Shared {
     fn refresh(&self) {
         let live = self.run.as_ref().and_then(RunReader::live);
         {
-            let mut stage = lock(&self.stage);
+            let mut stage = self.stage.lock();
             (stage.elapsed, stage.live) = (self.began.elapsed(), live);
         }
         self.draw();
@@ -151,7 +152,7 @@ impl Shared {
         // A character in the last column would make some terminals begin a new line.
         let width = size.map_or(USUAL_WIDTH, |(_, columns)| usize::from(columns)).saturating_sub(1);
         let (first, second) = {
-            let stage = lock(&self.stage);
+            let stage = self.stage.lock();
             let below = stage.live.as_ref().map(|live| second_line(live, width));
             let bank = stage.bank.as_ref().map(|bank| bank_lines(bank, width)).unwrap_or_default();
             (stage.first_line(width), bank.into_iter().chain(below).collect::<Vec<_>>())
@@ -159,11 +160,6 @@ impl Shared {
         self.bar.set_prefix(first);
         self.bar.set_message(second.join("\n"));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each value is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StageView {

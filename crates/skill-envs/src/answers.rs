@@ -5,10 +5,11 @@ use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
 use crate::item::{Item, Split};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_core::{SkillDoc, Usage};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The items of an environment that asks its agent once, as episodes of one step.
 ///
@@ -104,7 +105,7 @@ impl Answering {
     }
 
     fn asked(self) -> Option<Vec<Message>> {
-        self.asked.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.asked.into_inner()
     }
 }
 
@@ -115,7 +116,7 @@ impl ChatModel for Answering {
     }
 
     async fn chat(&self, request: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         asked.get_or_insert_with(|| request.messages.clone());
         match &self.reply {
             Some(reply) => Ok(ChatReply::text(reply.clone(), Usage::default())),

@@ -5,10 +5,11 @@
 use crate::error::EnvError;
 use crate::item::Item;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::{ItemId, SkillDoc, SkillPartId};
 use skill_llm::CallCtx;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Decides what the agent is shown for each task.
 #[async_trait]
@@ -108,7 +109,7 @@ impl Witnessed {
     }
 
     pub(crate) fn into_parts(self) -> Vec<SkillPartId> {
-        self.parts.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.parts.into_inner()
     }
 }
 
@@ -120,7 +121,7 @@ impl SkillSource for Witnessed {
 
     async fn show(&self, task: &TaskView<'_>, call: &CallCtx) -> Result<Shown, EnvError> {
         let shown = self.source.show(task, call).await?;
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&shown.parts);
+        self.parts.lock().clone_from(&shown.parts);
         Ok(shown)
     }
 }

@@ -6,9 +6,10 @@
 //!   `half_open_connections_lock_no_agent_out`.
 
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -69,7 +70,7 @@ impl Seats {
     pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
         let peer = counted_as(peer);
         let SeatLimits { total, per_peer, for_loopback } = self.limits;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_elsewhere = |taken: &Taken| !taken.peer.is_loopback();
         if !peer.is_loopback() {
             state.make_room(per_peer, |taken| taken.peer == peer)?;
@@ -95,11 +96,6 @@ impl Seats {
             // It keeps a notification for the next waiter, so none is lost in between.
             self.changed.notified().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // What is locked is whole after every statement.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -153,7 +149,7 @@ impl Seat {
     /// Says that a request has come; until what is returned is dropped, the connection keeps its seat.
     pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.has_asked.store(true, Ordering::Relaxed);
-        if let Some(taken) = self.seats.lock().taken.get_mut(&self.id) {
+        if let Some(taken) = self.seats.state.lock().taken.get_mut(&self.id) {
             taken.has_asked = true;
             taken.n_under_way += 1;
         }
@@ -163,7 +159,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.seats.lock().taken.shift_remove(&self.id);
+        self.seats.state.lock().taken.shift_remove(&self.id);
         self.seats.changed.notify_one();
     }
 }
@@ -175,7 +171,7 @@ pub(crate) struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some(taken) = self.seat.seats.lock().taken.get_mut(&self.seat.id) {
+        if let Some(taken) = self.seat.seats.state.lock().taken.get_mut(&self.seat.id) {
             taken.n_under_way = taken.n_under_way.saturating_sub(1);
         }
         self.seat.seats.changed.notify_one();
@@ -194,7 +190,7 @@ mod tests {
     }
 
     fn taken(seats: &Seats) -> usize {
-        seats.lock().taken.len()
+        seats.state.lock().taken.len()
     }
 
     #[test]

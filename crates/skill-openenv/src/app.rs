@@ -1,7 +1,7 @@
 //! What all sessions of a server share.
 
 use crate::limits::Limits;
-use crate::skills::{Picked, Skills, TeacherOptions, lock};
+use crate::skills::{Picked, Skills, TeacherOptions};
 use crate::tasks::Tasks;
 use crate::wire::Fault;
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -62,7 +62,7 @@ impl App {
         match (chosen, self.skills.bank()) {
             (None, _) => Ok(self.ids.next()),
             (Some(id), None) => Ok(id),
-            (Some(id), Some(bank)) => match lock(bank).check_new(&id) {
+            (Some(id), Some(bank)) => match bank.lock().check_new(&id) {
                 Ok(()) => Ok(id),
                 Err(error) => Err(taken(&error, &id)),
             },
@@ -98,7 +98,7 @@ impl App {
             parts: picked.parts.clone(),
             trial: picked.trial.clone(),
         };
-        let mut bank = lock(bank);
+        let mut bank = bank.lock();
         bank.begin(start).map_err(|error| taken(&error, id))?;
         Ok((self.teacher.is_some() && bank.wants_steps(&item.id, split)).then(Vec::new))
     }
@@ -106,7 +106,7 @@ impl App {
     /// Takes note of how an episode ended.
     pub(crate) fn end(&self, (id, end): (String, EpisodeEnd)) {
         if let Some(bank) = self.skills.bank() {
-            lock(bank).end(&id, end);
+            bank.lock().end(&id, end);
         }
     }
 }

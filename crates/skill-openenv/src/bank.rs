@@ -13,11 +13,12 @@
 
 use crate::app::App;
 use crate::rejection::{fields, refused};
-use crate::skills::{Skills, TeacherOptions, lock};
+use crate::skills::{Skills, TeacherOptions};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Json, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_bank::distill::{DistillError, Teacher};
 use skill_bank::evolve::{Evolution, evolve as ask};
@@ -27,7 +28,7 @@ use skill_envs::TaskView;
 use skill_llm::error::with_causes;
 use skill_llm::{CallCtx, CallPlace};
 use skill_pipeline::bank::outside::{EvolutionDraft, OutsideBank, OutsideError, Proposed, TrialDraft};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Why a request about the bank is refused.
 enum Refused {
@@ -84,7 +85,7 @@ fn answer(outcome: Result<Value, Refused>) -> Response {
 /// What the bank is now.
 pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
     let Some(bank) = app.skills.bank() else { return nothing() };
-    let bank = lock(bank);
+    let bank = bank.lock();
     let summary = BankSummary::of(bank.bank());
     Json(json!({
         "version": bank.bank().view().version(),
@@ -112,7 +113,7 @@ pub(crate) async fn report(State(app): State<Arc<App>>, body: Bytes) -> Response
         let detail = "expected the texts `episode_id` and `skill_version` and the number `reward`";
         return refused(StatusCode::UNPROCESSABLE_ENTITY, json!(detail)).into_response();
     };
-    let recorded = blocking(move || lock(&bank).report(&id, &version, reward)).await;
+    let recorded = blocking(move || bank.lock().report(&id, &version, reward)).await;
     answer(recorded.map_err(Refused::from).map(|recorded| {
         json!({
             "recorded": recorded.is_new,
@@ -144,7 +145,7 @@ async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Ref
         let proposed = {
             let bank = Arc::clone(bank);
             let found = evolution.as_ref().ok().cloned();
-            blocking(move || lock(&bank).end_evolution(draft, found.as_ref())).await?
+            blocking(move || bank.lock().end_evolution(draft, found.as_ref())).await?
         };
         let evolution = evolution.map_err(Refused::Teacher)?;
         let Proposed { candidates, left_out } = proposed;
@@ -154,7 +155,7 @@ async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Ref
     }
     let (trial, problem) = begin_trial(&app.skills, bank).await?;
     notes.extend(problem);
-    let trial = trial.or_else(|| lock(bank).trial_report());
+    let trial = trial.or_else(|| bank.lock().trial_report());
     let Some((candidates, rates, weak, n_episodes, calls)) = asked else {
         // Without a teacher, the trial of a candidate that waits is all that can be had.
         return if trial.is_some() {
@@ -166,7 +167,7 @@ async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Ref
     let candidates: Vec<Value> =
         candidates.into_iter().map(|(skill, version)| json!({"skill": skill, "version": version})).collect();
     let newest = candidates.last().and_then(|candidate| candidate.get("version")).cloned();
-    let bank_version = lock(bank).bank().view().version().to_owned();
+    let bank_version = bank.lock().bank().view().version().to_owned();
     Ok(json!({
         "version": newest.unwrap_or_else(|| json!(bank_version)),
         "bank_version": bank_version,
@@ -185,7 +186,7 @@ fn begun(skills: &Skills, bank: &Mutex<OutsideBank>) -> Result<EvolutionDraft, O
         let found = skills.task_type(&episode.task_type, &episode.goal);
         found.unwrap_or_else(|| episode.task_type.clone())
     };
-    lock(bank).begin_evolution(&task_type)
+    bank.lock().begin_evolution(&task_type)
 }
 
 async fn teach(teacher: &TeacherOptions, draft: &EvolutionDraft) -> Result<Evolution, DistillError> {
@@ -206,14 +207,14 @@ async fn begin_trial(
     skills: &Skills,
     bank: &Arc<Mutex<OutsideBank>>,
 ) -> Result<(Option<skill_pipeline::bank::outside::TrialReport>, Option<String>), Refused> {
-    let Some(draft) = lock(bank).next_trial() else { return Ok((None, None)) };
+    let Some(draft) = bank.lock().next_trial() else { return Ok((None, None)) };
     let candidate = draft.tried.skill.to_string();
     let shown = match shown(skills, &draft).await {
         Ok(shown) => shown,
         Err(problem) => return Ok((None, Some(format!("{candidate} is not tried: {problem}")))),
     };
     let bank = Arc::clone(bank);
-    match blocking(move || lock(&bank).open_trial(draft, &shown)).await {
+    match blocking(move || bank.lock().open_trial(draft, &shown)).await {
         Ok(trial) => Ok((trial, None)),
         Err(OutsideError::Trial(error)) => Ok((None, Some(format!("{candidate} is not tried yet: {error}")))),
         Err(error) => Err(error.into()),

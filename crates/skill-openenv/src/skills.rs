@@ -3,6 +3,7 @@
 use crate::tasks::given;
 use crate::wire::{ErrorCode, Fault};
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use skill_bank::distill::TeacherPrompts;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings, Threshold};
@@ -12,7 +13,7 @@ use skill_envs::{SkillSource, Split, TaskView};
 use skill_llm::error::with_causes;
 use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel};
 use skill_pipeline::bank::outside::{OutsideBank, OutsideError, TrialPlace, Wanted};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Views of a bank with settings that are kept ready at once.
 const MAX_SOURCES: usize = 32;
@@ -225,7 +226,7 @@ impl Skills {
             return Err(Fault::field("value_error", "skills", message, Value::Null));
         };
         // Files are read and written here, and a bank is small: nobody waits for long.
-        let chosen = lock(&shelf.bank).choose(&wanted, task, split).map_err(of_bank)?;
+        let chosen = shelf.bank.lock().choose(&wanted, task, split).map_err(of_bank)?;
         let version = chosen.view.version().to_owned();
         if chosen.view.skills().is_empty() {
             let text = self.frame.agent_view().to_string();
@@ -273,7 +274,7 @@ impl Shelf {
     /// What selects skills of a view with these settings.
     fn source(&self, view: BankView, tops: Tops, frame: &SkillDoc) -> Result<Arc<BankSource>, Fault> {
         let key = (view.version().to_owned(), tops);
-        let mut sources = lock(&self.sources);
+        let mut sources = self.sources.lock();
         if let Some(idx) = sources.get_index_of(&key) {
             let last = sources.len() - 1;
             sources.move_index(idx, last);
@@ -331,11 +332,6 @@ fn of_bank(error: OutsideError) -> Fault {
         }
         error => Fault::new(ErrorCode::ExecutionError, with_causes(&error)),
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

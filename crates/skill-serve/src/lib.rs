@@ -47,8 +47,8 @@ use skill_http_server::access::{Access, Clients};
 use skill_watch::{Runs, Watches};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -145,9 +145,4 @@ impl Server {
         let router = routes::router(Arc::clone(&self.app));
         accept::accept(self.listener, router, stop, self.app.stop.clone()).await;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

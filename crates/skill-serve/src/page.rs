@@ -7,14 +7,14 @@
 //!   `what_models_data_and_directories_say_is_text_everywhere`,
 //!   `every_answer_says_that_nothing_else_may_be_loaded`.
 
-use crate::lock;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use skill_report::{Outcome, words};
 use skill_watch::{Listing, Row};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const LAYOUT: &str = include_str!("../assets/layout.html");
 const LIST: &str = include_str!("../assets/list.html");
@@ -88,7 +88,7 @@ impl Pages {
 
     /// The list of runs, without the page around it.
     pub(crate) fn rows(&self, listing: &Arc<Listing>) -> Arc<str> {
-        if let Some((shown, rows)) = &*lock(&self.rows)
+        if let Some((shown, rows)) = &*self.rows.lock()
             && Arc::ptr_eq(shown, listing)
         {
             return Arc::clone(rows);
@@ -104,7 +104,7 @@ impl Pages {
                 },
             )
             .into();
-        *lock(&self.rows) = Some((Arc::clone(listing), Arc::clone(&rows)));
+        *self.rows.lock() = Some((Arc::clone(listing), Arc::clone(&rows)));
         rows
     }
 

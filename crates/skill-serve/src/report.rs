@@ -1,9 +1,9 @@
 //! Reports as they are shown: made when somebody looks, and kept until the run has changed.
 
-use crate::lock;
+use parking_lot::Mutex;
 use skill_watch::{Found, leaving_link, report_version};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// How many reports are kept.
@@ -43,14 +43,14 @@ impl Reports {
         let making = tokio::task::spawn_blocking(move || {
             let version = report_version(&found.path);
             let known = {
-                let kept = lock(&kept);
+                let kept = kept.lock();
                 kept.iter().find(|(path, made)| *path == found.path && made.version == version).cloned()
             };
             if let Some((_, made)) = known {
                 return made;
             }
             let made = Made { version, content: make(&root, &found) };
-            keep(&mut lock(&kept), found.path, made.clone());
+            keep(&mut kept.lock(), found.path, made.clone());
             made
         });
         making.await.unwrap_or_else(|error| Made {

@@ -2,6 +2,7 @@
 
 use crate::{PROVIDER, reply_to};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_core::{Role, Usage};
@@ -10,7 +11,7 @@ use skill_llm::{
     CallCtx, CallScope, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, ToolCall,
 };
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// What is above the possible actions in the built-in prompt.
 const ACTIONS_HEADING: &str = "\nPossible actions:\n";
@@ -148,7 +149,7 @@ struct Walk {
 impl Memory {
     /// Puts the turns of the episode in the place of those that its prompt holds.
     fn recall(&self, scope: &Arc<CallScope>, situation: &mut Situation) {
-        let mut walks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut walks = self.0.lock();
         // A prompt without a past is the first one, also where an episode is begun again.
         if situation.past.is_empty() {
             walks.retain(|_, walk| walk.scope.strong_count() > 0);
@@ -160,7 +161,7 @@ impl Memory {
     }
 
     fn keep(&self, scope: &Arc<CallScope>, observation: String, action: &str) {
-        let mut walks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut walks = self.0.lock();
         let begun = || Walk { scope: Arc::downgrade(scope), past: Vec::new() };
         let walk = walks.entry(address(scope)).or_insert_with(begun);
         walk.past.push(PastTurn { observation, action: Some(action.to_owned()) });

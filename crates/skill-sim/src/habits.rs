@@ -4,7 +4,8 @@
 //! other, the last one holds.
 
 use crate::clause::{Clause, NEGATIONS, Segment, clauses, mistake_of_line};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Something that an agent may make a habit of, and that a skill can ask for or speak against.
 pub(crate) trait Habit: Copy + PartialEq + 'static {
@@ -156,7 +157,7 @@ impl<H: Habit> Default for ConductReader<H> {
 impl<H: Habit> ConductReader<H> {
     /// What a skill says.
     pub(crate) fn read(&self, skill: &str) -> Arc<Conduct<H>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.0 != skill {
             *last = (skill.to_owned(), Arc::new(Conduct::read(skill)));
         }

@@ -5,11 +5,12 @@ use crate::records::{Field, Task};
 use crate::values::{Dimension, Unit, find_clock, find_date, find_quantity};
 use crate::{PROVIDER, reply_to};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::Role;
 use skill_core::random::Dice;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The name of the schema with which a judge is asked, and the most points that it gives.
 const JUDGEMENT: &str = "judgement";
@@ -69,7 +70,7 @@ impl SimulatedTarget {
     }
 
     fn rules_of(&self, skill: &str) -> Arc<HouseRules> {
-        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_read.lock();
         if last.0 != skill {
             *last = (skill.to_owned(), Arc::new(HouseRules::read(skill)));
         }

@@ -24,10 +24,11 @@ mod row;
 mod runner;
 mod worker;
 
+use parking_lot::Mutex;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 
 pub use chat::{ChatDefaults, LocalChatModel, SchemaRule};
 pub use files::{ModelFiles, WeightFormat};
@@ -169,7 +170,7 @@ impl LocalModel {
 
     /// Hands a request to the thread, which is started with the first one.
     fn submit(&self, job: Job) -> Result<(), TrainError> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if let Thread::Idle(options) = &*thread {
             let sender = self.start(options)?;
             *thread = Thread::Running(sender);

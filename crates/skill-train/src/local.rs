@@ -2,8 +2,9 @@
 //!
 //! Calls are ordered by one lock and run on threads for blocking work, so that the caller's runtime is never held up.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
@@ -80,7 +81,7 @@ impl LocalBackend {
 
     /// A copy of the model as it is now, which shares its weights until one of the two is trained.
     pub fn model(&self) -> Decoder {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).model.clone()
+        self.inner.lock().model.clone()
     }
 
     /// Samples a continuation of each prompt, whose random numbers follow from its own seed alone: prompts of several
@@ -111,7 +112,7 @@ impl LocalBackend {
         let guard = CancelOnDrop(Arc::clone(&is_cancelled));
         let result = tokio::task::spawn_blocking(move || {
             // No call leaves a half-changed model behind, so a lock that a panic has poisoned is usable.
-            let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut inner = inner.lock();
             let is_cancelled = || is_cancelled.load(Ordering::Relaxed);
             if is_cancelled() {
                 return Err(TrainError::Cancelled);

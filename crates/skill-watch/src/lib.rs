@@ -49,10 +49,3 @@ pub use rollouts::{NewRollouts, Shown, ShownTurn};
 pub use row::Row;
 pub use runs::{Listing, Runs};
 pub use spend::{Ledger, Spent};
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

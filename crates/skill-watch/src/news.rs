@@ -7,13 +7,13 @@
 //! - Each viewer gets an event once; dropped events are reported as lost. Held by `tests/news.rs`.
 
 use crate::discover::Found;
-use crate::lock;
 use crate::log::{Line, Log, StageAt};
 use crate::rollouts::{SHOWN, Shown, shown};
 use crate::row::Row;
 use crate::runs::Runs;
 use crate::signature::{FileState, Signature, journal_state};
 use crate::spend::{Ledger, Spent};
+use parking_lot::Mutex;
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
 use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
@@ -24,7 +24,7 @@ use skill_report::{BankBrief, Fact, RunPhase};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -186,7 +186,7 @@ impl Watches {
         path: &Path,
         stop: &CancellationToken,
     ) -> (Arc<Watch>, watch::Receiver<u64>) {
-        let mut watched = lock(&self.watched);
+        let mut watched = self.watched.lock();
         if let Some(watch) = watched.get(name) {
             return (Arc::clone(watch), watch.news.subscribe());
         }
@@ -219,7 +219,7 @@ async fn look(
         let looking = {
             let (watch, ledger, name) = (Arc::clone(&watch), Arc::clone(&ledger), name.clone());
             tokio::task::spawn_blocking(move || {
-                let is_new = lock(&watch.seen).look(listing.find(&name), &ledger);
+                let is_new = watch.seen.lock().look(listing.find(&name), &ledger);
                 if is_new {
                     watch.news.send_modify(|count| *count += 1);
                 }
@@ -229,7 +229,7 @@ async fn look(
             tracing::error!(%error, name, "a run could not be looked at");
         }
         tokio::time::sleep(PERIOD).await;
-        let mut watched = lock(&watched);
+        let mut watched = watched.lock();
         // Nobody can begin to look while the map is held.
         if watch.news.receiver_count() == 0 {
             watched.remove(&name);
@@ -241,7 +241,7 @@ async fn look(
 impl Watch {
     /// What a viewer has not been told yet.
     pub fn news(&self, told: &mut Told) -> News {
-        let seen = lock(&self.seen);
+        let seen = self.seen.lock();
         let mut news = News::default();
         if seen.now != told.now {
             told.now.clone_from(&seen.now);

@@ -4,16 +4,16 @@
 //! read holds up no request: until it is there, the row of before is shown.
 
 use crate::discover::{Found, discover};
-use crate::lock;
 use crate::row::{Row, read_files};
 use crate::signature::Signature;
 use crate::spend::Ledger;
+use parking_lot::Mutex;
 use skill_report::{RunOverview, RunPhase};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a request waits for runs that are being read.
@@ -96,13 +96,13 @@ impl Runs {
         // The reading goes on when it is no longer awaited.
         let reading = tokio::spawn(Arc::clone(self).read_in_turn());
         drop(tokio::time::timeout(PATIENCE, reading).await);
-        Arc::clone(&lock(&self.listing))
+        Arc::clone(&self.listing.lock())
     }
 
     /// The runs as they are now, however long reading takes.
     pub async fn fresh(self: &Arc<Self>) -> Arc<Listing> {
         Arc::clone(self).read_in_turn().await;
-        Arc::clone(&lock(&self.listing))
+        Arc::clone(&self.listing.lock())
     }
 
     /// Reads the directory when nobody else does.
@@ -129,7 +129,7 @@ impl Runs {
                 });
                 let (found, rows): (Vec<Found>, Vec<Row>) = runs.into_iter().unzip();
                 let there: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
-                lock(&self.known).retain(|path, _| there.contains(path));
+                self.known.lock().retain(|path, _| there.contains(path));
                 Listing { is_read: true, rows, found, is_cut, problem: None }
             }
             Err(error) => {
@@ -137,7 +137,7 @@ impl Runs {
                 Listing { problem: Some(problem), ..Listing::default() }
             }
         };
-        let mut known = lock(&self.listing);
+        let mut known = self.listing.lock();
         // What is made of a listing is kept as long as it is the same one.
         if **known != listing {
             *known = Arc::new(listing);
@@ -147,7 +147,7 @@ impl Runs {
     /// What is in the files of a run, read again if they have changed.
     fn files(&self, found: &Found) -> Result<RunOverview, String> {
         let signature = Signature::of(&found.path);
-        if let Some(known) = lock(&self.known).get(&found.path)
+        if let Some(known) = self.known.lock().get(&found.path)
             && known.signature == signature
             && known.leaving == found.leaving
         {
@@ -155,7 +155,7 @@ impl Runs {
         }
         let files = read_files(found);
         let known = Known { signature, leaving: found.leaving.clone(), files: files.clone() };
-        lock(&self.known).insert(found.path.clone(), known);
+        self.known.lock().insert(found.path.clone(), known);
         files
     }
 }

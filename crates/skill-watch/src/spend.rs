@@ -2,8 +2,8 @@
 //!
 //! Of a journal each call is added up once, however often somebody asks.
 
-use crate::lock;
 use crate::signature::{FileState, Signature, journal_state};
+use parking_lot::Mutex;
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
@@ -13,7 +13,7 @@ use skillrl::config::BudgetConfig;
 use skillrl::spend::Spending;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// The most runs whose sums are kept.
 const MAX_KNOWN: usize = 4_096;
@@ -102,18 +102,18 @@ impl Ledger {
     /// As [`Ledger::spent_now`], read again if its files have changed: for lists of runs that nobody works on.
     pub(crate) fn spent_at_rest(&self, run: &Path) -> Option<Spent> {
         let (sum, files, journal) = (self.sum(run), Signature::of(run), journal_state(run));
-        if let Some((known_files, known_journal, spent)) = &lock(&sum).listed
+        if let Some((known_files, known_journal, spent)) = &sum.lock().listed
             && (known_files, known_journal) == (&files, &journal)
         {
             return spent.clone();
         }
         let spent = self.spent_now(run);
-        lock(&sum).listed = Some((files, journal, spent.clone()));
+        sum.lock().listed = Some((files, journal, spent.clone()));
         spent
     }
 
     fn sum(&self, run: &Path) -> Arc<Mutex<Sum>> {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if known.len() >= MAX_KNOWN && !known.contains_key(run) {
             known.clear();
         }
@@ -123,7 +123,7 @@ impl Ledger {
     /// What a run has spent; `None` where its journal holds nothing or cannot be read.
     pub fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
         let sum = self.sum(run);
-        let mut sum = lock(&sum);
+        let mut sum = sum.lock();
         let mut since = journal.spent_since(sum.last_call).ok()?;
         if since.last_call < sum.last_call {
             // Calls were taken out of it: everything is added up again.

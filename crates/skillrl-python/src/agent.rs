@@ -5,6 +5,7 @@ use crate::client::{Extras, Kept};
 use crate::errors::model_error;
 use crate::json::read;
 use crate::threads::Job;
+use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +17,7 @@ use skillrl::envs::endpoint::{read_chat_completions, write_tool_calls};
 use skillrl::llm::{ChatReply, ChatRequest, LlmError, Message, Sampling};
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 
@@ -119,7 +120,7 @@ impl Asked {
     /// the engine's work on a call. No thread of the engine takes the interpreter's lock while it holds another.
     fn now(&self, call: &Mutex<Call>) -> Option<Step> {
         // Another thread that waits here holds them as long as it waits.
-        let (Ok(mut call), Ok(steps)) = (call.try_lock(), self.steps.try_lock()) else { return None };
+        let (Some(mut call), Some(steps)) = (call.try_lock(), self.steps.try_lock()) else { return None };
         let _entered = self.runtime.enter();
         match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(reply) => Some(Step::Reply(reply)),
@@ -129,8 +130,8 @@ impl Asked {
 
     /// Makes the call until there is a reply, or a function for this thread to run.
     fn make(&self, call: &Mutex<Call>) -> Option<Step> {
-        let mut call = call.lock().unwrap_or_else(PoisonError::into_inner);
-        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut call = call.lock();
+        let steps = self.steps.lock();
         self.runtime.block_on(poll_fn(|ctx| match call.as_mut().poll(ctx) {
             Poll::Ready(reply) => Poll::Ready(Some(Step::Reply(reply))),
             Poll::Pending => steps.try_recv().map_or(Poll::Pending, |step| Poll::Ready(Some(step))),

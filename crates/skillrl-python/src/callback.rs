@@ -12,15 +12,16 @@
 //!   by the tests in `tests/test_callbacks.py`.
 
 use crate::errors::is_model_error;
-use crate::threads::{Finish, InTurn, Job, Pool, Start, lock};
+use crate::threads::{Finish, InTurn, Job, Pool, Start};
+use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use skillrl::envs::EnvError;
 use skillrl::llm::ChatReply;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
@@ -53,7 +54,7 @@ pub(crate) struct Expecting {
 
 impl Drop for Expecting {
     fn drop(&mut self) {
-        lock(&self.shared.expected).remove(&self.number);
+        self.shared.expected.lock().remove(&self.number);
     }
 }
 
@@ -83,7 +84,7 @@ impl Shared {
 
     /// The error that was raised first.
     pub(crate) fn take_first(&self) -> Option<PyErr> {
-        lock(&self.first).take()
+        self.first.lock().take()
     }
 
     /// Ends the idle threads, and waits for them; those that are inside a function are left behind.
@@ -101,14 +102,14 @@ impl Shared {
 
     /// The next step for a Python thread that waits for a reply: a function to run, or the reply.
     pub(crate) fn receive(&self, py: Python<'_>, steps: &Mutex<mpsc::Receiver<Step>>) -> Option<Step> {
-        self.threads.waiting(py, || lock(steps).recv().ok())
+        self.threads.waiting(py, || steps.lock().recv().ok())
     }
 
     /// Ends rollouts that wait for a client for longer than they may: while a thread runs a function of a client, nobody
     /// polls its call.
     pub(crate) fn end_late(&self) {
         let now = Instant::now();
-        for expected in lock(&self.expected).values().filter(|expected| expected.deadline <= now) {
+        for expected in self.expected.lock().values().filter(|expected| expected.deadline <= now) {
             expected.rollout.late.send_replace(Some(expected.limit));
         }
     }
@@ -119,7 +120,7 @@ impl Shared {
         // A limit beyond all times is none.
         let deadline = Instant::now().checked_add(limit)?;
         let number = self.n_expected.fetch_add(1, Ordering::Relaxed);
-        lock(&self.expected).insert(number, Expected { deadline, limit, rollout });
+        self.expected.lock().insert(number, Expected { deadline, limit, rollout });
         Some(Expecting { shared: Arc::clone(self), number })
     }
 
@@ -132,7 +133,7 @@ impl Shared {
             let text: String = text.unwrap_or_else(|_| error.to_string());
             // What the engine itself has raised is not a cause of what it says.
             if !is_model_error(py, &error) {
-                lock(&self.first).get_or_insert(error);
+                self.first.lock().get_or_insert(error);
             }
             text
         });
@@ -301,7 +302,7 @@ impl Done {
     /// The coroutine returned `value`, or raised `error`.
     #[pyo3(signature = (value, error=None))]
     fn __call__(&self, value: Py<PyAny>, error: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        let sender = lock(&self.sender).take();
+        let sender = self.sender.lock().take();
         let Some(sender) = sender else {
             return Err(PyRuntimeError::new_err("a coroutine has one result"));
         };

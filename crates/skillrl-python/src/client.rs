@@ -3,12 +3,13 @@
 use crate::callback::{Failure, Shared, call, say_late};
 use crate::threads::start;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The part of a place that names keyword arguments.
@@ -44,7 +45,7 @@ impl Extras {
     /// Keeps arguments for a call; `digest` identifies them.
     pub(crate) fn keep(self: &Arc<Self>, digest: &str, arguments: Py<PyDict>) -> Kept {
         let part = format!("{EXTRA_PART}{digest}");
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         kept.entry(part.clone()).or_insert((0, arguments)).0 += 1;
         drop(kept);
         Kept { extras: Arc::clone(self), part }
@@ -52,11 +53,7 @@ impl Extras {
 
     fn of(&self, py: Python<'_>, call: &CallCtx) -> Option<Py<PyDict>> {
         let part = call.place.as_str().rsplit(" / ").next().filter(|part| part.starts_with(EXTRA_PART))?;
-        self.lock().get(part).map(|(_, arguments)| arguments.clone_ref(py))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (usize, Py<PyDict>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(part).map(|(_, arguments)| arguments.clone_ref(py))
     }
 }
 
@@ -69,7 +66,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let mut kept = self.extras.lock();
+        let mut kept = self.extras.0.lock();
         let Some((calls, _)) = kept.get_mut(&self.part) else { return };
         *calls -= 1;
         let unused = if *calls == 0 { kept.remove(&self.part) } else { None };

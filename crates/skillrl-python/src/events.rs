@@ -1,7 +1,8 @@
 //! Events of a run, kept until the thread that called `train` takes them.
 
+use parking_lot::Mutex;
 use skillrl::pipeline::{Event, EventSink};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What has happened and was not taken yet, each event as JSON.
 #[derive(Clone, Default)]
@@ -10,14 +11,14 @@ pub(crate) struct Events(Arc<Mutex<Vec<Event>>>);
 impl Events {
     /// The events since the last call, in order.
     pub(crate) fn take(&self) -> Vec<String> {
-        let taken = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let taken = std::mem::take(&mut *self.0.lock());
         taken.iter().filter_map(|event| serde_json::to_string(event).ok()).collect()
     }
 }
 
 impl EventSink for Events {
     fn emit(&self, event: &Event) {
-        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.0.lock();
         // Of two counts in a row the second one says all.
         if let (Event::StageProgress { .. }, Some(last @ Event::StageProgress { .. })) =
             (event, events.last_mut())

@@ -7,6 +7,7 @@ use crate::errors::{config_error, run_error};
 use crate::json::{read, written};
 use crate::model::native;
 use crate::train::TICK;
+use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use skillrl::Error;
@@ -16,8 +17,8 @@ use skillrl::pipeline::prompts::PromptName;
 use skillrl::pipeline::stage::reflect::{ReflectBatch, ReflectSettings};
 use skillrl::pipeline::stage::{Optimizer, StageCtx, aggregate, reflect, select};
 use skillrl::pipeline::{NoEvents, PipelineError, PromptLibrary, Stage};
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -82,7 +83,7 @@ impl Asks {
         worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
         let receiver = Mutex::new(receiver);
         let ended = loop {
-            let wait = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK);
+            let wait = || receiver.lock().recv_timeout(TICK);
             match py.detach(wait) {
                 Ok(outcome) => {
                     break outcome.map_err(|error| run_error(py, &Error::from(error), shared.take_first()));

@@ -5,17 +5,13 @@
 //! - At most as many rollouts run at once as the run has workers, and one that waits uses up none of its time. Held by
 //!   `test_waiting_rollouts_neither_run_nor_use_up_their_time`.
 
+use parking_lot::{Condvar, Mutex};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while holding it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A function of Python with its arguments.
 pub(crate) type Call<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
@@ -42,7 +38,7 @@ pub(crate) struct Job {
 impl Job {
     /// The function and its arguments.
     fn call<'py>(&self, py: Python<'py>) -> PyResult<Call<'py>> {
-        let start = lock(&self.start).take();
+        let start = self.start.lock().take();
         start.ok_or_else(|| PyRuntimeError::new_err("a call is made once"))?(py)
     }
 
@@ -63,7 +59,7 @@ impl Job {
     }
 
     fn finish<'py>(&self, py: Python<'py>, outcome: PyResult<Bound<'py, PyAny>>) {
-        let finish = lock(&self.finish).take();
+        let finish = self.finish.lock().take();
         if let Some(finish) = finish {
             finish(py, outcome);
         }
@@ -79,15 +75,15 @@ struct Entrance {
 
 impl Entrance {
     fn pass(&self) {
-        let mut is_taken = lock(&self.is_taken);
+        let mut is_taken = self.is_taken.lock();
         while *is_taken {
-            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut is_taken);
         }
         *is_taken = true;
     }
 
     fn free(&self) {
-        *lock(&self.is_taken) = false;
+        *self.is_taken.lock() = false;
         self.changed.notify_one();
     }
 }
@@ -173,15 +169,15 @@ impl Pool {
 
     /// Waits in a thread of Python's, without the interpreter's lock.
     pub(crate) fn waiting<T: Send>(&self, py: Python<'_>, wait: impl FnOnce() -> T + Send) -> T {
-        lock(&self.state).asking += 1;
+        self.state.lock().asking += 1;
         let done = py.detach(wait);
-        lock(&self.state).asking -= 1;
+        self.state.lock().asking -= 1;
         done
     }
 
     /// Hands a call to a thread; one of a rollout waits for its turn.
     pub(crate) fn push(self: &Arc<Self>, turn: Option<Arc<Turn>>, job: Job) {
-        let mut waiting = lock(&self.state);
+        let mut waiting = self.state.lock();
         if waiting.is_closed {
             return;
         }
@@ -203,7 +199,7 @@ impl Pool {
             self.spawn.call1(py, (threads,)).map_err(|error| error.write_unraisable(py, None)).is_ok()
         });
         if started != Some(true) {
-            lock(&self.state).alive -= 1;
+            self.state.lock().alive -= 1;
         }
     }
 
@@ -228,7 +224,7 @@ impl Pool {
     fn next_now(&self, is_done: bool) -> Option<Job> {
         // They may run Python code when they are dropped, which must not happen with the lock held.
         let mut unwanted = Vec::new();
-        let mut waiting = lock(&self.state);
+        let mut waiting = self.state.lock();
         waiting.busy -= usize::from(is_done);
         let job = self.take(&mut waiting, &mut unwanted);
         waiting.busy += usize::from(job.is_some());
@@ -237,7 +233,7 @@ impl Pool {
 
     /// Ends a turn, if it has not ended before.
     pub(crate) fn end_turn(&self, turn: &Turn) {
-        let mut waiting = lock(&self.state);
+        let mut waiting = self.state.lock();
         if turn.ended.set(()).is_ok() && turn.began.get().is_some() {
             waiting.running -= 1;
             let is_awaited = !waiting.rollouts.is_empty();
@@ -250,7 +246,7 @@ impl Pool {
 
     /// Has no thread wait for a job any more.
     pub(crate) fn close(&self) {
-        let mut waiting = lock(&self.state);
+        let mut waiting = self.state.lock();
         waiting.is_closed = true;
         // They may run Python code when they are dropped, which must not happen with the lock held.
         let unwanted = (std::mem::take(&mut waiting.jobs), std::mem::take(&mut waiting.rollouts));
@@ -261,13 +257,12 @@ impl Pool {
 
     /// Waits until no thread is inside the engine: one that is when the interpreter ends would crash it.
     pub(crate) fn wait(&self) {
-        let mut waiting = lock(&self.state);
+        let mut waiting = self.state.lock();
         for _ in 0..MOST_LOOKS {
             if waiting.alive == waiting.busy && waiting.asking == 0 {
                 return;
             }
-            let waited = self.changed.wait_timeout(waiting, LOOK);
-            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut waiting, LOOK);
         }
     }
 }
@@ -290,11 +285,11 @@ impl Threads {
         }
         let job = py.detach(|| {
             let mut unwanted = Vec::new();
-            let mut waiting = lock(&self.0.state);
+            let mut waiting = self.0.state.lock();
             let job = loop {
                 match self.0.take(&mut waiting, &mut unwanted) {
                     None if !waiting.is_closed => {
-                        waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                        self.0.changed.wait(&mut waiting);
                     }
                     job => break job,
                 }
@@ -310,7 +305,7 @@ impl Threads {
 
     /// The thread ends.
     fn ended(&self) {
-        lock(&self.0.state).alive -= 1;
+        self.0.state.lock().alive -= 1;
         self.0.changed.notify_all();
     }
 }

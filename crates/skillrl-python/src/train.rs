@@ -12,6 +12,7 @@ use crate::callback::Shared;
 use crate::errors::run_error;
 use crate::events::Events;
 use crate::job::Job;
+use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
@@ -19,8 +20,8 @@ use skillrl::Error;
 use skillrl::envs::Item;
 use skillrl::pipeline::{PipelineError, StopSignal, Summary};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -101,7 +102,7 @@ fn watch(
 ) -> (Option<Outcome>, Option<PyErr>) {
     let mut raised: Option<PyErr> = None;
     loop {
-        let received = py.detach(|| Ended(lock(receiver).recv_timeout(TICK)));
+        let received = py.detach(|| Ended(receiver.lock().recv_timeout(TICK)));
         shared.end_late();
         let news = events.take();
         let told =
@@ -120,11 +121,6 @@ fn watch(
             raised = Some(error);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while holding it.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the worker has sent; it holds nothing of Python.

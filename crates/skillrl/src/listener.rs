@@ -1,10 +1,10 @@
 //! A model that is asked to find out what an environment sends.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, LlmError, ModelId, ToolCall, Usage,
 };
-use std::sync::{Mutex, PoisonError};
 
 /// No environment has a tool of this name.
 const UNKNOWN_TOOL: &str = "no_such_tool";
@@ -31,7 +31,7 @@ impl Listener {
 
     /// The requests, in order.
     pub(crate) fn heard(&self) -> Vec<ChatRequest> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.heard.lock().clone()
     }
 }
 
@@ -42,7 +42,7 @@ impl ChatModel for Listener {
     }
 
     async fn chat(&self, request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.heard.lock().push(request.clone());
         match &self.reply {
             Some(reply) if self.calls_tools && !request.tools.is_empty() => {
                 let call = ToolCall {

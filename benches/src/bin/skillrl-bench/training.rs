@@ -7,6 +7,7 @@ use crate::provider::{DataSize, write_data};
 use crate::waves::Waves;
 use async_trait::async_trait;
 use clap::Args;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skillrl::config::{Config, ModelRole};
@@ -15,7 +16,7 @@ use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId
 use skillrl::pipeline::Trainer;
 use skillrl::{trainer, world};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Which run to make.
@@ -93,7 +94,7 @@ pub(crate) async fn run(args: &TrainArgs) -> Result<TrainReport, Failure> {
     let summary = trainer.train(&run_dir).await?;
     let seconds = began.elapsed().as_secs_f64();
     let used = cpu_before.zip(cpu_seconds()).map(|(before, after)| after - before);
-    let waves = waves.lock().unwrap_or_else(PoisonError::into_inner);
+    let waves = waves.lock();
     Ok(TrainReport {
         seconds,
         cpu_s: used.ok_or("no /proc")?,
@@ -134,7 +135,7 @@ impl ChatModel for Counted {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.waves.lock().unwrap_or_else(PoisonError::into_inner).count(call.place.as_str());
+        self.waves.lock().count(call.place.as_str());
         self.inner.chat(request, call).await
     }
 }

@@ -10,8 +10,8 @@ use crate::query::Query;
 use crate::read::{ReadOptions, base_name, read_case};
 use crate::table::ListingIn;
 use futures_util::stream::{self, StreamExt as _};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::SystemTime;
 
 /// Failures in a row after which nothing more is started.
@@ -183,11 +183,11 @@ pub async fn measure(
     // The first one alone, for the estimate and for what would fail every time.
     if let Some((key, query)) = missing.next() {
         one(setup, &key, query, store, launcher, caps, &state, notify).await?;
-        let first = locked(&state).measured.records.get(&(key.query.clone(), key.repetition)).cloned();
+        let first = state.lock().measured.records.get(&(key.query.clone(), key.repetition)).cloned();
         if let Some(first) = first.filter(|_| missing.len() > 0) {
             notify(&Notice::Estimate { n_left: missing.len(), first: &first });
             if caps.only_first {
-                locked(&state).stop(Stop::Estimated);
+                state.lock().stop(Stop::Estimated);
             }
         }
     }
@@ -200,7 +200,7 @@ pub async fn measure(
         outcome?;
     }
     drop(runs);
-    Ok(state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).measured)
+    Ok(state.into_inner().measured)
 }
 
 /// The hash of the skills and of what lies beside them.
@@ -211,10 +211,6 @@ pub(crate) fn hash_of(setup: &Setup) -> String {
         hash.update(skill.hash().as_bytes());
     }
     crate::skill::hex(&hash.finalize())
-}
-
-fn locked(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl State {
@@ -253,7 +249,7 @@ async fn one(
     state: &Mutex<State>,
     notify: &(dyn Fn(&Notice<'_>) + Sync),
 ) -> Result<(), StoreError> {
-    if !locked(state).may_start(caps) {
+    if !state.lock().may_start(caps) {
         return Ok(());
     }
     let fault = |source| StoreError::File { path: store.folder(key), source };
@@ -265,7 +261,7 @@ async fn one(
     let launched = match launcher.launch(&prepared.launch).await {
         Ok(launched) => launched,
         Err(error) => {
-            locked(state).stop(Stop::of_launch(&error));
+            state.lock().stop(Stop::of_launch(&error));
             return Ok(());
         }
     };
@@ -274,7 +270,7 @@ async fn one(
     store.keep(key, &launched.stdout, &launched.stderr, &record)?;
     store.note_cost(&name, record.cost)?;
     let n_done = {
-        let mut state = locked(state);
+        let mut state = state.lock();
         if record.cost.is_some() {
             state.spending.n_unknown = state.spending.n_unknown.saturating_sub(1);
             state.spending.add(record.cost);
@@ -283,7 +279,7 @@ async fn one(
         state.measured.records.insert((key.query.clone(), key.repetition), record.clone());
         state.measured.records.len()
     };
-    let n_runs = locked(state).measured.n_planned;
+    let n_runs = state.lock().measured.n_planned;
     notify(&Notice::Run { n_done, n_runs, record: &record });
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::UsageError;
 use super::data_start::{asked, has_answered_call};
 use crate::progress::Progress;
 use crate::table::{grouped, harmless};
+use parking_lot::Mutex;
 use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, Origin, TrainMode, nearest_name};
 use skillrl::core::Role;
 use skillrl::core::usage::dollars;
@@ -17,7 +18,6 @@ use skillrl::pipeline::run_dir::checks::{CheckWarning, write_checks};
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::pipeline::{Event, EventSink, Protocol, StopSignal};
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, PoisonError};
 
 /// Above so many US dollars, a person at a terminal is asked first, unless the run has a cap.
 const ASK_ABOVE: f64 = 5.0;
@@ -307,7 +307,7 @@ impl Watched {
 
     /// Why the run was stopped here.
     pub(super) fn stopped(&self) -> Option<UsageError> {
-        let message = self.stopped.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let message = self.stopped.lock().take()?;
         let hint = "look at the data and the scorer (`skillrl env check`); `skillrl train --yes` goes on, and pays nothing twice";
         Some(UsageError::of_data(message).with_hint(hint))
     }
@@ -336,7 +336,7 @@ impl EventSink for Watched {
         if matches!(asked(&format!("{what}. Go on? [y/N]")), Ok(Some(true))) {
             return;
         }
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
+        *self.stopped.lock() = Some(what.to_owned());
         self.stop.soon.cancel();
     }
 }

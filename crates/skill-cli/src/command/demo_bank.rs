@@ -3,6 +3,7 @@
 use super::UsageError;
 use crate::args::DemoArgs;
 use crate::table::counted;
+use parking_lot::Mutex;
 use skillrl::config::Config;
 use skillrl::demo::{BANK_CONFIG_FILE, DemoWorld};
 use skillrl::pipeline::bank_dir::read_bank;
@@ -11,7 +12,7 @@ use skillrl::pipeline::{Event, EventSink, StopSignal};
 use skillrl::reports::lines::bank::{round_line, trial_line};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
     let world = args.world();
@@ -33,7 +34,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
     let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
     let summary = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?
         .map_err(skillrl::Error::Pipeline)?;
-    let rounds = std::mem::take(&mut *story.rounds.lock().unwrap_or_else(PoisonError::into_inner));
+    let rounds = std::mem::take(&mut *story.rounds.lock());
     super::print(&conclusion(&run_dir, &summary, &rounds, args.dir.as_deref())?)
 }
 
@@ -126,7 +127,7 @@ impl EventSink for Story {
             ),
             Event::TrialFinished { round, record } => format!("{}\n", trial_line(*round, record)),
             Event::RoundFinished { record } => {
-                self.rounds.lock().unwrap_or_else(PoisonError::into_inner).push((**record).clone());
+                self.rounds.lock().push((**record).clone());
                 format!("{}\n", round_line(record))
             }
             Event::Warning { message, .. } => format!("note: {message}\n"),

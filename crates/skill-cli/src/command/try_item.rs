@@ -4,6 +4,7 @@ use super::UsageError;
 use crate::args::TryArgs;
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::Serialize;
 use skillrl::config::{LoadedConfig, ModelRole};
 use skillrl::core::{MeanScore, RolloutResult, SkillDoc};
@@ -21,7 +22,7 @@ use skillrl::reports::lines::scores;
 use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The place of these calls in the journal: no run has calls there.
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
         let committed = super::block_on(StopSignal::default(), "stopping", journal.flush())?;
         committed.map_err(|error| skillrl::Error::Pipeline(PipelineError::Journal(error)))?;
     }
-    let calls = std::mem::take(&mut *lock(&calls));
+    let calls = std::mem::take(&mut *calls.lock());
     let (result, failure) = match outcome {
         Ok(result) => (Some(result), None),
         Err(error) => (None, Some(skillrl::Error::Attempt(error))),
@@ -206,7 +207,7 @@ impl ChatModel for Watched {
         let started = Instant::now();
         let outcome = self.kept.chat(request, call).await;
         let sent = {
-            let mut sent = lock(&self.sent);
+            let mut sent = self.sent.lock();
             let at = sent.iter().position(|sent| sent == request);
             at.map(|at| sent.swap_remove(at)).is_some()
         };
@@ -215,7 +216,7 @@ impl ChatModel for Watched {
             (Some(reply), Some(prices)) => Some(if sent { prices.cost(reply.usage) } else { 0.0 }),
             (None, _) | (_, None) => None,
         };
-        lock(&self.calls).push(Call {
+        self.calls.lock().push(Call {
             role: self.role.as_str(),
             model: self.id().clone(),
             sent,
@@ -246,13 +247,9 @@ impl ChatModel for Sending {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        lock(&self.sent).push(request.clone());
+        self.sent.lock().push(request.clone());
         self.model.chat(request, call).await
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn describe(report: &Report) -> String {

@@ -13,6 +13,7 @@ mod with_broker {
     use crate::args::WorkerArgs;
     use crate::command::{UsageError, heeding_signals, print_wrapped, runtime, say};
     use anyhow::Context as _;
+    use parking_lot::Mutex;
     use skillrl::config::{ConfigPath, NatsConfig};
     use skillrl::nats::{
         ConfigWorkshop, Times, VERSION, Worker, WorkerConfig, WorkerEvent, WorkerEvents, WorkerOptions,
@@ -21,7 +22,7 @@ mod with_broker {
     use skillrl::pipeline::StopSignal;
     use std::collections::BTreeMap;
     use std::path::PathBuf;
-    use std::sync::{Arc, Mutex, PoisonError};
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     /// A check waits so long for runs to be announced.
@@ -122,7 +123,7 @@ mod with_broker {
 
     impl Seen {
         fn change(&self, change: impl FnOnce(&mut SeenState)) {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state.lock();
             change(&mut state);
             state.changed = Some(Instant::now());
         }
@@ -132,7 +133,7 @@ mod with_broker {
             let begun = Instant::now();
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let state = self.state.lock();
                 let changed = state.changed.unwrap_or(begun).elapsed();
                 let idle = args.idle.map(Duration::from_secs);
                 let is_over = if args.check {
@@ -190,7 +191,7 @@ mod with_broker {
 
     /// Says what a check has found.
     fn checked(seen: &Seen, workshop: &ConfigWorkshop) -> anyhow::Result<()> {
-        let state = seen.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = seen.state.lock();
         if state.runs.is_empty() {
             let message = "no run was announced: start the run first, under the same `run.nats.name`";
             return Err(UsageError::new(message).into());

@@ -5,10 +5,10 @@
 //! modules beside this one, and any other text is refused.
 
 use super::error::GameError;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::SkillHash;
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
 
 /// The domain of `alfworld` 0.2 and 0.3, in its normal form.
 const DOMAIN_0_2: &str = "b0b8259a4e11c9f4";
@@ -117,7 +117,7 @@ impl Hashes {
     /// The hash of a text's normal form.
     fn of(&self, parts: (&str, &str), normal: impl FnOnce() -> String) -> SkillHash {
         // What was kept is whole even if a thread died while it held the lock.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let is_it = |known: &KnownHash| (known.parts.0.as_ref(), known.parts.1.as_ref()) == parts;
         if let Some(known) = known.iter().find(|known| is_it(known)) {
             return known.hash.clone();

@@ -2,13 +2,14 @@
 
 use super::problem::{Problem, ProblemKind};
 use super::session::SessionSettings;
+use parking_lot::{Mutex, MutexGuard};
 use ring::digest::{SHA256, digest};
 use ring::hmac;
 use skill_llm::secret::SESSION_TOKEN_PREFIX;
 use skill_llm::{ChatReply, ChatRequest};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// How many requests of a session may wait to be taken; further ones wait in their connections.
@@ -104,7 +105,7 @@ impl Registry {
 
     fn doors(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Door>>> {
         // The map is whole after every statement, so a panic elsewhere cannot have broken it.
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.doors.lock()
     }
 }
 

@@ -4,8 +4,9 @@ use super::config::{ExecConfig, seconds};
 use super::fault::{Fault, FaultKind};
 use super::process::Process;
 use super::protocol::HelloAnswer;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -85,13 +86,13 @@ impl Pool {
             process.ended().await;
             *place = None;
         }
-        let last_end = lock(&seat.last_end).take();
+        let last_end = seat.last_end.lock().take();
         if let Some(last_end) = last_end {
             last_end.cancelled().await;
         }
         let process = Arc::new(self.start(seat, own_env).await?);
         if self.config.process_per_rollout {
-            *lock(&seat.last_end) = Some(process.end_token());
+            *seat.last_end.lock() = Some(process.end_token());
         } else {
             *place = Some(Arc::clone(&process));
         }
@@ -103,7 +104,7 @@ impl Pool {
         loop {
             let n_failures = seat.n_failures.load(Ordering::Relaxed);
             if n_failures > self.config.limits.restarts {
-                let last = lock(&seat.last_failure).clone();
+                let last = seat.last_failure.lock().clone();
                 return Err(Fault::given_up(n_failures, &last));
             }
             if n_failures > 0 {
@@ -150,7 +151,7 @@ impl Pool {
             let process = seat.process.lock().await.take();
             let end = process.as_ref().map(|process| process.end_token());
             drop(process);
-            let end = end.or_else(|| lock(&seat.last_end).take());
+            let end = end.or_else(|| seat.last_end.lock().take());
             if let Some(end) = end {
                 end.cancelled().await;
             }
@@ -161,7 +162,7 @@ impl Pool {
 impl Seat {
     fn failed(&self, message: String) {
         self.n_failures.fetch_add(1, Ordering::Relaxed);
-        *lock(&self.last_failure) = message;
+        *self.last_failure.lock() = message;
     }
 }
 
@@ -175,7 +176,7 @@ struct Place {
 impl Place {
     /// Takes the place in the emptiest seat; with a permit there is one.
     fn take(pool: Arc<Pool>, permit: OwnedSemaphorePermit) -> Self {
-        let mut taken = lock(&pool.taken);
+        let mut taken = pool.taken.lock();
         let mut seat_idx = 0;
         let mut fewest = u32::MAX;
         for (idx, n_taken) in taken.iter().enumerate() {
@@ -193,7 +194,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(n_taken) = lock(&self.pool.taken).get_mut(self.seat_idx) {
+        if let Some(n_taken) = self.pool.taken.lock().get_mut(self.seat_idx) {
             *n_taken = n_taken.saturating_sub(1);
         }
     }
@@ -235,9 +236,4 @@ pub(super) fn backoff(config: &ExecConfig, n_failures: u32) -> Duration {
     let first = seconds(config.limits.backoff_seconds);
     let factor = 2_u32.checked_pow(n_failures.saturating_sub(1)).unwrap_or(u32::MAX);
     first.checked_mul(factor).unwrap_or(MAX_BACKOFF).min(MAX_BACKOFF)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,11 +6,12 @@ use super::protocol::{self, HelloAnswer, Line, PROTOCOL_VERSION, Reported, Reque
 use super::stderr::Tail;
 use super::{spawn, supervise};
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use skill_llm::Secrets;
 use skill_llm::process::{Group, Passed};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -84,11 +85,6 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole after every statement, so a panic elsewhere cannot have broken it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hands a line to anyone who waits for it.
     pub(super) fn deliver(&self, line: Line) -> Result<(), String> {
         let line = Line { bytes: self.secrets.scrub_bytes(line.bytes), ..line };
@@ -99,7 +95,7 @@ impl Shared {
             Ok(protocol::Header { id: None, .. }) => return Err(shown("has no `id`")),
             Err(error) => return Err(shown(&format!("is not an answer ({})", json_fault(&error)))),
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match state.pending.swap_remove(&id) {
             Some(Pending::Somebody(waiter)) => {
                 // Anyone who waited may have gone in this moment, and then the answer is nobody's.
@@ -126,7 +122,7 @@ impl Shared {
 
     /// Whether a request is under way.
     pub(super) fn is_asked(&self) -> bool {
-        !self.lock().pending.is_empty()
+        !self.state.lock().pending.is_empty()
     }
 
     /// Writes down why the process is no longer usable; the first reason stays.
@@ -136,12 +132,12 @@ impl Shared {
 
     /// As [`Self::fail`].
     pub(super) fn fail_with(&self, fault: Fault) {
-        self.lock().failure.get_or_insert(fault);
+        self.state.lock().failure.get_or_insert(fault);
     }
 
     /// Lets everybody go who still waits.
     fn release(&self) {
-        self.lock().pending.clear();
+        self.state.lock().pending.clear();
     }
 
     /// Ends the process at once.
@@ -153,7 +149,7 @@ impl Shared {
 
     /// Why the process is no longer usable, with what it said last.
     fn fault(&self) -> Fault {
-        let failure = self.lock().failure.clone();
+        let failure = self.state.lock().failure.clone();
         let fault = failure.unwrap_or_else(|| Fault::broken("it ended"));
         self.describe(fault)
     }
@@ -238,7 +234,7 @@ impl Process {
             .map_err(|error| Fault::program(format!("`{method}` cannot be written as JSON: {error}")))?;
         let (sender, receiver) = oneshot::channel();
         {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             if state.failure.is_some() {
                 drop(state);
                 return Err(self.shared.fault());
@@ -314,7 +310,7 @@ impl Process {
 
     /// Why the process is no longer usable; `None` if it is.
     pub(super) fn failure(&self) -> Option<FaultKind> {
-        self.shared.lock().failure.as_ref().map(|fault| fault.kind)
+        self.shared.state.lock().failure.as_ref().map(|fault| fault.kind)
     }
 
     /// What the process died of, the first time that somebody asks.
@@ -355,7 +351,7 @@ impl Drop for Waiting<'_> {
             return;
         }
         if self.process.parallel > 1 {
-            if let Some(pending) = self.process.shared.lock().pending.get_mut(&self.id) {
+            if let Some(pending) = self.process.shared.state.lock().pending.get_mut(&self.id) {
                 *pending = Pending::Nobody;
             }
             self.process.tell(&Request::Cancel { id: self.id });

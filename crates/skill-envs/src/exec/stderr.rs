@@ -1,7 +1,7 @@
 //! What a program says on its standard error: logged, and its end kept for messages.
 
 use super::process::Shared;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::ChildStderr;
 
@@ -24,7 +24,7 @@ impl Tail {
     }
 
     fn push(&self, more: &[u8]) {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.bytes.lock();
         bytes.extend_from_slice(more);
         // Twice as much is let in, so that not every push moves everything.
         if bytes.len() > 2 * self.max_bytes {
@@ -35,7 +35,7 @@ impl Tail {
 
     /// The last lines, to be put behind a message; empty if there are none.
     pub(super) fn shown(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.bytes.lock();
         let n_old = bytes.len().saturating_sub(self.max_bytes);
         let text = String::from_utf8_lossy(bytes.get(n_old..).unwrap_or_default());
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,8 +1,9 @@
 //! Requests to servers, and which episode holds which of them.
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_llm::transport::{HeaderText, HttpMethod, HttpRequest, Transport};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -41,7 +42,7 @@ impl Servers {
     pub(super) async fn hold(self: &Arc<Self>) -> Held {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.n_free).acquire_owned().await.ok();
-        let server = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let server = self.free.lock().pop();
         Held { servers: Arc::clone(self), server, _permit: permit }
     }
 }
@@ -56,7 +57,7 @@ pub(super) struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Before the permit is given back, which is when this value's fields are dropped.
-        self.servers.free.lock().unwrap_or_else(PoisonError::into_inner).extend(self.server.take());
+        self.servers.free.lock().extend(self.server.take());
     }
 }
 

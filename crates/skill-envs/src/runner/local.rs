@@ -5,8 +5,9 @@ use crate::env::{Env, RolloutCtx};
 use crate::error::EnvError;
 use crate::source::{SkillSource, Witnessed};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_llm::{CallCtx, ChatModel, LlmError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -51,7 +52,7 @@ impl RolloutRunner for LocalRunner {
     }
 
     async fn settle(&self) {
-        let dropped = std::mem::take(&mut *self.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+        let dropped = std::mem::take(&mut *self.dropped.lock());
         for task in dropped {
             // It was aborted, or it has ended before.
             drop(task.await);
@@ -83,7 +84,7 @@ impl Drop for Task<'_> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.abort();
-            let mut dropped = self.runner.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut dropped = self.runner.dropped.lock();
             dropped.retain(|task| !task.is_finished());
             dropped.push(handle);
         }

@@ -3,12 +3,12 @@
 use super::timings::FileMark;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink};
+use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::canonical::RunningSha256;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// So many bytes of a log are read at a time.
@@ -41,7 +41,7 @@ impl<'run> EventLog<'run> {
 
     /// The length and the hash of the log so far.
     pub fn mark(&self) -> FileMark {
-        let file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let file = self.file.lock();
         FileMark { bytes: file.1.n_bytes(), sha256: file.1.hex() }
     }
 
@@ -50,7 +50,7 @@ impl<'run> EventLog<'run> {
         if let Some(fields) = line.as_object_mut() {
             fields.insert("unix_ms".to_owned(), json!(unix_millis()));
         }
-        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = self.file.lock();
         let line = format!("{line}\n");
         file.0.write_all(line.as_bytes())?;
         file.1.update(line.as_bytes());

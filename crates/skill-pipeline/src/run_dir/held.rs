@@ -20,6 +20,7 @@ use crate::records::document::{RuntimeState, StepRecord};
 use crate::records::epoch::EpochRecords;
 use crate::records::memory::MemoryEntry;
 use crate::records::summary::Summary;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use skill_core::package::SkillPackage;
@@ -27,7 +28,6 @@ use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use skill_llm::journal::JOURNAL_FILE;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -275,7 +275,7 @@ impl RunDir {
     }
 
     fn append_history(&self, history: &[StepRecord]) -> Result<(), PipelineError> {
-        let mut log = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.history.lock();
         if log.is_none() {
             *log = Some(HistoryLog::open(self.path())?);
         }

@@ -9,13 +9,14 @@ use super::event_log::unix_millis;
 use crate::error::LockHolder;
 use crate::event::{Event, EventSink};
 use crate::records::FORMAT_VERSION;
+use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
 use skill_llm::{BudgetCaps, Spent};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -272,7 +273,7 @@ impl LiveEvents {
 
 impl EventSink for LiveEvents {
     fn emit(&self, event: &Event) {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         match event {
             Event::RunStarted { dir, total_steps, finished_steps, .. } => {
                 *writer = Writer::start(dir, [*total_steps, *finished_steps], Arc::clone(&self.read_pulse));
@@ -286,7 +287,7 @@ impl EventSink for LiveEvents {
             | Event::RunStopped { .. } => *writer = None,
             other => {
                 if let Some(writer) = writer.as_ref() {
-                    lock(&writer.shared.state).apply(other, unix_millis());
+                    writer.shared.state.lock().apply(other, unix_millis());
                 }
             }
         }
@@ -343,7 +344,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        *lock(&self.shared.is_over) = true;
+        *self.shared.is_over.lock() = true;
         self.shared.over.notify_all();
         if let Some(thread) = self.thread.take() {
             // It cannot panic; and if it did, there would be nothing to save.
@@ -354,7 +355,7 @@ impl Drop for Writer {
 
 fn refresh(run_dir: &Path, shared: &Shared, read_pulse: &ReadPulse) {
     let state = {
-        let mut state = lock(&shared.state);
+        let mut state = shared.state.lock();
         state.updated_unix_ms = unix_millis();
         state.pulse = read_pulse();
         state.clone()
@@ -366,9 +367,9 @@ fn refresh(run_dir: &Path, shared: &Shared, read_pulse: &ReadPulse) {
 
 fn keep_writing(run_dir: &Path, shared: &Shared, read_pulse: &ReadPulse) {
     loop {
-        let is_over = lock(&shared.is_over);
-        let waited = shared.over.wait_timeout_while(is_over, PERIOD, |is_over| !*is_over);
-        if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+        let mut is_over = shared.is_over.lock();
+        shared.over.wait_while_for(&mut is_over, |is_over| !*is_over, PERIOD);
+        if *is_over {
             break;
         }
         refresh(run_dir, shared, read_pulse);
@@ -385,11 +386,6 @@ fn write(run_dir: &Path, state: &LiveState) -> io::Result<()> {
     let temporary: PathBuf = run_dir.join(format!("{TEMPORARY_PREFIX}{LIVE_FILE}"));
     fs::write(&temporary, serde_json::to_vec(state)?)?;
     fs::rename(&temporary, run_dir.join(LIVE_FILE))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each state is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -10,16 +10,16 @@ use super::read::read_bytes;
 use crate::error::PipelineError;
 use crate::records::document::{RuntimeState, StepRecord};
 use crate::records::phases::Phase;
+use parking_lot::MutexGuard;
 use serde::Serialize;
 use skill_core::StepIdx;
 use skill_core::canonical::hex_sha256;
 use std::path::{Path, PathBuf};
-use std::sync::{MutexGuard, PoisonError};
 use std::{fs, io};
 
 impl RunDir {
     pub(super) fn hashes(&self) -> Result<MutexGuard<'_, Option<FileHashes>>, PipelineError> {
-        let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hashes = self.hashes.lock();
         if hashes.is_none() {
             let n_lines = lines_of_state(self.path())?.unwrap_or_default();
             *hashes = Some(FileHashes::open(self.path(), n_lines)?);

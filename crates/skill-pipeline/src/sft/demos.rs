@@ -9,13 +9,14 @@ use crate::error::PipelineError;
 use crate::records::sft::SftCounts;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use parking_lot::Mutex;
 use skill_bank::Episode;
 use skill_core::{ItemId, RolloutResult, SkillPartId, Trajectory, TrajectoryTurn, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, Shown, SkillSource, Split, TaskView};
 use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The name of the stage in the places of calls.
@@ -226,7 +227,7 @@ impl<'run> Demonstrations<'run> {
         let witnessed = Witnessed { source: self.source, parts: Mutex::default() };
         let mut result = self.env.rollout(item, &witnessed, target, &RolloutCtx::new(call)).await?;
         result.id = item.id.clone();
-        result.trajectory.shown_parts = witnessed.parts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        result.trajectory.shown_parts = witnessed.parts.into_inner();
         Ok(result)
     }
 
@@ -291,7 +292,7 @@ impl SkillSource for Witnessed<'_> {
 
     async fn show(&self, task: &TaskView<'_>, call: &CallCtx) -> Result<Shown, EnvError> {
         let shown = self.source.show(task, call).await?;
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&shown.parts);
+        self.parts.lock().clone_from(&shown.parts);
         Ok(shown)
     }
 }

@@ -1,10 +1,11 @@
 //! What the items of a run hold, hashed once and not in each of the stages that read them.
 
+use parking_lot::Mutex;
 use skill_core::ItemId;
 use skill_core::canonical::canonical_hash;
 use skill_envs::Item;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The hashes of items by their ids.
 ///
@@ -16,7 +17,7 @@ impl ItemHashes {
     /// The canonical hash of an item's data.
     pub fn of(&self, item: &Item) -> Arc<str> {
         // What is locked is whole after every statement, so a panic elsewhere cannot have broken it.
-        let mut hashes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hashes = self.0.lock();
         // Most are there, and a look needs no copy of the id.
         if let Some(hash) = hashes.get(&item.id) {
             return Arc::clone(hash);

@@ -5,6 +5,7 @@ use super::text::PolicyText;
 use super::wave::Wave;
 use crate::error::PipelineError;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::{FinishReason, RolloutResult, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource};
@@ -14,7 +15,7 @@ use skill_llm::{
 use skill_train::TrainError;
 use skill_train::chat::{ChatEncoder, ChatError, Conversation, RenderOptions, SpecialText};
 use skill_train::seam::{Ended, Sample};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Tokens of an episode, or of a part of it whose prompts only grow.
@@ -90,15 +91,11 @@ impl EpisodeChat {
 
     /// The rows so far, each up to its last reply, and what went wrong with the model.
     pub(crate) fn take(&self) -> (Vec<EpisodeRow>, Option<Arc<TrainError>>) {
-        let mut said = self.lock();
+        let mut said = self.said.lock();
         let mut rows = std::mem::take(&mut said.rows);
         rows.iter_mut().for_each(EpisodeRow::end_with_last_reply);
         rows.retain(|row| !row.tokens.is_empty());
         (rows, said.fault.take())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn encode(&self, messages: &[Message], generation_prompt: bool) -> Result<(String, Vec<u32>), ChatError> {
@@ -127,7 +124,7 @@ impl EpisodeChat {
 
     /// The prompt of a request, in the last row or in a new one.
     fn prompt(&self, messages: &[Message]) -> Result<Vec<u32>, ChatError> {
-        let mut said = self.lock();
+        let mut said = self.said.lock();
         match self.continuation(&said, messages)? {
             Some(tokens) => {
                 if let Some(row) = said.rows.last_mut() {
@@ -178,13 +175,13 @@ impl ChatModel for EpisodeChat {
             Ok(sample) => sample,
             Err(error) => {
                 let failed = self.failed(ErrorClass::BadRequest, error.as_ref());
-                self.lock().fault = Some(error);
+                self.said.lock().fault = Some(error);
                 return Err(failed);
             }
         };
         let text = self.text.codec.decode(&sample.tokens, false);
         let text = text.map_err(|error| self.failed(ErrorClass::BadRequest, &error))?.trim().to_owned();
-        let mut said = self.lock();
+        let mut said = self.said.lock();
         if let Some(row) = said.rows.last_mut() {
             row.push_sampled(&sample);
         }

@@ -3,11 +3,12 @@
 //! A wave begins when every episode either waits or has ended, so which prompts it holds depends on the episodes alone
 //! and not on what arrives first; the seeds follow from the number of the wave and the order of the episodes.
 
+use parking_lot::Mutex;
 use skill_core::random::Dice;
 use skill_train::TrainError;
 use skill_train::seam::{CallId, GenerationSettings, Sample, SampleRequest, TrainBackend};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 type Reply = Result<Sample, Arc<TrainError>>;
@@ -56,7 +57,7 @@ impl Wave {
     /// Samples a reply to this prompt together with those of all other episodes.
     pub(crate) async fn sample(&self, seat: usize, prompt: Vec<u32>) -> Reply {
         let (sender, receiver) = oneshot::channel();
-        self.lock().waiting.insert(seat, (prompt, sender));
+        self.state.lock().waiting.insert(seat, (prompt, sender));
         self.run_if_complete().await;
         let gone = || TrainError::Compute { what: "a reply", source: "the wave has ended".into() };
         receiver.await.unwrap_or_else(|_| Err(Arc::new(gone())))
@@ -65,19 +66,15 @@ impl Wave {
     /// An episode has ended.
     pub(crate) async fn leave(&self) {
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.n_playing = state.n_playing.saturating_sub(1);
         }
         self.run_if_complete().await;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn run_if_complete(&self) {
         let (waiting, number) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.waiting.is_empty() || state.waiting.len() < state.n_playing {
                 return;
             }

@@ -2,10 +2,11 @@
 
 use crate::hint::THOUGHTS_IN_TEXT;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The models of a run of which a person was told.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +22,7 @@ impl Thoughts {
 
     /// True the first time.
     fn is_new(&self, model: &ModelId) -> bool {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(model.clone())
+        self.told.lock().insert(model.clone())
     }
 }
 

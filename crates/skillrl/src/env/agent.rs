@@ -7,12 +7,13 @@
 use super::Score;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use skill_core::{RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, Usage, thought};
 use skill_envs::{EnvError, Item, RolloutCtx, SkillSource, record};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, ErrorClass, LlmError, Message, Role};
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -96,7 +97,7 @@ impl Agent {
             outcome = chat(direct.target.as_ref(), &request, &direct.call, part) => outcome,
         };
         if !self.asks.is_closed() {
-            lock(&self.record).note(&request, &outcome);
+            self.record.lock().note(&request, &outcome);
         }
         outcome.map_err(EnvError::Model)
     }
@@ -249,7 +250,7 @@ where
             biased;
             outcome = &mut working => break outcome,
             Some(Made { request, outcome, reply }) = calls.next(), if !calls.is_empty() => {
-                lock(&record).note(&request, &outcome);
+                record.lock().note(&request, &outcome);
                 // Anyone who asked may have given up.
                 let _ = reply.send(outcome);
             }
@@ -258,7 +259,7 @@ where
     };
     // No thread adds anything from here on.
     asked.close();
-    let mut record = std::mem::take(&mut *lock(&record));
+    let mut record = std::mem::take(&mut *record.lock());
     match record.fault.take() {
         Some(fault) => Err(EnvError::Model(fault)),
         None => outcome.map(|outcome| (outcome, record)),
@@ -287,11 +288,6 @@ async fn chat(
         Some(part) => target.chat(request, &call.child(part)).await,
         None => target.chat(request, call).await,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A record is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// True if there is no reply for a reason that has nothing to do with what was asked.

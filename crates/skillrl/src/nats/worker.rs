@@ -10,13 +10,13 @@ use crate::engine::Engine;
 use crate::world;
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, Secrets};
 use skill_nats::{FetchContent, ModelFacts, WorkerAgent, Workshop};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 /// What is a worker's own.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +44,7 @@ impl ConfigWorkshop {
 
     /// Programs of the run that was set up last whose version differs from the driver's.
     pub fn versions(&self) -> Vec<String> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.versions.lock().clone()
     }
 }
 
@@ -64,7 +64,7 @@ impl Workshop for ConfigWorkshop {
         for program in &description.programs {
             program.compare(&self.options.base, &mut found);
         }
-        *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = found.versions;
+        *self.versions.lock() = found.versions;
         if !found.problems.is_empty() {
             return Err(found.problems);
         }

@@ -4,6 +4,7 @@ use crate::args::{EnvCheckArgs, SPREADSHEETBENCH, Start};
 use crate::command::data_start::{self, Use};
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::Serialize;
 use skillrl::config::{Config, LoadedConfig, ModelRole, OptimizerUse};
 use skillrl::core::canonical::hex_sha256;
@@ -19,7 +20,7 @@ use skillrl::{skills, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// An answer that is hardly right anywhere.
 const WRONG_ANSWER: &str = "This is not the answer.";
@@ -416,7 +417,7 @@ impl Scripted {
     }
 
     fn first_request(&self) -> Option<ChatRequest> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
+        self.asked.lock().first().cloned()
     }
 }
 
@@ -427,7 +428,7 @@ impl ChatModel for Scripted {
     }
 
     async fn chat(&self, request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.asked.lock().push(request.clone());
         match &self.reply {
             Some(reply) => Ok(ChatReply::text(reply.clone(), Usage::default())),
             None => Err(LlmError::Cancelled),

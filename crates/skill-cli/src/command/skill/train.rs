@@ -6,6 +6,7 @@ use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
 use crate::command::{UsageError, block_on, print, print_wrapped, say};
+use parking_lot::Mutex;
 use skill_agents::Skill;
 use skill_agents::gate::least_queries;
 use skill_agents::measure::Stop;
@@ -14,7 +15,6 @@ use skill_agents::train::{Fate, Step, Trained, TrainedSkill, Training, TrainingR
 use skillrl::pipeline::StopSignal;
 use skillrl::reports::{fate_in_words, training_of};
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
 
 const STOPPING: &str = "stopping; the runs that are complete stay on record";
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &TrainSkillArgs) -> anyhow::Result<()> {
         if let Some(skill) = session.setup.skills.get_mut(skill_idx) {
             skill.clone_from(&trained.skill);
         }
-        let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let all = all.into_inner();
         if let Some(last) = all.last_mut() {
             (last.best, last.steps) = (trained.skill, trained.steps);
             last.answered_without = trained.answered_without;
@@ -83,7 +83,7 @@ fn trained(
 ) -> anyhow::Result<Trained> {
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
     let on_step = |step: &Step| {
-        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = all.lock();
         if let Some(last) = all.last_mut() {
             last.steps.push(step.clone());
             if step.fate == Fate::Accepted {

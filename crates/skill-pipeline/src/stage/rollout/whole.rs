@@ -3,12 +3,13 @@
 use super::{Agent, KIND, Rollout, RolloutFile, draw_name, read};
 use crate::error::PipelineError;
 use crate::stage::own::{OwnBatch, OwnBatches, OwnModels};
+use parking_lot::Mutex;
 use skill_core::{ItemId, RolloutResult, Usage};
 use skill_envs::{EnvError, Item, Split};
 use skill_llm::journal::{ResultKey, StoredResult};
 use skill_llm::{CallCtx, LlmError, MeterReading};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// How the batches of an environment are made: by itself, with these models.
@@ -57,7 +58,7 @@ impl<'run> WholeBatch<'run> {
         match cell.get_or_init(make).await {
             Ok(rollouts) => rollouts.get(&item.id).cloned().ok_or(PipelineError::Halted),
             Err(error) => {
-                let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let error = error.lock().take();
                 Err(error.unwrap_or(PipelineError::Halted))
             }
         }
