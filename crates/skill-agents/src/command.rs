@@ -114,12 +114,16 @@ mod tests {
 
     #[test]
     fn only_the_text_of_a_skill_is_a_load() {
-        assert!(shows_body("---\nname: a\ndescription: b\n---\n\n# A\n\nDo it.\n"));
-        assert!(shows_body("     1\t---\n     2\tname: a\n     3\t---\n     4\t# A\n"));
-        assert!(shows_body("# A\n"));
-        assert!(!shows_body("---\nname: a\ndescription: b\n"));
-        assert!(!shows_body(""));
-        assert!(!shows_body("/p/.claude/skills/a/SKILL.md\n"));
-        assert!(!shows_body("cat: /p/a/SKILL.md: No such file or directory\n"));
+        for (output, is_load) in [
+            ("---\nname: a\ndescription: b\n---\n\n# A\n\nDo it.\n", true),
+            ("     1\t---\n     2\tname: a\n     3\t---\n     4\t# A\n", true),
+            ("# A\n", true),
+            ("---\nname: a\ndescription: b\n", false),
+            ("", false),
+            ("/p/.claude/skills/a/SKILL.md\n", false),
+            ("cat: /p/a/SKILL.md: No such file or directory\n", false),
+        ] {
+            assert_eq!(shows_body(output), is_load, "{output}");
+        }
     }
 }

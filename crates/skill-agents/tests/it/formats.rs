@@ -46,27 +46,26 @@ fn wrong_entries_are_named_with_their_place() {
         ) => place,
         Ok(queries) => panic!("{queries:?}"),
     };
-    assert_eq!(place("{\"query\": \"a\", \"should\": true}\n{\"should\": true}\n"), "q.jsonl:2");
-    assert_eq!(place("{\"query\": \"a\"}\nnot json\n"), "q.jsonl:2");
-    assert_eq!(
-        place("{\"query\": \"a\", \"should\": true}\n{\"query\": \"a\", \"should\": false}\n"),
-        "q.jsonl:2"
-    );
-    assert_eq!(
-        place("{\"query\": \"a\", \"should\": 3}\n{\"query\": \"b\", \"should\": false}"),
-        "q.jsonl:1"
-    );
-    assert_eq!(place(""), "q.jsonl");
+    for (text, expect) in [
+        ("{\"query\": \"a\", \"should\": true}\n{\"should\": true}\n", "q.jsonl:2"),
+        ("{\"query\": \"a\"}\nnot json\n", "q.jsonl:2"),
+        ("{\"query\": \"a\", \"should\": true}\n{\"query\": \"a\", \"should\": false}\n", "q.jsonl:2"),
+        ("{\"query\": \"a\", \"should\": 3}\n{\"query\": \"b\", \"should\": false}", "q.jsonl:1"),
+        ("", "q.jsonl"),
+    ] {
+        assert_eq!(place(text), expect, "{text}");
+    }
 }
 
 #[test]
 fn a_set_without_negatives_is_told() {
-    let should = |line: &str| -> Vec<Query> { read_queries(line, "q.jsonl", "mine").unwrap() };
-    assert_eq!(warnings(&should(r#"{"query": "a", "should": true}"#)).len(), 1);
-    assert_eq!(warnings(&should(r#"{"query": "a", "should": false, "near_miss": true}"#)).len(), 1);
-    let good =
-        "{\"query\": \"a\", \"should\": true}\n{\"query\": \"b\", \"should\": false, \"near_miss\": true}";
-    assert!(warnings(&should(good)).is_empty());
+    let should = r#"{"query": "a", "should": true}"#;
+    let near_miss = r#"{"query": "b", "should": false, "near_miss": true}"#;
+    let both = format!("{should}\n{near_miss}");
+    for (text, n_warnings) in [(should, 1), (near_miss, 1), (&both, 0)] {
+        let queries: Vec<Query> = read_queries(text, "q.jsonl", "mine").unwrap();
+        assert_eq!(warnings(&queries).len(), n_warnings, "{text}");
+    }
 }
 
 fn skill(folder: &str, n_chars: usize, more: &str) -> Skill {

@@ -13,8 +13,8 @@ use skill_bank::{Bank, Content, Source, State, Tier};
 use skill_core::{ItemId, Role, Usage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{
-    CallCtx, ChatModel, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError,
-    ModelId,
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest,
+    LlmError, ModelId,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -24,6 +24,11 @@ fn entry(tier: &str, title: &str) -> Value {
         "mistakes" => json!({"description": title, "why_it_happens": "w", "how_to_avoid": "Look."}),
         _ => json!({"title": title, "principle": "Look.", "when_to_apply": "Always."}),
     }
+}
+
+/// The place of a call of a distillation.
+fn place_of(tier: &str, call: &str) -> String {
+    CallPlace::new("distill").child(tier).child(call).to_string()
 }
 
 /// What was asked, by place.
@@ -149,8 +154,9 @@ async fn the_number_of_calls_is_known_before_and_merges_name_their_sources() {
     let places: BTreeSet<&str> = log.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!((places.len(), outcome.calls), (log.len(), log.len() as u64), "each call has its own place");
     assert!(log.len() <= plan.n_calls(), "{} {}", log.len(), plan.n_calls());
-    assert!(places.contains("distill / general / chunk 1"), "{places:?}");
-    assert!(places.contains("distill / mistakes / merge 1.1"), "{places:?}");
+    for (tier, call) in [("general", "chunk 1"), ("mistakes", "merge 1.1")] {
+        assert!(places.contains(place_of(tier, call).as_str()), "{places:?}");
+    }
     let general = &outcome.proposals[0];
     let first = plan.calls.iter().find(|call| call.tier == Tier::General).unwrap();
     assert_eq!(general.evidence.trajectories, first.episodes, "only what the named source was made from");
@@ -182,7 +188,7 @@ async fn a_skill_of_several_levels_of_merges_has_the_evidence_of_all_of_its_sour
     });
     let outcome = run(&episodes, &settings, &model).await.unwrap();
     let log = log.lock().unwrap();
-    assert!(log.iter().any(|(place, _)| place == "distill / general / merge 2.1"), "{log:?}");
+    assert!(log.iter().any(|(place, _)| *place == place_of("general", "merge 2.1")), "{log:?}");
     let is_general = |change: &Change| matches!(change, Change::Add { tier: Tier::General, .. });
     let mut general = outcome.proposals.iter().filter(|proposal| is_general(&proposal.change));
     let chunks: Vec<&Vec<String>> =
@@ -319,7 +325,7 @@ async fn a_repair_is_told_what_was_wrong() {
     assert_eq!(log.lock().unwrap().len(), 3);
     assert_eq!(outcome.proposals[0].evidence.calls, 2, "the repair is a part of the evidence");
     let [note] = outcome.notes.as_slice() else { panic!("{:?}", outcome.notes) };
-    assert!(note.starts_with("distill / general / chunk 1: "), "{note}");
+    assert_eq!(note.split_once(": ").unwrap().0, place_of("general", "chunk 1"), "{note}");
 }
 
 #[tokio::test]

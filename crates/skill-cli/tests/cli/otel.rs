@@ -244,11 +244,11 @@ fn a_run_arrives_as_one_tree_of_run_steps_stages_rollouts_and_calls() {
     assert!(stages.contains(&"rollout") && stages.contains(&"evaluate"), "{stages:?}");
     let rollouts = || spans.iter().filter(|span| span.attributes.contains_key("skillrl.rollout.item"));
     assert!(rollouts().all(|span| span.attributes["skillrl.rollout.is_recorded"] == "false"));
-    let place = |span: &Span| path(span).join(" < ");
-    assert!(rollouts().any(|span| place(span) == "rollout < rollout < step 1 < run"));
-    assert!(rollouts().any(|span| place(span) == "rollout < evaluate < step 1 < run"));
-    assert!(rollouts().any(|span| place(span) == "rollout < baseline < run"));
-    assert!(calls.iter().any(|call| place(call).ends_with("< reflect < step 1 < run")));
+    for place in [&["rollout", "step 1", "run"][..], &["evaluate", "step 1", "run"], &["baseline", "run"]] {
+        assert!(rollouts().any(|span| path(span)[0] == "rollout" && path(span)[1..] == *place), "{place:?}");
+    }
+    let reflecting = ["reflect", "step 1", "run"].map(str::to_owned);
+    assert!(calls.iter().any(|call| path(call).ends_with(&reflecting)));
     // Every call of the run is there, and nothing of what was said.
     let summary = context.json("demo/run/summary.json");
     let n_calls = summary["token_summary"].as_object().unwrap().values();

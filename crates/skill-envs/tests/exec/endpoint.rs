@@ -128,8 +128,11 @@ async fn a_process_of_one_rollout_has_its_endpoint_in_its_environment() {
 async fn an_endpoint_is_for_programs_that_run_an_agent() {
     let mut stepped = config("step", "none");
     stepped.endpoint = true;
-    let error = start_error(stepped).await.to_string();
-    assert!(error.starts_with("`endpoint` is for programs that run their own agent"), "{error}");
+    let error = start_error(stepped).await;
+    assert!(
+        matches!(&error, EnvError::Configuration { message } if message.starts_with("`endpoint` ")),
+        "{error:?}"
+    );
     let mut config = config("rollout", "none");
     config.skill = SkillDelivery::SystemPrompt;
     let error = ExecProgram::start(config).await.err().unwrap().to_string();

@@ -87,11 +87,12 @@ fn lists_of_ids_are_read_in_every_encoding_with_a_mark() {
 
 #[test]
 fn a_skill_has_no_mark_and_neither_has_its_folder() {
-    let main = b"\xef\xbb\xbf---\nname: a\n---\n# A\n";
-    let dir = files(&[("a/SKILL.md", main), ("a/references/b.md", &utf16("# B\n"))]);
+    let main = "---\nname: a\n---\n# A\n";
+    let with_mark = [b"\xef\xbb\xbf", main.as_bytes()].concat();
+    let dir = files(&[("a/SKILL.md", &with_mark), ("a/references/b.md", &utf16("# B\n"))]);
     let package = read_folder(&dir.path().join("a")).unwrap();
     assert!(has_byte_order_mark(&dir.path().join("a")) && !has_byte_order_mark(dir.path()));
-    assert_eq!(package.main, "---\nname: a\n---\n# A\n");
+    assert_eq!(package.main, main);
     assert_eq!(package.references["references/b.md"], "# B\n");
     write_folder(&dir.path().join("out"), &package).unwrap();
     assert!(std::fs::read(dir.path().join("out/SKILL.md")).unwrap().starts_with(b"---"));

@@ -93,16 +93,14 @@ async fn an_episode_speaks_the_protocol() {
 
 #[tokio::test]
 async fn answers_are_read() {
+    let goal = "put a mug on a desk";
     let (seen, task) = reset(
         LiveKind::Alfworld,
-        json!({"observation": "A room.", "available_actions": ["look"], "task_description": "put a mug on a desk",
+        json!({"observation": "A room.", "available_actions": ["look"], "task_description": goal,
                "task_category": "pick", "info": {"steps": 0}}),
     )
     .await;
-    assert_eq!(
-        (seen.admissible, task.as_deref()),
-        (Some(vec!["look".to_owned()]), Some("put a mug on a desk"))
-    );
+    assert_eq!((seen.admissible, task.as_deref()), (Some(vec!["look".to_owned()]), Some(goal)));
     let (_, task) =
         reset(LiveKind::Alfworld, json!({"observation": "Your task is to: x.", "task_description": "x"}))
             .await;

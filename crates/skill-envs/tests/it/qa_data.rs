@@ -1,5 +1,5 @@
 //! Data files of the `qa` environment: what is understood, and what is said about what is not.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use crate::said::Said;
 use skill_core::{SplitRatio, SplitRule};
@@ -35,11 +35,16 @@ fn told(error: &EnvError, directory: &Path) -> String {
     text.replace(&prefix, "").replace(&directory.display().to_string(), "DIR").replace('\\', "/")
 }
 
+/// Loads one file of this name in this directory, split 1:1:1.
+fn load_in(directory: &tempfile::TempDir, name: &str) -> Result<QaEnv, EnvError> {
+    let config = QaConfig { split_ratio: [1, 1, 1].into(), ..QaConfig::new(directory.path().join(name)) };
+    QaEnv::load(&config)
+}
+
 /// Loads one file of this name, split 1:1:1.
 fn load_one(name: &str, bytes: &[u8]) -> Result<QaEnv, String> {
     let directory = written(&[(name, bytes)]);
-    let config = QaConfig { split_ratio: [1, 1, 1].into(), ..QaConfig::new(directory.path().join(name)) };
-    QaEnv::load(&config).map_err(|error| {
+    load_in(&directory, name).map_err(|error| {
         assert!(!error.is_retryable() && !error.hint().is_empty());
         told(&error, directory.path())
     })
@@ -59,12 +64,17 @@ fn all_ids(env: &QaEnv) -> Vec<String> {
 #[track_caller]
 fn check_bad_item(said: &mut Said, item: &str, names: &[&str]) {
     let lines = format!("{TRAIN}\n{item}\n{VAL}\n{TEST}\n");
-    let of_lines = load_one("qa.jsonl", lines.as_bytes()).unwrap_err();
-    let message = of_lines.strip_prefix("qa.jsonl, line 2: ").unwrap();
     let array = format!("[\n{TRAIN},\n\n {item},\n{VAL}, {TEST}]");
-    let of_array = load_one("qa.json", array.as_bytes()).unwrap_err();
-    assert_eq!(of_array.strip_prefix("qa.json, element 2 (line 4): ").unwrap(), message);
-    said.add(message, names);
+    let directory = written(&[("qa.jsonl", lines.as_bytes()), ("qa.json", array.as_bytes())]);
+    let message = match load_in(&directory, "qa.jsonl").unwrap_err() {
+        EnvError::BadLine { line: 2, message, .. } => message,
+        other => panic!("{other:?}"),
+    };
+    match load_in(&directory, "qa.json").unwrap_err() {
+        EnvError::BadElement { element: 2, line: 4, message: of_array, .. } => assert_eq!(of_array, message),
+        other => panic!("{other:?}"),
+    }
+    said.add(&message, names);
 }
 
 #[test]
@@ -148,8 +158,7 @@ fn malformed_files_are_named_with_the_line() {
     check(&mut said, "qa.json", "[\n{\"id\": }]", &["qa.json", "line 2", "column 8"]);
     check(&mut said, "qa.json", "{\"items\": []}", &["qa.json"]);
     let deep = format!("[{}", "[".repeat(10_000));
-    let error = load_one("qa.json", deep.as_bytes()).unwrap_err();
-    assert!(error.starts_with("qa.json, line 1: is not JSON: recursion limit exceeded"), "{error}");
+    check(&mut said, "qa.json", deep, &["qa.json", "line 1", "recursion limit"]);
     check(
         &mut said,
         "qa.jsonl",
@@ -279,11 +288,11 @@ fn one_file_is_split_by_the_ratio() {
 
     let config =
         QaConfig { split_ratio: [0, 0, 0].into(), ..QaConfig::new(directory.path().join("qa.jsonl")) };
-    let error = QaEnv::load(&config).unwrap_err();
-    assert_eq!(error.to_string(), "`split_ratio` is 0:0:0; expected weights such as 2:1:7");
+    let mut said = Said::default();
+    said.add(&told(&QaEnv::load(&config).unwrap_err(), directory.path()), &["`split_ratio`", "0:0:0"]);
     let config = QaConfig { split_ratio: [u32::MAX, 0, u32::MAX].into(), ..config };
-    let error = QaEnv::load(&config).unwrap_err().to_string();
-    assert!(error.contains("leave the split `val` empty"), "{error}");
+    said.add(&told(&QaEnv::load(&config).unwrap_err(), directory.path()), &["qa.jsonl", "20 items", "`val`"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
@@ -364,7 +373,8 @@ fn a_configuration_is_read_with_its_defaults() {
     assert_eq!(config, QaConfig::new("d"));
     assert_eq!((config.split_ratio, config.split_seed), (SplitRatio::Auto, 42));
     assert_eq!(config.split_rule, SplitRule::Float);
-    assert!(serde_json::from_str::<QaConfig>(r#"{"data": "d", "ratio": [1, 1, 1]}"#).is_err());
+    let with_unknown_key = r#"{"data": "d", "ratio": [1, 1, 1]}"#;
+    assert!(serde_json::from_str::<QaConfig>(with_unknown_key).is_err());
 }
 
 #[test]

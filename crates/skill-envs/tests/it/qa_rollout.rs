@@ -44,9 +44,13 @@ fn env_of(question: QaItem, settings: QaSettings) -> QaEnv {
     QaEnv::from_items(vec![question], Vec::new(), Vec::new(), settings).unwrap()
 }
 
+fn place() -> CallPlace {
+    CallPlace::new("step 1").child("rollout").child("q1")
+}
+
 async fn attempt(env: &QaEnv, skill: &str, model: &Fixed) -> Result<RolloutResult, EnvError> {
     let item = &env.items(Split::Train)[0];
-    let ctx = RolloutCtx::new(CallCtx::new(CallPlace::new("step 1").child("rollout").child("q1")));
+    let ctx = RolloutCtx::new(CallCtx::new(place()));
     env.rollout(item, &SkillDoc::from(skill), model, &ctx).await
 }
 
@@ -92,11 +96,7 @@ async fn the_prompt_without_a_skill() {
 #[tokio::test]
 async fn braces_in_skill_and_data_stay_as_they_are() {
     let question = QaItem { context: "{% raw %} <b>".to_owned(), ..QaItem::new("q1", "{{ x }}?", ["a"]) };
-    let prompt = asked(question, "Use {{ answer }} & {# so #}.").await;
-    assert_eq!(
-        prompt,
-        "[system]\nUse {{ answer }} & {# so #}.\n[user]\nContext:\n{% raw %} <b>\n\nQuestion: {{ x }}?\n\nAnswer:\n"
-    );
+    insta::assert_snapshot!(asked(question, "Use {{ answer }} & {# so #}.").await);
 }
 
 #[tokio::test]
@@ -105,8 +105,8 @@ async fn a_right_answer_with_everything_that_is_recorded() {
     let env = env_of(nile_with_context(), QaSettings { max_tokens: Some(32), ..QaSettings::default() });
     let result = attempt(&env, "Be brief.", &model).await.unwrap();
 
-    let (request, place) = model.asked.lock().unwrap().remove(0);
-    assert_eq!(place.as_str(), "step 1 / rollout / q1");
+    let (request, asked_at) = model.asked.lock().unwrap().remove(0);
+    assert_eq!(asked_at, place());
     assert_eq!(request.sampling.max_tokens, Some(32));
     assert!(model.asked.lock().unwrap().is_empty(), "one call only");
 
@@ -183,14 +183,7 @@ async fn reasons_are_cut_at_whole_characters() {
     let model = Fixed::saying(&"é".repeat(81), FinishReason::Stop);
     let result = attempt(&env, "", &model).await.unwrap();
     assert_eq!(result.predicted_answer.chars().count(), 81);
-    let (reply, first, second) = ("é".repeat(80), "ß".repeat(60), "ß".repeat(60));
-    assert_eq!(
-        result.fail_reason,
-        format!(
-            "the reply \"{reply}…\" matches no reference answer; \
-             expected \"{first}…\" or \"{second}\" or \"c\" or one of 2 more"
-        )
-    );
+    insta::assert_snapshot!(result.fail_reason);
 }
 
 #[tokio::test]
@@ -228,7 +221,7 @@ async fn an_item_of_another_environment_is_an_error() {
     let stranger = Item::new("q2", serde_json::json!({}));
     let error =
         env.rollout(&stranger, &SkillDoc::default(), &model, &RolloutCtx::default()).await.unwrap_err();
-    assert_eq!(error.to_string(), "item `q2` is not one of this environment's");
+    assert!(matches!(&error, EnvError::Configuration { message } if message.contains("`q2`")), "{error:?}");
     assert!(model.asked.lock().unwrap().is_empty());
 }
 
@@ -264,9 +257,10 @@ async fn another_prompt_takes_the_place_of_the_built_in_one() {
         env_of(nile_with_context(), QaSettings { prompt: Some(prompt.to_owned()), ..QaSettings::default() });
     let result = attempt(&env, "S", &Fixed::saying("x", FinishReason::Stop)).await.unwrap();
     assert_eq!(result.target_system_prompt, "S");
+    let expect = nile_with_context();
     assert_eq!(
         result.target_user_prompt,
-        "geography|Cairo lies in the north of Egypt.\nThe Nile flows through it.|Which river flows through Cairo?"
+        [expect.task_type.as_str(), expect.context.trim_end(), &expect.question].join("|")
     );
 }
 

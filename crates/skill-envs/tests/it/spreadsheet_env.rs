@@ -152,7 +152,8 @@ async fn a_program_is_scored_by_all_cases() {
         assert!(result.fail_reason.contains(reason), "{code}: {}", result.fail_reason);
     }
     let (result, _) = play(&env, Split::Train, vec![says("I cannot do that.")]).await;
-    assert_eq!((result.hard, result.fail_reason.as_str()), (0.0, "the reply has no program"));
+    assert_eq!(result.hard, 0.0);
+    insta::assert_snapshot!(result.fail_reason, @"the reply has no program");
 }
 
 #[tokio::test]
@@ -234,7 +235,8 @@ async fn tools_write_read_and_run() {
     assert_eq!((result.hard, result.n_turns), (1.0, 8), "{}", result.fail_reason);
     insta::assert_snapshot!("spreadsheet_tools", conversation(&asked));
     let (result, _) = play(&env, Split::Train, vec![says("It is done.")]).await;
-    assert_eq!((result.hard, result.fail_reason.as_str()), (0.0, "the agent wrote no solution.py"));
+    assert_eq!(result.hard, 0.0);
+    insta::assert_snapshot!(result.fail_reason, @"the agent wrote no solution.py");
 }
 
 #[tokio::test]

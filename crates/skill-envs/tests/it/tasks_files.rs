@@ -225,17 +225,11 @@ async fn what_a_call_shows_has_a_limit() {
         .map(|message| message.text())
         .collect();
     assert!(texts.iter().all(|text| text.len() <= 24_100), "{}", texts[0].len());
-    assert!(
-        texts[0].ends_with("(Cut in line 2351; read on from there, or fewer lines.)"),
-        "{}",
-        texts[0].get(23_400..).unwrap_or_default()
+    assert!(texts[9].starts_with("1941"), "{}", texts[9]);
+    insta::assert_snapshot!(
+        "what_a_call_leaves_out",
+        [0, 1, 10].map(|text_idx: usize| texts[text_idx].lines().last().unwrap()).join("\n")
     );
-    assert!(
-        texts[1].ends_with("(19950 more lines match.)") || texts[1].contains("more lines match.)"),
-        "{}",
-        texts[1]
-    );
-    assert!(texts[9].starts_with("1941") && texts[10] == "error: not done; at most 8 calls of a reply are");
 }
 
 #[tokio::test]
@@ -280,7 +274,7 @@ async fn after_the_last_turn_with_tools_the_agent_has_to_answer() {
     let (model, asked) = model(vec![calls(&[("list", "{}")])]);
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (0.0, 3));
-    assert!(result.fail_reason.contains("the reply called a tool"), "{}", result.fail_reason);
+    insta::assert_snapshot!("a_call_in_place_of_an_answer", result.fail_reason);
     let asked = asked.lock().unwrap();
     assert_eq!(asked.len(), 3);
     assert_eq!((&asked[1].tool_choice, &asked[2].tool_choice), (&None, &Some(ToolChoice::Never)));
@@ -308,9 +302,7 @@ async fn tools_in_text() {
     assert!(asked.iter().all(|request| request.tools.is_empty()));
     let seen: Vec<String> =
         asked[1..].iter().map(|request| request.messages.last().unwrap().text()).collect();
-    assert_eq!(seen[0], "1941/jan.txt:3 (page 2): Expenditures");
-    assert_eq!(seen[1], "error: the text in <tool> is not a JSON object with the key `tool`");
-    assert_eq!(seen[2], "error: there is no tool \"read\"; there are grep");
+    insta::assert_snapshot!("what_tools_in_text_show", seen.join("\n"));
 }
 
 /// An outage is an error at any turn; what does not fit after the agent has read is its own doing.
@@ -377,7 +369,7 @@ async fn pages_that_answer_stand_in_the_prompt() {
         let (model, asked) = model(vec![says("<answer>40</answer>")]);
         rollout(&env, &model).await.unwrap();
         let text = asked.lock().unwrap()[0].messages[1].text();
-        assert!(text.contains("[1941/jan.txt, page 2]\nExpenditures\nTotal 40\n"), "{text}");
+        insta::assert_snapshot!("a_task_with_the_page_that_answers", text);
     }
 }
 
@@ -455,7 +447,7 @@ async fn links_are_not_followed() {
         model(vec![calls(&[("read", r#"{"path": "jan.txt"}"#)]), says("<answer>40</answer>")]);
     rollout(&env, &model).await.unwrap();
     let told = asked.lock().unwrap()[1].messages.last().unwrap().text();
-    assert!(told.starts_with("error: \"1941/jan.txt\" is a symbolic link"), "{told}");
+    insta::assert_snapshot!("a_link_that_was_put_there_later", told);
     // Nor is one found where every item has all files.
     link(dir.path());
     let all = load(dir.path(), &item(), |config| config.files.as_mut().unwrap().field = None).unwrap();
@@ -486,12 +478,9 @@ async fn an_item_is_played_by_hand() {
         "{first}"
     );
     let seen = episode.step(r#"{"tool": "grep", "pattern": "40"}"#).await.unwrap();
-    assert_eq!((seen.text.as_str(), seen.done), ("1941/jan.txt:4 (page 2): Total 40", false));
     let wrong = episode.step("<tool>grep 40</tool>").await.unwrap();
-    assert!(!wrong.understood && !wrong.done, "{wrong:?}");
+    assert!(!seen.done && !wrong.understood && !wrong.done, "{seen:?} {wrong:?}");
     let end = episode.step("<answer>40</answer>").await.unwrap();
-    assert_eq!(
-        (end.text.as_str(), end.reward, end.done, end.won),
-        ("hard 1, soft 1: right", 1.0, true, true)
-    );
+    assert_eq!((end.reward, end.done, end.won), (1.0, true, true));
+    insta::assert_snapshot!("an_item_played_by_hand", [seen.text, wrong.text, end.text].join("\n"));
 }

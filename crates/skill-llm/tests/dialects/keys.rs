@@ -140,7 +140,7 @@ mod commands {
         assert_eq!(error.class(), ErrorClass::Authentication);
         assert!(!error.is_retryable());
         let message = error.to_string();
-        assert!(message.ends_with("exit code 3: please log in"), "{message}");
+        assert!(message.contains("exit code 3") && message.ends_with("please log in"), "{message}");
         assert!(!message.contains("printed-secret ") && transport.asked().is_empty());
         let missing = TokenCommand::new(vec!["/no/such/program".to_owned()]).unwrap();
         let (model, _) = super::commands::model(KeySource::Command(Arc::new(missing)), &[200]);

@@ -80,6 +80,7 @@ pub(super) fn model(
 mod tests {
     use crate::config::{Config, ModelRole};
     use crate::engine::Engine;
+    use crate::error::Error;
 
     #[test]
     fn left_out_models_name_their_feature() {
@@ -87,10 +88,8 @@ mod tests {
                     [env]\nkind = \"qa\"\ndata = \"d\"\n";
         let loaded = Config::parse(text, "skillrl.toml", &[]).unwrap();
         let Err(error) = Engine::new(&loaded).model(ModelRole::Target) else { panic!("a model was made") };
-        assert_eq!(
-            error.to_string(),
-            "`models.target.kind = \"simulated\"` needs the cargo feature `sim` of skillrl, which this build leaves out"
-        );
+        let Error::LeftOut { what, feature } = &error else { panic!("{error:?}") };
+        assert_eq!((what.as_str(), *feature), ("`models.target.kind = \"simulated\"`", "sim"));
         assert_eq!(error.hint(), "build with this feature, or change the setting");
     }
 }

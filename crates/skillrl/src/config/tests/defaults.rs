@@ -71,7 +71,7 @@ fn the_default_file_sets_the_defaults() {
 #[test]
 fn a_wrong_override_of_the_default_file_is_refused() {
     let error = default_file(&["train.batchsize=3".to_owned()]).unwrap_err();
-    assert_eq!(error.to_string(), "--set: unknown key `train.batchsize`; did you mean `train.batch_size`?");
+    insta::assert_snapshot!(error, @"--set: unknown key `train.batchsize`; did you mean `train.batch_size`?");
 }
 
 #[test]

@@ -61,11 +61,10 @@ fn paths_that_are_not_there_are_named() {
     std::fs::write(&path, text).unwrap();
     let error = Config::load(&path, &[]).unwrap().check_paths().unwrap_err();
     let message = error.to_string().replace(&directory.path().display().to_string(), "DIR");
-    assert_eq!(
-        message,
-        "DIR/skillrl.toml:8:1: `skill.initial` names DIR/skill.md, which does not exist\n\
-         DIR/skillrl.toml:10:1: `prompts.dir` names DIR/skillrl.toml, which is not a directory"
-    );
+    insta::assert_snapshot!(message, @"
+    DIR/skillrl.toml:8:1: `skill.initial` names DIR/skill.md, which does not exist
+    DIR/skillrl.toml:10:1: `prompts.dir` names DIR/skillrl.toml, which is not a directory
+    ");
     std::fs::write(directory.path().join("skill.md"), "").unwrap();
     std::fs::create_dir(directory.path().join("prompts")).unwrap();
     let dir = directory.path().join("prompts").display().to_string();
