@@ -29,6 +29,7 @@ struct Around<'config> {
     /// `eval.test` is off.
     test_is_optional: bool,
     /// `run.seed`.
+    #[cfg(feature = "exec")]
     seed: u64,
     /// The directory of the configuration.
     dir: PathBuf,
@@ -40,6 +41,7 @@ impl<'config> Around<'config> {
         Self {
             prompts: &loaded.config.prompts,
             test_is_optional: !loaded.config.eval.test,
+            #[cfg(feature = "exec")]
             seed: loaded.config.run.seed,
             dir: loaded.program_dir(),
             secrets: secrets::known(loaded),

@@ -30,6 +30,7 @@ pub struct Unmapped {
     pub reason: String,
 }
 
+#[cfg(feature = "import")]
 impl Unmapped {
     pub(crate) fn new(key: impl Into<String>, value: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { key: key.into(), value: value.into(), reason: reason.into() }

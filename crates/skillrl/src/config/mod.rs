@@ -63,7 +63,6 @@ pub use types::{
     PromptsConfig, RetryConfig, RunConfig, Runner, Schedule, SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
 
-#[cfg(feature = "import")]
 use draft::Draft;
 use key::{KeySpec, PathUse, ValueType};
 use skill_llm::{Secrets, text_file};

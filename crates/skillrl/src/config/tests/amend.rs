@@ -7,7 +7,7 @@ use crate::config::{
     ProblemKind, TrainMode, world_text,
 };
 use skill_bank::retrieve::RetrievalMode;
-use skill_envs::alfworld::Rooms;
+use skill_envs::choices::Rooms;
 
 const SERVED: &str = "[models.target]\nmodel = \"m\"\nbase_url = \"http://localhost/v1\"\n\
     [models.optimizer]\nkind = \"simulated\"\nsim_seed = 9\n[models.teacher]\nmodel = \"t\"\n\
