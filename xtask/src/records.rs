@@ -186,7 +186,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
     let mut table = format!("\n### {name}\n\n| {} | |\n|---|---|\n", if is_enum { "value" } else { "field" });
     let mut members = 0;
     let (mut text, mut is_whole, mut may_lack, mut renamed) = (String::new(), false, false, None);
-    let mut is_written = true;
+    let (mut is_written, mut is_flat) = (true, false);
     for line in lines.take_while(|line| *line != "}") {
         let code = line.trim();
         if let Some(said) = code.strip_prefix("///") {
@@ -200,6 +200,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
         if code.starts_with('#') {
             may_lack |= code.contains("skip_serializing_if");
             is_written &= code != "#[serde(skip)]";
+            is_flat |= code.starts_with("#[serde(flatten");
             renamed =
                 renamed.or_else(|| Some(code.split_once("rename = \"")?.1.split('"').next()?.to_owned()));
             continue;
@@ -209,16 +210,23 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
             let own = renamed.take().unwrap_or(member);
             let mark = if may_lack || code.contains(": Option<") { "?" } else { "" };
             let indent = if is_enum && depth > 4 { "· " } else { "" };
-            let _ = writeln!(table, "| {indent}`{own}`{mark} | {} |", told(&text));
+            let name = if is_flat { inner_fields(code) } else { format!("{indent}`{own}`{mark}") };
+            let _ = writeln!(table, "| {name} | {} |", told(&text));
             members += 1;
         }
         (text, is_whole, may_lack, renamed) = (String::new(), false, false, None);
-        is_written = true;
+        (is_written, is_flat) = (true, false);
     }
     if members == 0 {
         bail!("{name} has no members");
     }
     Ok(table)
+}
+
+/// What stands in the place of a field whose own fields are beside the others.
+fn inner_fields(code: &str) -> String {
+    let kind = code.split_once(": ").map_or("", |(_, kind)| kind.trim_end_matches(','));
+    if kind.starts_with("Map") { "further fields".to_owned() } else { format!("the fields of `{kind}`") }
 }
 
 /// The name of a field or of a variant, as it is in a file.
@@ -272,10 +280,11 @@ mod tests {
     fn a_type_becomes_a_table() {
         let source = "/// A thing.\npub struct Thing {\n    /// How many\n    /// there are, see [`Other`].\n    ///\n    /// More.\n    \
                       pub n_items: usize,\n    /// When.\n    #[serde(default, skip_serializing_if = \"Option::is_none\")]\n    \
-                      pub when: Option<u64>,\n}\npub enum Kind {\n    /// One.\n    BigOne {\n        /// Its size.\n        size: u8,\n    },\n}\n";
+                      pub when: Option<u64>,\n    /// Its speed.\n    \
+                      #[serde(flatten)]\n    pub pace: Pace,\n}\npub enum Kind {\n    /// One.\n    BigOne {\n        /// Its size.\n        size: u8,\n    },\n}\n";
         assert_eq!(
             table("Thing", source).unwrap(),
-            "\n### Thing\n\n| field | |\n|---|---|\n| `n_items` | How many there are, see `Other` |\n| `when`? | When |\n"
+            "\n### Thing\n\n| field | |\n|---|---|\n| `n_items` | How many there are, see `Other` |\n| `when`? | When |\n| the fields of `Pace` | Its speed |\n"
         );
         assert_eq!(
             table("Kind", source).unwrap(),
