@@ -32,7 +32,7 @@ use crate::run_dir::vacant::check_vacant;
 use crate::run_dir::{RunDir, is_stop_requested, way_to, withdraw_stop};
 use crate::settings::StopSignal;
 use crate::warning::{Advice, OwnHints, Warning};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skill_core::StepIdx;
 use skill_llm::error::with_causes;
 use std::collections::BTreeMap;
@@ -53,6 +53,20 @@ pub struct RunConfig {
     pub dir: Option<PathBuf>,
     /// The models that are simulated, by their names in the configuration: the results say so.
     pub simulated_models: Vec<String>,
+    /// Settings by the names that another program knows them by: `config.json` has them beside its own fields, and the
+    /// summary beside the sections. They decide nothing.
+    pub named: Map<String, Value>,
+}
+
+impl RunConfig {
+    /// The resolved settings, with those that have another name too.
+    pub(crate) fn told(&self) -> Value {
+        let mut told = self.resolved.clone();
+        if let Some(sections) = told.as_object_mut() {
+            sections.extend(self.named.clone());
+        }
+        told
+    }
 }
 
 /// What the caller of a trainer configures around a run.
@@ -136,6 +150,7 @@ impl RunShell {
         };
         let config = ConfigFile::new(self.config.resolved.clone(), identity)
             .with_simulated_models(&self.config.simulated_models)
+            .with_named(self.config.named.clone())
             .with_hashes(has_hashes);
         dir.write_config(&config, self.config.source_text.as_deref())?;
         if has_hashes {

@@ -89,7 +89,9 @@ impl Job {
             program::trainer(&engine, Arc::new(env), models, events, stop)
                 .map_err(|error| run_error(py, &error, None))?
         };
-        let trainer = trainer.skipping_empty_replies();
+        let named: String = described.getattr("named_settings")?.extract()?;
+        let named = serde_json::from_str(&named).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let trainer = trainer.skipping_empty_replies().with_named_settings(named);
         Ok(Self { trainer, dir, is_priced: is_priced(&loaded.config), is_target_native, shared })
     }
 }

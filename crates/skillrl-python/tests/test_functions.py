@@ -330,4 +330,8 @@ def test_a_trainer_has_the_state_of_its_run(config: Any) -> None:
     assert trainer.runtime_state["last_completed_step"] == 1
     assert run["config"]["num_epochs"] == run["config"]["train"]["epochs"] == 1
     assert run["config"]["batch_size"] == 4 and run["config"]["gate_metric"] == "hard"
+    files = [json.loads((run.dir / name).read_text()) for name in ("config.json", "summary.json")]
+    for named in (files[0], files[1]["config"], run["config"]):
+        fields = {name: named.get(name) for name in ("num_epochs", "batch_size", "seed", "selection_split", "workers")}
+        assert fields == {"num_epochs": 1, "batch_size": 4, "seed": 42, "selection_split": "val", "workers": None}
     assert run.spent["money"] is None

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::hint::CommandHints;
 use crate::{prompts, skills, world};
 use elsewhere::{elsewhere, with_runner, with_their_trouble, with_workers};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skill_core::package::FrontMatterEdits;
 use skill_core::schedule::{BudgetControl, EditBudget};
 use skill_core::search_plan::SearchBudget;
@@ -137,6 +137,7 @@ pub(crate) fn run_config(
         identity,
         dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),
         simulated_models: simulated_models.iter().map(|role| (*role).to_owned()).collect(),
+        named: Map::new(),
     }
 }
 

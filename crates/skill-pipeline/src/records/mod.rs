@@ -21,7 +21,7 @@ pub mod summary;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skill_llm::MeterReading;
 use std::collections::BTreeMap;
 
@@ -57,6 +57,9 @@ pub struct ConfigFile {
     /// documents, whose state says which lines of `files.jsonl` hold.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_hashes: bool,
+    /// Settings once more, by the names of skillrl 1.0 and beside the other fields; only in runs that Python code started.
+    #[serde(flatten, skip_deserializing)]
+    pub named: Map<String, Value>,
 }
 
 impl ConfigFile {
@@ -68,6 +71,7 @@ impl ConfigFile {
             identity,
             simulated_models: Vec::new(),
             has_hashes: false,
+            named: Map::new(),
         }
     }
 
@@ -75,6 +79,12 @@ impl ConfigFile {
     #[must_use]
     pub fn with_simulated_models(self, names: &[String]) -> Self {
         Self { simulated_models: names.to_vec(), ..self }
+    }
+
+    /// The same, with these settings beside the other fields.
+    #[must_use]
+    pub fn with_named(self, named: Map<String, Value>) -> Self {
+        Self { named, ..self }
     }
 
     /// The same, of a run that records the hashes of its files from its beginning on.

@@ -101,7 +101,7 @@ impl Run<'_> {
             format_version: FORMAT_VERSION.to_owned(),
             version: format!("skillrl-{}", env!("CARGO_PKG_VERSION")),
             env: self.env.name().to_owned(),
-            config: self.open.shell.config.resolved.clone(),
+            config: self.open.shell.config.told(),
             simulated_models: self.open.shell.config.simulated_models.clone(),
             total_steps: state.history.len(),
             total_accepts: count(StepAction::is_accept),

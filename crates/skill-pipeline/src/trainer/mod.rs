@@ -29,6 +29,7 @@ use crate::settings::TrainSettings;
 use crate::shell::{ReadTrouble, RunBase, RunBudget, shell_methods};
 use crate::stage::own::{OwnBatches, OwnReflection};
 use crate::stage::rollout::TargetsScore;
+use serde_json::{Map, Value};
 use skill_core::SkillDoc;
 use skill_envs::{Env, RolloutRunner};
 use skill_llm::{Budget, ChatModel, JournalOptions, ModelId, Prices, Recording, Spent};
@@ -112,6 +113,13 @@ impl Trainer {
     #[must_use]
     pub fn skipping_empty_replies(self) -> Self {
         Self { skips_empty_replies: true, ..self }
+    }
+
+    /// Writes these settings into `config.json` and the summary too, by the names that another program knows them by.
+    #[must_use]
+    pub fn with_named_settings(mut self, named: Map<String, Value>) -> Self {
+        self.base.shell.config.named = named;
+        self
     }
 
     /// Trains with these settings.

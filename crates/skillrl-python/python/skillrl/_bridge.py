@@ -36,6 +36,7 @@ def described(config: SkillOptConfig, world: Any, optimizer: Any, target: Any, s
     return SimpleNamespace(
         **clients,
         settings=settings_json(sections),
+        named_settings=json.dumps(config._named(sections)),
         env=world,
         out=str(Path(config.out_root)),
         rollout_timeout=float(config.rollout_timeout),

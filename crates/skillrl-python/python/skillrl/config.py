@@ -34,6 +34,9 @@ _KEYS = {
     "max_money": "budget.money",
 }
 
+#: Those that change what a run takes, and not what it comes to: files are the same for any of their values.
+_SPEED_AND_COST = ("workers", "max_calls", "max_tokens", "max_money")
+
 
 @dataclass
 class SkillOptConfig:
@@ -124,6 +127,11 @@ class SkillOptConfig:
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return asdict(self)
+
+    def _named(self, sections: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of skillrl 1.0 that decide results, with the values that these sections give them."""
+        named = {name: value for name, value in flat(sections).items() if name not in _SPEED_AND_COST}
+        return named | {"selection_split": self.selection_split, "test_split": self.test_split}
 
     def _sections(self) -> dict[str, Any]:
         """The sections of the configuration file that these settings are."""

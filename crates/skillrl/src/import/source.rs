@@ -40,6 +40,10 @@ impl Source {
         match ending.as_str() {
             "yaml" | "yml" => Ok(Self::Config(path.to_owned())),
             "json" => match read_json(path)? {
+                Value::Object(members) if members.contains_key("format_version") => {
+                    let advice = "name the run's directory: skillrl report, blame and export read it";
+                    Err(ImportError::bad(path, "is a file of this program already", advice))
+                }
                 // The flat form of a configuration, as a run keeps it.
                 Value::Object(members)
                     if members.contains_key("env") && members.contains_key("target_model") =>
@@ -49,10 +53,6 @@ impl Source {
                 // What skillrl 1.0 keeps of the configuration of a run.
                 Value::Object(members) if SKILLRL_KEYS.iter().all(|key| members.contains_key(*key)) => {
                     Ok(Self::SkillrlConfig(path.to_owned()))
-                }
-                Value::Object(members) if members.contains_key("format_version") => {
-                    let advice = "name the run's directory: skillrl report, blame and export read it";
-                    Err(ImportError::bad(path, "is a file of this program already", advice))
                 }
                 Value::Object(members) if krill::is_one(&members) => {
                     Ok(Self::KrillConfig { path: path.to_owned(), members })

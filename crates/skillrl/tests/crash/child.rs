@@ -166,10 +166,9 @@ fn trainer(loaded: &LoadedConfig, target: Arc<Served>, optimizer: Arc<Served>) -
         .with_stop(StopSignal::default())
         .with_config(RunConfig {
             source_text: Some(loaded.source_text.clone()),
-            dir: None,
             resolved: loaded.config.decisive_json(),
             identity: loaded.config.identity_entries(),
-            simulated_models: Vec::new(),
+            ..RunConfig::default()
         })
 }
 
