@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import threading
 from pathlib import Path
@@ -335,3 +336,9 @@ def test_a_trainer_has_the_state_of_its_run(config: Any) -> None:
         fields = {name: named.get(name) for name in ("num_epochs", "batch_size", "seed", "selection_split", "workers")}
         assert fields == {"num_epochs": 1, "batch_size": 4, "seed": 42, "selection_split": "val", "workers": None}
     assert run.spent["money"] is None
+
+
+def test_the_stub_names_all_that_the_native_module_has() -> None:
+    stub = ast.parse((Path(skillrl.__file__).parent / "_native.pyi").read_text())
+    named = next(node.value for node in stub.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
+    assert sorted(ast.literal_eval(named)) == sorted(skillrl._native.__all__)

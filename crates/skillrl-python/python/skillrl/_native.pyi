@@ -16,6 +16,7 @@ __all__ = [
     "extract_json",
     "gate_score",
     "mean_score",
+    "plain_result",
     "program",
     "prompt",
     "prompt_names",
