@@ -59,9 +59,7 @@ pub use listed::{Listed, Shown, listed};
 pub use listing::Offer;
 pub use loads::{Failed, How, Load, Loads, NotVisible, Prompt, RunUsage, ToolCall, TriggerRow};
 pub use outcome::Outcome;
-pub use read::{
-    AgentReply, Fault, LiveReplies, ReadOptions, UsedUp, last_text, read_case, read_reply, sessions_of,
-};
+pub use read::{AgentReply, Fault, LiveReplies, ReadOptions, UsedUp, read_case, read_reply, sessions_of};
 pub use skill::{Skill, SkillFault, Texts, text_hash};
 pub use table::{
     Agent, Budget, Exit, Home, ListingIn, NamedBy, OverBudget, Play, Rights, SameName, Start, TableError,

@@ -23,9 +23,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The turn limit of a run; reaching it is not a failure.
-pub const DEFAULT_TURNS: usize = 6;
-
 /// What all runs of a measurement have in common.
 #[derive(Debug, Clone)]
 pub struct Setup {

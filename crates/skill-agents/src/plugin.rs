@@ -47,7 +47,7 @@ pub enum PluginFault {
 }
 
 /// A file of a plugin: its path, its bytes, and whether it can be started.
-pub type PluginFile = (String, Vec<u8>, bool);
+pub(crate) type PluginFile = (String, Vec<u8>, bool);
 
 /// The files of a plugin with these skills, each in a folder with its name.
 ///

@@ -58,7 +58,7 @@ impl LiveReplies {
 }
 
 /// The model's last text in a stream: what it wrote after its last call of a tool.
-pub fn last_text(agent: &Agent, stream: &str) -> String {
+pub(crate) fn last_text(agent: &Agent, stream: &str) -> String {
     text_of(&steps::of_stream(agent, stream, 1).steps)
 }
 

@@ -349,7 +349,7 @@ const MOVED_BY: [(&str, &str); 4] = [
 
 impl Agent {
     /// The variables that move folders of this agent, each with the folder below the home directory.
-    pub fn moved_by(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn moved_by(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.start.moved_by.iter().map(|(name, folder)| (name.as_str(), folder.as_str()));
         MOVED_BY.into_iter().chain(own)
     }

@@ -15,7 +15,7 @@ mod sets;
 mod text;
 
 pub use krill::krill_trajectories;
-pub use own::{EPISODE_VERSION, episode_line};
+pub use own::episode_line;
 pub use read::{EpisodeError, EpisodeFile, EpisodeFormat, Fault, Skipped, read_episodes};
 pub use sets::{ItemSets, SetError, TestItems, TrainEpisode, TrainItems, TrialItems, ValidationItems};
 pub use text::{MAX_FIELD_CHARS, render_episode};

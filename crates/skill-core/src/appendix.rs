@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The first line in the region, for people.
-pub const APPENDIX_HEADING: &str = "## Execution Notes Appendix";
+pub(crate) const APPENDIX_HEADING: &str = "## Execution Notes Appendix";
 
 /// The most notes of an appendix; further ones are left out.
 pub const MAX_APPENDIX_NOTES: usize = 200;

@@ -18,7 +18,6 @@ mod secrets;
 mod size;
 
 pub use copied::TrainingText;
-pub use size::{MAX_BODY_LINES, MAX_BODY_TOKENS, MAX_REFERENCE_TOKENS};
 
 use crate::package::front_matter::{self, FrontMatterFault, check_front_matter};
 use crate::package::{MAIN_FILE, SkillPackage};

@@ -38,7 +38,7 @@ impl SkillDoc {
     }
 
     /// The whole text, without a copy; see [`SkillDoc::source_text`].
-    pub fn into_source_text(self) -> String {
+    pub(crate) fn into_source_text(self) -> String {
         self.text
     }
 

@@ -48,9 +48,9 @@ pub use server::{HttpServer, WhenFull};
 use std::time::Duration;
 
 /// How long a new connection may take to send the head of its first request.
-pub const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection may be silent before and within the head of a later request: longer than clients keep a
 /// connection for the next request, so that it is theirs to close.
-pub const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of the head of a request.
-pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;

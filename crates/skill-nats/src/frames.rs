@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// The most bytes of a whole message.
-pub const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 /// The most bytes of all messages of which parts are missing.
 const MAX_INCOMPLETE_BYTES: usize = 2 * MAX_MESSAGE_BYTES;
 /// The most messages of which parts are missing.

@@ -61,7 +61,6 @@ mod worker;
 pub use address::{BrokerAddress, Credentials};
 pub use broker::{Broker, BrokerError, BrokerFacts, Delivery, Inbox, QueueConfig};
 pub use driver::{Connect, DriverConfig, NatsRunner, ReadWorkers, WorkerNow, WorkersNow};
-pub use frames::MAX_MESSAGE_BYTES;
 pub use protocol::{Announcement, Doing, ModelFacts, PROTOCOL, WorkerFacts};
 pub use remote_model::RemoteModel;
 pub use setup::Contents;

@@ -24,7 +24,7 @@ const JUDGE: &str = "models.judge";
 /// the same of the environment's judge.
 ///
 /// `further` are settings that only the caller knows.
-pub fn run_identity(
+pub(crate) fn run_identity(
     further: &[(String, Value)],
     settings: &TrainSettings,
     env: &dyn Env,

@@ -64,7 +64,7 @@ impl RunKind {
     }
 
     /// The file that a finished run of this kind has; a run of phases has none.
-    pub fn summary_file(self) -> Option<&'static str> {
+    pub(crate) fn summary_file(self) -> Option<&'static str> {
         match self {
             Self::Document => Some("summary.json"),
             Self::Bank => Some(bank::SUMMARY_FILE),

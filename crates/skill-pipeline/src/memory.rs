@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 pub const MAX_PATTERNS: usize = 6;
 
 /// The most edits, and the most notes about edits, that one step leaves.
-pub const MAX_REMEMBERED_EDITS: usize = 12;
+pub(crate) const MAX_REMEMBERED_EDITS: usize = 12;
 
 /// The most characters of one text of an entry: a description, a target, a content.
 pub const MAX_TEXT_CHARS: usize = 400;
@@ -115,7 +115,7 @@ impl StepTrace {
     }
 
     /// Takes in which training items are behind each edit that is tried.
-    pub fn credit_edits(&mut self, patch: &Patch, raw: &[RawPatch]) {
+    pub(crate) fn credit_edits(&mut self, patch: &Patch, raw: &[RawPatch]) {
         if let Some(credit) = &mut self.credit {
             let edits = patch.edits.iter().take(MAX_REMEMBERED_EDITS);
             let behind =
@@ -133,12 +133,12 @@ impl StepTrace {
     }
 
     /// Takes in what is tried.
-    pub fn try_patch(&mut self, patch: &Patch) {
+    pub(crate) fn try_patch(&mut self, patch: &Patch) {
         self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(remembered_edit).collect();
     }
 
     /// Keeps only the edits of this part of the patch: the others never reached the gate.
-    pub fn keep_edits(&mut self, patch: &Patch) {
+    pub(crate) fn keep_edits(&mut self, patch: &Patch) {
         self.try_patch(patch);
         if let Some(credit) = &mut self.credit {
             credit.edits.retain(|credited| self.tried.contains(&credited.edit));
@@ -146,7 +146,7 @@ impl StepTrace {
     }
 
     /// Takes in that a whole new skill is tried: its title, and the lines that it changes.
-    pub fn try_rewrite(&mut self, title: &str, changed_lines: &[String]) {
+    pub(crate) fn try_rewrite(&mut self, title: &str, changed_lines: &[String]) {
         self.tried = vec![remembered(REWRITE, title, &changed_lines.join("\n"))];
     }
 

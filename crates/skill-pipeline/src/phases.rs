@@ -156,7 +156,7 @@ pub fn phased_identity() -> RunIdentity {
 }
 
 /// Seconds that each phase has taken, by name.
-pub type PhaseTimes = IndexMap<String, f64>;
+pub(crate) type PhaseTimes = IndexMap<String, f64>;
 
 /// Reads the times of a run; none where it has no file of them yet.
 ///

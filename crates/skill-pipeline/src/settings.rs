@@ -11,7 +11,7 @@ pub use limits::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS, Trajecto
 pub(crate) use protocol::first_optimizer_call;
 pub use protocol::{Protocol, SearchLimits};
 pub use rule::Evidence;
-pub use task::{MAX_TASK_CHARS, TaskTexts};
+pub use task::TaskTexts;
 
 use crate::error::{PipelineError, SettingsError};
 use crate::records::arm::NoSkillArm;

@@ -17,7 +17,7 @@ pub fn points(difference: f64) -> String {
 }
 
 /// A difference of shares in whole points, without the unit.
-pub fn whole_points(difference: f64) -> String {
+pub(crate) fn whole_points(difference: f64) -> String {
     format!("{:+.0}", difference * 100.0)
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn p_words(p: f64) -> String {
 }
 
 /// A p-value with its name, such as `p 0.041` and `p < 0.001`.
-pub fn p_value(p: f64) -> String {
+pub(crate) fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") }
 }
 

@@ -98,7 +98,7 @@ impl Sandbox {
     }
 
     /// True if programs run as a user other than the one of this process, who reads what everybody may read.
-    pub fn is_other_user(&self) -> bool {
+    pub(crate) fn is_other_user(&self) -> bool {
         match &self.kind {
             #[cfg(target_os = "linux")]
             Kind::Bubblewrap(bubblewrap) => bubblewrap.drops_root,

@@ -42,7 +42,7 @@ use worker::{Counters, Job, PASS_TOKENS, Worker};
 use skill_llm::ChatModel;
 
 /// The provider in the identity of local models.
-pub const LOCAL_PROVIDER: &str = "local";
+pub(crate) const LOCAL_PROVIDER: &str = "local";
 
 /// How a model is loaded and how much memory it may take.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::seam::{Ended, GenerationSettings, Sample};
 type Result<T> = std::result::Result<T, TrainError>;
 
 /// Asks whether anyone still waits for the result; from any thread.
-pub type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+pub(crate) type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Samples that are decoded together. More of them are decoded side by side.
 const MAX_ROWS: usize = 64;
@@ -63,7 +63,7 @@ pub fn generate(
 ///
 /// # Errors
 /// As [`generate`], and [`TrainError::Request`] for another number of dice than of prompts.
-pub fn generate_by(
+pub(crate) fn generate_by(
     model: &Decoder,
     prompts: &[Vec<u32>],
     dice: &[TokenDice],

@@ -62,7 +62,7 @@ impl Blend {
 }
 
 /// The factor that scales gradients of this norm down to `max_norm`, as `torch.nn.utils.clip_grad_norm_` computes it.
-pub fn clip_factor(grad_norm: f64, max_norm: Option<f64>) -> f64 {
+pub(crate) fn clip_factor(grad_norm: f64, max_norm: Option<f64>) -> f64 {
     max_norm.map_or(1.0, |max_norm| (max_norm / (grad_norm + 1e-6)).min(1.0))
 }
 

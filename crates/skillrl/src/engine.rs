@@ -139,7 +139,7 @@ impl<'config> Engine<'config> {
     }
 
     /// What is wrong with a provider whose calls go on failing, in words; it is asked for now and then.
-    pub fn lasting_trouble(&self) -> ReadTrouble {
+    pub(crate) fn lasting_trouble(&self) -> ReadTrouble {
         let providers: Vec<Provider> = self.providers.values().cloned().collect();
         Arc::new(move || {
             let (retrying, worst) = trouble_of(&providers)?;

@@ -341,7 +341,7 @@ impl Store {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn note_cost(&self, what: &str, cost: Option<f64>) -> Result<(), StoreError> {
+    pub(crate) fn note_cost(&self, what: &str, cost: Option<f64>) -> Result<(), StoreError> {
         self.append(COSTS, &serde_json::json!({ "start": what, "cost": cost }))
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use skill_core::RolloutResult;
 
 /// The version of the format that this program writes.
-pub const EPISODE_VERSION: u64 = 1;
+pub(crate) const EPISODE_VERSION: u64 = 1;
 /// The key of the version, by which a line is known to be an episode.
 const VERSION_KEY: &str = "episode_version";
 

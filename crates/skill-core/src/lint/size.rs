@@ -5,11 +5,11 @@ use crate::estimate_tokens;
 use crate::package::{MAIN_FILE, SkillPackage};
 
 /// The most tokens of a body that the specification recommends.
-pub const MAX_BODY_TOKENS: u64 = 5_000;
+pub(crate) const MAX_BODY_TOKENS: u64 = 5_000;
 /// The most lines of a body that the specification recommends.
-pub const MAX_BODY_LINES: usize = 500;
+pub(crate) const MAX_BODY_LINES: usize = 500;
 /// A reference file that is longer than this should be two.
-pub const MAX_REFERENCE_TOKENS: u64 = 10_000;
+pub(crate) const MAX_REFERENCE_TOKENS: u64 = 10_000;
 
 pub(super) fn check(package: &SkillPackage) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// The name of a game file.
-pub const GAME_FILE: &str = "game.tw-pddl";
+pub(crate) const GAME_FILE: &str = "game.tw-pddl";
 /// The name of the file that tells how a game came about.
 const TRAJECTORY_FILE: &str = "traj_data.json";
 /// The name of the file with the problem alone.
@@ -218,7 +218,7 @@ pub(super) fn load_trajectory(path: &Path) -> Result<Trajectory, EnvError> {
 /// # Errors
 ///
 /// A file that is there and cannot be read.
-pub fn trajectory_beside(game_file: &Path) -> Result<Option<Trajectory>, EnvError> {
+pub(crate) fn trajectory_beside(game_file: &Path) -> Result<Option<Trajectory>, EnvError> {
     let path = game_file.with_file_name(TRAJECTORY_FILE);
     if path.is_file() { load_trajectory(&path).map(Some) } else { Ok(None) }
 }

@@ -36,12 +36,9 @@ mod world;
 pub use config::{AlfworldConfig, GeneratedConfig, Rooms, Unplayable};
 pub use error::{GameError, TextPlace};
 pub use expert::{Expert, HouseholdHabit};
-pub use files::{
-    GAME_FILE, GameFile, LoadedGame, RulesName, TaskParameters, Trajectory, load, trajectory_beside,
-};
+pub use files::{GameFile, LoadedGame, RulesName, TaskParameters, Trajectory, load};
 pub use game::Game;
 pub use generate::{GeneratedGame, RoomKind, RoomLimits, generate, generate_small, split_of_room};
-pub use pddl::MAX_PROBLEM_BYTES;
 pub use play::{Play, Turn};
 pub use rules::{Rules, Wording};
 pub use task::TaskType;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// The longest problem that is read, in bytes.
-pub const MAX_PROBLEM_BYTES: usize = 4 << 20;
+pub(crate) const MAX_PROBLEM_BYTES: usize = 4 << 20;
 /// The most names that a problem declares.
 const MAX_NAMES: usize = 8192;
 /// How deep a goal is nested at most.

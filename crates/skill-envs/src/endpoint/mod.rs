@@ -58,9 +58,7 @@ mod tests;
 mod trajectory;
 mod wire;
 
-pub use session::{
-    DEFAULT_MAX_IN_FLIGHT, DEFAULT_MAX_REQUESTS, EndpointSession, SessionSettings, SkillInPrompt,
-};
+pub use session::{DEFAULT_MAX_IN_FLIGHT, EndpointSession, SessionSettings, SkillInPrompt};
 pub use trajectory::{AgentCall, RefusedCall, SessionRecord};
 pub use wire::{read_chat_completions, write_tool_calls};
 

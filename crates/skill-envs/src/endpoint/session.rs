@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// How many requests of one agent a session takes by default.
-pub const DEFAULT_MAX_REQUESTS: u32 = 1_000;
+pub(crate) const DEFAULT_MAX_REQUESTS: u32 = 1_000;
 /// How many requests of one agent are with the target at the same time by default; further ones wait.
 pub const DEFAULT_MAX_IN_FLIGHT: usize = 32;
 

@@ -33,7 +33,7 @@ pub fn anls(prediction: &str, answers: &[impl AsRef<str>], threshold: f64) -> Sc
 }
 
 /// The similarity of two texts in [0, 1]; see [`anls`].
-pub fn anls_similarity(prediction: &str, reference: &str, threshold: f64) -> f64 {
+pub(crate) fn anls_similarity(prediction: &str, reference: &str, threshold: f64) -> f64 {
     let plain = |text: &str| collapsed(&composed(text).to_lowercase()).chars().collect::<Vec<char>>();
     let (prediction, reference) = (plain(prediction), plain(reference));
     let longest = prediction.len().max(reference.len());

@@ -16,11 +16,13 @@ mod numeric;
 mod rules;
 mod text;
 
-pub use anls::{anls, anls_similarity};
-pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices, texts_that_are_labels};
+pub use anls::anls;
+pub(crate) use choice::texts_that_are_labels;
+pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices};
 #[cfg(feature = "tasks")]
 pub(crate) use json_fields::member;
-pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields, parse_json_answer};
+pub(crate) use json_fields::parse_json_answer;
+pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields};
 pub use numeric::{
     NumericOptions, PercentRule, Quantity, UnitRule, numeric, parse_quantity, parse_reference,
 };
@@ -28,7 +30,7 @@ pub use numeric::{
 pub(crate) use rules::pattern;
 #[cfg(feature = "tasks")]
 pub use rules::{Rule, RuleError, RuleVerdict, apply_rules};
-pub use text::{contains, em_f1, exact, office_qa, squad_normalized, substring_match};
+pub use text::{contains, em_f1, exact, office_qa, substring_match};
 
 /// How good one reply is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

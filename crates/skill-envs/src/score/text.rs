@@ -133,7 +133,7 @@ fn office_normalized(text: &str) -> String {
 }
 
 /// A text as SQuAD compares it; see [`em_f1`].
-pub fn squad_normalized(text: &str) -> String {
+pub(crate) fn squad_normalized(text: &str) -> String {
     let lower = text.to_lowercase();
     let plain: String = lower.chars().filter(|character| !character.is_ascii_punctuation()).collect();
     collapsed(&without_words(&plain, &["a", "an", "the"]))

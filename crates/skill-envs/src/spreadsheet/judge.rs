@@ -39,7 +39,6 @@ pub enum GoldError {
 pub struct Got {
     /// For each sheet of the gold one: its index in the workbook, and its cells.
     sheets: Vec<Option<(usize, Cells)>>,
-    is_calculated: bool,
 }
 
 /// A cell that is wrong.
@@ -113,7 +112,7 @@ impl Gold {
     /// # Errors
     ///
     /// An input that cannot be read.
-    pub fn lacks_an_answer(&self, input: Arc<[u8]>) -> Result<bool, XlsxError> {
+    pub(crate) fn lacks_an_answer(&self, input: Arc<[u8]>) -> Result<bool, XlsxError> {
         let is_empty = self.sheets.iter().all(|sheet| sheet.cells.is_empty());
         Ok(is_empty && self.read_answer(input, Compare::Strict)?.is_empty())
     }
@@ -138,7 +137,7 @@ impl Gold {
                 None => None,
             });
         }
-        Ok(Got { sheets, is_calculated: false })
+        Ok(Got { sheets })
     }
 
     /// Compares an answer with the gold one.
@@ -205,11 +204,6 @@ impl Got {
         self.sheets.iter().flatten().all(|(_, cells)| cells.is_empty())
     }
 
-    /// True once [`Got::calculate`] was called.
-    pub fn is_calculated(&self) -> bool {
-        self.is_calculated
-    }
-
     /// Takes the values of formulas, and of cells that only a calculation fills, from the same workbook calculated
     /// elsewhere; all other values stay what they are, since a program changes more than formulas when it saves.
     ///
@@ -234,7 +228,6 @@ impl Got {
                 *cell = Cell { has_formula: false, value: Value::Empty, number: None, ..cell.clone() };
             }
         }
-        self.is_calculated = true;
         Ok(())
     }
 }

@@ -54,7 +54,7 @@ pub use config::{
     Splitting, TasksConfig, TasksSettings,
 };
 pub use extract::{Extracted, Extractor};
-pub use files::{DEFAULT_MAX_TOOL_TURNS, FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolFormat};
+pub use files::{FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolFormat};
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};

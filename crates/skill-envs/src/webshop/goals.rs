@@ -118,7 +118,7 @@ impl Goal {
 }
 
 /// The goals of people's instructions, products in their order; those without attributes are left out.
-pub fn human_goals(
+pub(crate) fn human_goals(
     catalogue: &Catalogue,
     prices: &[f64],
     instructions: &HashMap<String, Vec<HumanInstruction>>,
@@ -146,7 +146,7 @@ pub fn human_goals(
 /// # Errors
 ///
 /// An instruction without attributes.
-pub fn synthetic_goals(
+pub(crate) fn synthetic_goals(
     catalogue: &Catalogue,
     prices: &[f64],
     instructions: &HashMap<String, AttributeEntry>,

@@ -63,11 +63,8 @@ pub use bundled::{ATTRIBUTES_FILE, Bundled, INSTRUCTIONS_FILE, PRODUCTS_FILE};
 pub use catalogue::{Catalogue, Product, option_value};
 pub use colours::{COLOURS, normalize_color};
 pub use config::{GoalKind, GoalRange, MissingProducts, ObservationForm, SplitRanges, WebshopConfig};
-pub use files::{
-    AttributeEntry, Dropped, GoalOptions, HumanInstruction, read_attributes, read_human_instructions,
-    read_products,
-};
-pub use goals::{DrawnSessions, Goal, deal, human_goals, synthetic_goals};
+pub use files::{AttributeEntry, Dropped, GoalOptions, HumanInstruction};
+pub use goals::{DrawnSessions, Goal, deal};
 pub use index::{Hit, SearchIndex};
 pub use nouns::{Nouns, nouns};
 pub use price::{Price, PriceError};

@@ -68,7 +68,7 @@ pub struct BankSettings {
 
 impl BankSettings {
     /// True if skills are tried before they become active, so that some tasks must be kept for trials.
-    pub fn has_trials(&self) -> bool {
+    pub(crate) fn has_trials(&self) -> bool {
         self.admission == Admission::Measured && self.max_trials > 0
     }
 

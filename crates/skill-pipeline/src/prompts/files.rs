@@ -8,7 +8,7 @@ use skill_llm::ResponseSchema;
 /// The schema of a reply with edits, each of which names its file if the skill is a folder.
 ///
 /// The schema of a skill that is a single document stays as it is.
-pub fn naming_files(schema: ResponseSchema, skill: &SkillDoc) -> ResponseSchema {
+pub(crate) fn naming_files(schema: ResponseSchema, skill: &SkillDoc) -> ResponseSchema {
     if tree(skill).is_empty() {
         return schema;
     }

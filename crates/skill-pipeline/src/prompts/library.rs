@@ -154,7 +154,7 @@ impl PromptLibrary {
 
     /// The same prompts with something else to know besides the material of each call.
     #[must_use]
-    pub fn with_background(self, background: Background) -> Self {
+    pub(crate) fn with_background(self, background: Background) -> Self {
         Self { background, ..self }
     }
 

@@ -63,7 +63,7 @@ pub fn rewrite_schema() -> ResponseSchema {
 }
 
 /// The key of a reply that holds notes for the appendix.
-pub const APPENDIX_NOTES: &str = "appendix_notes";
+pub(crate) const APPENDIX_NOTES: &str = "appendix_notes";
 
 /// The reply of a consolidation: fewer notes.
 pub fn appendix_schema() -> ResponseSchema {

@@ -12,7 +12,7 @@ use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, Tr
 use std::borrow::Cow;
 
 /// The most characters of one trajectory where a task is there under two skills.
-pub const MAX_PAIR_TRAJECTORY_CHARS: usize = 6_000;
+pub(crate) const MAX_PAIR_TRAJECTORY_CHARS: usize = 6_000;
 
 /// A skill shorter than this is not looked for inside longer system prompts: it could be there by chance.
 const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
@@ -57,7 +57,7 @@ pub fn render_trajectories(skill: &SkillDoc, results: &[&RolloutResult], limits:
 /// Renders tasks under two skills, those that need a remedy first; within a category they keep their order.
 ///
 /// Of a task that both skills solved only what was asked is shown.
-pub fn render_pairs(previous: &SkillDoc, current: &SkillDoc, pairs: &[ComparisonPair]) -> String {
+pub(crate) fn render_pairs(previous: &SkillDoc, current: &SkillDoc, pairs: &[ComparisonPair]) -> String {
     let mut pairs: Vec<&ComparisonPair> = pairs.iter().collect();
     pairs.sort_by_key(|pair| pair.category);
     let blocks: Vec<String> = pairs.into_iter().map(|pair| render_pair(previous, current, pair)).collect();

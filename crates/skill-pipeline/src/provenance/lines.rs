@@ -81,14 +81,14 @@ impl TrackedSkill {
     }
 
     /// How many lines a text has in common with this one.
-    pub fn n_lines_in_common(&self, text: &SkillDoc) -> usize {
+    pub(crate) fn n_lines_in_common(&self, text: &SkillDoc) -> usize {
         let ops = capture_diff_slices(Algorithm::Myers, &lines_of(&self.skill), &lines_of(text));
         let equal = ops.iter().map(|op| if let DiffOp::Equal { len, .. } = op { *len } else { 0 });
         equal.sum()
     }
 
     /// Whether a text is nearer to this skill than to another one.
-    pub fn resembles(&self, text: &SkillDoc, other: &Self) -> bool {
+    pub(crate) fn resembles(&self, text: &SkillDoc, other: &Self) -> bool {
         let distance = |skill: &Self| {
             let common = skill.n_lines_in_common(text);
             skill.origins.len() + text.source_text().lines().count() - 2 * common

@@ -77,7 +77,7 @@ impl ConfigFile {
 
     /// The same, of a run with these simulated models.
     #[must_use]
-    pub fn with_simulated_models(self, names: &[String]) -> Self {
+    pub(crate) fn with_simulated_models(self, names: &[String]) -> Self {
         Self { simulated_models: names.to_vec(), ..self }
     }
 
@@ -89,7 +89,7 @@ impl ConfigFile {
 
     /// The same, of a run that records the hashes of its files from its beginning on.
     #[must_use]
-    pub fn with_hashes(self, has_hashes: bool) -> Self {
+    pub(crate) fn with_hashes(self, has_hashes: bool) -> Self {
         Self { has_hashes, ..self }
     }
 }

@@ -9,9 +9,9 @@ use skill_core::canonical::canonical_hash;
 use std::path::{Path, PathBuf};
 
 /// The file of finished phases.
-pub const PHASES_FILE: &str = "phases.json";
+pub(crate) const PHASES_FILE: &str = "phases.json";
 /// The file of what they have taken.
-pub const PHASE_TIMES_FILE: &str = "phase_times.json";
+pub(crate) const PHASE_TIMES_FILE: &str = "phase_times.json";
 
 skill_core::named_enum! {
     /// A phase, in the order of the run.

@@ -24,7 +24,7 @@ pub const ITERATIONS_FILE: &str = "iterations.jsonl";
 /// The file of games along the way.
 pub const VALIDATION_FILE: &str = "validation.jsonl";
 /// The file of the position of the run.
-pub const CHECKPOINT_FILE: &str = "rl_checkpoint.json";
+pub(crate) const CHECKPOINT_FILE: &str = "rl_checkpoint.json";
 /// The file of what the run has taken.
 pub const TIMES_FILE: &str = "rl_times.json";
 /// The file that tells what the run has reached.

@@ -23,9 +23,9 @@ pub const STEPS_FILE: &str = "steps.jsonl";
 /// The file of measurements of the validation part.
 pub const VALIDATION_FILE: &str = "validation.jsonl";
 /// The file of the examples.
-pub const EXAMPLES_FILE: &str = "examples.jsonl";
+pub(crate) const EXAMPLES_FILE: &str = "examples.jsonl";
 /// The file of the position of the run.
-pub const CHECKPOINT_FILE: &str = "checkpoint.json";
+pub(crate) const CHECKPOINT_FILE: &str = "checkpoint.json";
 /// The directory of the states.
 pub const CHECKPOINTS_DIR: &str = "checkpoints";
 /// The directory of the trained model.

@@ -11,23 +11,23 @@ use std::collections::{BTreeMap, VecDeque};
 /// The number of recent iterations that a sign is judged by, since a single one is too noisy.
 pub const WINDOW: usize = 3;
 /// The entropy, in nats per token, below which a policy always says the same.
-pub const LEAST_ENTROPY: f64 = 0.02;
+pub(crate) const LEAST_ENTROPY: f64 = 0.02;
 /// The share of the first entropy below which it has collapsed.
-pub const LEAST_ENTROPY_SHARE: f64 = 0.1;
+pub(crate) const LEAST_ENTROPY_SHARE: f64 = 0.1;
 /// The divergence, in nats per token, that is a sign in itself.
-pub const MOST_KL: f64 = 0.5;
+pub(crate) const MOST_KL: f64 = 0.5;
 /// The divergence from which growth is a sign.
-pub const GROWING_KL: f64 = 0.1;
+pub(crate) const GROWING_KL: f64 = 0.1;
 /// The growth of the divergence over [`KL_SPAN`] iterations that is a sign.
-pub const KL_GROWTH: f64 = 10.0;
+pub(crate) const KL_GROWTH: f64 = 10.0;
 /// Iterations with an optimizer step over which the growth of the divergence is measured.
 pub const KL_SPAN: usize = 4;
 /// The share of clipped tokens that is a sign.
-pub const MOST_CLIPPED: f64 = 0.2;
+pub(crate) const MOST_CLIPPED: f64 = 0.2;
 /// The change of the mean length of an episode that is a sign, if no more episodes are won.
-pub const LENGTH_CHANGE: f64 = 2.0;
+pub(crate) const LENGTH_CHANGE: f64 = 2.0;
 /// Invalid actions of an episode that are a sign, if they have not become half as many.
-pub const MOST_INVALID: f64 = 1.0;
+pub(crate) const MOST_INVALID: f64 = 1.0;
 
 named_enum! {
     /// Something that commonly goes wrong.

@@ -54,7 +54,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
 /// # Errors
 ///
 /// [`PipelineError::RunDir`] naming the file; the old file is untouched.
-pub fn write_with_mode(path: &Path, bytes: &[u8], is_executable: bool) -> Result<(), PipelineError> {
+pub(crate) fn write_with_mode(path: &Path, bytes: &[u8], is_executable: bool) -> Result<(), PipelineError> {
     let file = write_beside(path, bytes, is_executable)?;
     file.as_file().sync_all().map_err(failed("write", path))?;
     rename(file, path)?;

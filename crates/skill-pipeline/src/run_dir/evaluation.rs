@@ -123,7 +123,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_candidate_evaluation(
+    pub(crate) fn write_candidate_evaluation(
         &self,
         dir: EvaluationDir,
         skill: &SkillHash,

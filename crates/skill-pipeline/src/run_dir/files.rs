@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 /// The name of the file.
-pub const FILES_FILE: &str = "files.jsonl";
+pub(crate) const FILES_FILE: &str = "files.jsonl";
 
 /// A line of `files.jsonl`: the files that one part of the run has written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl RunPart {
     }
 
     /// True if the state commits the part; others are committed by the files themselves.
-    pub fn is_of_state(&self) -> bool {
+    pub(crate) fn is_of_state(&self) -> bool {
         match self {
             Self::Baseline | Self::Step { .. } | Self::EpochEnd { .. } | Self::Phase { .. } => true,
             Self::Start | Self::Data | Self::Round { .. } | Self::Evaluation { .. } | Self::End => false,

@@ -106,7 +106,7 @@ impl RunDir {
     /// # Errors
     ///
     /// [`PipelineError::MovedRunDir`].
-    pub fn check_not_moved(&self) -> Result<(), PipelineError> {
+    pub(crate) fn check_not_moved(&self) -> Result<(), PipelineError> {
         self.dir.check_not_moved()
     }
 
@@ -152,12 +152,12 @@ impl RunDir {
     }
 
     /// The directory of an epoch's slow update.
-    pub fn slow_update_dir(&self, epoch: EpochIdx) -> PathBuf {
+    pub(crate) fn slow_update_dir(&self, epoch: EpochIdx) -> PathBuf {
         slow_update_path(self.path(), epoch)
     }
 
     /// The directory of the notes that the optimizer wrote at an epoch's end.
-    pub fn meta_skill_dir(&self, epoch: EpochIdx) -> PathBuf {
+    pub(crate) fn meta_skill_dir(&self, epoch: EpochIdx) -> PathBuf {
         meta_skill_path(self.path(), epoch)
     }
 
@@ -201,7 +201,7 @@ impl RunDir {
     }
 
     /// The path of `runtime_state.json`.
-    pub fn state_path(&self) -> PathBuf {
+    pub(crate) fn state_path(&self) -> PathBuf {
         self.path().join(STATE_FILE)
     }
 
@@ -312,7 +312,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that is not there, cannot be read, or is not what it should be.
-    pub fn read_digest(&self, step: StepIdx) -> Result<MemoryEntry, PipelineError> {
+    pub(crate) fn read_digest(&self, step: StepIdx) -> Result<MemoryEntry, PipelineError> {
         let path = self.digest_path(step);
         parse_versioned(&path, &self.read_required(&path)?)
     }
@@ -344,7 +344,11 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_epoch_snapshot(&self, epoch: EpochIdx, skill: &SkillDoc) -> Result<(), PipelineError> {
+    pub(crate) fn write_epoch_snapshot(
+        &self,
+        epoch: EpochIdx,
+        skill: &SkillDoc,
+    ) -> Result<(), PipelineError> {
         self.put_skill(&self.epoch_snapshot_path(epoch), skill)
     }
 
@@ -353,7 +357,11 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be read or has been changed.
-    pub fn read_epoch_snapshot(&self, epoch: EpochIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
+    pub(crate) fn read_epoch_snapshot(
+        &self,
+        epoch: EpochIdx,
+        hash: &SkillHash,
+    ) -> Result<SkillDoc, PipelineError> {
         Self::read_skill(self.epoch_snapshot_path(epoch), hash)
     }
 
@@ -362,7 +370,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be read, is not JSON, or is of another format.
-    pub fn read_epoch_end(&self, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
+    pub(crate) fn read_epoch_end(&self, epoch: EpochIdx) -> Result<EpochRecords, PipelineError> {
         for path in [
             self.slow_update_dir(epoch).join(SLOW_RESULT),
             self.meta_skill_dir(epoch).join(META_SKILL_RESULT),
@@ -394,7 +402,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be read or has been changed.
-    pub fn read_made_skill(&self, step: StepIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
+    pub(crate) fn read_made_skill(&self, step: StepIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
         let candidate = fs::read_to_string(self.step_dir(step).join("candidate_skill.md")).map(SkillDoc::new);
         match candidate {
             Ok(candidate) if candidate.hash() == *hash => Ok(candidate),
@@ -407,7 +415,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
+    pub(crate) fn write_skills(&self, current: &SkillDoc, best: &SkillDoc) -> Result<(), PipelineError> {
         self.check_not_moved()?;
         let [current_path, best_path] = self.skill_paths();
         atomic::write_all(&[
@@ -425,7 +433,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_best_folder(&self, best: &SkillDoc) -> Result<(), PipelineError> {
+    pub(crate) fn write_best_folder(&self, best: &SkillDoc) -> Result<(), PipelineError> {
         let package = SkillPackage::of(best);
         if !package.is_folder() {
             return Ok(());
@@ -443,7 +451,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_carried(&self, initial: &SkillDoc) -> Result<(), PipelineError> {
+    pub(crate) fn write_carried(&self, initial: &SkillDoc) -> Result<(), PipelineError> {
         let dir = self.path().join(CARRIED_DIR);
         initial
             .carried()

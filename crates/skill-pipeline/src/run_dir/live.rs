@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The file in the run directory.
-pub const LIVE_FILE: &str = "live.json";
+pub(crate) const LIVE_FILE: &str = "live.json";
 
 /// How often the file is written again.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -159,7 +159,7 @@ impl Spend {
 
 impl LiveState {
     /// Whether the process still worked on the run a moment ago.
-    pub fn is_working(&self) -> bool {
+    pub(crate) fn is_working(&self) -> bool {
         unix_millis().saturating_sub(self.updated_unix_ms) < STALE_AFTER_MS
     }
 

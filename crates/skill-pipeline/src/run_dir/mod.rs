@@ -34,11 +34,12 @@ mod whole;
 pub(crate) use by_hand::SKILL_FILE_STEMS;
 pub use by_hand::is_kept_by_hand;
 pub use evaluation::{EvaluationDir, summarise};
-pub use files::{FILES_FILE, FilesLine, RunPart};
+pub use files::{FilesLine, RunPart};
 pub use forget::forget_unanswered;
 pub use held::RunDir;
+pub(crate) use path::HISTORY_LOG;
 pub use path::way_to;
-pub use path::{CARRIED_DIR, HISTORY_FILE, HISTORY_LOG, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
+pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_RESULT, round_path};
 pub use read::{
     RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,

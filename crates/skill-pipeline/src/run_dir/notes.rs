@@ -49,7 +49,7 @@ pub const MAX_NOTE_CHARS: usize = 2_000;
 const MAX_TOLD_CHARS: usize = 12_000;
 
 /// The most texts that are pinned, and edits that are forbidden, at a time.
-pub const MAX_CONSTRAINTS: usize = 100;
+pub(crate) const MAX_CONSTRAINTS: usize = 100;
 
 skill_core::named_enum! {
     /// What a line of the file is.

@@ -20,10 +20,10 @@ pub(crate) const ROLLOUTS_FILE: &str = "rollout_results.json";
 pub const SUMMARY_FILE: &str = "summary.json";
 
 /// The file that grows by the record of each step while a run is under way.
-pub const HISTORY_LOG: &str = "history.jsonl";
+pub(crate) const HISTORY_LOG: &str = "history.jsonl";
 
 /// The file that holds the records of all steps once the run is finished.
-pub const HISTORY_FILE: &str = "history.json";
+pub(crate) const HISTORY_FILE: &str = "history.json";
 
 /// The file that holds the state of a run; written last in a step.
 pub(super) const STATE_FILE: &str = "runtime_state.json";

@@ -286,7 +286,7 @@ impl TimingsLog {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub fn write_sum(&self) -> Result<FileMark, PipelineError> {
+    pub(crate) fn write_sum(&self) -> Result<FileMark, PipelineError> {
         let path = self.run_dir.join(TIMINGS_FILE);
         let bytes = atomic::json_bytes(&path, &self.timings)?;
         atomic::write_unflushed(&path, &bytes)?;

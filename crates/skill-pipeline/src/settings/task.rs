@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use skill_core::TokenSaving;
 
 /// The most characters of one text, since every prompt of the optimizer contains it.
-pub const MAX_TASK_CHARS: usize = 20_000;
+pub(crate) const MAX_TASK_CHARS: usize = 20_000;
 
 /// What people say of the task; every prompt of the optimizer shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -10,7 +10,7 @@ use skill_core::json::read_object;
 /// The notes in a reply of the optimizer: a list of texts, a text, or objects with a `note` or `content`.
 ///
 /// What is of another shape is left out.
-pub fn notes_in(reply: &Value) -> Vec<String> {
+pub(crate) fn notes_in(reply: &Value) -> Vec<String> {
     let text_of = |note: &Value| -> Option<String> {
         let text = match note {
             Value::String(text) => text.as_str(),
@@ -34,7 +34,7 @@ pub fn notes_in(reply: &Value) -> Vec<String> {
 /// # Errors
 ///
 /// A call that cannot be made ends the stage.
-pub async fn consolidate(
+pub(crate) async fn consolidate(
     notes: &[String],
     prompts: &PromptLibrary,
     optimizer: &Optimizer<'_>,

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// One draw of one item.
-pub type Drawn = (ItemId, usize);
+pub(crate) type Drawn = (ItemId, usize);
 
 /// Which draw of which item a result is of.
 pub fn draw_of(result: &RolloutResult) -> Drawn {

@@ -129,7 +129,7 @@ impl<'run> StageCtx<'run> {
     }
 
     /// The same stage at one of the step's micro-batches.
-    pub fn at_batch(&self, batch_idx: Option<usize>) -> Self {
+    pub(crate) fn at_batch(&self, batch_idx: Option<usize>) -> Self {
         Self { batch_idx, ..self.clone() }
     }
 

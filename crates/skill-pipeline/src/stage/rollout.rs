@@ -222,7 +222,7 @@ pub struct Attempt<'run> {
 /// # Errors
 ///
 /// As [`rollout`], and an attempt whose source is not there.
-pub async fn rollout_attempts(
+pub(crate) async fn rollout_attempts(
     rollouts: &Rollouts,
     attempts: &[Attempt<'_>],
     sources: &[Arc<dyn SkillSource>],

@@ -63,7 +63,7 @@ pub async fn screen(
 }
 
 /// Which candidate of a screening goes on: the first of those that solved most.
-pub fn winner(rows: &[Screened]) -> Option<usize> {
+pub(crate) fn winner(rows: &[Screened]) -> Option<usize> {
     let most = rows.iter().map(|row| row.n_solved).max()?;
     rows.iter().position(|row| row.n_solved == most)
 }

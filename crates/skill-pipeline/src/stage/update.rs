@@ -84,7 +84,7 @@ pub async fn rewrite(
 }
 
 /// Takes the first whole skill of a patch that says anything.
-pub fn take_whole(skill: &SkillDoc, candidates: &Patch) -> Rewrite {
+pub(crate) fn take_whole(skill: &SkillDoc, candidates: &Patch) -> Rewrite {
     let rewrite = candidates.edits.iter().find_map(|candidate| {
         Some(Rewrite {
             skill: Some(with_regions_of(skill, &candidate.content)?),

@@ -74,7 +74,7 @@ pub fn round_line(record: &RoundRecord) -> String {
 }
 
 /// A finished trial on half a terminal's width; the title, which may be cut, is at the end.
-pub fn short_trial_line(record: &TrialRecord) -> String {
+pub(crate) fn short_trial_line(record: &TrialRecord) -> String {
     let decided = record.decision.as_ref();
     let verdict =
         decided.map_or("not decided", |decision| verdict_words(decision.verdict, record.is_retirement));

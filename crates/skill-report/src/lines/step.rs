@@ -99,7 +99,7 @@ fn saving_words(saving: SavingRecord) -> String {
 }
 
 /// The decision, with an explanation if nothing was evaluated.
-pub fn decision_words(action: StepAction) -> &'static str {
+pub(crate) fn decision_words(action: StepAction) -> &'static str {
     match action {
         StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
@@ -109,7 +109,7 @@ pub fn decision_words(action: StepAction) -> &'static str {
 }
 
 /// One step where there is not much room: the score and the decision, which matter most, come first.
-pub fn short_step_line(record: &StepRecord, total: StepTotal) -> String {
+pub(crate) fn short_step_line(record: &StepRecord, total: StepTotal) -> String {
     let mut line = format!("{}  {}", total.place(record.step.0), percent(record.current_score));
     let decision = decision_words(record.action);
     let _ = write!(line, "  {}", decision.split_once(": ").map_or(decision, |(short, _)| short));

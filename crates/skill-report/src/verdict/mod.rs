@@ -161,7 +161,7 @@ impl Verdict {
     }
 
     /// With these cautions, the weightiest first.
-    pub fn with_cautions(mut self, cautions: impl IntoIterator<Item = Caution>) -> Self {
+    pub(crate) fn with_cautions(mut self, cautions: impl IntoIterator<Item = Caution>) -> Self {
         self.cautions.extend(cautions);
         self.cautions.sort_by_key(|caution| caution.kind.weight());
         self

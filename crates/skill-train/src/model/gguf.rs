@@ -119,7 +119,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`TrainError::File`] and [`TrainError::Model`] as [`Decoder::open_gguf`].
-    pub fn gguf_config(path: &Path) -> Result<ModelConfig> {
+    pub(crate) fn gguf_config(path: &Path) -> Result<ModelConfig> {
         GgufFile::open(path)?.config()
     }
 }

@@ -339,7 +339,7 @@ impl Config {
 
 impl LoadedConfig {
     /// The directory that paths in the file are relative to; empty for the current one.
-    pub fn base_dir(&self) -> PathBuf {
+    pub(crate) fn base_dir(&self) -> PathBuf {
         self.path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default()
     }
 

@@ -22,7 +22,7 @@ impl ConfigPath {
     }
 
     /// The path to open.
-    pub fn to_path(&self) -> PathBuf {
+    pub(crate) fn to_path(&self) -> PathBuf {
         self.dir.join(&self.text)
     }
 

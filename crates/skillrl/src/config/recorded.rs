@@ -22,7 +22,7 @@ const SPLIT_RATIO: &str = "env.split_ratio";
 /// The overrides that lead from the text of a configuration to what was resolved from it and recorded.
 ///
 /// `resolved` is what [`Config::decisive_json`] gave then; keys that are not in it were not recorded.
-pub fn recorded_overrides(text: &str, resolved: &Value) -> Vec<String> {
+pub(crate) fn recorded_overrides(text: &str, resolved: &Value) -> Vec<String> {
     // A text that needs its overrides to be complete is compared as it stands.
     let unchanged = Config::parse(text, "", &[])
         .map(|loaded| loaded.config.decisive_json())
@@ -89,7 +89,7 @@ pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
 
 impl LoadedConfig {
     /// The files and directories that are read and that are relative to the configuration file, by their keys.
-    pub fn files_beside_config(&self) -> Vec<(String, PathBuf)> {
+    pub(crate) fn files_beside_config(&self) -> Vec<(String, PathBuf)> {
         let mut files = Vec::new();
         self.config.clone().for_each_path(&mut |key, path| {
             let is_set = self.origins.get(key) == Some(&Origin::Set);

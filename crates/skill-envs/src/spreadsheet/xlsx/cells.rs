@@ -62,7 +62,7 @@ impl Cell {
     }
 
     /// A formula that nobody has calculated.
-    pub fn is_uncalculated(&self) -> bool {
+    pub(crate) fn is_uncalculated(&self) -> bool {
         self.has_formula && self.value == Value::Empty
     }
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The most replies of an agent that may use tools, where nobody says; SkillOpt's number for OfficeQA.
-pub const DEFAULT_MAX_TOOL_TURNS: u32 = 24;
+pub(crate) const DEFAULT_MAX_TOOL_TURNS: u32 = 24;
 
 /// The name of the built-in prompt about files.
 pub const FILES_PROMPT_NAME: &str = "rollout_files";

@@ -33,7 +33,7 @@ pub struct Dropped {
 ///
 /// A file that cannot be read or holds no product, or an entry without a field that is needed, or with a price that
 /// cannot be read, with its number and line.
-pub fn read_products(
+pub(crate) fn read_products(
     path: &Path,
     limit: Option<usize>,
     attributes: &HashMap<String, AttributeEntry>,
@@ -88,7 +88,7 @@ fn add(
 /// # Errors
 ///
 /// A file that cannot be read, or an entry of another shape, with its line.
-pub fn read_attributes(path: &Path) -> Result<HashMap<String, AttributeEntry>, EnvError> {
+pub(crate) fn read_attributes(path: &Path) -> Result<HashMap<String, AttributeEntry>, EnvError> {
     read_object(path, AttributeEntry::from_json)
 }
 
@@ -97,7 +97,9 @@ pub fn read_attributes(path: &Path) -> Result<HashMap<String, AttributeEntry>, E
 /// # Errors
 ///
 /// A file that cannot be read, or an entry of another shape, with its line.
-pub fn read_human_instructions(path: &Path) -> Result<HashMap<String, Vec<HumanInstruction>>, EnvError> {
+pub(crate) fn read_human_instructions(
+    path: &Path,
+) -> Result<HashMap<String, Vec<HumanInstruction>>, EnvError> {
     read_object(path, HumanInstruction::list_from_json)
 }
 
