@@ -164,7 +164,11 @@ impl Access {
             Clients::Programs => !headers.contains_key(ORIGIN),
         };
         let origin = text(headers, ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
-        let is_same = origin.zip(host).is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host));
+        // A page comes by `https` where a proxy in front of this server adds it.
+        let is_web = |scheme: &str| ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+        let is_same = origin
+            .zip(host)
+            .is_some_and(|((scheme, origin), host)| is_web(scheme) && origin.eq_ignore_ascii_case(host));
         if needs_no_origin || is_same { Ok(entry) } else { Err(Refusal::Origin) }
     }
 

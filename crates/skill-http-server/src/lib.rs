@@ -36,6 +36,7 @@
 #[cfg(feature = "access")]
 pub mod access;
 mod connection;
+mod lingering;
 mod seats;
 mod server;
 
@@ -52,5 +53,7 @@ pub(crate) const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection may be silent before and within the head of a later request: longer than clients keep a
 /// connection for the next request, so that it is theirs to close.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a client that was answered early may go on to send its body.
+pub(crate) const LINGER: Duration = Duration::from_secs(30);
 /// The most bytes of the head of a request.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;

@@ -249,6 +249,34 @@ mod tests {
         assert_eq!(own.iter().filter(|seat| seat.close.is_cancelled()).count(), 1);
     }
 
+    #[test]
+    fn no_connection_loses_its_seat_to_one_that_is_refused() {
+        let (mut held, mut n_refused, mut state) = (Vec::new(), 0, 1_u32);
+        let seats = Seats::new(LIMITS);
+        for _ in 0..5_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let choice = (state >> 16) as usize;
+            let n_closed =
+                |held: &[(Arc<Seat>, _)]| held.iter().filter(|(seat, _)| seat.close.is_cancelled()).count();
+            let before = n_closed(&held);
+            match seats.take(at(["192.0.2.1", "192.0.2.2", "2001:db8::1", "::1"][choice % 4])) {
+                Some(seat) => {
+                    let seat = Arc::new(seat);
+                    let under_way = (choice & 16 == 0).then(|| seat.begin());
+                    held.push((seat, under_way));
+                }
+                None => {
+                    assert_eq!(n_closed(&held), before);
+                    n_refused += 1;
+                }
+            }
+            if choice & 96 == 0 {
+                held.swap_remove((choice >> 7) % held.len());
+            }
+        }
+        assert!(n_refused > 100, "{n_refused}");
+    }
+
     #[tokio::test]
     async fn who_waits_gets_the_seat_that_becomes_free() {
         let seats = Seats::new(SeatLimits { total: 1, ..LIMITS });

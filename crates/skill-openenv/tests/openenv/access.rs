@@ -18,6 +18,8 @@ async fn on_loopback_names_of_loopback_are_answered_and_no_page_of_another_origi
             ("Host: evil.example\r\n".to_owned(), 403),
             ("Host: 127.0.0.1.evil.example\r\n".to_owned(), 403),
             (format!("Host: {}\r\nOrigin: {own}\r\n", site.address), 200),
+            (format!("Host: {}\r\nOrigin: {}\r\n", site.address, own.replace("http", "https")), 200),
+            (format!("Host: {}\r\nOrigin: {}\r\n", site.address, own.replace("http", "ftp")), 403),
             (format!("Host: {}\r\nOrigin: http://evil.example\r\n", site.address), 403),
             (format!("Host: {}\r\nOrigin: null\r\n", site.address), 403),
         ] {
