@@ -167,6 +167,7 @@ impl TrainBackend for LocalBackend {
             if let Some(Answer::Step(output)) = inner.answers.find(&request.call, &request)? {
                 return Ok(output);
             }
+            request.settings.check()?;
             let Inner { model, optimizer, gradients, kept: (_, kept), .. } = inner;
             kept.clear();
             // A step that fails drops its gradients, or it would fail for ever.

@@ -5,7 +5,30 @@
 
 use indexmap::IndexMap;
 
+use crate::TrainError;
 use crate::seam::{AdamSettings, Decayed};
+
+impl AdamSettings {
+    /// Checks that a step by these settings moves finite weights to finite ones.
+    ///
+    /// # Errors
+    /// [`TrainError::Request`] with the name of the setting and its range.
+    pub fn check(&self) -> Result<(), TrainError> {
+        let decay = self.learning_rate * self.weight_decay;
+        let faults = [
+            ("learning_rate", (0.0..=10.0).contains(&self.learning_rate), "not from 0 to 10"),
+            ("beta1", (0.0..1.0).contains(&self.beta1), "not at least 0 and below 1"),
+            ("beta2", (0.0..1.0).contains(&self.beta2), "not at least 0 and below 1"),
+            ("epsilon", self.epsilon as f32 > 0.0 && self.epsilon <= 1.0, "not above 1e-45 and at most 1"),
+            ("weight_decay", (0.0..=1.0).contains(&decay), "times the learning rate not from 0 to 1"),
+            ("max_grad_norm", self.max_grad_norm.is_none_or(|norm| norm >= 0.0), "not at least 0"),
+        ];
+        match faults.into_iter().find(|(_, is_sound, _)| !is_sound) {
+            Some((field, _, fault)) => Err(TrainError::request(field, fault)),
+            None => Ok(()),
+        }
+    }
+}
 
 /// First and second moment of one parameter's gradient, row-major like the parameter.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -164,6 +187,30 @@ mod tests {
             let error = (f64::from(value[0]) + 1.0).abs();
             // Roundings of the moments add up over the steps, and are a few units in the last place.
             assert!(error < 2e-7 + 2e-8 * f64::from(step), "beta2 {beta2}, step {step}: off by {error:e}");
+        }
+    }
+
+    #[test]
+    fn settings_that_make_weights_infinite_are_refused_by_name() {
+        let sound = AdamSettings::default;
+        for (field, settings) in [
+            ("learning_rate", AdamSettings { learning_rate: 1e38, ..sound() }),
+            ("learning_rate", AdamSettings { learning_rate: -1e-4, ..sound() }),
+            ("learning_rate", AdamSettings { learning_rate: f64::NAN, ..sound() }),
+            ("beta1", AdamSettings { beta1: 1.0, ..sound() }),
+            ("beta2", AdamSettings { beta2: -0.1, ..sound() }),
+            ("epsilon", AdamSettings { epsilon: 0.0, ..sound() }),
+            ("epsilon", AdamSettings { epsilon: 1e-60, ..sound() }),
+            ("weight_decay", AdamSettings { weight_decay: 1e30, ..sound() }),
+            ("max_grad_norm", AdamSettings { max_grad_norm: Some(-1.0), ..sound() }),
+        ] {
+            match settings.check() {
+                Err(TrainError::Request { field: found, .. }) => assert_eq!(found, field),
+                other => panic!("{field}: {other:?}"),
+            }
+        }
+        for settings in [sound(), AdamSettings { learning_rate: 0.0, max_grad_norm: None, ..sound() }] {
+            settings.check().unwrap();
         }
     }
 

@@ -1,11 +1,12 @@
-//! From rows and losses of the interface to those of the back end, and from its numbers to results.
+//! From rows, losses and optimizer settings of the interface to those of the back end, and from its numbers to results.
 
 use std::collections::BTreeMap;
 
+use skill_train::TrainError;
 use skill_train::loss::TokenInput;
-use skill_train::seam::{ForwardOutput, Loss, LossMetrics, PolicyLoss, Row};
+use skill_train::seam::{AdamSettings, Decayed, ForwardOutput, Loss, LossMetrics, PolicyLoss, Row};
 
-use crate::wire::{Datum, ForwardBackwardInput, ForwardBackwardResult, LossOutput, Tensor};
+use crate::wire::{AdamParams, Datum, ForwardBackwardInput, ForwardBackwardResult, LossOutput, Tensor};
 
 /// The losses that are computed here.
 pub(super) const LOSSES: [&str; 3] = ["cross_entropy", "importance_sampling", "ppo"];
@@ -13,6 +14,29 @@ pub(super) const LOSSES: [&str; 3] = ["cross_entropy", "importance_sampling", "p
 const CLIP: [f64; 2] = [0.8, 1.2];
 /// As good as no lower limit of a ratio; the back end takes none below 0.
 const NO_LOWER_CLIP: f64 = 1.0 - 1e-12;
+
+/// The settings of an optimizer step, or the field that is wrong and how.
+pub(super) fn adam_of(asked: &AdamParams) -> Result<AdamSettings, (String, String)> {
+    let settings = AdamSettings {
+        learning_rate: asked.learning_rate,
+        beta1: asked.beta1,
+        beta2: asked.beta2,
+        epsilon: asked.eps,
+        weight_decay: asked.weight_decay,
+        decayed: Decayed::All,
+        max_grad_norm: Some(asked.grad_clip_norm).filter(|norm| *norm != 0.0),
+    };
+    let named = |field: String| match field.as_str() {
+        "epsilon" => "eps".to_owned(),
+        "max_grad_norm" => "grad_clip_norm".to_owned(),
+        _ => field,
+    };
+    match settings.check() {
+        Ok(()) => Ok(settings),
+        Err(TrainError::Request { field, fault }) => Err((named(field), fault)),
+        Err(other) => Err((String::new(), other.to_string())),
+    }
+}
 
 /// The loss of this name, or what is wrong with its settings.
 pub(super) fn loss_of(input: &ForwardBackwardInput) -> Result<Loss, String> {

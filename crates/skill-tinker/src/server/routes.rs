@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::checkpoints::{Address, Checkpoints, Kind, is_name};
 use super::futures::{Content, Found};
-use super::loss::{LOSSES, loss_of, rows_of};
+use super::loss::{LOSSES, adam_of, loss_of, rows_of};
 use super::work::{Job, SampleJob, Weights};
 use super::{Shared, futures};
 use crate::wire::{self, PREFIX};
@@ -114,7 +114,9 @@ impl Shared {
                 let asked: wire::OptimStepRequest = parse(&body)?;
                 self.check_model(&asked.model_id)?;
                 let model_id = asked.model_id.clone();
-                let job = Job::OptimStep { model_id, settings: asked.adam_params };
+                let settings = adam_of(&asked.adam_params)
+                    .map_err(|(field, fault)| Refusal::field(&["adam_params", &field], fault))?;
+                let job = Job::OptimStep { model_id, settings };
                 self.once(asked.model_id, asked.seq_id, job, None)
             }
             "/save_weights" => {

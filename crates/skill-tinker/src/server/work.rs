@@ -11,8 +11,8 @@ use skill_train::local::LocalBackend;
 use skill_train::lora::LoraConfig;
 use skill_train::model::Keep;
 use skill_train::seam::{
-    AdamSettings, CallId, Decayed, Ended, ForwardBackward, GenerationSettings, LoadRequest, Loss, OptimStep,
-    Pass, Policy, Row, Sample, SaveRequest, TrainBackend as _,
+    AdamSettings, CallId, Ended, ForwardBackward, GenerationSettings, LoadRequest, Loss, OptimStep, Pass,
+    Policy, Row, Sample, SaveRequest, TrainBackend as _,
 };
 use tokio::sync::mpsc;
 
@@ -21,7 +21,7 @@ use super::futures::{Content, Outcome};
 use super::loss::result_of;
 use super::{LORA_ALPHA, Shared, Trained};
 use crate::archive::archive;
-use crate::wire::{AdamParams, SampleResult, Sequence};
+use crate::wire::{SampleResult, Sequence};
 
 /// Sampled weights that stay in memory.
 const MAX_SAMPLERS: usize = 4;
@@ -38,7 +38,7 @@ pub(super) enum Job {
     Create { model_id: String, base_model: String, rank: usize, seed: u64, targets: Vec<&'static str> },
     Forward { model_id: String, rows: Vec<Row> },
     ForwardBackward { model_id: String, rows: Vec<Row>, loss: Loss },
-    OptimStep { model_id: String, settings: AdamParams },
+    OptimStep { model_id: String, settings: AdamSettings },
     Save { address: Address, kind: Kind },
     Snapshot { model_id: String, sampling_session: String },
     Load { model_id: String, address: Address },
@@ -292,7 +292,7 @@ impl Worker {
             }
             Job::OptimStep { model_id, settings } => {
                 let learning_rate = settings.learning_rate;
-                let step = OptimStep { call: self.call(), settings: adam(&settings) };
+                let step = OptimStep { call: self.call(), settings };
                 let stepped = model(&model_id)?.backend.optim_step(step).await;
                 self.shared.state.lock().models.has_no_gradient(&model_id);
                 let stepped = stepped.map_err(failed)?;
@@ -364,16 +364,4 @@ fn sequence(sample: Sample) -> Sequence {
     };
     let logprobs = Some(sample.logprobs.into_iter().map(f64::from).collect());
     Sequence { stop_reason: stop_reason.to_owned(), tokens: sample.tokens, logprobs }
-}
-
-fn adam(settings: &AdamParams) -> AdamSettings {
-    AdamSettings {
-        learning_rate: settings.learning_rate,
-        beta1: settings.beta1,
-        beta2: settings.beta2,
-        epsilon: settings.eps,
-        weight_decay: settings.weight_decay,
-        decayed: Decayed::All,
-        max_grad_norm: Some(settings.grad_clip_norm).filter(|norm| *norm > 0.0),
-    }
 }

@@ -353,6 +353,19 @@ async fn bad_requests_are_refused_with_their_place() {
         "loss_fn_inputs": {"target_tokens": {"data": [5, 3]}},
     }]}});
     assert_eq!(served.post("forward_backward", &shifted).await.0, 422);
+    // A step by such settings would leave a model that computes nothing finite any more.
+    for (field, value) in [
+        ("learning_rate", 1e38),
+        ("learning_rate", -1.0),
+        ("beta1", 1.0),
+        ("eps", 0.0),
+        ("weight_decay", 1e30),
+        ("grad_clip_norm", -1.0),
+    ] {
+        let step = json!({"model_id": model_id, "adam_params": {field: value}});
+        let (status, body) = served.post("optim_step", &step).await;
+        assert_eq!((status, &body["detail"][0]["loc"]), (422, &json!(["body", "adam_params", field])));
+    }
     for path in ["../x", "", "a/b", ".hidden"] {
         let (status, _) = served.post("save_weights", &json!({"model_id": model_id, "path": path})).await;
         assert_eq!(status, 422, "{path}");
