@@ -1,7 +1,13 @@
 //! Programs in the sandbox from asynchronous code.
 
-use skill_sandbox::{Cancel, Outcome, Program, RunError, Sandbox};
+use skill_llm::error::with_causes;
+use skill_sandbox::{Cancel, Choice, Outcome, Program, RunError, Sandbox};
 use tokio_util::sync::CancellationToken;
+
+/// Opens a sandbox, or says why there is none and what to do.
+pub(crate) fn open(choice: &Choice) -> Result<Sandbox, String> {
+    Sandbox::open(choice).map_err(|error| format!("{}; {}", with_causes(&error), error.hint()))
+}
 
 /// Ends the program where nobody waits for it any more.
 struct CancelOnDrop(Cancel);

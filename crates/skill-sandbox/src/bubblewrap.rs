@@ -14,6 +14,10 @@ pub(crate) const UNPACK: &str = "/unpack.tar";
 /// Where the standard input lies.
 pub(crate) const STDIN: &str = "/stdin";
 
+/// What takes the rights of root from it.
+#[cfg(target_os = "linux")]
+pub(crate) const SETPRIV: &str = "setpriv";
+
 /// The size of `/dev/shm`.
 const SHARED_MEMORY: u64 = 16 << 20;
 /// What systems have beside `/usr`: links into it, or directories of their own.

@@ -64,7 +64,7 @@ impl SandboxError {
             }
             Self::System { .. } => "configure a container engine and an image",
             Self::Engine { .. } => "start the engine, and check image, runtime and flags",
-            Self::Try(_) => "see the cause",
+            Self::Try(_) => "start it by hand (`bwrap --version`), and install it again where that fails",
         }
     }
 }

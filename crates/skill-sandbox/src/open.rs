@@ -1,5 +1,7 @@
 //! Finds a sandbox and tries it out.
 
+#[cfg(target_os = "linux")]
+use crate::bubblewrap::SETPRIV;
 use crate::container::{ContainerConfig, WITHOUT_LIMIT};
 #[cfg(target_os = "linux")]
 use crate::sandbox::Bubblewrap;
@@ -86,6 +88,9 @@ fn try_out(sandbox: &Sandbox) -> Result<(), SandboxError> {
     let outcome = match sandbox.run(&Program::new(["true"]), &Cancel::default()) {
         Ok(outcome) => outcome,
         Err(RunError::Setup { said }) => return Err(refused(said)),
+        Err(RunError::Start(error)) if error.to_string().starts_with(SETPRIV) => {
+            return Err(SandboxError::NoProcessLimit { why: error.to_string() });
+        }
         Err(error) => return Err(SandboxError::Try(error)),
     };
     if outcome.verdict.is_success() {
@@ -101,10 +106,13 @@ fn refused(said: String) -> SandboxError {
     if said.contains("nknown option") {
         return SandboxError::BwrapTooOld { said };
     }
-    if said.contains("setpriv") || said.contains("cgroup.procs") {
+    if said.contains(SETPRIV) || said.contains("cgroup.procs") {
         return SandboxError::NoProcessLimit { why: said };
     }
-    SandboxError::Refused { said }
+    if said.contains("bwrap:") {
+        return SandboxError::Refused { said };
+    }
+    SandboxError::Try(RunError::Setup { said })
 }
 
 fn open_container(config: &ContainerConfig) -> Result<Sandbox, SandboxError> {

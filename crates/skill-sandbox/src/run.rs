@@ -1,5 +1,7 @@
 //! One program: its files, its start, what is seen of it, and its end.
 
+#[cfg(target_os = "linux")]
+use crate::bubblewrap::SETPRIV;
 use crate::bubblewrap::{STDIN, TEMPORARY, UNPACK, WORK};
 #[cfg(target_os = "linux")]
 use crate::cgroup::Cgroup;
@@ -90,7 +92,8 @@ fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome,
         if seen == Some(Seen::Clock) {
             return Err(RunError::Setup { said: "nothing, in the time that the program had".to_owned() });
         }
-        return Err(RunError::Setup { said: stderr.text().trim().to_owned() });
+        let said = stderr.text().trim().to_owned();
+        return Err(RunError::Setup { said: if said.is_empty() { "nothing".to_owned() } else { said } });
     };
     let (report, archive) = report(said);
     let is_container = running.container.is_some();
@@ -228,7 +231,7 @@ fn start<'a>(
             let mut words = cgroup.as_ref().map(join).unwrap_or_default();
             if bubblewrap.drops_root {
                 let [user, group] = ["--reuid=", "--regid="].map(|flag| format!("{flag}{NOBODY}"));
-                words.extend(["setpriv", &user, &group, "--clear-groups", "--"].map(OsString::from));
+                words.extend([SETPRIV, &user, &group, "--clear-groups", "--"].map(OsString::from));
             }
             words.extend(crate::bubblewrap::words(
                 &bubblewrap.path,
@@ -265,7 +268,8 @@ fn start<'a>(
     words.extend(["/bin/sh".into(), "-c".into(), script.into(), "sh".into()]);
     words.extend(program.command.iter().cloned());
     let mut words = words.into_iter();
-    let mut command = Command::new(words.next().unwrap_or_default());
+    let starter = words.next().unwrap_or_default();
+    let mut command = Command::new(&starter);
     command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     if let Some(directory) = directory {
         command.current_dir(directory);
@@ -282,7 +286,9 @@ fn start<'a>(
         command.stdin(writer);
         Some(reader)
     };
-    let child = command.spawn().map_err(RunError::Start)?;
+    let child = command.spawn().map_err(|error| {
+        RunError::Start(io::Error::new(error.kind(), format!("{}: {error}", starter.display())))
+    })?;
     let kind = &sandbox.kind;
     let running = Running {
         child,

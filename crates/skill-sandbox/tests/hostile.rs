@@ -6,7 +6,8 @@
 #![expect(clippy::print_stdout, reason = "a test says what it has not compared")]
 
 use skill_sandbox::{
-    Cancel, Choice, ContainerConfig, Input, Limiting, Limits, Outputs, Program, Sandbox, SandboxError,
+    Cancel, Choice, ContainerConfig, Input, Limiting, Limits, Outputs, Program, RunError, Sandbox,
+    SandboxError,
 };
 use std::fs;
 use std::net::TcpListener;
@@ -415,7 +416,7 @@ fn a_cancelled_program_is_gone_at_once() {
         cancel.cancel();
         running.join().unwrap()
     });
-    assert!(matches!(ended, Err(skill_sandbox::RunError::Cancelled)), "{ended:?}");
+    assert!(matches!(ended, Err(RunError::Cancelled)), "{ended:?}");
 }
 
 /// The variable by which the test below tells its second process which program to run.
@@ -558,8 +559,15 @@ fn a_refusal_says_of_which_kind_it_is() {
     // It starts the program outside of everything and without `prlimit`.
     check_refusal(
         "while [ \"$1\" != /bin/sh ]; do shift; done; cd /tmp; PATH=/nowhere exec \"$@\"",
-        |error| matches!(error, SandboxError::Refused { .. } | SandboxError::NoProcessLimit { .. }),
+        |error| matches!(error, SandboxError::NoProcessLimit { .. }),
     );
+    // A program that is none of ours, or half of one.
+    for script in ["exit 0", "exit 3", "echo 'error while loading shared libraries' >&2; exit 127"] {
+        check_refusal(
+            script,
+            |error| matches!(error, SandboxError::Try(RunError::Setup { said }) if !said.is_empty()),
+        );
+    }
 }
 
 #[test]

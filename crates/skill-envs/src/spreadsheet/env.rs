@@ -32,8 +32,8 @@ pub struct SpreadsheetEnv {
     splits: Splits<Vec<Item>>,
     tasks: IndexMap<ItemId, (Task, Split)>,
     faults: Vec<EnvError>,
-    /// Opened by the first task, before any model is asked.
-    lab: OnceCell<Arc<Lab>>,
+    /// Opened by the first task, before any model is asked; what is missing then is missing for all.
+    lab: OnceCell<Result<Arc<Lab>, String>>,
 }
 
 impl SpreadsheetEnv {
@@ -85,9 +85,14 @@ impl SpreadsheetEnv {
         let open = || async {
             let config = self.config.clone();
             let opened = tokio::task::spawn_blocking(move || Lab::open(&config)).await;
-            opened.map_err(|error| super::lab::wrong(&format!("the sandbox broke: {error}")))?.map(Arc::new)
+            match opened {
+                Ok(Ok(lab)) => Ok(Arc::new(lab)),
+                Ok(Err(EnvError::Configuration { message })) => Err(message),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(error) => Err(format!("the sandbox broke: {error}")),
+            }
         };
-        self.lab.get_or_try_init(open).await.cloned()
+        self.lab.get_or_init(open).await.clone().map_err(|message| super::lab::wrong(&message))
     }
 
     fn check_prompt(&self) -> Result<(), EnvError> {

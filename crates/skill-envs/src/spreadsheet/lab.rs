@@ -91,17 +91,16 @@ impl From<Outcome> for Ran {
 }
 
 impl Lab {
-    /// Opens the sandbox and looks for a Python; takes a second.
+    /// Opens the sandbox, looks for a Python and has LibreOffice calculate a formula; takes some seconds.
     pub(super) fn open(config: &SpreadsheetConfig) -> Result<Self, EnvError> {
-        let sandbox =
-            Sandbox::open(&config.sandbox).map_err(|error| wrong(&format!("{error}; {}", error.hint())))?;
+        let sandbox = sandboxed::open(&config.sandbox).map_err(|why| wrong(&why))?;
         let limits =
             Limits { wall: config.program_timeout, memory: config.program_memory, ..Limits::default() };
         let python = Python::find(&sandbox, config)?;
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let permits = Arc::new(Semaphore::new(config.programs.unwrap_or(n_cores).max(1)));
         let office = match config.recalculate {
-            Recalculate::Auto => Office::find(),
+            Recalculate::Auto => Office::find(&sandbox, matches!(config.sandbox, Choice::Container(_)))?,
             Recalculate::Never => None,
         };
         let cache = config.cache.as_deref().map(Cache::open);
@@ -288,13 +287,19 @@ impl Python {
         };
         let outcome = sandbox.run(&asked, &Cancel::default());
         let outcome = outcome.map_err(|error| skill_llm::error::with_causes(&error))?;
+        let said = said(&outcome);
+        let last = said.trim().lines().next_back().unwrap_or_default().to_owned();
         if !outcome.verdict.is_success() {
-            let said = outcome.stderr.text();
-            let last = said.trim().lines().next_back().unwrap_or_default();
             return Err(format!("in the sandbox it {}: {last}", outcome.verdict));
         }
-        Ok(Self { program, readable, version: outcome.stdout.text().trim().to_owned() })
+        Ok(Self { program, readable, version: last })
     }
+}
+
+/// What a program printed: a container has one stream, which is its standard error.
+pub(super) fn said(outcome: &Outcome) -> String {
+    let stdout = outcome.stdout.text();
+    if stdout.trim().is_empty() { outcome.stderr.text() } else { stdout }
 }
 
 pub(super) fn wrong(message: &str) -> EnvError {

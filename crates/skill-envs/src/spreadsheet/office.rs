@@ -3,17 +3,22 @@
 //! A process takes a second to begin and a tenth for each further workbook, so all that wait are calculated by one.
 
 use super::cache::Cache;
-use super::lab::{start, wrong};
+use super::lab::{said, start, wrong};
+use super::xlsx::{Area, Workbook};
 use crate::error::EnvError;
 use parking_lot::Mutex;
 use skill_core::canonical::hex_sha256;
-use skill_sandbox::{Input, Limits, Outputs, Program, Sandbox};
+use skill_sandbox::{Cancel, Input, Limits, Outcome, Outputs, Program, Sandbox};
 use std::collections::VecDeque;
+use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
+use zip::ZipWriter;
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
 
 /// The most workbooks of one process.
 const MAX_BATCH: usize = 25;
@@ -54,8 +59,21 @@ struct Waiting {
 pub(super) type Calculated = Result<Arc<[u8]>, String>;
 
 impl Office {
-    /// LibreOffice, where it is installed.
-    pub(super) fn find() -> Option<Self> {
+    /// LibreOffice, where it is installed: in the image where programs run in containers, else on this machine.
+    ///
+    /// # Errors
+    ///
+    /// One that is installed and does not calculate a workbook.
+    pub(super) fn find(sandbox: &Sandbox, is_in_image: bool) -> Result<Option<Self>, EnvError> {
+        let found = if is_in_image { Self::of_image(sandbox)? } else { Self::of_machine() };
+        if let Some(office) = &found {
+            let sample = sample().map_err(|error| wrong(&format!("cannot make a workbook: {error}")))?;
+            office.check(&blocking(sandbox, &office.conversion(&[sample.into()]).0)?)?;
+        }
+        Ok(found)
+    }
+
+    fn of_machine() -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path)
             .flat_map(|directory| ["soffice", "libreoffice"].map(|name| directory.join(name)))
@@ -68,13 +86,42 @@ impl Office {
             readable.push(program.ancestors().nth(2).unwrap_or(Path::new("/nowhere")).to_owned());
         }
         let version = version_of(&program);
-        Some(Self {
-            program,
-            readable,
-            version,
-            turn: Arc::new(Semaphore::new(1)),
-            waiting: Mutex::default(),
-        })
+        Some(Self::new(program, readable, version))
+    }
+
+    fn of_image(sandbox: &Sandbox) -> Result<Option<Self>, EnvError> {
+        let limits =
+            Limits { wall: STARTING, cpu: STARTING, memory: MEMORY, processes: 256, ..Limits::default() };
+        let look = Program { limits, ..Program::new(["/bin/sh", "-c", LOOK]) };
+        let found = said(&blocking(sandbox, &look)?);
+        let mut lines = found.lines();
+        let program = lines.find_map(|line| line.strip_prefix(FOUND));
+        Ok(program
+            .map(|program| Self::new(program.into(), Vec::new(), lines.next().map_or_else(unnamed, named))))
+    }
+
+    fn new(program: PathBuf, readable: Vec<PathBuf>, version: String) -> Self {
+        Self { program, readable, version, turn: Arc::new(Semaphore::new(1)), waiting: Mutex::default() }
+    }
+
+    /// An error of the set-up where the calculation of [`sample`] has come to another number, or to none.
+    fn check(&self, outcome: &Outcome) -> Result<(), EnvError> {
+        let calculated = outcome.file("out/0.xlsx").and_then(|bytes| {
+            let cells = Workbook::open(bytes.into()).ok()?.cells(0, &[Area::WHOLE]).ok()?;
+            cells.get(&(1, 1))?.number
+        });
+        if calculated == Some(SAMPLE_VALUE) {
+            return Ok(());
+        }
+        let last = said(outcome);
+        let last = last.trim().lines().next_back().unwrap_or("nothing was printed");
+        Err(wrong(&format!(
+            "{} ({}) does not calculate a workbook: it {}: {last}; repair it (`apt-get install --reinstall \
+             libreoffice-calc`), or set `recalculate` to \"never\", by which formulas without a stored value are empty",
+            self.version,
+            self.program.display(),
+            outcome.verdict
+        )))
     }
 
     /// Its name and version.
@@ -141,28 +188,38 @@ impl Office {
                 return Err(error);
             }
         };
-        let is_alone = batch.len() == 1;
         let mut rest: VecDeque<(Waiting, Option<Arc<[u8]>>)> = batch.into_iter().zip(outputs).collect();
         while let Some((one, output)) = rest.pop_front() {
             let calculated = match output {
-                Some(bytes) => Ok(bytes),
-                None if is_alone => Err(NOT_CALCULATED.to_owned()),
-                None => match self.process(sandbox, &[Arc::clone(&one.bytes)], cancel).await {
-                    Ok((outputs, said)) => outputs
-                        .into_iter()
-                        .next()
-                        .flatten()
-                        .ok_or_else(|| format!("{NOT_CALCULATED} ({said})")),
-                    Err(error) => {
-                        self.give_back(std::iter::once(one).chain(rest.into_iter().map(|(one, _)| one)));
-                        return Err(error);
-                    }
-                },
+                Some(bytes) => Ok(Ok(bytes)),
+                None => self.alone(sandbox, &one.bytes, cancel).await,
             };
-            // A rollout that was given up does not listen.
-            drop(one.done.send(calculated));
+            match calculated {
+                // A rollout that was given up does not listen.
+                Ok(calculated) => drop(one.done.send(calculated)),
+                Err(error) => {
+                    self.give_back(std::iter::once(one).chain(rest.into_iter().map(|(one, _)| one)));
+                    return Err(error);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Converts one workbook, and where nothing comes of it, asks whether anything is calculated at all.
+    async fn alone(
+        &self,
+        sandbox: &Sandbox,
+        bytes: &Arc<[u8]>,
+        cancel: &CancellationToken,
+    ) -> Result<Calculated, EnvError> {
+        let (outputs, ended) = self.process(sandbox, &[Arc::clone(bytes)], cancel).await?;
+        if let Some(bytes) = outputs.into_iter().next().flatten() {
+            return Ok(Ok(bytes));
+        }
+        let sample = sample().map_err(|error| wrong(&format!("cannot make a workbook: {error}")))?;
+        self.check(&start(sandbox, self.conversion(&[sample.into()]).0, (), cancel).await?)?;
+        Ok(Err(format!("LibreOffice did not calculate the workbook ({ended})")))
     }
 
     /// Those who wait besides the one that failed have their own turn.
@@ -177,11 +234,19 @@ impl Office {
         workbooks: &[Arc<[u8]>],
         cancel: &CancellationToken,
     ) -> Result<(Vec<Option<Arc<[u8]>>>, String), EnvError> {
-        let names: Vec<String> = (0..workbooks.len()).map(|number| format!("{number}.xlsx")).collect();
+        let (program, outputs) = self.conversion(workbooks);
+        let outcome = start(sandbox, program, (), cancel).await?;
+        let outputs = outputs.iter().map(|name| outcome.file(name).map(Arc::from));
+        Ok((outputs.collect(), format!("LibreOffice {}", outcome.verdict)))
+    }
+
+    /// The process that converts these workbooks, and the names of what comes out.
+    fn conversion(&self, workbooks: &[Arc<[u8]>]) -> (Program, Vec<String>) {
+        let outputs: Vec<String> = (0..workbooks.len()).map(|number| format!("out/{number}.xlsx")).collect();
         let n_workbooks = u32::try_from(workbooks.len()).unwrap_or(u32::MAX);
         let wall = STARTING + EACH * n_workbooks;
         let mut program = Program {
-            outputs: Outputs::Named(names.iter().map(|name| format!("out/{name}")).collect()),
+            outputs: Outputs::Named(outputs.clone()),
             readable: self.readable.clone(),
             limits: Limits {
                 wall,
@@ -197,25 +262,89 @@ impl Office {
             ..Program::new(["/bin/sh".as_ref(), "-c".as_ref(), SCRIPT.as_ref(), self.program.as_os_str()])
         }
         .with_input("profile/user/registrymodifications.xcu", Input::text(SETTINGS));
-        for (name, bytes) in names.iter().zip(workbooks) {
-            program = program.with_input(format!("in/{name}"), Input::Bytes(Arc::clone(bytes)));
+        for (number, bytes) in workbooks.iter().enumerate() {
+            program = program.with_input(format!("in/{number}.xlsx"), Input::Bytes(Arc::clone(bytes)));
         }
-        let outcome = start(sandbox, program, (), cancel).await?;
-        let outputs = names.iter().map(|name| outcome.file(&format!("out/{name}")).map(Arc::from));
-        Ok((outputs.collect(), format!("LibreOffice {}", outcome.verdict)))
+        (program, outputs)
     }
 }
 
-const NOT_CALCULATED: &str = "LibreOffice did not calculate the workbook";
+/// Looks for LibreOffice where it runs.
+const LOOK: &str = r#"for name in soffice libreoffice; do path=$(command -v $name) && echo "found $path" && exec "$path" --version; done; exit 0"#;
+const FOUND: &str = "found ";
+/// What the only cell of [`sample`] comes to; another value is stored, as by a program that has changed the workbook.
+const SAMPLE_VALUE: f64 = 42.0;
+
+/// A workbook with one formula.
+fn sample() -> Result<Vec<u8>, ZipError> {
+    workbook_of("<f>6*7</f><v>1</v>")
+}
+
+/// A workbook with one cell, as small as it can be.
+fn workbook_of(cell: &str) -> Result<Vec<u8>, ZipError> {
+    let links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let parts = "http://schemas.openxmlformats.org/package/2006";
+    let main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let kind = "application/vnd.openxmlformats-officedocument.spreadsheetml";
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in [
+        (
+            "[Content_Types].xml",
+            format!(
+                r#"<Types xmlns="{parts}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>"#
+            ),
+        ),
+        (
+            "_rels/.rels",
+            format!(
+                r#"<Relationships xmlns="{parts}/relationships"><Relationship Id="r1" Type="{links}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
+            ),
+        ),
+        (
+            "xl/workbook.xml",
+            format!(
+                r#"<workbook xmlns="{main}" xmlns:r="{links}"><sheets><sheet name="A" sheetId="1" r:id="r1"/></sheets></workbook>"#
+            ),
+        ),
+        (
+            "xl/_rels/workbook.xml.rels",
+            format!(
+                r#"<Relationships xmlns="{parts}/relationships"><Relationship Id="r1" Type="{links}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>"#
+            ),
+        ),
+        (
+            "xl/worksheets/sheet1.xml",
+            format!(
+                r#"<worksheet xmlns="{main}"><sheetData><row r="1"><c r="A1">{cell}</c></row></sheetData></worksheet>"#
+            ),
+        ),
+    ] {
+        archive.start_file(name, SimpleFileOptions::default())?;
+        archive.write_all(text.as_bytes())?;
+    }
+    Ok(archive.finish()?.into_inner())
+}
+
+/// Runs a program while the sandbox is opened, before anything is asynchronous.
+fn blocking(sandbox: &Sandbox, program: &Program) -> Result<Outcome, EnvError> {
+    sandbox.run(program, &Cancel::default()).map_err(|error| wrong(&skill_llm::error::with_causes(&error)))
+}
 
 fn version_of(program: &Path) -> String {
-    // A program that prints nothing is one without a version.
     let output =
         std::process::Command::new(program).arg("--version").stdin(std::process::Stdio::null()).output();
-    let said =
-        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    output.map_or_else(|_| unnamed(), |output| named(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The name and version at the beginning of a line that a program printed about itself.
+fn named(said: &str) -> String {
     let words: Vec<&str> = said.split_whitespace().take(2).collect();
-    if words.is_empty() { "LibreOffice".to_owned() } else { words.join(" ") }
+    if words.is_empty() { unnamed() } else { words.join(" ") }
+}
+
+/// A program that prints nothing is one without a version.
+fn unnamed() -> String {
+    "LibreOffice".to_owned()
 }
 
 /// An error of the set-up: formulas have no values, and nothing here gives them any.
@@ -225,4 +354,73 @@ pub(super) fn missing(n_formulas: usize) -> EnvError {
          calculate them; install it (`apt-get install --no-install-recommends libreoffice-calc`), or set \
          `recalculate` to \"never\", by which such cells are empty"
     ))
+}
+
+#[cfg(all(test, unix))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use skill_sandbox::Choice;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// An office program that does this with `in/*.xlsx`.
+    fn office(directory: &Path, script: &str) -> Office {
+        let path = directory.join("soffice");
+        std::fs::write(&path, format!("#!/bin/sh\nmkdir out; {script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Office::new(path, Vec::new(), "LibreOffice 9".to_owned())
+    }
+
+    fn sandbox() -> Sandbox {
+        Sandbox::open(&Choice::Off).unwrap()
+    }
+
+    fn check(office: &Office) -> Result<(), EnvError> {
+        office.check(&blocking(&sandbox(), &office.conversion(&[sample().unwrap().into()]).0).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_program_that_calculates_nothing_is_an_error_of_the_set_up() {
+        let directory = tempfile::tempdir().unwrap();
+        for script in [
+            "exit 1",
+            "exit 0",
+            // What is stored is not what the formula comes to.
+            "cp in/* out",
+            "echo text >out/0.xlsx",
+        ] {
+            let office = office(directory.path(), script);
+            assert!(matches!(check(&office), Err(EnvError::Configuration { .. })), "{script}");
+            if !script.contains("out") {
+                let workbook = Arc::from(&b"of an agent"[..]);
+                let calculated =
+                    office.calculate(&sandbox(), None, workbook, &CancellationToken::new()).await;
+                assert!(
+                    matches!(calculated, Err(EnvError::Configuration { .. })),
+                    "{script}: {calculated:?}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_workbook_that_cannot_be_calculated_is_no_fault_of_the_set_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let right = directory.path().join("right");
+        std::fs::write(&right, workbook_of("<v>42</v>").unwrap()).unwrap();
+        let script = format!("grep -q damaged in/0.xlsx || cp {} out/0.xlsx", right.display());
+        let office = office(directory.path(), &script);
+        check(&office).unwrap();
+        let workbook = Arc::from(&b"a damaged workbook"[..]);
+        let calculated = office.calculate(&sandbox(), None, workbook, &CancellationToken::new()).await;
+        assert!(matches!(calculated, Ok(Err(_))), "{calculated:?}");
+    }
+
+    #[test]
+    fn a_program_of_one_stream_is_read_too() {
+        for script in ["echo 'found 1'", "echo 'found 1' >&2"] {
+            let outcome = blocking(&sandbox(), &Program::new(["/bin/sh", "-c", script])).unwrap();
+            assert_eq!(said(&outcome).trim(), "found 1");
+        }
+    }
 }

@@ -81,10 +81,7 @@ impl Program {
         #[cfg(feature = "sandbox")]
         let sandbox = match config.sandbox {
             false => None,
-            true => Some(
-                skill_sandbox::Sandbox::open(&skill_sandbox::Choice::Auto)
-                    .map_err(|error| format!("{error}; {}", error.hint()))?,
-            ),
+            true => Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto)?),
         };
         #[cfg(not(feature = "sandbox"))]
         if config.sandbox {

@@ -13,6 +13,8 @@ use skill_envs::tasks::Splitting;
 use skill_envs::{Env as _, EnvError, RolloutCtx, Split};
 use skill_llm::{ChatReply, ChatRequest, FinishReason, ScriptedModel, ToolCall};
 use std::fs;
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -388,18 +390,23 @@ fn workbooks_that_cannot_be_used_are_left_out_and_named() {
 
 /// Without a Python with openpyxl no model is asked.
 #[tokio::test]
+#[cfg(unix)]
 async fn what_programs_lack_is_told_before_anything_is_paid_for() {
     let dir = data();
-    let config = SpreadsheetConfig {
-        sandbox: SandboxChoice::Off,
-        python: Some("/nowhere/python3".into()),
-        ..config(dir.path())
-    };
+    let python = dir.path().join("python");
+    fs::write(&python, "#!/bin/sh\necho begun >>\"${0%/*}/starts\"\nexit 1\n").unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let config =
+        SpreadsheetConfig { sandbox: SandboxChoice::Off, python: Some(python), ..config(dir.path()) };
     let env = SpreadsheetEnv::load(config).unwrap();
     let model = ScriptedModel::from_fn("agent", |_, _| panic!("the agent was asked"));
     let item = &env.items(Split::Train)[0];
-    let outcome = env.rollout(item, &SkillDoc::default(), &model, &RolloutCtx::default()).await;
-    assert!(matches!(outcome, Err(EnvError::Configuration { .. })), "{outcome:?}");
+    for _ in 0..2 {
+        let outcome = env.rollout(item, &SkillDoc::default(), &model, &RolloutCtx::default()).await;
+        assert!(matches!(outcome, Err(EnvError::Configuration { .. })), "{outcome:?}");
+    }
+    // What is missing for one task is missing for all, and is looked for once.
+    assert_eq!(fs::read_to_string(dir.path().join("starts")).unwrap(), "begun\n");
 }
 
 /// The data set's splits are lists of ids, beside tasks in no list.
