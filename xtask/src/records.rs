@@ -180,14 +180,19 @@ pub(crate) fn markdown(root: &Path) -> anyhow::Result<String> {
 /// The members of a type as a table below its name.
 fn table(name: &str, source: &str) -> anyhow::Result<String> {
     let starts = [format!("pub struct {name} {{"), format!("pub enum {name} {{")];
-    let mut lines =
-        source.lines().skip_while(|line| !starts.iter().any(|start| line.starts_with(start.as_str())));
-    let is_enum = lines.next().with_context(|| format!("it has no type {name}"))?.contains("enum");
+    let mut lines = source
+        .lines()
+        .skip_while(|line| !starts.iter().any(|start| line.trim_start().starts_with(start.as_str())));
+    let first = lines.next().with_context(|| format!("it has no type {name}"))?;
+    let is_enum = first.contains("enum");
+    // In the macro that names the values of an enum all lines are indented.
+    let indent = " ".repeat(first.len() - first.trim_start().len());
+    let end = format!("{indent}}}");
     let mut table = format!("\n### {name}\n\n| {} | |\n|---|---|\n", if is_enum { "value" } else { "field" });
     let mut members = 0;
     let (mut text, mut is_whole, mut may_lack, mut renamed) = (String::new(), false, false, None);
     let (mut is_written, mut is_flat) = (true, false);
-    for line in lines.take_while(|line| *line != "}") {
+    for line in lines.take_while(|line| *line != end) {
         let code = line.trim();
         if let Some(said) = code.strip_prefix("///") {
             // The first paragraph says what it is.
@@ -205,7 +210,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
                 renamed.or_else(|| Some(code.split_once("rename = \"")?.1.split('"').next()?.to_owned()));
             continue;
         }
-        let depth = line.len() - line.trim_start().len();
+        let depth = (line.len() - line.trim_start().len()).saturating_sub(indent.len());
         if let Some(member) = member(code, is_enum && depth == 4).filter(|_| is_written) {
             let own = renamed.take().unwrap_or(member);
             let mark = if may_lack || code.contains(": Option<") { "?" } else { "" };
@@ -234,7 +239,8 @@ fn member(code: &str, is_variant: bool) -> Option<String> {
     if is_variant {
         let name: String = code.chars().take_while(|letter| letter.is_alphanumeric()).collect();
         let is_name = name.starts_with(|letter: char| letter.is_uppercase());
-        return is_name.then(|| snake_case(&name));
+        let word = code.split_once(" = \"").and_then(|(_, word)| word.split('"').next());
+        return is_name.then(|| word.map_or_else(|| snake_case(&name), str::to_owned));
     }
     let name = code.strip_prefix("pub ").unwrap_or(code).split_once(':')?.0;
     let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
@@ -291,5 +297,8 @@ mod tests {
             "\n### Kind\n\n| value | |\n|---|---|\n| `big_one` | One |\n| · `size` | Its size |\n"
         );
         assert!(table("Other", source).is_err());
+        let named = "named_enum! {\n    /// A lamp.\n    pub enum Lamp {\n        /// Lit.\n        On = \"on_now\",\n    }\n}\n";
+        let expect = "\n### Lamp\n\n| value | |\n|---|---|\n| `on_now` | Lit |\n";
+        assert_eq!(table("Lamp", named).unwrap(), expect);
     }
 }

@@ -54,23 +54,13 @@ impl<'de> Deserialize<'de> for EditOp {
     }
 }
 
-/// Which kind of trajectories an edit answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceType {
-    /// Trajectories that failed.
-    Failure,
-    /// Trajectories that succeeded.
-    Success,
-}
-
-impl SourceType {
-    /// The name used in prompts and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failure => "failure",
-            Self::Success => "success",
-        }
+crate::named_enum! {
+    /// Which kind of trajectories an edit answers.
+    pub enum SourceType {
+        /// Trajectories that failed.
+        Failure = "failure",
+        /// Trajectories that succeeded.
+        Success = "success",
     }
 }
 

@@ -14,7 +14,6 @@
 
 use crate::exact::ExactSum;
 use crate::rollout::{MeanScore, RolloutResult, SUCCESS_THRESHOLD, unit_interval};
-use serde::{Deserialize, Serialize};
 
 crate::named_enum! {
     /// Which score the gate compares.
@@ -30,31 +29,21 @@ crate::named_enum! {
     }
 }
 
-/// What becomes of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateAction {
-    /// It becomes the current skill, and it is the best one so far.
-    AcceptNewBest,
-    /// It becomes the current skill.
-    Accept,
-    /// The current skill stays.
-    Reject,
-    /// The current skill stays, since too few items could tell; the strict gate never says this.
-    Indecisive,
+crate::named_enum! {
+    /// What becomes of a candidate.
+    pub enum GateAction {
+        /// It becomes the current skill, and it is the best one so far.
+        AcceptNewBest = "accept_new_best",
+        /// It becomes the current skill.
+        Accept = "accept",
+        /// The current skill stays.
+        Reject = "reject",
+        /// The current skill stays, since too few items could tell; the strict gate never says this.
+        Indecisive = "indecisive",
+    }
 }
 
 impl GateAction {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AcceptNewBest => "accept_new_best",
-            Self::Accept => "accept",
-            Self::Reject => "reject",
-            Self::Indecisive => "indecisive",
-        }
-    }
-
     /// Whether the candidate becomes the current skill.
     pub fn is_accepted(self) -> bool {
         match self {

@@ -26,26 +26,16 @@ use serde::{Deserialize, Serialize};
 /// More findings of one rule in one file than this are summed up in the last one.
 const MAX_FINDINGS_PER_RULE: usize = 20;
 
-/// How bad a [`Finding`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// The skill should not be given away like this.
-    Error,
-    /// A warning.
-    Warning,
-    /// Good to know.
-    Note,
-}
-
-impl Severity {
-    /// The name used in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
+crate::named_enum! {
+    /// How bad a [`Finding`] is.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// The skill should not be given away like this.
+        Error = "error",
+        /// A warning.
+        Warning = "warning",
+        /// Good to know.
+        Note = "note",
     }
 }
 

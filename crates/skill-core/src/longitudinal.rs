@@ -6,37 +6,24 @@
 use crate::ids::{EpochIdx, ItemId};
 use crate::random::PyRandom;
 use crate::rollout::RolloutResult;
-use serde::{Deserialize, Serialize};
 
-/// What became of a task from one skill to the next, in the order in which the optimizer reads them: what needs a
-/// remedy first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PairCategory {
-    /// It was solved and is not any more.
-    Regressed,
-    /// It was not solved and is not now.
-    PersistentFail,
-    /// It was not solved and is now.
-    Improved,
-    /// It was solved and is still.
-    StableSuccess,
+crate::named_enum! {
+    /// What became of a task from one skill to the next, in the order in which the optimizer reads them: what needs a
+    /// remedy first.
+    #[derive(PartialOrd, Ord)]
+    pub enum PairCategory {
+        /// It was solved and is not any more.
+        Regressed = "regressed",
+        /// It was not solved and is not now.
+        PersistentFail = "persistent_fail",
+        /// It was not solved and is now.
+        Improved = "improved",
+        /// It was solved and is still.
+        StableSuccess = "stable_success",
+    }
 }
 
 impl PairCategory {
-    /// All of them, in the order in which the optimizer reads them.
-    pub const ALL: [Self; 4] = [Self::Regressed, Self::PersistentFail, Self::Improved, Self::StableSuccess];
-
-    /// The name used in files and prompts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Regressed => "regressed",
-            Self::PersistentFail => "persistent_fail",
-            Self::Improved => "improved",
-            Self::StableSuccess => "stable_success",
-        }
-    }
-
     fn of(previous: &RolloutResult, current: &RolloutResult) -> Self {
         match (previous.is_success(), current.is_success()) {
             (true, false) => Self::Regressed,

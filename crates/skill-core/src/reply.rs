@@ -1,27 +1,18 @@
 //! Who speaks, and what a reply consists of besides its text, as requests, journals and trajectories share them.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
 
-/// Who speaks in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Role {
-    /// Instructions; the skill is among them.
-    System,
-    /// The task, or the environment.
-    User,
-    /// The agent.
-    Assistant,
-    /// The result of a tool call.
-    Tool,
-}
-
-impl Role {
-    /// The name used in prompts and files.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+crate::named_enum! {
+    /// Who speaks in a message.
+    pub enum Role {
+        /// Instructions; the skill is among them.
+        System = "system",
+        /// The task, or the environment.
+        User = "user",
+        /// The agent.
+        Assistant = "assistant",
+        /// The result of a tool call.
+        Tool = "tool",
     }
 }
 

@@ -2,66 +2,39 @@
 //!
 //! It plays the part of a learning rate. The main type is [`EditBudget`].
 
-use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 use thiserror::Error;
 
-/// How the edit budget goes from its maximum to its minimum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Schedule {
-    /// The maximum at every step.
-    Constant,
-    /// `max + (min - max) * t`.
-    Linear,
-    /// `min + (max - min) * (1 + cos(pi * t)) / 2`.
-    #[default]
-    Cosine,
-}
-
-impl Schedule {
-    /// Every schedule, for messages and help texts.
-    pub const ALL: [Self; 3] = [Self::Constant, Self::Linear, Self::Cosine];
-
-    /// The schedule of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|schedule| schedule.as_str() == name)
-    }
-
-    /// The name used in configurations and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Constant => "constant",
-            Self::Linear => "linear",
-            Self::Cosine => "cosine",
-        }
+crate::named_enum! {
+    /// How the edit budget goes from its maximum to its minimum.
+    #[derive(Default)]
+    pub enum Schedule {
+        /// The maximum at every step.
+        Constant = "constant",
+        /// `max + (min - max) * t`.
+        Linear = "linear",
+        /// `min + (max - min) * (1 + cos(pi * t)) / 2`.
+        #[default]
+        Cosine = "cosine",
     }
 }
 
-/// Who decides how many edits a step may apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BudgetControl {
-    /// The schedule.
-    #[default]
-    Fixed,
-    /// The optimizer, at each step.
-    Autonomous,
-    /// Nobody: a rewrite of the whole skill has no edits to count. Where there are edits it is [`Self::Fixed`], as in
-    /// the reference.
-    None,
+crate::named_enum! {
+    /// Who decides how many edits a step may apply.
+    #[derive(Default)]
+    pub enum BudgetControl {
+        /// The schedule.
+        #[default]
+        Fixed = "fixed",
+        /// The optimizer, at each step.
+        Autonomous = "autonomous",
+        /// Nobody: a rewrite of the whole skill has no edits to count. Where there are edits it is [`Self::Fixed`], as
+        /// in the reference.
+        None = "none",
+    }
 }
 
 impl BudgetControl {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Autonomous => "autonomous",
-            Self::None => "none",
-        }
-    }
-
     /// What a configuration of the reference means by a name; it knows several for each, in any case.
     pub fn from_reference(name: &str) -> Option<Self> {
         match name.trim().to_lowercase().as_str() {

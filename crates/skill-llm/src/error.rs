@@ -1,56 +1,43 @@
 //! Why there is no reply.
 
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use strum::{IntoStaticStr, VariantNames};
 
-/// What kind of failure an [`LlmError`] is: retry policies and exit codes are decided by class, never by text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantNames)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
-pub enum ErrorClass {
-    /// Too many requests or tokens for now.
-    RateLimited,
-    /// The account has no money or quota left: waiting does not help.
-    QuotaExhausted,
-    /// The key is missing, wrong, or not allowed to use the model.
-    Authentication,
-    /// The provider does not accept the request as it stands.
-    BadRequest,
-    /// The prompt does not fit the model's context.
-    ContextTooLong,
-    /// The provider's policy refuses the request.
-    Refused,
-    /// The provider failed.
-    ServerError,
-    /// No answer in time.
-    Timeout,
-    /// No connection, or one that broke.
-    Connection,
-    /// An answer that ended before it was whole.
-    Truncated,
-    /// An answer that is not what the protocol promises.
-    InvalidReply,
-    /// A cap of the run is reached: calls, tokens, money or time.
-    Budget,
-    /// The journal cannot be read or written.
-    Journal,
-    /// There is no reply in the journal, and nothing may be sent.
-    NotRecorded,
-    /// The caller gave up.
-    Cancelled,
-    /// The model's configuration cannot work.
-    Configuration,
-}
-
-impl ErrorClass {
-    /// The names of all classes, for messages and records.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-
-    /// The name used in records.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+skill_core::named_enum! {
+    /// What kind of failure an [`LlmError`] is: retry policies and exit codes are decided by class, never by text.
+    #[non_exhaustive]
+    pub enum ErrorClass {
+        /// Too many requests or tokens for now.
+        RateLimited = "rate_limited",
+        /// The account has no money or quota left: waiting does not help.
+        QuotaExhausted = "quota_exhausted",
+        /// The key is missing, wrong, or not allowed to use the model.
+        Authentication = "authentication",
+        /// The provider does not accept the request as it stands.
+        BadRequest = "bad_request",
+        /// The prompt does not fit the model's context.
+        ContextTooLong = "context_too_long",
+        /// The provider's policy refuses the request.
+        Refused = "refused",
+        /// The provider failed.
+        ServerError = "server_error",
+        /// No answer in time.
+        Timeout = "timeout",
+        /// No connection, or one that broke.
+        Connection = "connection",
+        /// An answer that ended before it was whole.
+        Truncated = "truncated",
+        /// An answer that is not what the protocol promises.
+        InvalidReply = "invalid_reply",
+        /// A cap of the run is reached: calls, tokens, money or time.
+        Budget = "budget",
+        /// The journal cannot be read or written.
+        Journal = "journal",
+        /// There is no reply in the journal, and nothing may be sent.
+        NotRecorded = "not_recorded",
+        /// The caller gave up.
+        Cancelled = "cancelled",
+        /// The model's configuration cannot work.
+        Configuration = "configuration",
     }
 }
 

@@ -141,7 +141,7 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, rmcp::ErrorData> {
-        let Some(kind) = self.tools().find(|kind| kind.name() == request.name) else {
+        let Some(kind) = self.tools().find(|kind| kind.as_str() == request.name) else {
             let message = format!("unknown tool `{}`", request.name);
             return Err(rmcp::ErrorData::invalid_params(message, None));
         };

@@ -18,80 +18,59 @@ use skill_bank::{Author, Reason, SkillRef};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
 use std::path::PathBuf;
-use strum::{EnumString, IntoStaticStr};
 
-/// A part of a run that has work of its own to count.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    IntoStaticStr,
-    EnumString,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Stage {
-    /// The initial skill on the selection split, before the first step.
-    Baseline,
-    /// The current skill on a training batch.
-    Rollout,
-    /// Analysts read trajectories and propose edits.
-    Reflect,
-    /// The proposals become one patch.
-    Aggregate,
-    /// The patch is cut to the edit budget.
-    Select,
-    /// Candidates on tasks of the batch that failed; one of them goes on.
-    Screen,
-    /// The patch is applied.
-    Update,
-    /// The candidate on the selection split.
-    Evaluate,
-    /// The notes of a long appendix become fewer.
-    Appendix,
-    /// A sample of training items with the skill of the last epoch, at an epoch's end.
-    RolloutPrev,
-    /// The same items with the current skill.
-    RolloutCurr,
-    /// The optimizer writes guidance into the skill's protected region.
-    SlowUpdate,
-    /// The skill with that guidance on the selection split.
-    SlowEvaluate,
-    /// The optimizer writes notes to itself.
-    MetaSkill,
-    /// The last skill on the selection split, where notes were added after it was measured.
-    FinalSelection,
-    /// The initial skill on the selection split once more, after the last step.
-    FreshBaseline,
-    /// The best skill on the selection split once more, after the last step.
-    FreshBest,
-    /// The initial skill on the test split, after the last step.
-    TestBaseline,
-    /// The best skill on the test split, after the last step.
-    TestBest,
-    /// No skill at all on the test split, after the last step.
-    TestNoSkill,
-    /// Episodes for a teacher, before there is a bank.
-    Collect,
-    /// A teacher writes the skills of a bank from episodes.
-    Distill,
-    /// Tasks with a candidate of a bank and without it.
-    Trial,
-    /// A teacher changes a bank after failures of weak types.
-    Evolve,
-}
-
-impl Stage {
-    /// The name used in files and places.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+skill_core::named_enum! {
+    /// A part of a run that has work of its own to count.
+    #[derive(PartialOrd, Ord)]
+    pub enum Stage {
+        /// The initial skill on the selection split, before the first step.
+        Baseline = "baseline",
+        /// The current skill on a training batch.
+        Rollout = "rollout",
+        /// Analysts read trajectories and propose edits.
+        Reflect = "reflect",
+        /// The proposals become one patch.
+        Aggregate = "aggregate",
+        /// The patch is cut to the edit budget.
+        Select = "select",
+        /// Candidates on tasks of the batch that failed; one of them goes on.
+        Screen = "screen",
+        /// The patch is applied.
+        Update = "update",
+        /// The candidate on the selection split.
+        Evaluate = "evaluate",
+        /// The notes of a long appendix become fewer.
+        Appendix = "appendix",
+        /// A sample of training items with the skill of the last epoch, at an epoch's end.
+        RolloutPrev = "rollout_prev",
+        /// The same items with the current skill.
+        RolloutCurr = "rollout_curr",
+        /// The optimizer writes guidance into the skill's protected region.
+        SlowUpdate = "slow_update",
+        /// The skill with that guidance on the selection split.
+        SlowEvaluate = "slow_evaluate",
+        /// The optimizer writes notes to itself.
+        MetaSkill = "meta_skill",
+        /// The last skill on the selection split, where notes were added after it was measured.
+        FinalSelection = "final_selection",
+        /// The initial skill on the selection split once more, after the last step.
+        FreshBaseline = "fresh_baseline",
+        /// The best skill on the selection split once more, after the last step.
+        FreshBest = "fresh_best",
+        /// The initial skill on the test split, after the last step.
+        TestBaseline = "test_baseline",
+        /// The best skill on the test split, after the last step.
+        TestBest = "test_best",
+        /// No skill at all on the test split, after the last step.
+        TestNoSkill = "test_no_skill",
+        /// Episodes for a teacher, before there is a bank.
+        Collect = "collect",
+        /// A teacher writes the skills of a bank from episodes.
+        Distill = "distill",
+        /// Tasks with a candidate of a bank and without it.
+        Trial = "trial",
+        /// A teacher changes a bank after failures of weak types.
+        Evolve = "evolve",
     }
 }
 
@@ -432,25 +411,17 @@ impl Event {
     }
 }
 
-/// How a version of a skill became active.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Activation {
-    /// As a new skill.
-    Admitted,
-    /// In the place of an earlier version of the skill.
-    Revised,
-    /// In the place of the skills that it was merged from.
-    Merged,
-    /// It had been retired.
-    Restored,
-}
-
-impl Activation {
-    /// The name used in files, which is that of the bank's event.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+skill_core::named_enum! {
+    /// How a version of a skill became active.
+    pub enum Activation {
+        /// As a new skill.
+        Admitted = "admitted",
+        /// In the place of an earlier version of the skill.
+        Revised = "revised",
+        /// In the place of the skills that it was merged from.
+        Merged = "merged",
+        /// It had been retired.
+        Restored = "restored",
     }
 }
 

@@ -12,22 +12,13 @@ use std::path::PathBuf;
 /// With fewer items in the selection split a person is warned.
 pub const SMALL_SELECTION_SPLIT: usize = 20;
 
-/// A model of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RunModel {
-    /// The agent.
-    Target,
-    /// The model that proposes edits.
-    Optimizer,
-}
-
-impl RunModel {
-    /// The name used in messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Target => "target",
-            Self::Optimizer => "optimizer",
-        }
+skill_core::named_enum! {
+    /// A model of a run.
+    pub enum RunModel {
+        /// The agent.
+        Target = "target",
+        /// The model that proposes edits.
+        Optimizer = "optimizer",
     }
 }
 

@@ -6,10 +6,9 @@ pub(crate) mod player;
 use crate::habits::{Habit, Pattern};
 use crate::played::{Lessons, Played};
 use crate::shop::page::{ShopListing, ShopPage, ShopWish, is_option_name};
-use strum::VariantArray;
 
 /// What an agent in a shop may make a habit of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ShopHabit {
     /// To search with the words that matter, and with no others.
     SearchKeyWords,
@@ -28,7 +27,14 @@ pub(crate) enum ShopHabit {
 const SEARCHING: &[&str] = &["search", "query", "queries", "look for"];
 
 impl Habit for ShopHabit {
-    const ALL: &'static [Self] = Self::VARIANTS;
+    const ALL: &'static [Self] = &[
+        Self::SearchKeyWords,
+        Self::CheckPrice,
+        Self::CompareNames,
+        Self::ChooseOptions,
+        Self::ReadFeatures,
+        Self::TryOthers,
+    ];
 
     fn patterns(self) -> &'static [Pattern] {
         match self {

@@ -53,36 +53,21 @@ pub const REAL_MODEL_LINES: [(&str, &str); 2] = [
     ),
 ];
 
-/// What the demo is played on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DemoWorld {
-    /// Questions about the records of a harbour desk.
-    #[default]
-    Notes,
-    /// Chores in generated households.
-    Alfworld,
-    /// Purchases in a shop with a bundled catalogue.
-    Webshop,
+skill_core::named_enum! {
+    /// What the demo is played on.
+    #[derive(Default)]
+    pub enum DemoWorld {
+        /// Questions about the records of a harbour desk.
+        #[default]
+        Notes = "notes",
+        /// Chores in generated households.
+        Alfworld = "alfworld",
+        /// Purchases in a shop with a bundled catalogue.
+        Webshop = "webshop",
+    }
 }
 
 impl DemoWorld {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Notes, Self::Alfworld, Self::Webshop];
-
-    /// The name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Notes => "notes",
-            Self::Alfworld => "alfworld",
-            Self::Webshop => "webshop",
-        }
-    }
-
-    /// The one of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|world| world.as_str() == name)
-    }
-
     /// Whether the demo of this world can train a bank.
     pub fn has_bank(self) -> bool {
         self.files().iter().any(|file| file.path == BANK_CONFIG_FILE)

@@ -19,7 +19,6 @@ use crate::{prompts, skills, trainer};
 use serde::Serialize;
 use skill_llm::error::with_causes;
 use std::time::Duration;
-use strum::IntoStaticStr;
 
 /// The difference that is hoped for, unless somebody says otherwise: five points of a hundred.
 pub const DEFAULT_EFFECT: f64 = 0.05;
@@ -63,75 +62,60 @@ pub enum Network {
     Offline,
 }
 
-/// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Check {
-    /// The configuration file.
-    Configuration,
-    /// The run directory.
-    Run,
-    /// The data of the environment.
-    Data,
-    /// What programs that a model wrote run in.
-    Programs,
-    /// Whether the splits have nothing in common.
-    Splits,
-    /// Class labels that are misspelt, contradict each other, or are too rare.
-    Labels,
-    /// Whether the selection split can show what is hoped for.
-    Selection,
-    /// The skill to start from.
-    Skill,
-    /// The prompts.
-    Prompts,
-    /// Whether the run makes enough decisions to find anything.
-    Decisions,
-    /// What the run will take.
-    Cost,
-    /// Whether this machine can fine-tune the target.
-    Training,
-    /// The broker between the run and its workers.
-    Broker,
-    /// A model's key.
-    Key,
-    /// A model's server, or the program that plays it.
-    Endpoint,
-    /// Whether the server has the model.
-    Model,
-    /// A model's answer.
-    Answer,
-    /// Whether the model's replies follow a schema.
-    Schema,
-}
-
-impl Check {
-    /// The name in files and for people.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+skill_core::named_enum! {
+    /// What a finding is about.
+    pub enum Check {
+        /// The configuration file.
+        Configuration = "configuration",
+        /// The run directory.
+        Run = "run",
+        /// The data of the environment.
+        Data = "data",
+        /// What programs that a model wrote run in.
+        Programs = "programs",
+        /// Whether the splits have nothing in common.
+        Splits = "splits",
+        /// Class labels that are misspelt, contradict each other, or are too rare.
+        Labels = "labels",
+        /// Whether the selection split can show what is hoped for.
+        Selection = "selection",
+        /// The skill to start from.
+        Skill = "skill",
+        /// The prompts.
+        Prompts = "prompts",
+        /// Whether the run makes enough decisions to find anything.
+        Decisions = "decisions",
+        /// What the run will take.
+        Cost = "cost",
+        /// Whether this machine can fine-tune the target.
+        Training = "training",
+        /// The broker between the run and its workers.
+        Broker = "broker",
+        /// A model's key.
+        Key = "key",
+        /// A model's server, or the program that plays it.
+        Endpoint = "endpoint",
+        /// Whether the server has the model.
+        Model = "model",
+        /// A model's answer.
+        Answer = "answer",
+        /// Whether the model's replies follow a schema.
+        Schema = "schema",
     }
 }
 
-/// How something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Status {
-    /// As it should be.
-    Ok,
-    /// It was not looked at.
-    Skipped,
-    /// A run works, but not as well as it could.
-    Warning,
-    /// A run would not begin, or would stop.
-    Error,
-}
-
-impl Status {
-    /// The name in files and for people.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+skill_core::named_enum! {
+    /// How something is.
+    #[derive(PartialOrd, Ord)]
+    pub enum Status {
+        /// As it should be.
+        Ok = "ok",
+        /// It was not looked at.
+        Skipped = "skipped",
+        /// A run works, but not as well as it could.
+        Warning = "warning",
+        /// A run would not begin, or would stop.
+        Error = "error",
     }
 }
 

@@ -4,68 +4,61 @@ use super::Outcome;
 use crate::edit::{Edit, EditOp};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use strum::IntoStaticStr;
 
 /// How much of a target and of a content a row shows, in characters.
 const MAX_PREVIEW_CHARS: usize = 200;
 
-/// What became of an edit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum EditStatus {
-    /// The content is at the end.
-    AppliedAppend,
-    /// The content is in front of the first protected region.
-    AppliedAppendBeforeProtectedRegion,
-    /// The content is below the target's line.
-    AppliedInsertAfter,
-    /// There was no such target: the content is at the end.
-    AppliedInsertAfterFallbackAppend,
-    /// There was no such target: the content is in front of the first protected region.
-    AppliedInsertAfterFallbackBeforeProtectedRegion,
-    /// The content is in the target's place.
-    AppliedReplace,
-    /// The target is gone.
-    AppliedDelete,
-    /// The edit would touch, create or break a protected region.
-    SkippedProtectedRegion,
-    /// The content holds control characters besides tabs and line ends.
-    SkippedControlCharacters,
-    /// An edit that adds text has none.
-    SkippedEmptyContent,
-    /// `replace` without a target.
-    SkippedReplaceMissingTarget,
-    /// A replacement of what does not occur.
-    SkippedReplaceTargetNotFound,
-    /// `delete` without a target.
-    SkippedDeleteMissingTarget,
-    /// A deletion of what does not occur.
-    SkippedDeleteTargetNotFound,
-    /// The skill says already what the edit would add.
-    SkippedDuplicateContent,
-    /// The skill would grow past its limit.
-    SkippedOverSizeLimit,
-    /// The edit would take away a line that a person has pinned.
-    SkippedPinned,
-    /// A person has forbidden the edit.
-    SkippedForbidden,
-    /// Unknown operation.
-    SkippedUnknownOp,
-    /// The edit names a file that the skill package does not have.
-    SkippedUnknownFile,
-    /// The edit names a file of the skill package that is carried along as it is.
-    SkippedFileNotEditable,
-    /// The reference's editor failed on the edit; only its reports have this, ours does not fail.
-    Error,
+crate::named_enum! {
+    /// What became of an edit.
+    pub enum EditStatus {
+        /// The content is at the end.
+        AppliedAppend = "applied_append",
+        /// The content is in front of the first protected region.
+        AppliedAppendBeforeProtectedRegion = "applied_append_before_protected_region",
+        /// The content is below the target's line.
+        AppliedInsertAfter = "applied_insert_after",
+        /// There was no such target: the content is at the end.
+        AppliedInsertAfterFallbackAppend = "applied_insert_after_fallback_append",
+        /// There was no such target: the content is in front of the first protected region.
+        AppliedInsertAfterFallbackBeforeProtectedRegion = "applied_insert_after_fallback_before_protected_region",
+        /// The content is in the target's place.
+        AppliedReplace = "applied_replace",
+        /// The target is gone.
+        AppliedDelete = "applied_delete",
+        /// The edit would touch, create or break a protected region.
+        SkippedProtectedRegion = "skipped_protected_region",
+        /// The content holds control characters besides tabs and line ends.
+        SkippedControlCharacters = "skipped_control_characters",
+        /// An edit that adds text has none.
+        SkippedEmptyContent = "skipped_empty_content",
+        /// `replace` without a target.
+        SkippedReplaceMissingTarget = "skipped_replace_missing_target",
+        /// A replacement of what does not occur.
+        SkippedReplaceTargetNotFound = "skipped_replace_target_not_found",
+        /// `delete` without a target.
+        SkippedDeleteMissingTarget = "skipped_delete_missing_target",
+        /// A deletion of what does not occur.
+        SkippedDeleteTargetNotFound = "skipped_delete_target_not_found",
+        /// The skill says already what the edit would add.
+        SkippedDuplicateContent = "skipped_duplicate_content",
+        /// The skill would grow past its limit.
+        SkippedOverSizeLimit = "skipped_over_size_limit",
+        /// The edit would take away a line that a person has pinned.
+        SkippedPinned = "skipped_pinned",
+        /// A person has forbidden the edit.
+        SkippedForbidden = "skipped_forbidden",
+        /// Unknown operation.
+        SkippedUnknownOp = "skipped_unknown_op",
+        /// The edit names a file that the skill package does not have.
+        SkippedUnknownFile = "skipped_unknown_file",
+        /// The edit names a file of the skill package that is carried along as it is.
+        SkippedFileNotEditable = "skipped_file_not_editable",
+        /// The reference's editor failed on the edit; only its reports have this, ours does not fail.
+        Error = "error",
+    }
 }
 
 impl EditStatus {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether the edit was carried out.
     pub fn is_applied(self) -> bool {
         match self {

@@ -3,7 +3,6 @@
 
 use super::rules::TASK_PREFIX;
 use std::collections::{BTreeMap, BTreeSet};
-use strum::VariantArray;
 
 /// How many places somebody searches who does not search all of them.
 const FEW_PLACES: usize = 5;
@@ -33,7 +32,7 @@ pub struct Expert {
 }
 
 /// A habit that makes an [`Expert`]; without one of them it is less than an expert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HouseholdHabit {
     /// To open what is closed and look inside.
     OpenClosed,
@@ -53,7 +52,15 @@ pub enum HouseholdHabit {
 
 impl HouseholdHabit {
     /// All of them.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
+    pub const ALL: &'static [Self] = &[
+        Self::OpenClosed,
+        Self::SearchEverywhere,
+        Self::Heat,
+        Self::Cool,
+        Self::Clean,
+        Self::UseLamp,
+        Self::FetchBoth,
+    ];
 }
 
 /// What a sentence asks for; classes in lower case.

@@ -36,28 +36,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is played on the servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LiveKind {
-    /// Household tasks; at <http://localhost:3000> by default.
-    Alfworld,
-    /// Shopping; at <http://localhost:3001> by default.
-    Webshop,
+skill_core::named_enum! {
+    /// What is played on the servers.
+    pub enum LiveKind {
+        /// Household tasks; at <http://localhost:3000> by default.
+        Alfworld = "alfworld",
+        /// Shopping; at <http://localhost:3001> by default.
+        Webshop = "webshop",
+    }
 }
 
 impl LiveKind {
-    /// Both kinds.
-    pub const ALL: [Self; 2] = [Self::Alfworld, Self::Webshop];
-
-    /// The name used in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Alfworld => "alfworld",
-            Self::Webshop => "webshop",
-        }
-    }
-
     /// Where such a server listens unless it is told otherwise.
     pub(crate) fn default_server(self) -> &'static str {
         match self {

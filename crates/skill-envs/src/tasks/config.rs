@@ -9,7 +9,6 @@ use skill_core::RatioSplit;
 use skill_llm::{Secrets, ToolSpec};
 use std::path::PathBuf;
 use std::time::Duration;
-use strum::IntoStaticStr;
 
 /// The similarity below which an answer is worth nothing, as ANLS is usually reported.
 pub const DEFAULT_ANLS_THRESHOLD: f64 = 0.5;
@@ -166,9 +165,8 @@ pub enum Extraction {
 }
 
 /// How an answer is scored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[strum(serialize_all = "snake_case")]
 pub enum ScorerConfig {
     /// Equality, see [`crate::score::exact`].
     Exact {
@@ -215,14 +213,26 @@ pub enum ScorerConfig {
     /// A program.
     Command(CommandConfig),
     /// As SkillOpt scores OfficeQA, see [`crate::score::office_qa`].
-    #[strum(serialize = "officeqa")]
     OfficeQa,
 }
 
 impl ScorerConfig {
     /// The name in the configuration.
     pub fn as_str(&self) -> &'static str {
-        self.into()
+        match self {
+            Self::Exact { .. } => "exact",
+            Self::EmF1 => "em_f1",
+            Self::Contains => "contains",
+            Self::Choice { .. } => "choice",
+            Self::Numeric(_) => "numeric",
+            Self::Anls { .. } => "anls",
+            Self::Regex { .. } => "regex",
+            Self::JsonFields { .. } => "json_fields",
+            Self::Rules { .. } => "rules",
+            Self::Rubric(_) => "rubric",
+            Self::Command(_) => "command",
+            Self::OfficeQa => "officeqa",
+        }
     }
 
     /// What it rewards, as a sentence.

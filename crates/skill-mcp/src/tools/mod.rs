@@ -25,31 +25,23 @@ use skill_pipeline::RunReader;
 use skill_watch::Found;
 use std::future::Future;
 use std::sync::Arc;
-use strum::{IntoStaticStr, VariantArray};
 
-/// A tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub(crate) enum Kind {
-    ListConfigurations,
-    EstimateRun,
-    StartRun,
-    ListRuns,
-    ReadRun,
-    FollowRun,
-    StopRun,
-    ReadSkill,
-    ReadTrajectories,
+skill_core::named_enum! {
+    /// A tool.
+    pub(crate) enum Kind {
+        ListConfigurations = "list_configurations",
+        EstimateRun = "estimate_run",
+        StartRun = "start_run",
+        ListRuns = "list_runs",
+        ReadRun = "read_run",
+        FollowRun = "follow_run",
+        StopRun = "stop_run",
+        ReadSkill = "read_skill",
+        ReadTrajectories = "read_trajectories",
+    }
 }
 
 impl Kind {
-    /// All, in the order in which an agent meets them.
-    pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
-
-    pub(crate) fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether it changes nothing.
     pub(crate) fn is_read_only(self) -> bool {
         !matches!(self, Self::StartRun | Self::StopRun)
@@ -111,7 +103,7 @@ fn tool<I: JsonSchema + 'static, O: JsonSchema + 'static>(
     kind: Kind,
     description: &'static str,
 ) -> Result<Tool, String> {
-    Ok(Tool::new(kind.name(), description, schema_for_input::<I>()?)
+    Ok(Tool::new(kind.as_str(), description, schema_for_input::<I>()?)
         .with_title(kind.title())
         .with_raw_output_schema(schema_for_output::<O>())
         .with_annotations(kind.annotations()))

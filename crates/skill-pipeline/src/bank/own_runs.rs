@@ -70,7 +70,7 @@ impl RolloutUse {
         let is_step =
             |part: &&str| part.strip_prefix("step ").is_some_and(|step| step.parse::<u32>().is_ok());
         let stage = place.split(" / ").find(|part| !is_step(part)).unwrap_or_default();
-        stage.parse().map_or(Self::Other, Self::of)
+        Stage::parse(stage).map_or(Self::Other, Self::of)
     }
 }
 

@@ -9,7 +9,6 @@ use skill_core::search_plan::SearchBudget;
 use skill_core::{
     BudgetControl, EditRow, EpochIdx, FlipCounts, Gate, ItemId, MeanScore, SkillHash, SkillId, StepIdx,
 };
-use strum::IntoStaticStr;
 
 /// `runtime_state.json`: where the run is; written last in each step, so that it commits the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,36 +104,30 @@ pub struct EpochEndState {
     pub skill_hash: SkillHash,
 }
 
-/// What a step came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
-pub enum StepAction {
-    /// The candidate is better than every skill before it.
-    AcceptNewBest,
-    /// The candidate is better than the current skill.
-    Accept,
-    /// The candidate is not better than the current skill.
-    Reject,
-    /// Too few items could tell whether the candidate is better: the current skill stays.
-    Indecisive,
-    /// The candidate became the current skill without being asked to be better.
-    ForceAccept,
-    /// The candidate is the current skill to the byte: nothing was evaluated.
-    SkipNoOp,
-    /// Nobody proposed an edit.
-    SkipNoPatches,
-    /// The skill was to be rewritten, and no new skill came out.
-    SkipNoRewrite,
+skill_core::named_enum! {
+    /// What a step came to.
+    #[non_exhaustive]
+    pub enum StepAction {
+        /// The candidate is better than every skill before it.
+        AcceptNewBest = "accept_new_best",
+        /// The candidate is better than the current skill.
+        Accept = "accept",
+        /// The candidate is not better than the current skill.
+        Reject = "reject",
+        /// Too few items could tell whether the candidate is better: the current skill stays.
+        Indecisive = "indecisive",
+        /// The candidate became the current skill without being asked to be better.
+        ForceAccept = "force_accept",
+        /// The candidate is the current skill to the byte: nothing was evaluated.
+        SkipNoOp = "skip_no_op",
+        /// Nobody proposed an edit.
+        SkipNoPatches = "skip_no_patches",
+        /// The skill was to be rewritten, and no new skill came out.
+        SkipNoRewrite = "skip_no_rewrite",
+    }
 }
 
 impl StepAction {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// The decision in words, such as `accepted, new best`.
     pub fn words(self) -> &'static str {
         match self {

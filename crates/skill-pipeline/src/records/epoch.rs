@@ -7,7 +7,6 @@ use super::paired::PairedRecord;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_core::{ComparisonPair, EpochIdx, ItemId, PairCategory, Role, RolloutResult, SkillHash, StepIdx};
-use strum::IntoStaticStr;
 
 /// Stands for an answer that a result does not have.
 const NO_ANSWER: &str = "N/A";
@@ -81,36 +80,30 @@ fn transcript(result: &RolloutResult) -> String {
     said.collect::<Vec<_>>().join("\n")
 }
 
-/// What a slow update came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[non_exhaustive]
-pub enum SlowUpdateAction {
-    /// The first epoch has nothing to compare with: an empty region was put into the skill.
-    InjectPlaceholder,
-    /// The skill with the new guidance is better than every skill before it.
-    AcceptNewBest,
-    /// The skill with the new guidance is better than the current skill.
-    Accept,
-    /// The skill with the new guidance is not better than the current skill.
-    Reject,
-    /// Too few items could tell whether the skill with the new guidance is better: the current skill stays.
-    Indecisive,
-    /// The guidance was written without asking the gate; its score is measured.
-    ForceAccept,
-    /// There was nothing to compare, or the optimizer had nothing to say.
-    NoContent,
-    /// The guidance is already there: nothing was evaluated.
-    SkipNoOp,
+skill_core::named_enum! {
+    /// What a slow update came to.
+    #[non_exhaustive]
+    pub enum SlowUpdateAction {
+        /// The first epoch has nothing to compare with: an empty region was put into the skill.
+        InjectPlaceholder = "inject_placeholder",
+        /// The skill with the new guidance is better than every skill before it.
+        AcceptNewBest = "accept_new_best",
+        /// The skill with the new guidance is better than the current skill.
+        Accept = "accept",
+        /// The skill with the new guidance is not better than the current skill.
+        Reject = "reject",
+        /// Too few items could tell whether the skill with the new guidance is better: the current skill stays.
+        Indecisive = "indecisive",
+        /// The guidance was written without asking the gate; its score is measured.
+        ForceAccept = "force_accept",
+        /// There was nothing to compare, or the optimizer had nothing to say.
+        NoContent = "no_content",
+        /// The guidance is already there: nothing was evaluated.
+        SkipNoOp = "skip_no_op",
+    }
 }
 
 impl SlowUpdateAction {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// The decision in words, such as `accepted, new best`.
     pub fn words(self) -> &'static str {
         match self {

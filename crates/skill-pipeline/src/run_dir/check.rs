@@ -35,7 +35,6 @@ use skill_core::canonical::hex_sha256;
 use skill_llm::journal::JOURNAL_FILE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use strum::IntoStaticStr;
 
 /// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -82,25 +81,17 @@ pub struct Damage {
     pub remedy: Remedy,
 }
 
-/// A way in which a file is not as the run wrote it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Fault {
-    /// It does not exist.
-    Missing,
-    /// It has no bytes.
-    Empty,
-    /// It has other bytes than the run wrote.
-    Changed,
-    /// It cannot be read.
-    Unreadable,
-}
-
-impl Fault {
-    /// The name used in files.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+skill_core::named_enum! {
+    /// A way in which a file is not as the run wrote it.
+    pub enum Fault {
+        /// It does not exist.
+        Missing = "missing",
+        /// It has no bytes.
+        Empty = "empty",
+        /// It has other bytes than the run wrote.
+        Changed = "changed",
+        /// It cannot be read.
+        Unreadable = "unreadable",
     }
 }
 

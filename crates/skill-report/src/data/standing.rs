@@ -1,40 +1,32 @@
 //! What a run is doing, by its files and its lock.
 
 use super::ending::{Ending, last_event};
-use serde::Serialize;
 use skill_pipeline::RunReader;
 use skill_pipeline::records::bank::SUMMARY_FILE as BANK_SUMMARY_FILE;
 use skill_pipeline::records::sft::SUMMARY_FILE as SFT_SUMMARY_FILE;
 use skill_pipeline::run_dir::{SUMMARY_FILE, is_held};
 use std::path::Path;
-use strum::IntoStaticStr;
 
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum RunPhase {
-    /// A process works on it.
-    Training,
-    /// It has come to its end.
-    Finished,
-    /// It has not, and no process works on it: the last one said why it ended, or nobody can say.
-    Stopped,
-    /// It has not, and the last process died: it was killed or crashed.
-    Interrupted,
-    /// Its files cannot be read, or are of another format.
-    Damaged,
+skill_core::named_enum! {
+    /// What a run is doing.
+    pub enum RunPhase {
+        /// A process works on it.
+        Training = "training",
+        /// It has come to its end.
+        Finished = "finished",
+        /// It has not, and no process works on it: the last one said why it ended, or nobody can say.
+        Stopped = "stopped",
+        /// It has not, and the last process died: it was killed or crashed.
+        Interrupted = "interrupted",
+        /// Its files cannot be read, or are of another format.
+        Damaged = "damaged",
+    }
 }
 
 impl RunPhase {
     /// What a run is doing whose files can be read: its lock says whether a process works on it.
     pub fn of(run_dir: &Path, is_finished: bool) -> Self {
         Standing::of(run_dir, is_finished).phase
-    }
-
-    /// The name used in files and lists.
-    pub fn as_str(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -2,17 +2,18 @@
 
 use super::{Config, ModelConfig, TasksJudge, TrainMode};
 
-/// Which part a model plays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ModelRole {
-    /// The agent that works from the skill.
-    Target,
-    /// The model that proposes edits.
-    Optimizer,
-    /// The model that grades answers.
-    Judge,
-    /// The model that writes the skills of a bank.
-    Teacher,
+skill_core::named_enum! {
+    /// Which part a model plays.
+    pub enum ModelRole {
+        /// The agent that works from the skill.
+        Target = "target",
+        /// The model that proposes edits.
+        Optimizer = "optimizer",
+        /// The model that grades answers.
+        Judge = "judge",
+        /// The model that writes the skills of a bank.
+        Teacher = "teacher",
+    }
 }
 
 impl ModelRole {
@@ -31,16 +32,6 @@ impl ModelRole {
             TasksJudge::Optimizer => Self::Optimizer,
             TasksJudge::Target => Self::Target,
         })
-    }
-
-    /// The name in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Target => "target",
-            Self::Optimizer => "optimizer",
-            Self::Judge => "judge",
-            Self::Teacher => "teacher",
-        }
     }
 
     /// The section of the configuration; a judge need not have one, and without a teacher the optimizer is it.

@@ -67,9 +67,9 @@ fn of_journal(error: JournalError) -> skillrl::Error {
 fn filter(args: &FilterArgs) -> anyhow::Result<CallFilter> {
     let FilterArgs { place, model, outcome } = args;
     if let Some(outcome) = outcome {
-        let is_known = OUTCOMES.contains(&outcome.as_str()) || ErrorClass::NAMES.contains(&outcome.as_str());
+        let is_known = OUTCOMES.contains(&outcome.as_str()) || ErrorClass::parse(outcome).is_some();
         if !is_known {
-            let classes = ErrorClass::NAMES.join(", ");
+            let classes = ErrorClass::ALL.map(ErrorClass::as_str).join(", ");
             let message = format!("no call has the outcome `{outcome}`");
             let hint = format!("name `reply`, `failed`, or a class of failure: {classes}");
             return Err(super::UsageError::new(message).with_hint(hint).into());

@@ -6,8 +6,8 @@
 use crate::data::kind_of;
 use crate::episode::Observation;
 use crate::item::Item;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skill_core::{ItemId, TrajectoryMessage, Usage};
 use std::sync::Arc;
@@ -61,23 +61,13 @@ impl Reported {
     }
 }
 
-/// Whether the program is stepped through or runs its own agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// It answers `reset` and `step`; the engine runs the agent.
-    Step,
-    /// It answers `rollout`.
-    Rollout,
-}
-
-impl Mode {
-    /// The name used in messages and files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            Self::Rollout => "rollout",
-        }
+skill_core::named_enum! {
+    /// Whether the program is stepped through or runs its own agent.
+    pub enum Mode {
+        /// It answers `reset` and `step`; the engine runs the agent.
+        Step = "step",
+        /// It answers `rollout`.
+        Rollout = "rollout",
     }
 }
 

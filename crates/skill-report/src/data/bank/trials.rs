@@ -45,34 +45,23 @@ pub struct BankTrial {
     pub problem: Option<String>,
 }
 
-/// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrialPhase {
-    /// It is under way, or its process stopped.
-    Open,
-    /// The skill was admitted; of a retirement, the skill is kept.
-    Admitted,
-    /// The skill was rejected; of a retirement, the skill is retired.
-    Rejected,
-    /// The rollouts decided nothing.
-    Undecided,
-    /// No task could try it, or a person changed the skill meanwhile.
-    NotTried,
+skill_core::named_enum! {
+    /// How a trial ended.
+    pub enum TrialPhase {
+        /// It is under way, or its process stopped.
+        Open = "open",
+        /// The skill was admitted; of a retirement, the skill is kept.
+        Admitted = "admitted",
+        /// The skill was rejected; of a retirement, the skill is retired.
+        Rejected = "rejected",
+        /// The rollouts decided nothing.
+        Undecided = "undecided",
+        /// No task could try it, or a person changed the skill meanwhile.
+        NotTried = "not_tried",
+    }
 }
 
 impl TrialPhase {
-    /// The name used in files and lists.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Admitted => "admitted",
-            Self::Rejected => "rejected",
-            Self::Undecided => "undecided",
-            Self::NotTried => "not_tried",
-        }
-    }
-
     fn of(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Admit => Self::Admitted,
