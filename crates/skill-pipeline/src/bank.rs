@@ -31,7 +31,6 @@ pub use own_runs::{RolloutUse, RunEpisodes, run_episodes};
 pub use run::read_record;
 pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};
-pub(crate) use teach::teacher_error;
 pub use teach::{DistillTask, forbid_items};
 pub use trainer::BankTrainer;
 
@@ -41,4 +40,5 @@ pub(crate) use {
     collect::episode_of,
     live::LiveBank,
     sets::{chosen, gives_small_types_a_task, item_sets},
+    teach::teacher_error,
 };
