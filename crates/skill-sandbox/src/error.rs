@@ -43,7 +43,7 @@ pub enum SandboxError {
         said: String,
     },
     /// The first program could not be started.
-    #[error("the sandbox could not be tried: {0}")]
+    #[error("the sandbox could not be tried")]
     Try(#[source] RunError),
 }
 
@@ -63,7 +63,9 @@ impl SandboxError {
                  can be made"
             }
             Self::System { .. } => "configure a container engine and an image",
-            Self::Engine { .. } => "start the engine, and check image, runtime and flags",
+            Self::Engine { .. } => {
+                "start the engine, and check runtime, flags and image: it has `sh` and `tar`, and no directory `/work` of its own"
+            }
             Self::Try(_) => "start it by hand (`bwrap --version`), and install it again where that fails",
         }
     }

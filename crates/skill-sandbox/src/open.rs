@@ -7,7 +7,7 @@ use crate::container::{ContainerConfig, WITHOUT_LIMIT};
 use crate::sandbox::Bubblewrap;
 use crate::sandbox::{Choice, Kind, Limiting, Sandbox};
 use crate::stage::Base;
-use crate::{Cancel, Program, RunError, SandboxError};
+use crate::{Cancel, Input, Outcome, Outputs, Program, RunError, SandboxError};
 use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
@@ -82,10 +82,29 @@ fn open_bubblewrap(path: &Path, limiting: Option<Limiting>) -> Result<Sandbox, S
     open(None)
 }
 
-/// Runs `true` as any program would run.
+/// What a first program copies.
+const SAMPLE: &str = "tried";
+
+/// A program that does what any program has to be able to: read an input and leave a file.
+fn first() -> Program {
+    let copying = Program::new(["/bin/sh", "-c", "cat in.txt >out.txt"]);
+    Program { outputs: Outputs::Named(vec!["out.txt".to_owned()]), ..copying }
+        .with_input("in.txt", Input::text(SAMPLE))
+}
+
+/// What is wrong with how a first program ended.
+fn fault(outcome: &Outcome) -> Option<String> {
+    if !outcome.verdict.is_success() {
+        return Some(format!("the first program {}: {}", outcome.verdict, outcome.stderr.text().trim()));
+    }
+    let is_copied = outcome.file("out.txt") == Some(SAMPLE.as_bytes());
+    (!is_copied).then(|| "the file of the first program did not come out".to_owned())
+}
+
+/// Runs a first program as any program would run.
 #[cfg(target_os = "linux")]
 fn try_out(sandbox: &Sandbox) -> Result<(), SandboxError> {
-    let outcome = match sandbox.run(&Program::new(["true"]), &Cancel::default()) {
+    let outcome = match sandbox.run(&first(), &Cancel::default()) {
         Ok(outcome) => outcome,
         Err(RunError::Setup { said }) => return Err(refused(said)),
         Err(RunError::Start(error)) if error.to_string().starts_with(SETPRIV) => {
@@ -93,11 +112,10 @@ fn try_out(sandbox: &Sandbox) -> Result<(), SandboxError> {
         }
         Err(error) => return Err(SandboxError::Try(error)),
     };
-    if outcome.verdict.is_success() {
-        return Ok(());
+    match fault(&outcome) {
+        Some(why) => Err(SandboxError::NoProcessLimit { why }),
+        None => Ok(()),
     }
-    let said = outcome.stderr.text().trim().to_owned();
-    Err(SandboxError::NoProcessLimit { why: format!("the first program {}: {said}", outcome.verdict) })
 }
 
 /// Why the sandbox did not begin, by what its programs printed.
@@ -118,15 +136,17 @@ fn refused(said: String) -> SandboxError {
 fn open_container(config: &ContainerConfig) -> Result<Sandbox, SandboxError> {
     let sandbox = Sandbox { kind: Kind::Container(config.clone()), base: base(true)? };
     let failed = |said: String| SandboxError::Engine { engine: config.engine.clone(), said };
-    match sandbox.run(&Program::new(["true"]), &Cancel::default()) {
-        Ok(outcome) if outcome.verdict.is_success() => {
+    match sandbox.run(&first(), &Cancel::default()) {
+        Ok(outcome) => {
+            if let Some(why) = fault(&outcome) {
+                return Err(failed(why));
+            }
             let said = outcome.stderr.text();
             if WITHOUT_LIMIT.iter().any(|word| said.contains(word)) {
                 return Err(SandboxError::NoProcessLimit { why: said.trim().to_owned() });
             }
             Ok(sandbox)
         }
-        Ok(outcome) => Err(failed(format!("`true` {}", outcome.verdict))),
         Err(RunError::Setup { said }) => Err(failed(said)),
         Err(RunError::Start(error)) => Err(failed(error.to_string())),
         Err(error) => Err(SandboxError::Try(error)),

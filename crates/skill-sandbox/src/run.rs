@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -368,13 +368,17 @@ impl Running<'_> {
         if let (Kind::Container(config), Some(name)) = (self.kind, &self.container) {
             let mut kill = Command::new(&config.engine);
             kill.args(["kill", name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            kill.process_group(0);
             // An engine that does not answer leaves the rest to the time limit of the container's own processes.
-            drop(kill.status());
+            if let Ok(mut kill) = kill.spawn()
+                && wait(&mut kill, CLOSING).is_none()
+            {
+                kill_group(&kill);
+                drop(kill.wait());
+            }
         }
         // In a sandbox all other processes die with the first one.
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        kill_group(&self.child);
         #[cfg(target_os = "linux")]
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
@@ -388,17 +392,32 @@ impl Running<'_> {
             // What the program has left running; the number of the group is still its own.
             self.kill();
         }
-        let began = Instant::now();
         // The first process has ended or was killed: this takes a moment.
-        while began.elapsed() < CLOSING {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return status.code(),
-                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-                Err(_) => break,
-            }
+        if let Some(status) = wait(&mut self.child, CLOSING) {
+            return status.code();
         }
         self.kill();
         self.child.wait().ok().and_then(|status| status.code())
+    }
+}
+
+/// Waits so long for the end of a process.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Err(_) => break,
+        }
+    }
+    None
+}
+
+/// Kills a process that leads its group, with all of the group.
+fn kill_group(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 

@@ -175,6 +175,18 @@ fn a_container_is_killed_by_its_name_when_its_time_is_over() {
     assert_eq!(killed.trim(), name);
 }
 
+/// The process that was to kill the container waits for ever too.
+#[test]
+fn an_engine_that_does_not_answer_is_left() {
+    let (directory, config) = engine("");
+    let sandbox = Sandbox::open(&Choice::Container(config)).unwrap();
+    let hanging = "rm \"$here/pid\"; mkfifo \"$here/pid\"; exec sleep 1000";
+    fs::write(directory.path().join("engine.sh"), hanging).unwrap();
+    let limits = Limits { wall: Duration::from_millis(300), ..Limits::default() };
+    let failed = sandbox.run(&Program { limits, ..shell("exit 0") }, &Cancel::default());
+    assert!(matches!(failed, Err(RunError::Setup { .. })), "{failed:?}");
+}
+
 #[test]
 fn an_engine_that_cannot_run_a_program_is_refused() {
     let missing = ContainerConfig {
@@ -190,6 +202,10 @@ fn an_engine_that_cannot_run_a_program_is_refused() {
         "echo 'Cannot connect to the Docker daemon' >&2; exit 125",
         // An image without a shell.
         "echo 'exec: \"/bin/sh\": no such file' >&2; exit 127",
+        // An image whose `/work` is no place to write.
+        "rm -r \"$root/work\"; echo >\"$root/work\"",
+        // What is written does not come out.
+        "rm \"$root/work/in.txt\"; mkdir \"$root/work/out.txt\"",
     ] {
         let (_directory, config) = engine(script);
         let error = open(config);
