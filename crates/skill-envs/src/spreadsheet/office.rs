@@ -261,7 +261,8 @@ impl Office {
             },
             ..Program::new(["/bin/sh".as_ref(), "-c".as_ref(), SCRIPT.as_ref(), self.program.as_os_str()])
         }
-        .with_input("profile/user/registrymodifications.xcu", Input::text(SETTINGS));
+        // Unpacked by the program's user: an engine would make the folders of a mounted file as root.
+        .with_input("profile/user/registrymodifications.xcu", Input::Writable(SETTINGS.as_bytes().into()));
         for (number, bytes) in workbooks.iter().enumerate() {
             program = program.with_input(format!("in/{number}.xlsx"), Input::Bytes(Arc::clone(bytes)));
         }

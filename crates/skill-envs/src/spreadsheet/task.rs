@@ -48,6 +48,8 @@ pub(super) struct Case {
     pub(super) name: String,
     pub(super) input: PathBuf,
     pub(super) answer: PathBuf,
+    /// The hashes of both when the data was read.
+    hashes: Option<[String; 2]>,
 }
 
 impl Task {
@@ -87,7 +89,12 @@ impl Task {
             task.check()
         });
         let hashes = match checked {
-            Ok(hashes) => hashes,
+            Ok(hashes) => {
+                for (case, hashes) in task.cases.iter_mut().zip(&hashes) {
+                    case.hashes = Some(hashes.clone());
+                }
+                hashes
+            }
             Err(message) => {
                 task.fault =
                     Some(EnvErrorText { place, message: format!("task {id} is left out: {message}") });
@@ -147,7 +154,8 @@ impl Task {
 
     /// The right answer of a case.
     pub(super) fn gold(&self, case: &Case) -> Result<Gold, String> {
-        self.gold_of(case, read_file(&case.answer)?.into())
+        let [_, answer] = case.hashes.as_ref().map_or([None; 2], |hashes| hashes.each_ref().map(Some));
+        self.gold_of(case, read_unchanged(&case.answer, answer)?.into())
     }
 
     fn gold_of(&self, case: &Case, bytes: Arc<[u8]>) -> Result<Gold, String> {
@@ -169,13 +177,26 @@ impl Case {
             Some(Value::Number(number)) => number.to_string(),
             _ => stem(&input),
         };
-        Ok(Self { name, answer: path("answer")?, input })
+        Ok(Self { name, answer: path("answer")?, input, hashes: None })
     }
 
     /// The input's bytes.
     pub(super) fn read_input(&self) -> Result<Arc<[u8]>, String> {
-        read_file(&self.input).map(Arc::from)
+        let [input, _] = self.hashes.as_ref().map_or([None; 2], |hashes| hashes.each_ref().map(Some));
+        read_unchanged(&self.input, input).map(Arc::from)
     }
+}
+
+/// A workbook whose content was this when the data was read: a score of another one would be of another task.
+fn read_unchanged(path: &Path, hash: Option<&String>) -> Result<Vec<u8>, String> {
+    let bytes = read_file(path)?;
+    if hash.is_some_and(|hash| *hash != hex_sha256(&bytes)) {
+        return Err(format!(
+            "{} is not what it was when this run read its data; bring it back, or begin another run",
+            path.display()
+        ));
+    }
+    Ok(bytes)
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, String> {
@@ -223,7 +244,7 @@ fn find_cases(folder: &Path) -> Result<Vec<Case>, String> {
             (None, [answer]) => answer,
             (None, _) => return Err(format!("{}: there is no {wanted}.xlsx beside it", input.display())),
         };
-        cases.push(Case { name: case, input: input.clone(), answer: (*answer).clone() });
+        cases.push(Case { name: case, input: input.clone(), answer: (*answer).clone(), hashes: None });
     }
     Ok(cases)
 }

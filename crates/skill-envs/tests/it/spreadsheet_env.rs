@@ -8,7 +8,10 @@ use crate::requests::check_requests;
 use crate::workbook::Book;
 use serde_json::json;
 use skill_core::{RatioSplit, RolloutResult, SkillDoc, SplitRatio, Usage};
-use skill_envs::spreadsheet::{Compare, Mode, Recalculate, SandboxChoice, SpreadsheetConfig, SpreadsheetEnv};
+use skill_envs::spreadsheet::{
+    Compare, ContainerConfig, Mode, Recalculate, SandboxChoice, SpreadsheetConfig, SpreadsheetEnv,
+    describe_programs,
+};
 use skill_envs::tasks::Splitting;
 use skill_envs::{Env as _, EnvError, RolloutCtx, Split};
 use skill_llm::{ChatReply, ChatRequest, FinishReason, ScriptedModel, ToolCall};
@@ -168,6 +171,30 @@ async fn formulas_are_calculated_unless_nobody_asks_for_it() {
     let (result, _) = play(&env, Split::Train, vec![fenced(FORMULAS)]).await;
     assert_eq!(result.hard, 0.0);
     assert!(result.fail_reason.contains("formulas without a stored value"), "{}", result.fail_reason);
+    let env = SpreadsheetEnv::load(config).unwrap();
+    let (result, _) = play(&env, Split::Train, vec![fenced(FORMULAS)]).await;
+    assert_eq!(result.hard, 1.0, "{}", result.fail_reason);
+}
+
+/// An image with `sh`, `tar`, Python with openpyxl, and LibreOffice; and the program of the engine.
+const IMAGE: &str = "SKILLRL_SPREADSHEET_IMAGE";
+const ENGINE: &str = "SKILLRL_SANDBOX_ENGINE";
+
+#[tokio::test]
+#[ignore = "needs a container engine: SKILLRL_SPREADSHEET_IMAGE"]
+async fn formulas_are_calculated_in_containers() {
+    let Ok(image) = std::env::var(IMAGE) else {
+        println!("not compared: {IMAGE} names no image");
+        return;
+    };
+    let engine = std::env::var(ENGINE).unwrap_or_else(|_| "docker".to_owned());
+    let container = ContainerConfig { engine, image, runtime: None, flags: Vec::new() };
+    let dir = data();
+    let config = SpreadsheetConfig { sandbox: SandboxChoice::Container(container), ..config(dir.path()) };
+    let described = describe_programs(&config).unwrap();
+    assert!(described.calculates, "{described:?}");
+    // Both versions are read from the image.
+    assert!(!described.lines.iter().any(|line| line.contains('?')), "{described:?}");
     let env = SpreadsheetEnv::load(config).unwrap();
     let (result, _) = play(&env, Split::Train, vec![fenced(FORMULAS)]).await;
     assert_eq!(result.hard, 1.0, "{}", result.fail_reason);
@@ -389,6 +416,44 @@ fn workbooks_that_cannot_be_used_are_left_out_and_named() {
 }
 
 /// Without a Python with openpyxl no model is asked.
+/// Stands for a Python with openpyxl, whose programs copy their input.
+#[cfg(unix)]
+const COPYING: &str = r#"#!/bin/sh
+case "$2" in
+  *sys.executable*) echo "[\"$0\", \"/usr\", \"/usr\"]";;
+  *openpyxl.__version__*) echo "3.11.2 3.1.0";;
+  *) cp input.xlsx output.xlsx;;
+esac
+"#;
+
+/// A score of a workbook that changed under a run would be of another task.
+#[tokio::test]
+#[cfg(unix)]
+async fn a_workbook_that_changes_under_a_run_is_an_error_and_no_score() {
+    for changed in ["1_1_input.xlsx", "1_1_answer.xlsx"] {
+        let dir = data();
+        let python = dir.path().join("python");
+        fs::write(&python, COPYING).unwrap();
+        fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+        let config = SpreadsheetConfig {
+            sandbox: SandboxChoice::Off,
+            python: Some(python),
+            recalculate: Recalculate::Never,
+            ..config(dir.path())
+        };
+        let env = SpreadsheetEnv::load(config).unwrap();
+        let model = ScriptedModel::from_fn("agent", |_, _| Ok(fenced(UNCHANGED)));
+        let mut splits = Split::ALL.into_iter().flat_map(|split| env.items(split));
+        let item = splits.find(|item| item.id.as_str() == "1").unwrap();
+        let skill = SkillDoc::default();
+        let result = env.rollout(item, &skill, &model, &RolloutCtx::default()).await.unwrap();
+        assert_eq!(result.hard, 0.0);
+        write(&dir.path().join("spreadsheet/1").join(changed), [4, 5, 6], changed.contains("answer"));
+        let outcome = env.rollout(item, &skill, &model, &RolloutCtx::default()).await;
+        assert!(matches!(outcome, Err(EnvError::Configuration { .. })), "{changed}: {outcome:?}");
+    }
+}
+
 #[tokio::test]
 #[cfg(unix)]
 async fn what_programs_lack_is_told_before_anything_is_paid_for() {
