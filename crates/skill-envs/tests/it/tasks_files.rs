@@ -356,9 +356,9 @@ async fn an_item_goes_on_where_it_stopped() {
 #[tokio::test]
 async fn pages_that_answer_stand_in_the_prompt() {
     let dir = data();
-    for reference in [
-        json!("https://example.org/jan?page=2\nhttps://example.org/feb?page=1"),
-        json!(["1941/jan.txt: page 2"]),
+    for (name, reference) in [
+        ("pages_by_address", json!("https://example.org/jan?page=2\nhttps://example.org/feb?page=1")),
+        ("pages_by_name", json!(["1941/jan.txt: page 2"])),
     ] {
         let mut item = item();
         item["source_docs"] = reference;
@@ -369,7 +369,7 @@ async fn pages_that_answer_stand_in_the_prompt() {
         let (model, asked) = model(vec![says("<answer>40</answer>")]);
         rollout(&env, &model).await.unwrap();
         let text = asked.lock().unwrap()[0].messages[1].text();
-        insta::assert_snapshot!("a_task_with_the_page_that_answers", text);
+        insta::assert_snapshot!(name, text);
     }
 }
 
