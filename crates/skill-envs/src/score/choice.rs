@@ -116,7 +116,7 @@ pub fn named_choice(name: &str, choices: &[Choice]) -> Option<usize> {
 }
 
 /// The choices whose text is the label of another one: an answer with these words names the other.
-pub(crate) fn texts_that_are_labels(choices: &[Choice]) -> impl Iterator<Item = &Choice> {
+pub fn texts_that_are_labels(choices: &[Choice]) -> impl Iterator<Item = &Choice> {
     choices.iter().filter(|choice| {
         let text = plain_text(&choice.text);
         plain_text(&choice.label) != text && choices.iter().any(|other| plain_text(&other.label) == text)

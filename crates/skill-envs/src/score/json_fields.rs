@@ -74,7 +74,7 @@ pub fn json_fields(
 }
 
 /// The JSON value in an answer, by the rules of [`extract_answer`]: the whole text, or the last whole object in it.
-pub(crate) fn parse_json_answer(text: &str) -> Option<Extracted> {
+pub fn parse_json_answer(text: &str) -> Option<Extracted> {
     extract_answer(text, Value::is_object).or_else(|| extract_answer(text, |_| true))
 }
 

@@ -17,12 +17,10 @@ mod rules;
 mod text;
 
 pub use anls::anls;
-pub(crate) use choice::texts_that_are_labels;
-pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices};
+pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices, texts_that_are_labels};
 #[cfg(feature = "tasks")]
 pub(crate) use json_fields::member;
-pub(crate) use json_fields::parse_json_answer;
-pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields};
+pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields, parse_json_answer};
 pub use numeric::{
     NumericOptions, PercentRule, Quantity, UnitRule, numeric, parse_quantity, parse_reference,
 };
