@@ -146,17 +146,11 @@ fn first_superfluous(text: &str) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{SLOW_UPDATE_END, SLOW_UPDATE_START};
     use proptest::prelude::*;
 
     /// `[S` and `S]` stand for the slow update's markers, `[A` and `A]` for the appendix's, `H` for its heading.
     fn expand(short: &str) -> String {
-        short
-            .replace('H', APPENDIX_HEADING)
-            .replace("[S", SLOW_UPDATE_START)
-            .replace("S]", SLOW_UPDATE_END)
-            .replace("[A", APPENDIX_START)
-            .replace("A]", APPENDIX_END)
+        crate::region::expand(&short.replace('H', APPENDIX_HEADING))
     }
 
     fn owned(notes: &[&str]) -> Vec<String> {

@@ -81,19 +81,20 @@ pub(crate) fn regions_between(front_matter: Option<usize>, markers: &[MarkerAt])
     regions
 }
 
+/// Texts of tests: `[S` and `S]` stand for the slow update's markers, `[A` and `A]` for the appendix's.
+#[cfg(test)]
+pub(crate) fn expand(short: &str) -> String {
+    short
+        .replace("[S", SLOW_UPDATE_START)
+        .replace("S]", SLOW_UPDATE_END)
+        .replace("[A", APPENDIX_START)
+        .replace("A]", APPENDIX_END)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use RegionKind::{Appendix, FrontMatter, SlowUpdate};
-
-    /// `[S` and `S]` stand for the slow update's markers, `[A` and `A]` for the appendix's.
-    fn expand(short: &str) -> String {
-        short
-            .replace("[S", SLOW_UPDATE_START)
-            .replace("S]", SLOW_UPDATE_END)
-            .replace("[A", APPENDIX_START)
-            .replace("A]", APPENDIX_END)
-    }
 
     #[track_caller]
     fn check(short: &str, expect: &[(RegionKind, &str)]) {

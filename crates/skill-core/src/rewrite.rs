@@ -281,17 +281,8 @@ pub fn changed_lines(before: &SkillDoc, after: &SkillDoc) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{APPENDIX_END, APPENDIX_START, SLOW_UPDATE_END, SLOW_UPDATE_START};
+    use crate::region::expand;
     use proptest::prelude::*;
-
-    /// `[S` and `S]` stand for the slow update's markers, `[A` and `A]` for the appendix's.
-    fn expand(short: &str) -> String {
-        short
-            .replace("[S", SLOW_UPDATE_START)
-            .replace("S]", SLOW_UPDATE_END)
-            .replace("[A", APPENDIX_START)
-            .replace("A]", APPENDIX_END)
-    }
 
     #[track_caller]
     fn check(original: &str, rewritten: &str, expect: Option<&str>) {

@@ -1,6 +1,6 @@
 //! Distillation: the plan, the calls, replies in every shape, and what gets into the bank.
 
-use crate::support::{episode, train};
+use crate::support::{FirstLetter, episode, train};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_bank::distill::{
@@ -12,10 +12,7 @@ use skill_bank::lint::{Forbidden, LintRule};
 use skill_bank::{Bank, Content, Source, State, Tier};
 use skill_core::{ItemId, Role, Usage};
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest,
-    LlmError, ModelId,
-};
+use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, EmbeddingModel, LlmError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -436,25 +433,6 @@ async fn a_skill_with_the_goal_of_a_task_is_refused() {
     }
 }
 
-/// Texts that begin with the same letter have the same vector.
-struct FirstLetter(ModelId);
-
-#[async_trait::async_trait]
-impl EmbeddingModel for FirstLetter {
-    fn id(&self) -> &ModelId {
-        &self.0
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, _: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        let vector = |text: &Arc<str>| {
-            let mut vector = vec![0.0; 256];
-            vector[usize::from(text.as_bytes()[0])] = 2.0;
-            vector
-        };
-        Ok(EmbeddingReply::new(request.texts.iter().map(vector).collect(), Usage::default()))
-    }
-}
-
 #[tokio::test]
 async fn near_duplicates_are_left_out_where_a_model_tells_them() {
     let (model, _) = teacher_of(|place, _| {
@@ -464,7 +442,7 @@ async fn near_duplicates_are_left_out_where_a_model_tells_them() {
     let episodes = train(vec![episode("task-1", "", true)]);
     let settings = DistillSettings::default();
     let prompts = TeacherPrompts::embedded().unwrap();
-    let embedding = FirstLetter(ModelId::new("test", "letters"));
+    let embedding = FirstLetter::new();
     let mut teacher =
         Teacher { model: &model, embedding: None, prompts: &prompts, max_reply_tokens: 100, workers: 1 };
     let plan = DistillPlan::new(&episodes, &settings);

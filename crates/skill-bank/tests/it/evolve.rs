@@ -1,6 +1,6 @@
 //! Evolution: weak types, the failures that are shown, changes of every kind, and rounds that go on.
 
-use crate::support::{episode, train};
+use crate::support::{FirstLetter, episode, train};
 use serde_json::{Value, json};
 use skill_bank::distill::{
     Admit, Change, DistillError, LeftOutReason, Proposal, Teacher, TeacherPrompts, apply,
@@ -12,9 +12,7 @@ use skill_bank::trial::{ItemRate, TriedItems};
 use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
 use skill_core::{ItemId, Role, SkillPartId, Usage};
 use skill_llm::scripted::ScriptedModel;
-use skill_llm::{
-    CallCtx, ChatReply, ChatRequest, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError, ModelId,
-};
+use skill_llm::{CallCtx, ChatReply, ChatRequest, EmbeddingModel, LlmError};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -284,28 +282,9 @@ async fn with_several_weak_types_a_new_skill_names_its_type() {
     assert_eq!(outcome.left_out[0].reason, LeftOutReason::NoType);
 }
 
-/// Texts that begin with the same letter have the same vector.
-struct FirstLetter(ModelId);
-
-#[async_trait::async_trait]
-impl EmbeddingModel for FirstLetter {
-    fn id(&self) -> &ModelId {
-        &self.0
-    }
-
-    async fn embed(&self, request: &EmbeddingRequest, _: &CallCtx) -> Result<EmbeddingReply, LlmError> {
-        let vector = |text: &Arc<str>| {
-            let mut vector = vec![0.0; 256];
-            vector[usize::from(text.as_bytes()[0])] = 2.0;
-            vector
-        };
-        Ok(EmbeddingReply::new(request.texts.iter().map(vector).collect(), Usage::default()))
-    }
-}
-
 #[tokio::test]
 async fn near_duplicates_become_revisions_of_their_neighbour() {
-    let embedding = FirstLetter(ModelId::new("test", "letters"));
+    let embedding = FirstLetter::new();
     let reply = json!([skill("Open the oven"), skill("Try it"), skill("Touch it")]);
     let (model, _) = teacher_of(move |_| Ok(reply.to_string()));
     let outcome = run_with(&weak_heat(), &bank(), &model, Some(&embedding)).await.unwrap();

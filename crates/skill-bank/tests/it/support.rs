@@ -2,7 +2,9 @@
 
 use crate::recorded::folder;
 use skill_bank::episode::{Episode, TrainEpisode, TrainItems};
-use skill_core::ItemId;
+use skill_core::{ItemId, Usage};
+use skill_llm::{CallCtx, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError, ModelId};
+use std::sync::Arc;
 
 /// A file of the recorded data.
 pub(crate) fn conformance(path: &str) -> String {
@@ -25,4 +27,29 @@ pub(crate) fn episode(id: &str, task_type: &str, success: bool) -> Episode {
 /// All of them as episodes for training.
 pub(crate) fn train(episodes: Vec<Episode>) -> Vec<TrainEpisode> {
     TrainItems::of_collection(&episodes).take(episodes).0
+}
+
+/// Texts that begin with the same letter have the same vector.
+pub(crate) struct FirstLetter(ModelId);
+
+impl FirstLetter {
+    pub(crate) fn new() -> Self {
+        Self(ModelId::new("test", "letters"))
+    }
+}
+
+#[async_trait::async_trait]
+impl EmbeddingModel for FirstLetter {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    async fn embed(&self, request: &EmbeddingRequest, _: &CallCtx) -> Result<EmbeddingReply, LlmError> {
+        let vector = |text: &Arc<str>| {
+            let mut vector = vec![0.0; 256];
+            vector[usize::from(text.as_bytes()[0])] = 2.0;
+            vector
+        };
+        Ok(EmbeddingReply::new(request.texts.iter().map(vector).collect(), Usage::default()))
+    }
 }

@@ -3,35 +3,12 @@
 use crate::context::TestContext;
 use serde_json::Value;
 
-/// A small household with simulated models.
-const HOUSEHOLD: &str = r#"[run]
-dir = "run"
-
-[train]
-mode = "bank"
-
-[evolution]
-rounds = 1
-max_trials = 1
-max_trial_rollouts = 32
-
-[models]
-target = { kind = "simulated", sim_seed = 7 }
-optimizer = { kind = "simulated", sim_seed = 7 }
-
-[env]
-kind = "alfworld"
-max_train = 12
-max_val = 6
-max_test = 6
-history_turns = 30
-max_turns = 30
-max_repetitions = 3
-"#;
-
+/// A small household whose bank has one round with one short trial.
 fn household() -> TestContext {
-    let context = TestContext::new();
-    context.write("household.toml", HOUSEHOLD);
+    let context = crate::bank_training::household();
+    let bank =
+        "\n[train]\nmode = \"bank\"\n\n[evolution]\nrounds = 1\nmax_trials = 1\nmax_trial_rollouts = 32\n";
+    context.write("household.toml", &(context.read("household.toml") + bank));
     context
 }
 

@@ -42,7 +42,7 @@ const TRAIN: [&str; 11] = [
 /// What the last line of a command says when all replies were kept.
 const NOTHING_SENT: &str = "no request was sent now";
 
-fn household() -> TestContext {
+pub(crate) fn household() -> TestContext {
     let context = TestContext::new();
     context.write("household.toml", HOUSEHOLD);
     context

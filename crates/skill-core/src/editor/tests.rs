@@ -1,21 +1,12 @@
 //! What the editor does, case by case, and what it never does.
 
 use super::*;
-use crate::region::{APPENDIX_END, APPENDIX_START, SLOW_UPDATE_END, SLOW_UPDATE_START};
+use crate::region::expand;
 
 /// A skill with a slow update, as the reference's vectors have it.
 const SLOW: &str = "# QA Skill\n\n## Rules\n- Prefer shortest answer span.\n- Use clue wording.\n\n<!-- SLOW_UPDATE_START -->\nSome slow guidance.\n<!-- SLOW_UPDATE_END -->\n";
 /// A small skill with a doubled line, as the reference's vectors have it.
 const SMALL: &str = "# S\n\n- one\n- two\n- one\n";
-
-/// `[S` and `S]` stand for the slow update's markers, `[A` and `A]` for the appendix's.
-fn expand(short: &str) -> String {
-    short
-        .replace("[S", SLOW_UPDATE_START)
-        .replace("S]", SLOW_UPDATE_END)
-        .replace("[A", APPENDIX_START)
-        .replace("A]", APPENDIX_END)
-}
 
 /// Applies one edit; markers may be given in short in all texts.
 #[track_caller]

@@ -118,17 +118,9 @@ fn regions_and_rest(text: &str) -> (Option<Range<usize>>, Vec<Range<usize>>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::expand;
     use super::*;
     use proptest::prelude::*;
-
-    /// `[S` and `S]` stand for the slow update's markers, `[A` and `A]` for the appendix's.
-    fn expand(short: &str) -> String {
-        short
-            .replace("[S", SLOW_UPDATE_START)
-            .replace("S]", SLOW_UPDATE_END)
-            .replace("[A", super::super::APPENDIX_START)
-            .replace("A]", super::super::APPENDIX_END)
-    }
 
     #[track_caller]
     fn check(short: &str, guidance: &str, expect: &str) {

@@ -19,7 +19,7 @@ pub(crate) use layout::{DataFiles, all_files, bad_data, entry_names, find, part_
 pub(crate) use read::read_records;
 
 use crate::error::EnvError;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -106,16 +106,15 @@ impl fmt::Display for Place {
     }
 }
 
-/// What kind of value this is, as a person would say it.
-pub(crate) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
+/// Integers beyond this lose digits as a 64-bit float: 2^53.
+const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
+
+/// Whether the number reads as it stood in the file: a large or tiny one is a float in scientific notation.
+pub(crate) fn is_kept_digit_for_digit(number: &Number) -> bool {
+    number.is_i64()
+        || number.is_u64()
+        || (number.as_f64().is_some_and(|value| value.abs() < MAX_EXACT_FLOAT)
+            && !number.to_string().contains('e'))
 }
 
 /// The names of the fields for a message.

@@ -1,7 +1,8 @@
 //! Reads the records of one file.
 
-use super::{Place, Record, kind_of, read_error};
+use super::{Place, Record, read_error};
 use crate::error::EnvError;
+use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
 use skill_core::python_json::{self, JsonFault};
 use skill_llm::text_file::{self, Lines};

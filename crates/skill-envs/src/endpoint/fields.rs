@@ -1,6 +1,7 @@
 //! Reading the JSON of a request: every complaint names the field by its path.
 
 use super::problem::Problem;
+use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
 use skill_llm::{ContentPart, ImageSource};
 
@@ -186,15 +187,4 @@ fn same(value: &Value, neutral: &Value) -> bool {
 /// Text as a part of a message.
 pub(super) fn text_part(text: &str) -> ContentPart {
     ContentPart::Text(text.into())
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }

@@ -2,11 +2,12 @@
 
 use super::config::ExecConfig;
 use super::protocol::ItemLists;
-use crate::data::{Record, kind_of};
+use crate::data::Record;
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits};
+use crate::value_kind::kind_of;
 use indexmap::IndexSet;
 use serde_json::Value;
 use skill_core::ItemId;

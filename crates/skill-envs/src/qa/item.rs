@@ -1,13 +1,11 @@
 //! One question, and how it is read from a record.
 
-use crate::data::kind_of;
+use crate::data::is_kept_digit_for_digit;
 use crate::item::Item;
-use serde_json::{Map, Number, Value, json};
+use crate::value_kind::kind_of;
+use serde_json::{Map, Value, json};
 use skill_core::ItemId;
 use std::sync::Arc;
-
-/// Integers beyond this lose digits as a 64-bit float: 2^53.
-const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 /// A question with its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,14 +119,6 @@ fn answer(name: &str, value: &Value) -> Result<String, String> {
         Value::Number(_) => Err(format!("`{name}` is a number with too many digits; write it as a string")),
         other => Err(format!("`{name}` is {}; expected a string or a number", kind_of(other))),
     }
-}
-
-/// Whether the number reads as it stood in the file: a large or tiny one is a float in scientific notation.
-fn is_kept_digit_for_digit(number: &Number) -> bool {
-    number.is_i64()
-        || number.is_u64()
-        || (number.as_f64().is_some_and(|value| value.abs() < MAX_EXACT_FLOAT)
-            && !number.to_string().contains('e'))
 }
 
 fn optional_text(fields: &Map<String, Value>, name: &str) -> Result<String, String> {

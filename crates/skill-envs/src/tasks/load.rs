@@ -4,11 +4,12 @@
 
 use super::config::Splitting;
 use crate::data::{
-    DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, kind_of, part_names,
-    read_error, read_records,
+    DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, part_names, read_error,
+    read_records,
 };
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
+use crate::value_kind::kind_of;
 use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;

@@ -3,12 +3,13 @@
 use super::config::{FieldNames, ScorerConfig};
 use super::files::Folder;
 use super::python_literal::structured;
-use crate::data::{Missing, Place, Record, field_names, kind_of};
+use crate::data::{Missing, Place, Record, field_names, is_kept_digit_for_digit};
 use crate::error::EnvError;
 use crate::item::Item;
 use crate::score::{Choice, Rule, named_choice, parse_reference, pattern, shuffled_choices};
+use crate::value_kind::kind_of;
 use regex::Regex;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use skill_core::ItemId;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,6 @@ pub(super) const SHOWN_FIELDS: [&str; 12] = [
     "query",
     "input",
 ];
-
-/// Integers beyond this lose digits as a 64-bit float: 2^53.
-const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 /// What an environment keeps of a task besides its item, which is not copied: there may be thousands of long ones.
 #[derive(Debug, Clone)]
@@ -472,14 +470,6 @@ fn text_of(name: &str, value: &Value) -> Result<String, String> {
         Value::Number(_) => Err(format!("`{name}` is a number with too many digits; write it as a string")),
         other => Err(format!("`{name}` is {}; expected a string or a number", kind_of(other))),
     }
-}
-
-/// Whether the number reads as it stood in the file: a large or tiny one is a float in scientific notation.
-fn is_kept_digit_for_digit(number: &Number) -> bool {
-    number.is_i64()
-        || number.is_u64()
-        || (number.as_f64().is_some_and(|value| value.abs() < MAX_EXACT_FLOAT)
-            && !number.to_string().contains('e'))
 }
 
 /// Why a reference is not a number: it has none, or it is more than one, such as a range, a ratio or a time.

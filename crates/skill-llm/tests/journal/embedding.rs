@@ -305,16 +305,6 @@ async fn vectors_of_another_length_than_in_the_journal_are_refused_and_their_cos
     assert_eq!(reply.vectors, [vector("a", 3)]);
 }
 
-/// The files as `kill -9` would leave them now.
-fn killed(bench: &Bench) -> Bench {
-    let copy = Bench::new();
-    for entry in std::fs::read_dir(bench.dir()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.dir().join(entry.file_name())).unwrap();
-    }
-    copy
-}
-
 #[tokio::test]
 async fn a_request_that_is_killed_before_its_reply_is_counted_and_repeated() {
     let bench = Bench::new();
@@ -325,7 +315,7 @@ async fn a_request_that_is_killed_before_its_reply_is_counted_and_repeated() {
     while model.n_requests() == 0 {
         tokio::task::yield_now().await;
     }
-    let dead = killed(&bench);
+    let dead = bench.killed();
     // A byte is a token until the server has reported usage; 64 for the server's own and 8 around each text.
     let reserved = Usage { input: 5 + 64 + 16, ..Usage::default() };
     let spent = dead.open().spent_before().to_vec();
@@ -350,10 +340,10 @@ async fn a_reply_that_is_killed_before_its_commit_is_counted_with_what_it_used()
     let options = skill_llm::JournalOptions { group_window: an_hour, ..Default::default() };
     let journal = Journal::open(&bench.path(), options).unwrap();
     embed(&sending(&model, &journal, &no_caps()), &["abc"], "step 1").await;
-    let dead = killed(&bench);
+    let dead = bench.killed();
     assert_eq!(dead.open().spent_before()[0].usage, Usage { input: 3, ..Usage::default() });
     journal.flush().await.unwrap();
-    let dead = killed(&bench);
+    let dead = bench.killed();
     let spent = dead.reader().spent().unwrap();
     assert_eq!((spent[0].requests, spent[0].usage.input), (1, 3));
     let again = Arc::new(Embedder::new());

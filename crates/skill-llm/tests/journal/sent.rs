@@ -24,16 +24,6 @@ fn no_caps() -> Arc<Budget> {
     Budget::new(BudgetCaps::default())
 }
 
-/// The files as `kill -9` would leave them now.
-fn killed(bench: &Bench) -> Bench {
-    let copy = Bench::new();
-    for entry in std::fs::read_dir(bench.dir()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), copy.dir().join(entry.file_name())).unwrap();
-    }
-    copy
-}
-
 #[track_caller]
 fn assert_spent(spent: &[ModelSpent], n_requests: u64, usage: Usage) {
     assert_eq!(
@@ -64,7 +54,7 @@ async fn a_request_in_flight_is_counted_after_a_kill() {
     let journaled = sending(&model, &journal, &no_caps());
     let asking = tokio::spawn(async move { ask(&journaled, "a", &at("step 1")).await });
     sent(&model, 1).await;
-    let dead = killed(&bench);
+    let dead = bench.killed();
     assert_spent(&bench.reader().spent().unwrap(), 1, RESERVED);
 
     // While nobody works on it, and by the next process, however often that happens.
@@ -106,11 +96,11 @@ async fn a_reply_that_is_not_committed_is_counted_with_what_it_used() {
     ask(&sending(&model, &journal, &no_caps()), "a", &at("step 1")).await;
     let Usage { input, output, cache_written, .. } = USAGE;
     let counted = Usage { input, output, cache_written, ..Usage::default() };
-    assert_spent(killed(&bench).open().spent_before(), 1, counted);
+    assert_spent(bench.killed().open().spent_before(), 1, counted);
     // Committed, and its slot not free yet: it counts once.
-    let slots = std::fs::read(killed(&bench).dir().join("journal.sqlite-sent")).unwrap();
+    let slots = std::fs::read(bench.killed().dir().join("journal.sqlite-sent")).unwrap();
     journal.flush().await.unwrap();
-    let dead = killed(&bench);
+    let dead = bench.killed();
     std::fs::write(dead.dir().join("journal.sqlite-sent"), slots).unwrap();
     assert_spent(&dead.reader().spent().unwrap(), 1, USAGE);
     assert_eq!(prune(&dead.path(), &CallFilter::default()).unwrap().calls, 1);
@@ -124,7 +114,7 @@ async fn what_failed_is_not_reserved_any_more_and_what_was_not_sent_is_not_recor
     let caps = BudgetCaps { calls: Some(1), ..BudgetCaps::default() };
     let journaled = sending(&model, &journal, &Budget::new(caps));
     journaled.chat(&request("fail"), &at("step 1")).await.unwrap_err();
-    assert_spent(killed(&bench).open().spent_before(), 1, Usage::default());
+    assert_spent(bench.killed().open().spent_before(), 1, Usage::default());
     journaled.chat(&request("a"), &at("step 1")).await.unwrap_err();
     assert_eq!(model.n_requests(), 1, "the cap is reached");
     drop((journaled, journal));
@@ -146,7 +136,7 @@ async fn damaged_slots_are_not_read() {
     let path = |bench: &Bench| bench.dir().join("journal.sqlite-sent");
     let whole = std::fs::read(path(&bench)).unwrap();
     let damaged = |change: fn(&mut Vec<u8>)| {
-        let dead = killed(&bench);
+        let dead = bench.killed();
         let mut bytes = whole.clone();
         change(&mut bytes);
         std::fs::write(path(&dead), bytes).unwrap();

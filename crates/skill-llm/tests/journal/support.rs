@@ -97,6 +97,16 @@ impl Bench {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
+    /// The files as `kill -9` would leave them now.
+    pub(crate) fn killed(&self) -> Self {
+        let copy = Self::new();
+        for entry in std::fs::read_dir(self.dir()).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), copy.dir().join(entry.file_name())).unwrap();
+        }
+        copy
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }

@@ -3,9 +3,9 @@
 //! An answer is read in two passes: first whose it is and whether it reports an error, then, by whoever asked, what it
 //! says. Fields that nobody knows are refused, since a misspelled field that is dropped is a wrong score.
 
-use crate::data::kind_of;
 use crate::episode::Observation;
 use crate::item::Item;
+use crate::value_kind::kind_of;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -225,7 +225,10 @@ fn names(field: &str, value: &Value, is_one: impl Fn(&str) -> bool) -> Result<Ve
             _ => text.split(['\n', ',', ';']).map(|name| name.trim().to_owned()).collect(),
         },
         other => {
-            return Err(format!("`{field}` is {}; expected names of files", crate::data::kind_of(other)));
+            return Err(format!(
+                "`{field}` is {}; expected names of files",
+                crate::value_kind::kind_of(other)
+            ));
         }
     };
     names.retain(|name| !name.is_empty());

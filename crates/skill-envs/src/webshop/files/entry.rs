@@ -1,5 +1,6 @@
 //! The entries of the files, and what they mean.
 
+use crate::value_kind::kind_of;
 use crate::webshop::catalogue::{Product, option_value};
 use crate::webshop::price::Price;
 use crate::webshop::python::strip;
@@ -239,15 +240,4 @@ impl HumanInstruction {
 /// A list of strings.
 pub(super) fn strings(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|text| Some(text.as_str()?.to_owned())).collect()
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
