@@ -24,7 +24,9 @@ pub fn recorded_flip_rate(run: &RunReader) -> Result<Option<f64>, PipelineError>
     let pairs = [Some(first), best.map(|best| (best, EvaluationDir::FreshBest))];
     let (mut one, mut other) = (Vec::new(), Vec::new());
     for (first, second) in pairs.into_iter().flatten() {
-        let Some((first, second)) = run.scores(first)?.zip(run.scores(second)?) else { continue };
+        // The second pass first: most runs have none, and the other file may be large.
+        let Some(second) = run.scores(second)? else { continue };
+        let Some(first) = run.scores(first)? else { continue };
         // One that was rejected early, or is of other items, is no pass.
         if first.iter().map(|(id, _)| id).eq(second.iter().map(|(id, _)| id)) {
             one.extend(first.into_iter().map(|(_, score)| score));

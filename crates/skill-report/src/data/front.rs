@@ -42,7 +42,7 @@ pub(super) fn mean_tokens(tokens: impl IntoIterator<Item = u64>) -> Option<f64> 
 pub(super) fn read(source: &Source<'_>, chosen: &Chosen<'_>) -> Result<Vec<FrontRow>, PipelineError> {
     let Source { run, history, ends, maker: best, .. } = source;
     let tokens = |place: EvaluationDir| -> Result<Option<f64>, PipelineError> {
-        Ok(mean_tokens(run.tokens(place)?.unwrap_or_default()))
+        Ok(mean_tokens(source.tokens(place)?.unwrap_or_default()))
     };
     let row = |maker: Maker, score: f64, is_accepted: bool| -> Result<FrontRow, PipelineError> {
         Ok(FrontRow {

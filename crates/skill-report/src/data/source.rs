@@ -61,6 +61,19 @@ impl<'run> Source<'run> {
         Ok(Self { run, ends, maker, selection, test, no_skill, history, summary })
     }
 
+    /// The tokens of each result of an evaluation, from what was read already where it was.
+    pub(super) fn tokens(&self, dir: EvaluationDir) -> Result<Option<Vec<u64>>, PipelineError> {
+        let known = match dir {
+            EvaluationDir::Baseline => Some(&self.selection.before),
+            dir if dir == self.maker.measured(&self.history) => self.selection.best.as_ref(),
+            _ => None,
+        };
+        match known {
+            Some(results) => Ok(Some(results.iter().map(|result| result.usage.tokens()).collect())),
+            None => self.run.tokens(dir),
+        }
+    }
+
     /// True if the best skill is the one that the run began with.
     pub(super) fn is_unchanged(&self) -> bool {
         self.maker.step() == StepIdx(0)
