@@ -87,12 +87,9 @@ impl Shared {
         self.first.lock().take()
     }
 
-    /// Ends the idle threads, and waits for them; those that are inside a function are left behind.
+    /// Ends the threads; nobody waits for them before the interpreter ends.
     pub(crate) fn end(&self, py: Python<'_>) {
-        py.detach(|| {
-            self.threads.close();
-            self.threads.wait();
-        });
+        self.threads.leave(py);
     }
 
     /// The threads of Python's.

@@ -3,6 +3,7 @@
 use crate::agent::PyAgent;
 use crate::callback::{Failure, Rollout, Shared, call};
 use crate::client::Extras;
+use crate::json;
 use crate::threads::{InTurn, start};
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
@@ -39,8 +40,8 @@ pub(crate) struct PyEnv {
     shared: Arc<Shared>,
 }
 
-/// An item of a description: id, type of task, data as JSON, and the object.
-type DescribedItem = (String, String, String, Py<PyAny>);
+/// An item of a description: id, type of task, data as JSON where it is not that of the object, and the object.
+type DescribedItem<'py> = (String, String, Option<String>, Bound<'py, PyAny>);
 
 impl Described {
     /// Reads the description of an environment that `skillrl._bridge` makes.
@@ -51,9 +52,12 @@ impl Described {
         for (split, items) in Split::ALL.into_iter().zip(&mut splits) {
             for item in described.getattr("items")?.get_item(split.as_str())?.try_iter()? {
                 let (id, task_type, data, object): DescribedItem = item?.extract()?;
-                let data = serde_json::from_str(&data).map_err(|error| unreadable(&id, &error))?;
+                let data = match data {
+                    None => json::of_object(&object)?,
+                    Some(data) => serde_json::from_str(&data).map_err(|error| unreadable(&id, &error))?,
+                };
                 let item = Item { task_type, ..Item::new(id, data) };
-                objects.insert(item.id.clone(), object);
+                objects.insert(item.id.clone(), object.unbind());
                 items.push(item);
             }
         }

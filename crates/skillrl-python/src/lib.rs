@@ -63,6 +63,7 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::pipeline::run_select, module)?)?;
         module.add_function(wrap_pyfunction!(crate::program::program, module)?)?;
         module.add_function(wrap_pyfunction!(crate::result::plain_result, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::threads::wait_for_threads, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::train, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::report, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::verdict, module)?)?;

@@ -133,6 +133,8 @@ pub(crate) struct Pool {
     spawn: Py<PyAny>,
     most_rollouts: usize,
     most: usize,
+    /// The process whose threads they are: a forked one has none of them.
+    pid: u32,
 }
 
 #[derive(Default)]
@@ -154,7 +156,7 @@ impl Pool {
     /// `spawn(threads)` starts a thread; see [`Shared::new`](crate::callback::Shared::new).
     pub(crate) fn new(spawn: Py<PyAny>, most_rollouts: usize, most: usize) -> Self {
         let (state, entrance, changed) = (Mutex::default(), Entrance::default(), Condvar::new());
-        Self { state, entrance, changed, spawn, most_rollouts, most }
+        Self { state, entrance, changed, spawn, most_rollouts, most, pid: std::process::id() }
     }
 
     /// How many rollouts may wait for a thread: enough that one that has ended a rollout finds the next.
@@ -255,8 +257,21 @@ impl Pool {
         drop(unwanted);
     }
 
-    /// Waits until no thread is inside the engine: one that is when the interpreter ends would crash it.
-    pub(crate) fn wait(&self) {
+    /// Ends the idle threads, and leaves those behind that are inside a function. [`wait_for_threads`] waits for them.
+    pub(crate) fn leave(self: &Arc<Self>, py: Python<'_>) {
+        py.detach(|| self.close());
+        // The interpreter's lock is held, so that no fork finds this one taken.
+        let mut left = LEFT.lock();
+        left.retain(|pool| pool.is_of_this_process() && pool.state.lock().alive > 0);
+        left.push(Arc::clone(self));
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// Waits until no thread is inside the engine.
+    fn wait(&self) {
         let mut waiting = self.state.lock();
         for _ in 0..MOST_LOOKS {
             if waiting.alive == waiting.busy && waiting.asking == 0 {
@@ -267,7 +282,17 @@ impl Pool {
     }
 }
 
-/// Interval and number of the checks for threads at the end of a run.
+/// Those whose threads may not have ended.
+static LEFT: Mutex<Vec<Arc<Pool>>> = Mutex::new(Vec::new());
+
+/// Waits for the threads of all runs: one that is inside the engine when the interpreter ends would crash it.
+#[pyfunction]
+pub(crate) fn wait_for_threads(py: Python<'_>) {
+    let left = std::mem::take(&mut *LEFT.lock());
+    py.detach(|| left.iter().filter(|pool| pool.is_of_this_process()).for_each(|pool| pool.wait()));
+}
+
+/// Interval and number of the checks for threads at the end of the interpreter.
 const LOOK: Duration = Duration::from_millis(5);
 const MOST_LOOKS: u32 = 400;
 

@@ -57,11 +57,9 @@ pub(crate) fn train(
     });
     worker.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
     let (outcome, raised) = watch(py, &Mutex::new(receiver), &events, &stop, on_events, &shared);
-    // The threads end while the report is written.
-    shared.threads().close();
+    shared.end(py);
     let is_over = raised.is_none() && matches!(outcome, Some(Ok(_)));
     let report = if is_over { py.detach(|| skillrl::report::write(&dir, None)).err() } else { None };
-    shared.end(py);
     match (raised, outcome) {
         (Some(raised), _) => Err(raised),
         (None, Some(Ok(summary))) => {

@@ -167,6 +167,31 @@ def test_a_forked_process_trains_even_after_its_parent_has(train: Any, tmp_path:
         assert process.exitcode == 0
 
 
+ENDING = """
+    import os, sys
+    sys.path.insert(0, {tests!r})
+    from conftest import Agent, Optimizer, Shout
+    import skillrl
+
+    settings = {{"num_epochs": 1, "batch_size": 4, "workers": 64, "out_root": {out!r}, "verbose": False}}
+    run = skillrl.SkillOptTrainer(
+        config=skillrl.SkillOptConfig(**settings), env=Shout(64), target_client=Agent(), optimizer_client=Optimizer(),
+        initial_skill="s",
+    ).train()
+    # Both processes end while threads of the run may still be ending; the forked one has none of them.
+    child = os.fork()
+    if child:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), run["test_hard"])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_program_and_a_fork_of_it_may_end_right_after_a_run(tmp_path: Path) -> None:
+    program = textwrap.dedent(ENDING.format(tests=str(Path(__file__).parent), out=str(tmp_path / "run")))
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "0 1.0\n"), ended.stderr
+
+
 INTERRUPTED = """
     import sys, time, threading, os, signal, json
     sys.path.insert(0, {tests!r})

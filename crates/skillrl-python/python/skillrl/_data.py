@@ -36,13 +36,13 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def items(env: Any, splits: Mapping[str, str]) -> dict[str, list[tuple[str, str, str, Any]]]:
-    """The items of an environment by split, each as id, category, JSON and the object itself.
+def items(env: Any, splits: Mapping[str, str]) -> dict[str, list[tuple[str, str, None, Any]]]:
+    """The items of an environment by split, each as id, category, None and the object, of which the engine makes JSON.
 
     ``splits`` maps the engine's names of splits to those by which the environment is asked.
     """
     seen: dict[str, str] = {}
-    described: dict[str, list[tuple[str, str, str, Any]]] = {}
+    described: dict[str, list[tuple[str, str, None, Any]]] = {}
     changed = []
     for split, name in splits.items():
         found = env.get_items(name)
@@ -59,7 +59,7 @@ def items(env: Any, splits: Mapping[str, str]) -> dict[str, list[tuple[str, str,
                 id_ = _free(f"{split}:{id_}", seen)
             seen[id_] = split
             category = item.get("task_type")
-            described[split].append((id_, "" if is_missing(category) else str(category), as_json(item), item))
+            described[split].append((id_, "" if is_missing(category) else str(category), None, item))
     if changed:
         id_, first, second = changed[0]
         warnings.warn(

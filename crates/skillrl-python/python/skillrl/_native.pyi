@@ -29,6 +29,7 @@ __all__ = [
     "train",
     "verdict",
     "verdict_line",
+    "wait_for_threads",
 ]
 __version__: str
 
@@ -126,6 +127,9 @@ def verdict(directory: str) -> tuple[str, str]:
 
 def verdict_line(summary: str) -> str:
     """What a run came to in one line, by its summary as JSON."""
+
+def wait_for_threads() -> None:
+    """Wait for the threads of all runs, before the interpreter ends."""
 
 def plain_result(made: Any) -> str | None:
     """A ``RolloutResult`` as JSON; None for one that ``_bridge._result`` has to read."""

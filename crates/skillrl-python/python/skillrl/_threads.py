@@ -6,6 +6,7 @@ No frame of the engine is below such a function, so that one that never returns 
 from __future__ import annotations
 
 import _thread
+import atexit
 import sys
 import threading
 
@@ -18,6 +19,10 @@ def spawn(threads: _native.Threads) -> None:
     `threading.Thread.start` would wait until the thread runs: the engine starts hundreds of them one after the other.
     """
     _thread.start_new_thread(_work, (threads,))
+
+
+# After the last run, its threads may not have ended yet.
+atexit.register(_native.wait_for_threads)
 
 
 def _work(threads: _native.Threads) -> None:
