@@ -489,6 +489,10 @@ impl LlmError {
             Self::Refused { .. } => "look at what the request was about, or take another model",
             Self::ServerError { .. } | Self::Truncated { .. } => "repeat the call later",
             Self::Timeout { .. } => "give the call more time, or repeat it later",
+            // The words of the transport where no address belongs to the host's name.
+            Self::Unreachable { message, .. } if message.contains("dns error") => {
+                "check the network, and the proxy in `HTTPS_PROXY` if there is one; the host's name is in `base_url`"
+            }
             Self::Connection { .. } | Self::Unreachable { .. } => {
                 "check `base_url` and that the server is running"
             }

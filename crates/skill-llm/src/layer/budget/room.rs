@@ -6,6 +6,7 @@ use crate::error::{LlmError, Shortfall};
 use crate::layer::amount::{Amount, money_of, units_of};
 use crate::layer::limits::AttemptSize;
 use skill_core::Usage;
+use skill_core::usage::grouped;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -192,7 +193,7 @@ impl Ledger {
             return Some(Passed { what: "tokens", cap });
         }
         let cap = caps.money.filter(|cap| wanted.units > units_of(*cap))?;
-        Some(Passed { what: "money", cap: format!("{cap:.4}") })
+        Some(Passed { what: "money", cap: format!("${cap:.4}") })
     }
 
     /// The attempt with a shorter reply, where that fits into what is left; nothing else is under way.
@@ -237,11 +238,12 @@ impl Ledger {
             _ => {
                 let left = units_of(caps.money.unwrap_or_default()).saturating_sub(taken.units);
                 let next = format!(
-                    "the next request may cost {}, and {} is left",
+                    "the next request may cost {} (at most {} tokens), and {} is left",
                     dollars(own.units),
+                    grouped(own.tokens),
                     dollars(left)
                 );
-                (format!("{:.4}", money_of(self.spent.units)), Some(next))
+                (format!("${:.4}", money_of(self.spent.units)), Some(next))
             }
         };
         Exhausted { what: passed.what, spent, cap: passed.cap.clone(), next }
@@ -253,7 +255,7 @@ impl Ledger {
         let (spent, cap) = match what {
             "money" => {
                 let cap = caps.money.unwrap_or_default();
-                (format!("{:.4}", money_of(self.spent.units)), format!("{cap:.4}"))
+                (format!("${:.4}", money_of(self.spent.units)), format!("${cap:.4}"))
             }
             _ => (self.spent.tokens.to_string(), caps.tokens.unwrap_or_default().to_string()),
         };

@@ -112,11 +112,11 @@ async fn each_cap_ends_the_run_and_says_so() {
     check(tokens(15_927), 9, &format!("tokens is reached: 13500 of 15927; {next} 2427 are left")).await;
     let next = "the next request may use 4572 tokens, and";
     check(tokens(4_087), 0, &format!("tokens is reached: 0 of 4087; {next} 4087 are left")).await;
-    let next = "the next request may cost $0.006928, and";
+    let next = "the next request may cost $0.006928 (at most 2,428 tokens), and";
     let money = |cap| BudgetCaps { money: Some(cap), ..caps };
-    check(money(0.060_928), 10, &format!("money is reached: 0.0600 of 0.0609; {next} $0.000928 is left"))
+    check(money(0.060_928), 10, &format!("money is reached: $0.0600 of $0.0609; {next} $0.000928 is left"))
         .await;
-    check(money(0.060_927), 9, &format!("money is reached: 0.0540 of 0.0609; {next} $0.006927 is left"))
+    check(money(0.060_927), 9, &format!("money is reached: $0.0540 of $0.0609; {next} $0.006927 is left"))
         .await;
     check(BudgetCaps { calls: Some(0), ..caps }, 0, "calls is reached: 0 of 0").await;
     check(BudgetCaps { time: Some(Duration::ZERO), ..caps }, 0, "time is reached: 0 s of 0 s").await;
@@ -419,14 +419,14 @@ async fn a_reply_is_limited_to_what_is_left_of_a_cap_and_one_that_is_cut_is_no_r
     let error = cut.unwrap_err();
     assert_exhausted(
         &error,
-        "money is reached: 0.0099 of 0.0100; the last reply did not fit into the 988 tokens that were left for it",
+        "money is reached: $0.0099 of $0.0100; the last reply did not fit into the 988 tokens that were left for it",
     );
     assert!((spent.money - 0.009_92).abs() < 1e-9, "what was cut is paid for: {spent:?}");
     // Not even the prompt.
     let (refused, spent, _) = first(1, 0.000_1).await;
     assert_exhausted(
         &refused.unwrap_err(),
-        "money is reached: 0.0000 of 0.0001; the next request may cost $0.0411, and $0.000100 is left",
+        "money is reached: $0.0000 of $0.0001; the next request may cost $0.0411 (at most 4,208 tokens), and $0.000100 is left",
     );
     assert_eq!(spent.calls, 0);
 }
