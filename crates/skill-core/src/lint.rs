@@ -16,6 +16,7 @@ mod lookalike;
 mod overriding;
 mod secrets;
 mod size;
+mod when;
 
 pub use copied::TrainingText;
 
@@ -96,6 +97,7 @@ pub fn lint(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -
         Form::Document => {}
         Form::Package { folder } => {
             findings.extend(check_front_matter(&package.main, folder).into_iter().map(of_front_matter));
+            findings.extend(when::check(package));
         }
     }
     let texts: Vec<(&str, &str)> = texts(package);

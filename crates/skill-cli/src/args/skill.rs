@@ -173,7 +173,7 @@ pub(crate) struct PluginArgs {
     pub(crate) skills: PathBuf,
 
     /// The folder of the plugin.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "out", visible_alias = "to", value_name = "DIR")]
     pub(crate) to: PathBuf,
 
     /// The plugin's name; without it that of its folder.

@@ -56,7 +56,7 @@ fn describe(args: &ImportArgs, imported: &Imported) -> String {
             writeln!(text, "next: write the models and the tasks into {}", first.display())
         }
         ImportKind::SkilloptRun | ImportKind::SkillrlRun => {
-            writeln!(text, "next: skillrl report {to}, skillrl blame {to}, or skillrl export {to} --to DIR")
+            writeln!(text, "next: skillrl report {to}, skillrl blame {to}, or skillrl export {to} --out DIR")
         }
         ImportKind::GepaCandidate => {
             let skill = match first.file_name() {

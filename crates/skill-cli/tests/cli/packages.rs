@@ -83,10 +83,13 @@ fn a_run_that_starts_from_a_folder_is_exported_as_one() {
 fn a_document_is_exported_with_a_name_and_a_description() {
     let context = TestContext::new();
     context.write("skill.md", "# Trivia\n\n- Be brief.\n");
-    let description = "Answers trivia: short questions.";
+    let description = "Answers trivia: use it for short questions.";
     context.succeed(&["export", "skill.md", "--to", "trivia", "--description", description]);
     insta::assert_snapshot!("exported_document", context.read("trivia/SKILL.md"));
     assert!(context.succeed(&["lint", "trivia"]).contains("0 errors, 0 warnings"));
+    // Agents decide by the description when they load a skill.
+    context.succeed(&["export", "skill.md", "--to", "vague", "--description", "Answers trivia."]);
+    assert_names(&context.succeed(&["lint", "vague"]), &["[description-when]", "0 errors, 1 warning"]);
     let json = ["export", "trivia", "--to", "other", "--name", "other", "--json"];
     let value: Value = serde_json::from_str(&context.succeed(&json)).unwrap();
     assert_eq!((&value["path"], &value["files"]), (&"other".into(), &serde_json::json!(["SKILL.md"])));
@@ -113,7 +116,7 @@ fn an_export_that_cannot_be_right_writes_nothing() {
     };
     check(&["trivia"], &["`description`", "--description"]);
     check(&["trivia", "--name", "Trivia", "--description", "x"], &["'T'"]);
-    check(&["trivia", "--name", "quiz", "--description", "x"], &["--to", "--name"]);
+    check(&["trivia", "--name", "quiz", "--description", "x"], &["--out", "--name"]);
     context.write("full/notes.txt", "mine");
     check(&["full", "--description", "x"], &["full", "--force"]);
     check(&["full", "--description", "x", "--force"], &["full is not a skill package"]);

@@ -56,7 +56,7 @@ impl ExportError {
                 let advice: Vec<&str> = faults
                     .iter()
                     .map(|fault| match fault.rule {
-                        "spec-folder" => "take another --to, or give --name the folder's name",
+                        "spec-folder" => "end --out with the skill's name, or give --name the folder's name",
                         "spec-name" => "give a --name of small letters, digits and single hyphens",
                         "spec-description" => "give a --description: what the skill does, and when to use it",
                         _ => fault.advice.as_str(),
@@ -69,7 +69,7 @@ impl ExportError {
                     .to_owned()
             }
             Self::Exists { .. } => "--force replaces a package that is there".to_owned(),
-            Self::NotAPackage { .. } => "take another --to, or remove it yourself".to_owned(),
+            Self::NotAPackage { .. } => "take another --out, or remove it yourself".to_owned(),
             Self::Missing { .. } => "export the skill from its folder or its run".to_owned(),
             Self::Write { .. } => "check the path, its permissions and the free space".to_owned(),
         }

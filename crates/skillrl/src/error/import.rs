@@ -81,7 +81,7 @@ impl ImportError {
             }
             Self::Candidate { .. } => "name one with --candidate N, counted from 0",
             Self::Exists { may_force: true, .. } => "--force replaces it",
-            Self::Exists { may_force: false, .. } => "take another --to",
+            Self::Exists { may_force: false, .. } => "take another --out",
         }
     }
 }
