@@ -110,6 +110,10 @@ class GateResult:
     best_step: int
 
 
+class _Unset(float):
+    """A score that nobody has given."""
+
+
 @dataclass
 class RolloutResult:
     """What came of one item: a score, and what explains it to the optimizer."""
@@ -118,8 +122,8 @@ class RolloutResult:
     id: str
     #: The strict score: 1 for a success, 0 for a failure.
     hard: float = 0
-    #: The graded score in [0, 1].
-    soft: float = 0.0
+    #: The graded score in [0, 1]; without one, the strict score.
+    soft: float = _Unset("nan")
     #: How many times the agent spoke.
     n_turns: int = 0
     #: Why the task failed, for the optimizer.
@@ -139,17 +143,21 @@ class RolloutResult:
     #: What only this environment knows.
     extras: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.soft, _Unset):
+            self.soft = float(self.hard)
+
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> RolloutResult:
         """The result of a JSON object; fields that are not known become ``extras``.
 
-        ``id`` becomes a text, ``soft`` a float, and ``hard`` an int where it is a whole number, else a float.
+        ``id`` becomes a text, ``soft`` a float (``hard`` where it is missing), and ``hard`` an int where it is a whole number, else a float.
         """
         known = {name: value for name, value in d.items() if name in cls.__dataclass_fields__ and value is not None}
         extras = {**known.pop("extras", {})}
         extras |= {name: value for name, value in d.items() if name not in cls.__dataclass_fields__}
         hard = float(known.pop("hard", 0))
-        scores: dict[str, Any] = {"hard": int(hard) if hard.is_integer() else hard, "soft": float(known.pop("soft", 0.0))}
+        scores: dict[str, Any] = {"hard": int(hard) if hard.is_integer() else hard, "soft": float(known.pop("soft", hard))}
         return cls(id=str(known.pop("id", "")), **scores, **known, extras=extras)
 
     def to_dict(self) -> dict[str, Any]:
