@@ -31,7 +31,7 @@ mod wrap;
 
 use args::{Cli, Command, ConfigCommand, EnvCommand, Shown};
 use clap::FromArgMatches as _;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use command::UsageError;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -45,10 +45,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments = args::skill::arranged(args::arranged(arguments));
     let code = match parsed(&arguments) {
         Ok(cli) => start(cli, hidden),
-        Err(error) => {
+        Err(mut error) => {
             if let Some(moved) = moved(&error, &arguments) {
                 return report(&moved.into());
             }
+            leave_out_trailing(&mut error);
             // A closed stream leaves nobody to tell.
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(exit_code::USAGE)
@@ -61,6 +62,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&args::grouped(Shown::BuiltIn).try_get_matches_from(arguments)?)
+}
+
+/// Leaves out the advice to pass an option as a value, which nobody means who mistypes one.
+fn leave_out_trailing(error: &mut clap::Error) {
+    let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) else { return };
+    tips.retain(|tip| !tip.to_string().contains("as a value"));
+    if !tips.is_empty() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
 }
 
 /// The error for a command that has another name.

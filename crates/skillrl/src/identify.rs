@@ -9,6 +9,8 @@ use serde_json::Value;
 use skill_core::package::MAIN_FILE;
 use skill_pipeline::bank_dir::is_bank;
 use skill_pipeline::run_dir::is_run;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 /// A larger file of JSON is data.
@@ -26,6 +28,9 @@ const PARTS: [&str; 6] = ["train", "val", "valid", "validation", "dev", "test"];
 const OWN_SECTIONS: [&str; 3] = ["models", "env", "train"];
 /// How deep a `task.toml` may lie below a folder of tasks.
 const MAX_DEPTH: usize = 2;
+/// So many lines of a file are looked at for a session, in so many bytes.
+const SESSION_LINES: usize = 3;
+const MAX_SESSION_HEAD: u64 = 1 << 20;
 /// So many entries of a folder are looked at for tasks.
 const MAX_ENTRIES: usize = 2_000;
 
@@ -44,6 +49,8 @@ pub enum PathKind {
     Evals,
     /// A configuration, or a folder with a `skillrl.toml`.
     Config,
+    /// The session of a coding agent, as the agent keeps it: JSON Lines.
+    Session,
     /// Records: a file, or a folder of files or of splits.
     Data,
 }
@@ -58,6 +65,7 @@ impl PathKind {
             Self::Tasks => "tasks of a coding agent (task.toml)",
             Self::Evals => "tests of a skill (evals.json)",
             Self::Config => "a configuration",
+            Self::Session => "the session of a coding agent",
             Self::Data => "data",
         }
     }
@@ -168,6 +176,7 @@ fn of_file(path: &Path, n_bytes: u64) -> Option<PathKind> {
         _ if name == TASK_FILE && is_task(path) => Some(PathKind::Tasks),
         Some("toml") => Some(PathKind::Config),
         Some("md" | "markdown") => Some(PathKind::Skill),
+        Some("jsonl") if is_session(path) => Some(PathKind::Session),
         Some("json") if n_bytes <= MAX_LOOKED_AT => Some(of_json(path)),
         Some(other) if DATA_ENDINGS.contains(&other) => Some(PathKind::Data),
         Some(_) | None => None,
@@ -192,6 +201,21 @@ fn of_json(path: &Path) -> PathKind {
             if are_records == 2 { PathKind::Data } else { PathKind::Config }
         }
     }
+}
+
+/// True if each of the first lines is one of a session: of Claude Code by its id, of Codex by what it wraps.
+fn is_session(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let lines = BufReader::new(file.take(MAX_SESSION_HEAD)).lines().map_while(Result::ok);
+    let read = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    let is_line = |line: &Value| {
+        let has = |name: &str| line.get(name).is_some_and(Value::is_string);
+        let is_of_claude = has("sessionId") || has("leafUuid") || has("parentUuid") && has("uuid");
+        let is_of_codex = has("timestamp") && line.get("payload").is_some_and(Value::is_object);
+        has("type") && (is_of_claude || is_of_codex)
+    };
+    let found: Vec<bool> = read.take(SESSION_LINES).map(|line| is_line(&line)).collect();
+    !found.is_empty() && found.iter().all(|is_line| *is_line)
 }
 
 fn has_tasks(path: &Path, names: &[String], depth: usize) -> bool {
@@ -287,6 +311,12 @@ mod tests {
         check("tests.json", r#"{"evals": []}"#, Some(PathKind::Evals));
         check("task.toml", "[metadata]\n", Some(PathKind::Tasks));
         check("task.toml", "[models]\n", Some(PathKind::Config));
+        let claude = r#"{"type":"user","sessionId":"4","uuid":"1","message":{}}"#;
+        let codex = r#"{"timestamp":"2026-01-01","type":"session_meta","payload":{"id":"4"}}"#;
+        check("claude.jsonl", &format!("{claude}\n{claude}\n"), Some(PathKind::Session));
+        check("codex.jsonl", codex, Some(PathKind::Session));
+        check("mixed.jsonl", &format!("{claude}\n{{\"text\": \"a\"}}\n"), Some(PathKind::Data));
+        check("rows.jsonl", "{\"type\": \"bug\", \"timestamp\": \"2026\"}\n", Some(PathKind::Data));
         check("a.png", "", None);
         assert!(matches!(identify(&dir.path().join("nothing")), Err(PathError::Missing { .. })));
     }

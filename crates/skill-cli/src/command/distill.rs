@@ -15,6 +15,7 @@ use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig, ModelRole, simulated_mod
 use skillrl::core::canonical::{canonical_hash, hex_sha256};
 use skillrl::distill::{Distilled, Distilling};
 use skillrl::engine::Engine;
+use skillrl::identify::{PathKind, identify};
 use skillrl::llm::error::with_causes;
 use skillrl::llm::text_file;
 use skillrl::pipeline::bank::run_episodes;
@@ -179,9 +180,17 @@ fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
     }
     let text = text_file::read(path)
         .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
-    let read = read_episodes(&text).map_err(|error| {
-        UsageError::new(format!("{}: {error}", path.display()))
-            .with_hint("episodes come from `skillrl collect`, or from SkillRL, ETO and krill")
+    let read = read_episodes(&text).map_err(|error| match identify(path) {
+        Ok(kind @ PathKind::Session) => {
+            let message = format!(
+                "{} is {}, which has no score, and episodes have one",
+                path.display(),
+                kind.described()
+            );
+            UsageError::new(message).with_hint(super::start::instead_of(path, kind))
+        }
+        _ => UsageError::new(format!("{}: {error}", path.display()))
+            .with_hint("episodes come from `skillrl collect`, or from SkillRL, ETO and krill"),
     })?;
     if let Some(line) = read.cut_at() {
         super::say(&format!(

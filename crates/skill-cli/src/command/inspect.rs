@@ -10,6 +10,7 @@ use skillrl::bank::format::is_meant_as_bank;
 use skillrl::core::encoding;
 use skillrl::core::package::MAIN_FILE;
 use skillrl::core::{RegionKind, SkillDoc, SkillPackage, estimate_tokens, protected_regions};
+use skillrl::identify::{PathKind, identify};
 use skillrl::not_a_skill::NotASkill;
 use skillrl::pipeline::bank_dir::is_bank;
 use skillrl::pipeline::run_dir::is_run;
@@ -59,6 +60,11 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
             path.display()
         );
         return Err(UsageError::new(message).with_hint(EXPECTED).into());
+    }
+    if let Ok(kind @ PathKind::Session) = identify(path) {
+        let message =
+            format!("{} is {}, not a skill, a bank, a run or a journal", path.display(), kind.described());
+        return Err(UsageError::new(message).with_hint(super::start::instead_of(path, kind)).into());
     }
     let text = encoding::decode(bytes).map_err(|fault| {
         let message = format!("{} is not a skill, a bank, a run or a journal: it {fault}", path.display());

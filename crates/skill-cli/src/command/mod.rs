@@ -31,6 +31,7 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 mod inspect_bank;
 pub(crate) mod journal;
+mod kinds;
 pub(crate) mod lint;
 pub(crate) mod mcp;
 pub(crate) mod newest;

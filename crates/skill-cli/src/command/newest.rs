@@ -1,6 +1,7 @@
 //! The run that a command is about: the one that is named, that of a configuration that is named, or the newest here.
 
 use super::UsageError;
+use super::kinds::{self, Takes};
 use crate::args::{Command, NEWEST, as_word};
 use crate::table::counted;
 use skillrl::config::{Config, FILE_NAME};
@@ -23,20 +24,48 @@ const TIMED: [&str; 2] = ["events.jsonl", "config.json"];
 /// for a command that takes nothing else.
 pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
     match command {
-        Command::Report(args) => run_at(&mut args.run),
+        Command::Report(args) => {
+            run_at(&mut args.run)?;
+            if args.doubtful.is_some() { for_kinds(&args.run, Takes::Documents) } else { Ok(()) }
+        }
         Command::Check(args) => run_at(&mut args.run),
-        Command::Show(args) => named(&mut args.run),
+        Command::Show(args) => {
+            named(&mut args.run)?;
+            let is_of_parts = args.step.is_some() || args.item.is_some();
+            if is_of_parts { for_kinds(&args.run, Takes::DocumentsAndBanks) } else { Ok(()) }
+        }
         Command::Watch(args) => run_at(&mut args.run),
         Command::Stop(args) => run_at(&mut args.run),
-        Command::Blame(args) => named(&mut args.path),
-        Command::Replay(args) => run_at(&mut args.run),
-        Command::Export(args) => named(&mut args.from),
-        Command::Lint(args) => named(&mut args.path),
+        Command::Blame(args) => {
+            named(&mut args.path)?;
+            for_kinds(args.run.as_ref().unwrap_or(&args.path), Takes::DocumentsAndBanks)
+        }
+        Command::Replay(args) => {
+            run_at(&mut args.run)?;
+            for_kinds(&args.run, Takes::DocumentsAndBanks)
+        }
+        Command::Export(args) => {
+            named(&mut args.from)?;
+            for_kinds(&args.from, Takes::Documents)
+        }
+        Command::Lint(args) => {
+            named(&mut args.path)?;
+            for_kinds(&args.path, Takes::Documents)
+        }
         Command::Journal(args) => run_at(args.run_mut()),
         Command::Compare(args) => run_at(&mut args.first).and_then(|()| run_at(&mut args.second)),
         // These read a configuration and the skill of its run; without a configuration they use the newest run.
-        Command::Eval(args) => run_without_config(args.config.unnamed()),
-        Command::Prune(args) => run_without_config(args.config.unnamed()),
+        Command::Eval(args) => {
+            run_without_config(args.config.unnamed())?;
+            kinds::measure_result(args).map_err(Into::into)
+        }
+        Command::Prune(args) => {
+            run_without_config(args.config.unnamed())?;
+            match args.config.start().file.filter(|_| args.skill.is_none()) {
+                Some(run) => for_kinds(&run, Takes::Documents),
+                None => Ok(()),
+            }
+        }
         Command::Try(args) => run_without_config(args.config.unnamed()),
         Command::Diff(args) => {
             // `skillrl diff 3 5`: the first word is no run, so all are one place further.
@@ -47,7 +76,8 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
                     args.to = second;
                 }
             }
-            run_at(&mut args.run)
+            run_at(&mut args.run)?;
+            for_kinds(&args.run, Takes::DocumentsAndBanks)
         }
         Command::Note(args) => {
             // `skillrl note TEXT`: a sentence is no run.
@@ -60,6 +90,10 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn for_kinds(run: &Path, takes: Takes) -> anyhow::Result<()> {
+    Ok(kinds::check(run, takes)?)
 }
 
 /// The newest run here.
@@ -105,6 +139,7 @@ fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
         PathKind::Data => format!("`skillrl train {} --answer FIELD` makes a run of it", word(run)),
         PathKind::Skill => format!("`skillrl show {}` shows a skill", word(run)),
         PathKind::Bank => format!("`skillrl bank show {}` shows a bank", word(run)),
+        PathKind::Session => super::start::instead_of(run, kind),
         PathKind::Tasks | PathKind::Evals => "name the directory of a run".to_owned(),
     };
     let error = PathError::Other { path: run.clone(), kind, expected: "a run", hint };

@@ -188,6 +188,10 @@ pub(super) fn instead_of(path: &Path, kind: PathKind) -> String {
              name a file with records (CSV, JSON Lines)"
         ),
         PathKind::Tasks => "name a file with records (CSV, JSON Lines)".to_owned(),
+        PathKind::Session => format!(
+            "`skillrl skill loads {path} --agent NAME` shows which skills it loaded; requests like its first one, a line \
+             each, are data for `skillrl train DATA --skill DIR --rubric TEXT`"
+        ),
         PathKind::Run | PathKind::Config => {
             "name a configuration (TOML) or the directory of a run".to_owned()
         }

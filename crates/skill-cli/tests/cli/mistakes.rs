@@ -68,6 +68,14 @@ const MISTAKES: &[Mistake] = &[
         &["team/tickets", "does not exist"],
         &["hf://team/tickets"],
     ),
+    on(
+        "train session.jsonl --answer type",
+        code::USAGE,
+        &["session.jsonl", "the session of a coding agent"],
+        &["skillrl skill loads session.jsonl"],
+    ),
+    on("show session.jsonl", code::USAGE, &["the session of a coding agent"], &["skillrl skill loads"]),
+    on("distill session.jsonl", code::USAGE, &["coding agent", "no score"], &["skillrl skill loads"]),
     // Which fields.
     on(
         "train tickets.csv --model m --base-url @",
@@ -175,6 +183,8 @@ const MISTAKES: &[Mistake] = &[
         &["--price 0.25,2", "budget.calls=800"],
     ),
     // Options.
+    on("serve --port 80", code::USAGE, &["--port"], &["--help"]),
+    on("export skills/notes --out other", code::USAGE, &["`notes`", "`other`"], &["--out", "--name"]),
     on("train tickets.csv --answer queue --budget 0", code::USAGE, &["--budget", "above 0"], &["--help"]),
     on("train tickets.csv --answer queue --budget two", code::USAGE, &["--budget", "such as 2"], &["--help"]),
     on("train tickets.csv --answer queue --price 1", code::USAGE, &["--price", "0.25,2"], &["--help"]),
@@ -222,6 +232,14 @@ const MISTAKES: &[Mistake] = &[
     on("diff tickets.csv", code::USAGE, &["tickets.csv", "data"], &["skillrl train tickets.csv"]),
     on("replay task.toml", code::USAGE, &["task.toml", "a configuration"], &["skillrl train task.toml"]),
     on("compare tickets.csv empty", code::USAGE, &["tickets.csv", "data"], &["skillrl train"]),
+    // Runs of another kind than the command works on.
+    on("diff made/rl", code::USAGE, &["made/rl trains weights", "document or of a bank"], &["skillrl show"]),
+    on("blame made/sft", code::USAGE, &["made/sft trains weights"], &["skillrl report made/sft"]),
+    on("replay made/phases", code::USAGE, &["trains weights and a bank"], &["made/phases/rl"]),
+    on("show made/rl --step 1", code::USAGE, &["made/rl trains weights"], &["skillrl show made/rl"]),
+    on("lint made/bank", code::USAGE, &["made/bank trains a bank", "document"], &["skillrl bank show"]),
+    on("export made/bank --out x", code::USAGE, &["made/bank trains a bank"], &["skillrl bank export"]),
+    on("report made/bank --doubtful x.csv", code::USAGE, &["made/bank trains a bank"], &["bank show"]),
     // Runs.
     on("report", code::USAGE, &["no run"], &["skillrl train"]),
     on("report empty", code::RUN_DIR, &["empty"], &[]),
@@ -274,6 +292,17 @@ fn directory() -> TestContext {
         "twice.csv",
         &table("id,body,queue", 60, &|n, queue| format!("T-{},{},{queue}", n / 2, body(n))),
     );
+    context.write("session.jsonl", "{\"type\": \"user\", \"sessionId\": \"4\", \"message\": {}}\n");
+    for (kind, file) in [
+        ("rl", "iterations.jsonl"),
+        ("sft", "examples.jsonl"),
+        ("phases", "phases.json"),
+        ("bank", "bank/log.jsonl"),
+    ] {
+        context.write(&format!("made/{kind}/config.json"), "{}");
+        context.write(&format!("made/{kind}/events.jsonl"), "");
+        context.write(&format!("made/{kind}/{file}"), "");
+    }
     context.write("skills/notes/SKILL.md", "---\nname: notes\ndescription: Writes notes.\n---\n# Notes\n");
     context.write("both/SKILL.md", "# Both\n");
     context.write("both/rows.csv", "a,b\n");
@@ -329,6 +358,8 @@ fn each_mistake_has_its_code_its_cause_and_a_way_out() {
             fault(format!("the cause does not name {missing:?}"));
         } else if let Some(missing) = mistake.way_out.iter().find(|part| !way_out.contains(**part)) {
             fault(format!("the way out does not name {missing:?}"));
+        } else if way_out.contains("as a value") {
+            fault("the way out is one that nobody means".to_owned());
         } else if way_out.is_empty() {
             fault("no way out is said".to_owned());
         } else if mistake.code != code::OUTAGE && context.files(".").keys().ne(before.keys()) {

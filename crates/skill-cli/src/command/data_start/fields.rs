@@ -41,12 +41,15 @@ pub(super) fn no_answer(data: &Path, sample: &DataSample) -> UsageError {
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     let labels = |name: &&str| {
         let survey = DataSurvey::read(data, Some(name)).ok()?;
-        Some(((*name).to_owned(), survey.labels?.len(), survey.n_records))
+        // Each row has an answer, and notes are in some of them.
+        let n_blank = survey.n_unanswered;
+        Some(((*name).to_owned(), survey.labels?.len(), survey.n_records, n_blank))
     };
     // A data set with many fields is not read once for each of them.
-    let proposed = names.iter().take(MAX_LABELS).filter_map(labels).min_by_key(|(_, n_labels, _)| *n_labels);
+    let found = names.iter().take(MAX_LABELS).filter_map(labels);
+    let proposed = found.min_by_key(|(_, n_labels, _, n_blank)| (*n_blank > 0, *n_labels));
     let hint = match proposed {
-        Some((name, n_labels, n_rows)) => format!(
+        Some((name, n_labels, n_rows, _)) => format!(
             "`{name}` has {n_labels} values in {n_rows} rows: is it the answer? `--answer {}`; the fields are {}; \
              `--rubric TEXT` needs no answers",
             crate::args::as_word(&name),

@@ -74,7 +74,10 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     } else if !quiet {
         guess.shown.concerns.iter().for_each(|concern| super::say(&format!("warning: {concern}")));
     }
+    let key = |setting: &str| setting.split_once('=').map(|(key, _)| key.trim().to_owned());
     let mut settings = guess.settings;
+    // What a person sets is said in the place of the guess.
+    settings.retain(|guessed| !start.overrides.iter().any(|set| key(set) == key(guessed)));
     settings.extend(start.overrides.iter().cloned());
     let head = format!(
         "Written by `skillrl train {}`; `skillrl train` repeats the run.\n\
@@ -188,7 +191,9 @@ fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
             Ok(is_json && args.given().is_some())
         }
         Ok(PathKind::Run) => Ok(false),
-        Ok(kind @ (PathKind::Skill | PathKind::Bank | PathKind::Tasks | PathKind::Evals)) => {
+        Ok(
+            kind @ (PathKind::Skill | PathKind::Bank | PathKind::Tasks | PathKind::Evals | PathKind::Session),
+        ) => {
             let hint = super::start::instead_of(path, kind);
             let expected = "data or a configuration";
             Err(skillrl::Error::Path(PathError::Other { path: path.to_owned(), kind, expected, hint }).into())
