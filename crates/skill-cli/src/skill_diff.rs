@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use similar::{ChangeTag, TextDiff};
+use skillrl::reports::whole_lines;
 use std::fmt::Write as _;
 
 /// Lines around a change that are shown with it.
@@ -9,10 +10,12 @@ const CONTEXT_LINES: usize = 3;
 
 /// The difference between two skills; empty if there is none. Colour is taken away again where it does not belong.
 pub(crate) fn skill_diff(before: &str, after: &str, names: (&str, &str)) -> String {
+    // A last line without an end is the same line with one.
+    let [before, after] = [before, after].map(whole_lines);
     if before == after {
         return String::new();
     }
-    let diff = TextDiff::from_lines(before, after);
+    let diff = TextDiff::from_lines(&before, &after);
     let mut text = format!("--- {}\n+++ {}\n", names.0, names.1);
     for hunk in diff.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
         let _ = writeln!(text, "{}", hunk.header());

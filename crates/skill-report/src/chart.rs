@@ -23,6 +23,17 @@ const LEAST_DISTANCE: f64 = 0.4;
 /// The most labels below the chart.
 const MAX_LABELS: u32 = 12;
 
+/// The least of 1, 2 and 5, times a power of ten, that is not below a positive number.
+fn round_step(least: f64) -> f64 {
+    if !(least.is_finite() && least > 0.0) {
+        return 1.0;
+    }
+    let power = 10_f64.powf(least.log10().floor());
+    let rounded = [1.0, 2.0, 5.0].map(|digit| digit * power);
+    // A power of ten that was computed is off by its last digits.
+    rounded.into_iter().find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * power)
+}
+
 /// Where steps and scores are in the picture.
 struct Scale {
     n_steps: u32,
@@ -140,7 +151,7 @@ pub(crate) fn rounds(baseline: Option<BankScore>, rounds: &[BankRound]) -> Strin
         let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>");
     };
     label(&mut svg, scale.x(0.0) + 12.0, "none");
-    let every = last.div_ceil(MAX_LABELS).max(1);
+    let every = round_step(f64::from(last) / f64::from(MAX_LABELS)).max(1.0) as u32;
     for round in (0..=last).filter(|round| round.is_multiple_of(every)) {
         label(&mut svg, x(round), &round.to_string());
     }
@@ -179,7 +190,7 @@ pub(crate) fn rounds(baseline: Option<BankScore>, rounds: &[BankRound]) -> Strin
 
 fn axes(svg: &mut String, scale: &Scale) {
     shares(svg);
-    let every = scale.n_steps.div_ceil(MAX_LABELS).max(1);
+    let every = round_step(f64::from(scale.n_steps) / f64::from(MAX_LABELS)).max(1.0) as u32;
     for step in (0..=scale.n_steps).filter(|step| step.is_multiple_of(every)) {
         let _ = write!(
             svg,
@@ -334,4 +345,26 @@ pub(crate) fn budgets(course: &[ScorePoint], steps: &[StepRow]) -> String {
     }
     svg.push_str("</svg>");
     svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round_step;
+
+    #[test]
+    fn steps_of_an_axis_are_round() {
+        for (least, step) in [
+            (0.8, 1.0),
+            (1.0, 1.0),
+            (1.1, 2.0),
+            (2.3, 5.0),
+            (63.4, 100.0),
+            (0.0052, 0.01),
+            (0.2 / 6.0, 0.05),
+            (0.0, 1.0),
+            (f64::NAN, 1.0),
+        ] {
+            assert!((round_step(least) / step - 1.0).abs() < 1e-9, "{least}: {}", round_step(least));
+        }
+    }
 }

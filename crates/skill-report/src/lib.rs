@@ -55,7 +55,7 @@ pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType};
 pub use data::setup::Setup;
 pub use data::sft::{SftBrief, SftReport};
 pub use data::standing::RunPhase;
-pub use data::steps::{DiffLine, EditLine, StepRow, difference};
+pub use data::steps::{DiffLine, EditLine, StepRow, difference, whole_lines};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
 pub use html::{SCRIPT, STYLE, comparison_content, comparison_page, content, page, triggers_page};
 pub use skill_agents::kept::Kept;

@@ -11,6 +11,12 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A text with a capital at its beginning.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
 /// A difference of shares in points, with its sign.
 pub fn points(difference: f64) -> String {
     format!("{:+.1} points", difference * 100.0)
@@ -19,6 +25,15 @@ pub fn points(difference: f64) -> String {
 /// A difference of shares in whole points, without the unit.
 pub(crate) fn whole_points(difference: f64) -> String {
     format!("{:+.0}", difference * 100.0)
+}
+
+/// How many of the active skills of a bank nothing measures.
+pub fn measured(n_active: u64, n_unmeasured: u64) -> String {
+    match n_unmeasured {
+        0 => "all measured".to_owned(),
+        n if n == n_active => "none of them measured".to_owned(),
+        n => format!("{} of them not measured", grouped(n)),
+    }
 }
 
 /// A p-value after its sign of comparison.

@@ -152,10 +152,10 @@ pub(crate) fn verdict(py: Python<'_>, directory: PathBuf) -> PyResult<(String, S
     Ok((verdict.line(), fields))
 }
 
-/// What a run came to in one line, by its summary as JSON.
+/// What a run came to in one line, by its summary as JSON and the number of its test items.
 #[pyfunction]
-pub(crate) fn verdict_line(summary: &str) -> PyResult<String> {
+pub(crate) fn verdict_line(summary: &str, n_test: Option<usize>) -> PyResult<String> {
     let summary: Summary =
         serde_json::from_str(summary).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(skillrl::reports::Verdict::of_summary(&summary).line())
+    Ok(skillrl::reports::Verdict::of_summary(&summary, n_test).line())
 }

@@ -97,6 +97,8 @@ def test_a_run_is_shown_and_opened_again(train: Any) -> None:
     page = run._repr_html_()
     assert "&lt;b&gt;brief&lt;/b&gt;" in page and "accept new best" in page
     opened = skillrl.Run.open(run.dir)
+    # One name is not two things: the text is an attribute, and where it comes from is a field.
+    assert run["best_skill_origin"] == {"kind": "step", "step": 1} and "best_skill" not in run
     assert opened == run and opened.best_skill == run.best_skill and opened.initial_skill.startswith("Be <b>")
     assert run.report().read_text().startswith("<!doctype html>")
     with pytest.raises(FileNotFoundError, match="no run"):
@@ -107,7 +109,7 @@ def test_progress_is_printed(train: Any, capsys: pytest.CaptureFixture[str]) -> 
     run = train(verbose=True)
     said = capsys.readouterr().out
     assert said.rstrip().endswith(str(run.verdict))
-    for word in ("skillrl shout: 1 steps", "baseline  0.0 %", "accept new best"):
+    for word in ("skillrl shout: 1 step, protocol paper", "baseline  0.0 %", "accept new best"):
         assert word in said
 
 

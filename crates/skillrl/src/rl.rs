@@ -70,6 +70,9 @@ impl RlRequest {
     }
 }
 
+/// A reply takes at most this part of a context, where most of it is for the prompt.
+const REPLY_SHARE: usize = 4;
+
 /// Loads the policy and makes the trainer; nothing is written. The policy is the target of the configuration, see
 /// [`with_policy`](crate::policy::with_policy), and the reference of its divergence is what it is before the first
 /// iteration.
@@ -91,11 +94,12 @@ pub fn prepare(
     let room = files.config().max_positions.saturating_sub(settings.max_reply_tokens);
     if room < 2 {
         return Err(model_error(&TrainError::Request {
-            field: "max_reply_tokens".to_owned(),
+            field: "rl.max_reply_tokens".to_owned(),
             fault: format!(
-                "{} leave no room for a prompt in a context of {}",
+                "{} leaves no room for a prompt in a context of {}: set it to {} or less",
                 settings.max_reply_tokens,
-                files.config().max_positions
+                files.config().max_positions,
+                (files.config().max_positions / REPLY_SHARE).max(1)
             ),
         }));
     }

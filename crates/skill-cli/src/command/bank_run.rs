@@ -38,14 +38,14 @@ pub(super) fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
 fn round_text(record: &RoundRecord) -> String {
     let mut text = format!("{}\n", round_line(record));
     for rate in &record.rates {
-        let [low, high] = rate.interval;
+        let [low, high] = rate.interval.map(|bound| 100.0 * bound);
         let pooled = match rate.pooled.rollouts > rate.rollouts {
             true => format!(", {} of {} with earlier rounds", rate.pooled.successes, rate.pooled.rollouts),
             false => String::new(),
         };
         let _ = writeln!(
             text,
-            "  {}: {} of {} training rollouts solved{pooled} (95 % interval {low:.2} to {high:.2}){}",
+            "  {}: {} of {} training rollouts solved{pooled} (95 % interval {low:.1} to {high:.1} %){}",
             harmless(&rate.task_type),
             rate.successes,
             rate.rollouts,

@@ -76,8 +76,10 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
     if !is_paid && !is_capped {
         return Ok(());
     }
-    let prepared = Prepared::new(loaded)?;
-    let estimate = super::estimate::of(&prepared)?;
+    // What reading the data warns of is said when the run reads them.
+    let silent = tracing::subscriber::NoSubscriber::default();
+    let estimating = || super::estimate::of(&Prepared::new(loaded)?);
+    let estimate = tracing::subscriber::with_default(silent, estimating)?;
     check_caps(loaded, &estimate)?;
     if !is_paid {
         return Ok(());

@@ -34,7 +34,7 @@ fn described(comparison: &RunComparison) -> String {
         let columns = [Column::name("setting"), Column::text("A"), Column::text("B")];
         let _ = write!(text, "\n{}", table(&columns, &rows.collect::<Vec<_>>(), width));
     }
-    for (split, compared) in [("test", &comparison.test), ("selection", &comparison.selection)] {
+    for (split, compared) in [("test", &comparison.test), ("validation", &comparison.selection)] {
         if let Some(compared) = compared {
             let _ = write!(text, "\n{}", paired(&format!("{split}{metric}"), compared));
         }
@@ -72,7 +72,7 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
             Trained::Bank => format!("{} of {} trials", side.n_accepted, side.n_candidates),
         }),
         row("best skill", &|side| side.best_skill.clone()),
-        row(&format!("selection{metric}"), &|side| score(side.selection, side.selection_interval)),
+        row(&format!("validation{metric}"), &|side| score(side.selection, side.selection_interval)),
         row(&format!("test{metric}"), &|side| score(side.test, side.test_interval)),
         row(&format!("test before{metric}"), &|side| score(side.test_before, None)),
         row("tokens per task", &|side| tokens(side.tokens_per_task, side.tokens_per_task_before)),

@@ -30,7 +30,7 @@ use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::{PipelineError, Stage, StopSignal};
 use skillrl::reports::Comparison;
-use skillrl::reports::words::percent;
+use skillrl::reports::words::{measured, percent};
 use skillrl::{skills, trainer, world};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -162,9 +162,10 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         return super::print(&format!("{value}\n"));
     }
     let mut text = format!(
-        "bank    {}: {} active, {n_unmeasured} of them not measured\nsplit   {split}, {}\n",
+        "bank    {}: {} active, {}\nsplit   {split}, {}\n",
         bank_path.display(),
         counted(view.skills().len() as u64, "skill"),
+        measured(view.skills().len() as u64, n_unmeasured as u64),
         counted(env.items(split).len() as u64, "item"),
     );
     for (label, evaluation) in [("without", &without), ("with   ", &with_bank)] {

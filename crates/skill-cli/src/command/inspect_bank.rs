@@ -6,6 +6,7 @@ use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::format::ReadBank;
 use skillrl::bank::{BankSummary, TierSummary};
+use skillrl::reports::words::measured;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -32,10 +33,7 @@ pub(super) fn run(path: &Path, is_json: bool) -> anyhow::Result<()> {
 
 fn described(path: &Path, read: &ReadBank, summary: &BankSummary) -> String {
     let of = |count: fn(&TierSummary) -> u64| summary.tiers.iter().map(count).sum::<u64>();
-    let measured = match summary.unmeasured {
-        0 => "all measured".to_owned(),
-        unmeasured => format!("{} of them not measured", grouped(unmeasured)),
-    };
+    let measured = measured(of(|tier| tier.active), summary.unmeasured);
     let mut text = format!(
         "{}: {} of {}: {} active, {measured}; {} waiting; {} retired\n\n",
         path.display(),
@@ -48,7 +46,7 @@ fn described(path: &Path, read: &ReadBank, summary: &BankSummary) -> String {
     let columns = [
         Column::text("tier"),
         Column::number("active"),
-        Column::number("measured"),
+        Column::number("of them measured"),
         Column::number("trial"),
         Column::number("candidate"),
         Column::number("retired"),

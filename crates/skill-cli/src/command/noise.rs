@@ -3,7 +3,7 @@
 use super::eval::warn_of_silence;
 use crate::args::NoiseArgs;
 use crate::progress::{Progress, Show};
-use crate::table::grouped;
+use crate::table::{counted, grouped};
 use skillrl::call_cache::CallCache;
 use skillrl::config::{LoadedConfig, ModelRole};
 use skillrl::core::usage::dollars;
@@ -141,7 +141,7 @@ fn describe_cost(cost: &StageEstimate) -> String {
     let money =
         cost.cost.map(|[low, high]| format!(", {} to {}", dollars(low), dollars(high))).unwrap_or_default();
     format!(
-        "two passes over the selection split: {} calls, {} tokens in, {} tokens out{money}; what the run's journal holds is not paid for again",
+        "two passes over the validation split: {} calls, {} tokens in, {} tokens out{money}; what the run's journal holds is not paid for again",
         range(cost.calls),
         range(cost.input_tokens),
         range(cost.output_tokens)
@@ -163,16 +163,16 @@ fn describe(report: &NoiseReport) -> String {
         text,
         "noise       two passes differ by {} (one standard error)\n\
          best of     {} candidates without any effect would seem {} better than they are\n\
-         can show    gains of {} or more (80 % power, one-sided 5 %), and at least {} items won with none lost;\n\
-         {:12}for {:.0} points: {} items\n",
+         can show    {} show gains of {} or more (80 % power, one-sided 5 %); for {:.0} points: {}\n\
+         least       {} won and none lost are needed to tell a gain\n",
         points(report.standard_error),
         report.n_candidates,
         points(report.expected_inflation),
+        counted(report.n_items as u64, "item"),
         points(report.smallest_effect),
-        report.least_wins,
-        "",
         100.0 * report.effect,
-        grouped(report.items_needed as u64),
+        counted(report.items_needed as u64, "item"),
+        counted(report.least_wins as u64, "item"),
     );
     if let Some(changed) = report.reply_change_rate {
         let _ = writeln!(text, "replies     {:.1} % differ from one pass to the next", 100.0 * changed);

@@ -160,14 +160,14 @@ fn describe(name: &str, record: &PruneRecord, path: &Path, out: &Path, config: &
     let _ = write!(
         text,
         "\n{name}: {} of {} rules were taken out, {before} characters became {after}\n\
-         score {} before, {} after{} on {} draws of the validation split; it may fall by {} points\n\
+         score {} before, {} after{} on {}; it may fall by {} points\n\
          wrote {} and {}\n",
         record.n_removed,
         record.n_rules,
         percent(record.score_before),
         percent(record.score_after),
         difference.map(|words| format!(" ({words})")).unwrap_or_default(),
-        record.rules.first().map_or(0, |rule| rule.n),
+        counted(record.rules.first().map_or(0, |rule| rule.n) as u64, "validation rollout"),
         100.0 * record.margin,
         path.display(),
         out.join(RECORD_FILE).display(),

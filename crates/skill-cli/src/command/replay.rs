@@ -75,7 +75,11 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
     // What the calls cost that were paid for long ago is not what the replay costs.
     let mut text = match replayed {
         Replayed::Document(summary) => {
-            format!("{}\n{}.\n", summary_lines(summary, None, None, replay.into_dir()), line(summary))
+            format!(
+                "{}\n{}.\n",
+                summary_lines(summary, None, None, replay.into_dir()),
+                line(summary, replay.into_dir())
+            )
         }
         Replayed::Bank(summary) => bank_lines(summary, None, replay.into_dir()),
     };
@@ -96,7 +100,7 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
     let recorded = match replayed {
         Replayed::Document(_) => read_summary(replay.run())
             .map_err(skillrl::Error::Pipeline)?
-            .map(|recorded| format!("{}{}.\n", result_lines(&recorded), line(&recorded))),
+            .map(|recorded| format!("{}{}.\n", result_lines(&recorded), line(&recorded, replay.run()))),
         Replayed::Bank(_) => read_bank_summary(replay.run())
             .map_err(skillrl::Error::Pipeline)?
             .map(|recorded| bank_lines(&recorded, None, replay.run())),
@@ -107,9 +111,9 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
     Ok(text)
 }
 
-/// The verdict on a run by its summary.
-fn line(summary: &Summary) -> String {
-    Verdict::of_summary(summary).line()
+/// The verdict on a run.
+fn line(summary: &Summary, dir: &Path) -> String {
+    super::train::verdict_of(dir).unwrap_or_else(|| Verdict::of_summary(summary, None)).line()
 }
 
 /// How the calls were answered until the replay stopped; on standard error, since there is no result.

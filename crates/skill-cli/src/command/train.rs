@@ -95,9 +95,10 @@ fn trained(
         return Ok(());
     }
     let cost = skillrl::cost::run_cost(&loaded.config, &summary.token_summary, &dir);
-    let verdict = verdict_of(&dir).unwrap_or_else(|| Verdict::of_summary(&summary));
+    let verdict = verdict_of(&dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
+    let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
     let paid = spent.map(|spent| spent.money).filter(|_| cost.is_some());
-    let said = verdict_text(&verdict, paid, &next_of_document(verdict.outcome, &dir));
+    let said = verdict_text(&verdict, paid, &next_of_document(verdict.outcome, n_candidates, &dir));
     // Cancelled calls of simulated models cost nothing.
     let is_served =
         ModelRole::of_training(&loaded.config).iter().any(|role| served_name(loaded, *role).is_some());
@@ -107,7 +108,7 @@ fn trained(
 }
 
 /// The verdict on a run that has ended; a report that cannot be read takes nothing from the run.
-fn verdict_of(dir: &Path) -> Option<Verdict> {
+pub(super) fn verdict_of(dir: &Path) -> Option<Verdict> {
     skillrl::report::verdict(dir)
         .inspect_err(|error| tracing::warn!(%error, "the verdict on the run cannot be read"))
         .ok()

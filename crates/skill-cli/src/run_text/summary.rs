@@ -8,7 +8,7 @@ use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::records::paired::PairedRecord;
 use skillrl::pipeline::records::summary::{SearchEnd, Summary};
-use skillrl::reports::words::{percent, points};
+use skillrl::reports::words::{measured, percent, points};
 use skillrl::reports::{CautionKind, Outcome, Verdict};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -69,15 +69,15 @@ pub(crate) fn verdict_text(verdict: &Verdict, paid: Option<f64>, next: &str) -> 
     text
 }
 
-/// What to do next with a run that trains a document.
-pub(crate) fn next_of_document(outcome: Outcome, run_dir: &Path) -> String {
+/// What to do next with a run that trains a document and had so many candidates.
+pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &Path) -> String {
     let (run, skill) = (run_dir.display(), best_skill(run_dir));
     match outcome {
         Outcome::Better if skill.ends_with(".md") => {
             format!("`skillrl diff {run}` shows what changed; {skill} is the skill to deploy")
         }
         Outcome::Better => format!(
-            "`skillrl diff {run}` shows what changed; `skillrl export {run} --to DIR/NAME` writes the skill to deploy, \
+            "`skillrl diff {run}` shows what changed; `skillrl export {run} --out DIR/NAME` writes the skill to deploy, \
              a folder, and {skill} is a copy"
         ),
         Outcome::Worse => {
@@ -86,6 +86,11 @@ pub(crate) fn next_of_document(outcome: Outcome, run_dir: &Path) -> String {
         Outcome::WorseThanNone => {
             format!(
                 "work without a skill, or begin with another one; `skillrl report {run}` shows which items were lost"
+            )
+        }
+        Outcome::Unchanged if n_candidates == 0 => {
+            format!(
+                "raise the caps of `[budget]` if they left no step; `skillrl report {run}` shows what each step came to"
             )
         }
         Outcome::Unchanged => format!("`skillrl report {run}` shows why candidates were rejected"),
@@ -146,7 +151,8 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         );
     }
     if let Some(search) = &summary.search {
-        let _ = writeln!(text, "search:     stopped after {}: {}", search.plan, end_words(search.ended));
+        let _ =
+            writeln!(text, "search:     stopped after {}: {}", search.plan, end_words(search.ended, summary));
     }
     let origin = match summary.best_skill.origin {
         Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
@@ -181,12 +187,15 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
 }
 
 /// Why a planned search ended.
-fn end_words(ended: SearchEnd) -> &'static str {
+fn end_words(ended: SearchEnd, summary: &Summary) -> String {
     match ended {
-        SearchEnd::Budget => "they leave no room for another step",
-        SearchEnd::Perfect => "every selection item is solved",
+        SearchEnd::Budget => "they leave no room for another step".to_owned(),
+        SearchEnd::Perfect => "every validation item is solved".to_owned(),
         SearchEnd::Plateau => {
-            "as many steps in a row as `train.patience` says brought nothing; a higher number goes on"
+            let patience = summary.config.pointer("/train/patience").and_then(serde_json::Value::as_u64);
+            let steps =
+                patience.map_or_else(|| "the last steps".to_owned(), |n| format!("the last {n} steps"));
+            format!("{steps} brought nothing; a higher `train.patience` goes on")
         }
     }
 }
@@ -202,12 +211,9 @@ fn interval_words(difference: f64, paired: &PairedRecord) -> String {
 /// The results of a run that trains a bank, and what it sent.
 pub(crate) fn bank_lines(summary: &BankSummary, spent: Option<u64>, dir: &Path) -> String {
     let [n_trials, n_admitted] = summary.trials;
-    let unmeasured = match summary.unmeasured {
-        0 => ", all measured".to_owned(),
-        n => format!(", {n} of them not measured"),
-    };
+    let measured = measured(summary.active as u64, summary.unmeasured as u64);
     let mut text = format!(
-        "bank:       {}: {} active{unmeasured}; {} waiting, {} retired\n\
+        "bank:       {}: {} active, {measured}; {} waiting, {} retired\n\
          trials:     {}, {n_admitted} admitted, {}\n\
          validation: {} → {} ({})\n",
         dir.join("bank").display(),

@@ -287,7 +287,7 @@ fn what_is_wrong_with_a_server_is_named() {
     check(
         chat(|body| is_optimizer(body).then(|| reply("I would rather not.", "stop"))),
         "warning optimizer schema",
-        "as edits",
+        "did not answer in JSON",
     );
     check(
         chat(|body| is_optimizer(body).then(|| reply("```json\n{\"edits\": []}\n```", "stop"))),

@@ -85,7 +85,7 @@ fn a_report_counts_items_where_each_is_tried_more_than_once() {
     context.succeed(&args);
     let args = ["compare", "demo/run", "once", "--json", "--html", "both.html"];
     let both: Value = serde_json::from_str(&context.succeed(&args)).unwrap();
-    let said = "40 items of the selection split were not tried equally often (2 and 1 draws of each): their scores are \
+    let said = "40 items of the validation split were not tried equally often (2 and 1 draws of each): their scores are \
                 not compared.";
     assert_eq!((&both["not_compared"], &both["selection"]), (&Value::from(vec![said]), &Value::Null));
     assert_eq!((&both["items_split"], &both["test"]["n"]), (&"test".into(), &40.into()));

@@ -168,9 +168,11 @@ impl<T> Loader<'_, T> {
             items.push((item, seen));
         }
         if n_unlabelled > 0 {
+            let rows = if n_unlabelled == 1 { "row has" } else { "rows have" };
+            let are = if n_unlabelled == 1 { "is" } else { "are" };
             tracing::warn!(
-                path = %file.display(),
-                "{n_unlabelled} rows have no right answer and are left out: their cell is empty, or the label is -1"
+                "{}: {n_unlabelled} {rows} no right answer and {are} left out: the cell is empty, or the label is -1",
+                file.display()
             );
         }
         Ok(items)

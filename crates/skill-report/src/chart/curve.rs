@@ -1,14 +1,14 @@
 //! Curves over the steps of a run, with an axis of their own.
 
-use super::{BOTTOM, HEIGHT, LEAST_DISTANCE, LEFT, MAX_LABELS, RIGHT, TOP, WIDTH};
+use super::{BOTTOM, HEIGHT, LEAST_DISTANCE, LEFT, MAX_LABELS, RIGHT, TOP, WIDTH, round_step};
 use crate::view::{Chart, Look};
 use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Room for the numbers of the axis.
 const AXIS: f64 = LEFT + 20.0;
-/// Horizontal lines of the picture.
-const N_LINES: u32 = 5;
+/// At most so many parts between the horizontal lines of the picture.
+const N_PARTS: f64 = 6.0;
 
 /// A picture with its name and what is to be known of it.
 #[derive(Debug, Serialize)]
@@ -27,8 +27,12 @@ impl From<Chart> for Picture {
 /// The curves as a picture; empty without a point.
 pub(crate) fn drawn(chart: &Chart) -> String {
     let Some([low, high]) = chart.bounds() else { return String::new() };
-    let frame = Frame { last: chart.last as f64, low, high };
-    let mut svg = frame.begin(chart.name, chart.words);
+    // Lines are at round numbers, and the picture ends with one.
+    let distance = round_step((high - low) / N_PARTS);
+    let lines = [(low / distance).floor() as i64, (high / distance).ceil() as i64];
+    let [low, high] = lines.map(|line| line as f64 * distance);
+    let frame = Frame { last: chart.last, low, high };
+    let mut svg = frame.begin(chart, lines, distance);
     for series in &chart.series {
         match series.look {
             Look::Line => frame.line(&mut svg, "current", series.points.iter().copied()),
@@ -67,14 +71,14 @@ pub(crate) fn drawn(chart: &Chart) -> String {
 
 /// A range of steps and a range of values in the picture.
 struct Frame {
-    last: f64,
+    last: u64,
     low: f64,
     high: f64,
 }
 
 impl Frame {
     fn x(&self, step: u64) -> f64 {
-        AXIS + (WIDTH - AXIS - RIGHT) * step as f64 / self.last
+        AXIS + (WIDTH - AXIS - RIGHT) * step as f64 / self.last as f64
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -82,27 +86,25 @@ impl Frame {
         TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - share)
     }
 
-    fn begin(&self, label: &str, value: fn(f64) -> String) -> String {
+    fn begin(&self, chart: &Chart, [first, last]: [i64; 2], distance: f64) -> String {
+        let label = chart.name;
         let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
-        let mut last = String::new();
-        for line in 0..N_LINES {
-            let at = self.low + (self.high - self.low) * f64::from(line) / f64::from(N_LINES - 1);
-            let (y, words) = (self.y(at), value(at));
-            // Lines of one number have it once.
-            let shown = if words == last { "" } else { words.as_str() };
+        for line in first..=last {
+            let at = line as f64 * distance;
+            let y = self.y(at);
             let _ = write!(
                 svg,
                 "<path class=\"grid\" d=\"M{AXIS} {y:.1}H{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
                 WIDTH - RIGHT,
                 AXIS - 6.0,
                 y + 4.0,
-                shown
+                chart.words(at, distance)
             );
-            last = words;
         }
-        let last = self.last as u64;
-        let every = last.div_ceil(u64::from(MAX_LABELS)).max(1);
-        for step in (0..=MAX_LABELS).map(|label| u64::from(label) * every).take_while(|step| *step <= last) {
+        let every = round_step(self.last as f64 / f64::from(MAX_LABELS)).max(1.0) as u64;
+        for step in
+            (0..=u64::from(MAX_LABELS)).map(|label| label * every).take_while(|step| *step <= self.last)
+        {
             let (x, y) = (self.x(step), HEIGHT - 10.0);
             let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{step}</text>");
         }

@@ -46,7 +46,10 @@ pub(super) fn read(source: &Source<'_>, gate: Gate) -> Result<Vec<ArmRow>, Pipel
     let run = source.run;
     let is_unchanged = source.is_unchanged();
     let score = |results: &[RolloutResult]| gate.score(MeanScore::of_results(results));
-    let initial = run.skill_after(StepIdx(0))?.n_tokens();
+    let first_skill = run.skill_after(StepIdx(0))?;
+    let initial = first_skill.n_tokens();
+    // Nothing is twice in the table.
+    let is_none_first = first_skill.source_text().trim().is_empty();
     let best =
         if is_unchanged { initial } else { run.kept_best_skill().map_or(initial, |skill| skill.n_tokens()) };
     let mut rows = Vec::new();
@@ -54,7 +57,7 @@ pub(super) fn read(source: &Source<'_>, gate: Gate) -> Result<Vec<ArmRow>, Pipel
         let (results, skill_tokens) = match name {
             ArmName::Initial => (Some(test.before.as_slice()), initial),
             ArmName::Trained => (Some(test.after()), best),
-            ArmName::NoSkill => (source.no_skill.as_deref(), 0),
+            ArmName::NoSkill => (source.no_skill.as_deref().filter(|_| !is_none_first), 0),
         };
         let Some(results) = results.filter(|results| !results.is_empty()) else { continue };
         let is_same = name == ArmName::Trained || (name == ArmName::Initial && is_unchanged);

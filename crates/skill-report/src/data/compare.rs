@@ -145,7 +145,7 @@ impl RunComparison {
         let selection = [selection_results(first)?, selection_results(second)?];
         let test = [test_results(first)?, test_results(second)?];
         let mut not_compared = Vec::new();
-        for (split, [before, after]) in [("selection", &selection), ("test", &test)] {
+        for (split, [before, after]) in [("validation", &selection), ("test", &test)] {
             not_compared.extend(unshared(split, before, after));
             not_compared.extend(differently_drawn(split, before, after));
         }

@@ -58,9 +58,9 @@ pub struct ClassRow {
 pub struct DoubtfulLabel {
     /// The item.
     pub id: String,
-    /// The beginning of its text, without what the prompts of all items begin with.
+    /// The beginning of its text, without the lines with which the prompts of all items begin and end.
     pub text: String,
-    /// Its split: `train`, `selection` or `test`.
+    /// Its split: `train`, `validation` or `test`.
     pub split: &'static str,
     /// The label in the data.
     pub label: String,
@@ -224,7 +224,8 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
         // A class without other items is as good as known: it may be a misspelling itself.
         n_right as f64 >= MIN_KNOWN * n as f64
     };
-    let n_common = common_prefix(tallies.values().map(|tally| tally.text.as_str()));
+    let texts = || tallies.values().map(|tally| tally.text.as_str());
+    let (n_before, n_behind) = (common_prefix(texts()), common_suffix(texts()));
     let mut found: Vec<DoubtfulLabel> = Vec::new();
     for (id, tally) in tallies {
         let most = tally.answered.iter().filter(|(answered, _)| **answered != tally.label);
@@ -235,8 +236,8 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
         if is_doubted {
             found.push(DoubtfulLabel {
                 id: id.as_str().to_owned(),
-                text: clip(tally.text.get(n_common..).unwrap_or(&tally.text).trim(), MAX_TEXT),
-                split: tally.split,
+                text: clip(own_part(&tally.text, n_before, n_behind), MAX_TEXT),
+                split: if tally.split == "selection" { "validation" } else { tally.split },
                 label: tally.label.clone(),
                 answered: answered.clone(),
                 n_answered: *n_answered,
@@ -263,6 +264,27 @@ fn common_prefix<'a>(mut texts: impl Iterator<Item = &'a str>) -> usize {
     if is_single { 0 } else { end_of_line }
 }
 
+/// As [`common_prefix`], for the end of the texts from the beginning of a line on.
+fn common_suffix<'a>(mut texts: impl Iterator<Item = &'a str>) -> usize {
+    let Some(first) = texts.next() else { return 0 };
+    let (mut suffix, mut is_single) = (first, true);
+    for text in texts {
+        is_single = false;
+        let same = suffix.bytes().rev().zip(text.bytes().rev()).take_while(|(one, other)| one == other);
+        let begin = (suffix.len() - same.count()..=suffix.len()).find(|at| suffix.is_char_boundary(*at));
+        suffix = begin.and_then(|begin| suffix.get(begin..)).unwrap_or_default();
+    }
+    let of_lines = suffix.find('\n').map_or(0, |begin| suffix.len() - begin);
+    if is_single { 0 } else { of_lines }
+}
+
+/// A text without so many bytes at its beginning and at its end; the whole one where nothing is left.
+fn own_part(text: &str, n_before: usize, n_behind: usize) -> &str {
+    let end = text.len().saturating_sub(n_behind).max(n_before);
+    let own = text.get(n_before..end).unwrap_or_default().trim();
+    if own.is_empty() { text.trim() } else { own }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,5 +297,17 @@ mod tests {
         assert_eq!(prefix(&["Sort:\nA"]), 0, "one text is all its own");
         assert_eq!(prefix(&["é\nx", "ê\nx"]), 0);
         assert_eq!(prefix(&[]), 0);
+    }
+
+    #[test]
+    fn what_all_prompts_end_with_is_left_out_from_a_line_on() {
+        let suffix = |texts: &[&str]| common_suffix(texts.iter().copied());
+        assert_eq!(suffix(&["A b\n\nSort!", "A c\n\nSort!"]), 7);
+        assert_eq!(suffix(&["A b Sort!", "A c Sort!"]), 0, "no line in common");
+        assert_eq!(suffix(&["A\nSort!"]), 0, "one text is all its own");
+        assert_eq!(suffix(&["x\né", "x\nê"]), 0);
+        assert_eq!(suffix(&[]), 0);
+        assert_eq!(own_part("Task:\nA b\n\nSort!", 6, 7), "A b");
+        assert_eq!(own_part("Task:\nSort!", 6, 6), "Task:\nSort!", "nothing of its own");
     }
 }

@@ -13,7 +13,7 @@ use skill_llm::error::with_causes;
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::run_dir::live::LiveState;
-use skill_pipeline::run_dir::{Sent, is_run, is_stop_requested};
+use skill_pipeline::run_dir::{EvaluationDir, Sent, is_run, is_stop_requested};
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,6 +94,13 @@ pub struct RunOverview {
     pub rl: Option<Box<RlBrief>>,
 }
 
+/// The verdict on a finished run that trains a document.
+fn of_document(run: &RunReader) -> Result<Option<Verdict>, PipelineError> {
+    let Some(summary) = run.summary()? else { return Ok(None) };
+    let test = run.evaluation_summary(EvaluationDir::TestBaseline)?;
+    Ok(Some(Verdict::of_summary(&summary, test.map(|test| test.n))))
+}
+
 impl RunOverview {
     /// Reads where a run is. What cannot be read makes it [`RunPhase::Damaged`], with what is wrong.
     ///
@@ -126,7 +133,7 @@ impl RunOverview {
         };
         let verdict = match kind {
             _ if overview.phase != RunPhase::Finished => None,
-            Some(RunKind::Document) | None => run.summary()?.as_ref().map(Verdict::of_summary),
+            Some(RunKind::Document) | None => of_document(&run)?,
             Some(RunKind::Bank) => bank::verdict::of_run(&run)?,
             Some(RunKind::Sft) => Some(sft::verdict_of(path)?),
             Some(RunKind::Rl) => Some(rl::verdict_of(path)?),
@@ -183,6 +190,7 @@ impl RunOverview {
             is_stop_requested: phase == RunPhase::Training && self.is_stop_requested,
             n_steps: steps(phases.n_finished()),
             total_steps: Some(steps(phases.phases.len())),
+            test: phases.first_and_last().map(|found| found.map(|found| found.games.score)),
             phases: Some(Box::new(phases)),
             ..self
         }

@@ -9,6 +9,7 @@ use super::overview::RunOverview;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::{name_of, simulated, unfinished};
+use crate::lines::weights::results;
 use crate::verdict::{Outcome, Verdict};
 use crate::{ReportError, ReportOptions};
 use indexmap::IndexMap;
@@ -178,6 +179,12 @@ impl PhasesBrief {
         steps.into_iter().filter_map(gain).collect()
     }
 
+    /// The games of the test split before training, and those of the last policy with its skills.
+    pub(crate) fn first_and_last(&self) -> Option<[&TestGames; 2]> {
+        let first = self.test.iter().find(|found| found.policy.is_none())?;
+        Some([first, self.test.iter().rfind(|found| found.policy.is_some() && found.has_skills)?])
+    }
+
     /// The phase that has begun and is not finished.
     pub fn current(&self) -> Option<&PhaseBrief> {
         self.phases.iter().find(|brief| brief.state == PhaseState::Begun)
@@ -212,6 +219,8 @@ pub struct PhasesReport {
     pub verdict: Verdict,
     /// What each phase has changed, with its sentence.
     pub gains: Vec<(PhaseGain, String)>,
+    /// What each phase came to, in the order of the phases.
+    pub results: Vec<String>,
     /// The titles of the skills that agents are shown in the end, each with its tier.
     pub skills: Vec<(String, String)>,
     /// The runs of fine-tuning and of reinforcement learning, as far as they have begun, each with its name.
@@ -245,6 +254,7 @@ impl PhasesReport {
             verdict: verdict(&brief).with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
             gains: brief.gains().into_iter().map(|gain| (gain, gain.sentence())).collect(),
             skills: last_skills(run.path()),
+            results: brief.phases.iter().map(|found| results(found.phase, &found.figures)).collect(),
             brief,
         })
     }
@@ -264,10 +274,8 @@ fn last_skills(run: &Path) -> Vec<(String, String)> {
 
 /// The test games of the trained policy against those before training.
 pub(super) fn verdict(brief: &PhasesBrief) -> Verdict {
-    let first = brief.test.iter().find(|found| found.policy.is_none());
-    let last = brief.test.iter().rfind(|found| found.policy.is_some() && found.has_skills);
-    match first.zip(last) {
-        Some((first, last)) => of_games(first.games, last.games),
+    match brief.first_and_last() {
+        Some([first, last]) => of_games(first.games, last.games),
         None if brief.is_finished => Verdict::new(Outcome::Untested, "the test split was not played"),
         None => Verdict::new(
             Outcome::Unfinished,

@@ -11,6 +11,7 @@ use skill_pipeline::records::epoch::EpochRecords;
 use skill_pipeline::records::paired::PairedRecord;
 use skill_pipeline::run_dir::RunSkills;
 use skill_pipeline::{PipelineError, RunReader};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -316,7 +317,9 @@ pub(super) fn change(run: &RunReader) -> Result<Vec<DiffLine>, PipelineError> {
 
 /// The lines that differ, with a few around them.
 pub fn difference(before: &str, after: &str) -> Vec<DiffLine> {
-    let diff = TextDiff::from_lines(before, after);
+    // A last line without an end is the same line with one.
+    let [before, after] = [before, after].map(whole_lines);
+    let diff = TextDiff::from_lines(&before, &after);
     let mut lines = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {
         if !lines.is_empty() {
@@ -332,4 +335,30 @@ pub fn difference(before: &str, after: &str) -> Vec<DiffLine> {
         }
     }
     lines
+}
+
+/// A text whose last line ends, too.
+pub fn whole_lines(text: &str) -> Cow<'_, str> {
+    if text.is_empty() || text.ends_with('\n') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{text}\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+
+    #[test]
+    fn a_last_line_without_an_end_is_no_change() {
+        let found: Vec<(char, String)> = difference("Write.", "Write.\n\n- Read.\n")
+            .into_iter()
+            .map(|line| (line.sign, line.text))
+            .collect();
+        let expect =
+            [(' ', "Write."), ('+', ""), ('+', "- Read.")].map(|(sign, text)| (sign, text.to_owned()));
+        assert_eq!(found, expect);
+        assert!(difference("Write.", "Write.\n").is_empty() && difference("", "").is_empty());
+    }
 }

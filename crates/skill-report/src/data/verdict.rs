@@ -102,17 +102,19 @@ fn unchanged(
             return Verdict { words, ..verdict };
         }
     }
+    let items = counted(first.n as u64, &format!("{split} item"));
+    not_better((n_candidates, n_unread), first.after, &items)
+}
+
+/// No candidate was better: how many there were, and what the initial skill has on which items.
+fn not_better((n_candidates, n_unread): (usize, usize), score: f64, items: &str) -> Verdict {
     let why = match (n_candidates, n_unread) {
         (0, 0) => "no step produced a candidate".to_owned(),
         (0, _) => "no step produced a candidate, because no optimizer reply held a readable edit".to_owned(),
         (1, _) => "the one candidate was not better".to_owned(),
         (n, _) => format!("none of {} was better", counted(n as u64, "candidate")),
     };
-    let items = counted(first.n as u64, &format!("{split} item"));
-    Verdict::new(
-        Outcome::Unchanged,
-        format!("{why}; the initial skill has {} on {items}", percent(first.after)),
-    )
+    Verdict::new(Outcome::Unchanged, format!("{why}; the initial skill has {} on {items}", percent(score)))
 }
 
 fn untested([before, after]: [f64; 2], n_items: Option<usize>) -> Verdict {
@@ -124,30 +126,32 @@ fn untested([before, after]: [f64; 2], n_items: Option<usize>) -> Verdict {
 }
 
 impl Verdict {
-    /// What a finished run that trains a document came to, by its summary alone; without cautions.
-    pub fn of_summary(summary: &Summary) -> Self {
+    /// What a finished run that trains a document came to, by its summary and the number of its test items, where that is
+    /// known; without cautions.
+    pub fn of_summary(summary: &Summary, n_test: Option<usize>) -> Self {
         let versus = |score: f64, paired: &PairedRecord| {
             Some(Versus { score, difference: paired.difference?, interval: paired.interval })
         };
         let none = summary.test_no_skill.as_ref().and_then(|none| {
             Some((versus(none.score, none.paired.as_ref()?)?, none.paired.as_ref()?.n_items))
         });
+        let is_unchanged = summary.best_skill.origin == Origin::Initial;
+        let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
         let Some([before, after]) = summary.test() else {
-            if summary.best_skill.origin == Origin::Initial {
-                return Self::new(Outcome::Unchanged, "no candidate was better than the initial skill");
-            }
-            return untested([summary.baseline_selection_score, summary.best_selection_score], None);
+            let [before, after] = [summary.baseline_selection_score, summary.best_selection_score];
+            return match is_unchanged {
+                true => not_better((n_candidates, 0), before, "the validation split"),
+                false => untested([before, after], None),
+            };
         };
-        if summary.best_skill.origin == Origin::Initial && none.is_none_or(|(none, _)| !none.is_below_0()) {
-            let words = format!(
-                "no candidate was better than the initial skill, which has {} on the test split",
-                percent(after)
-            );
-            return Self::new(Outcome::Unchanged, words);
+        if is_unchanged && none.is_none_or(|(none, _)| !none.is_below_0()) {
+            let items =
+                n_test.map_or_else(|| "the test split".to_owned(), |n| counted(n as u64, "test item"));
+            return not_better((n_candidates, 0), after, &items);
         }
         let paired = summary.test_paired.as_ref();
         let same = Versus { score: before, difference: after - before, interval: None };
-        let n_items = paired.map(|paired| paired.n_items).or(none.map(|(_, n_items)| n_items));
+        let n_items = paired.map(|paired| paired.n_items).or(none.map(|(_, n_items)| n_items)).or(n_test);
         Self::of_arms(&Arms {
             split: "test",
             n_items: n_items.unwrap_or_default(),

@@ -118,11 +118,11 @@ fn a_run_of_all_phases_has_its_games_gains_and_skills_in_tiles() {
         "setup": {"started_unix_ms": 1, "seconds": 2.0, "models": [], "asked": [], "prompt": null},
         "verdict": {"outcome": "better", "words": "53 of 100", "cautions": []},
         "gains": [[{"phase": "sft", "difference": 0.5, "interval": [0.4, 0.6], "verdict": "better"}, "Better."]],
-        "skills": [["Be calm", "general"]], "runs": [],
+        "results": ["loss 0.5000"], "skills": [["Be calm", "general"]], "runs": [],
     });
     check_without("phases.html", &report);
     let page = rendered("phases.html", &report);
-    for part in ["3 → 53 of 100", "+50.0 points", "1 skill<", "1 of 1<", "Be calm"] {
+    for part in ["3 → 53 of 100", "+50.0 points", "1 skill<", "1 of 1<", "Be calm", "loss 0.5000"] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     let verdict_at = page.find("lead verdict").unwrap();

@@ -107,10 +107,14 @@ impl EventLines {
                     0 => String::new(),
                     step => format!(", resumed after {unit} {step}"),
                 };
+                // A planned search knows its steps once it has measured the first skill.
+                let steps = match total_steps {
+                    0 => format!("{unit}s as its caps allow"),
+                    steps => counted(u64::from(*steps), unit),
+                };
                 EventLine::new(format!(
-                    "{}: {env}, {n_train} train / {n_selection} validation / {n_test} test items, {}, {workers} at once{resumed}",
+                    "{}: {env}, {n_train} train / {n_selection} validation / {n_test} test items, {steps}, {workers} at once{resumed}",
                     dir.display(),
-                    counted(u64::from(*total_steps), unit)
                 ))
             }
             Event::BaselineMeasured { score, .. } if self.is_bank => {

@@ -2,6 +2,7 @@
 
 use super::EventLine;
 use crate::words::{grouped, percent};
+use indexmap::IndexMap;
 use skill_pipeline::Event;
 use skill_pipeline::records::phases::{Phase, PhaseRecord};
 
@@ -74,20 +75,24 @@ fn described(phase: Phase) -> &'static str {
 /// The results of a finished phase, in a line.
 fn finished(record: &PhaseRecord) -> String {
     let taken = if record.is_reused { " (taken over from another run)" } else { "" };
-    let found = record.figures.iter().map(|(name, value)| (name.as_str(), *value));
-    let figures = match record.phase {
+    format!("{} is finished{taken}: {}", record.phase.as_str(), results(record.phase, &record.figures))
+}
+
+/// What a phase came to, by the names of its figures and in their order.
+pub(crate) fn results(phase: Phase, found: &IndexMap<String, f64>) -> String {
+    let found = found.iter().map(|(name, value)| (name.as_str(), *value));
+    match phase {
         // Shares of games.
         Phase::Test => found
             .map(|(name, value)| format!("{} {}", name.replace('_', " "), percent(value)))
             .collect::<Vec<_>>()
             .join(", "),
         Phase::Collect | Phase::Distill | Phase::Sft | Phase::Rl => figures(found),
-    };
-    format!("{} is finished{taken}: {figures}", record.phase.as_str())
+    }
 }
 
 /// Figures by their names.
-pub(crate) fn figures<'a>(figures: impl Iterator<Item = (&'a str, f64)>) -> String {
+fn figures<'a>(figures: impl Iterator<Item = (&'a str, f64)>) -> String {
     let one = |(name, value): (&str, f64)| {
         let value = match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
             true => grouped(value as u64),

@@ -7,7 +7,7 @@ mod caution;
 
 pub use caution::{Caution, CautionKind};
 
-use crate::words::{counted, percent, points};
+use crate::words::{counted, percent, points, sentence};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -126,11 +126,13 @@ impl Verdict {
 
     /// The verdict on a trained skill that takes the place of another one.
     pub fn of_arms(arms: &Arms<'_>) -> Self {
-        let (first, none) = (arms.first, arms.none.unwrap_or(arms.first));
+        // No skill at all says nothing new where it comes out as the initial one, such as where that is empty.
+        let measured_none = arms.none.filter(|none| *none != arms.first);
+        let (first, none) = (arms.first, measured_none.unwrap_or(arms.first));
         let items = counted(arms.n_items as u64, &format!("{} item", arms.split));
         let by =
             if arms.metric.is_empty() { String::new() } else { format!(" by the {} metric", arms.metric) };
-        if none.is_below_0() && arms.none.is_some() {
+        if none.is_below_0() && measured_none.is_some() {
             let words = format!(
                 "{} with the trained skill and {} with no skill at all on {items}{by} ({}); the initial skill has {}",
                 percent(arms.trained),
@@ -154,7 +156,7 @@ impl Verdict {
             arms.first_name,
             first.in_words()
         );
-        if arms.none.is_some() {
+        if measured_none.is_some() {
             let _ = write!(words, "; no skill at all has {} ({})", percent(none.score), none.in_words());
         }
         Self::new(outcome, words).decided_by(first.difference, first.interval)
@@ -174,9 +176,7 @@ impl Verdict {
 
     /// The decision as the beginning of a sentence.
     pub fn title(&self) -> String {
-        let word = self.outcome.as_str();
-        let mut rest = word.chars();
-        rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+        sentence(self.outcome.as_str())
     }
 }
 
@@ -223,6 +223,16 @@ mod tests {
         check([0.01, 0.2], Some((0.9, [-0.3, -0.1])), Outcome::WorseThanNone);
         check([0.01, 0.2], Some((0.8, [-0.3, 0.1])), Outcome::Unclear);
         check([-0.2, -0.01], Some((0.9, [-0.3, -0.1])), Outcome::WorseThanNone);
+    }
+
+    #[test]
+    fn no_skill_at_all_is_not_said_where_it_comes_out_as_the_first_skill() {
+        let first = versus(0.6, 0.7, [0.01, 0.2]);
+        let arms =
+            |none| Arms { split: "test", n_items: 40, trained: 0.7, first, none, first_name: "", metric: "" };
+        assert_eq!(Verdict::of_arms(&arms(Some(first))), Verdict::of_arms(&arms(None)));
+        let other = versus(0.6, 0.7, [0.02, 0.2]);
+        assert_ne!(Verdict::of_arms(&arms(Some(other))), Verdict::of_arms(&arms(None)));
     }
 
     #[test]

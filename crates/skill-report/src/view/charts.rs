@@ -41,24 +41,39 @@ pub struct Chart {
     pub is_share: bool,
     /// The greatest number that there is: 1 for shares, which need not be drawn from 0 to 1.
     pub most: f64,
-    /// A number of its axis in words.
-    pub words: fn(f64) -> String,
+    /// True for numbers that are shown as percent.
+    pub is_percent: bool,
     /// Its numbers.
     pub series: Vec<Series>,
     /// Games won, with the step after which they were played.
     pub games: Vec<(u64, SftGames)>,
 }
 
+/// Numbers that are closer are written with an exponent.
+const LEAST_DECIMAL: f64 = 1e-4;
+/// The most digits behind the point.
+const MAX_DECIMALS: f64 = 4.0;
+
 impl Chart {
-    fn of(name: &'static str, unit: &'static str, last: u64, words: fn(f64) -> String) -> Self {
+    fn of(name: &'static str, unit: &'static str, last: u64) -> Self {
         let (series, games) = (Vec::new(), Vec::new());
         let most = f64::INFINITY;
-        Self { name, caption: "", unit, last: last.max(1), is_share: false, most, words, series, games }
+        Self {
+            name,
+            caption: "",
+            unit,
+            last: last.max(1),
+            is_share: false,
+            most,
+            is_percent: false,
+            series,
+            games,
+        }
     }
 
     /// A share that is drawn as large as it is.
     fn of_share(self) -> Self {
-        Self { most: 1.0, ..self }
+        Self { most: 1.0, is_percent: true, ..self }
     }
 
     fn with(mut self, name: &'static str, look: Look, points: impl IntoIterator<Item = (u64, f64)>) -> Self {
@@ -95,6 +110,20 @@ impl Chart {
         (low <= high).then(|| [(low - room).max(floor), (high + room).min(self.most)])
     }
 
+    /// A number of its axis in words, as exactly as numbers that are so far apart need.
+    pub fn words(&self, value: f64, distance: f64) -> String {
+        let (value, distance, unit) =
+            if self.is_percent { (100.0 * value, 100.0 * distance, " %") } else { (value, distance, "") };
+        // An axis has no negative zero.
+        let value = if value.abs() < distance / 1e6 { 0.0 } else { value };
+        if distance < LEAST_DECIMAL && value != 0.0 {
+            return format!("{value:.1e}{unit}");
+        }
+        let n_decimals = (-distance.log10().floor()).clamp(0.0, MAX_DECIMALS) as usize;
+        let n_decimals = if distance < LEAST_DECIMAL { 0 } else { n_decimals };
+        format!("{value:.n_decimals$}{unit}")
+    }
+
     fn has_points(&self) -> bool {
         !self.games.is_empty() || self.series.iter().any(|series| !series.points.is_empty())
     }
@@ -106,12 +135,8 @@ const GAMES: &str = "Games of the validation split, played greedily. Bars are 95
 pub(super) fn of_document(history: &[StepRecord], total_steps: Option<u32>) -> Vec<Chart> {
     let last = history.last().map_or(0, |record| record.step.0).max(total_steps.unwrap_or_default());
     let scores = history.iter().map(|record| (u64::from(record.step.0), record.current_score));
-    let chart = Chart::of("score of the current skill", "step", last.into(), percent).with(
-        "score",
-        Look::Line,
-        scores,
-    );
-    shown([Chart { is_share: true, ..chart }])
+    let chart = Chart::of("score of the current skill", "step", last.into());
+    shown([Chart { is_share: true, ..chart.of_share().with("score", Look::Line, scores) }])
 }
 
 /// The score of a bank after each round that was measured.
@@ -119,31 +144,27 @@ pub(super) fn of_bank(rounds: &[RoundRecord], total_rounds: Option<u32>) -> Vec<
     let last = rounds.last().map_or(0, |record| record.round).max(total_rounds.unwrap_or_default());
     let scores =
         rounds.iter().filter_map(|round| Some((round.round.into(), round.validation.as_ref()?.score.hard)));
-    let chart = Chart::of("score of each validation", "round", last.into(), percent).with(
-        "score",
-        Look::Line,
-        scores,
-    );
-    shown([Chart { is_share: true, ..chart }])
+    let chart = Chart::of("score of each validation", "round", last.into());
+    shown([Chart { is_share: true, ..chart.of_share().with("score", Look::Line, scores) }])
 }
 
 impl SftReport {
     /// The curves of the run by step; those without a point are left out.
     pub fn charts(&self) -> Vec<Chart> {
         let last = self.brief.step.max(self.brief.total_steps.unwrap_or_default());
-        let chart = |name, words| Chart::of(name, "step", last, words);
+        let chart = |name| Chart::of(name, "step", last);
         let of = |value: fn(&SftStep) -> f64| self.steps.iter().map(move |step| (step.step, value(step)));
         let validation = self.validations.iter().filter_map(|found| Some((found.step, found.loss?)));
         let games = self.validations.iter().filter_map(|found| Some((found.step, found.games?)));
         shown([
-            chart("Loss by step", |loss| format!("{loss:.3}"))
+            chart("Loss by step")
                 .said("Mean cross-entropy of the learnt tokens, in nats. Line: training, before each step. Dashed line with circles: validation part.")
                 .with("training", Look::Line, of(|step| step.loss))
                 .with("validation", Look::Marks, validation),
-            Chart { games: games.collect(), is_share: true, ..chart("Games won by step", percent).said(GAMES) },
-            chart("Learning rate by step", |rate| format!("{rate:.1e}"))
+            Chart { games: games.collect(), is_share: true, ..chart("Games won by step").of_share().said(GAMES) },
+            chart("Learning rate by step")
                 .with("learning rate", Look::Line, of(|step| step.learning_rate)),
-            chart("Norm of the gradient by step", |norm| format!("{norm:.2}"))
+            chart("Norm of the gradient by step")
                 .said("Before clipping.")
                 .with("norm", Look::Line, of(|step| step.grad_norm)),
         ])
@@ -153,79 +174,70 @@ impl SftReport {
 impl RlReport {
     /// The curves of the run by iteration; those without a point are left out.
     pub fn charts(&self) -> Vec<Chart> {
-        let chart = |name, caption, words, value: &dyn Fn(&RlRow) -> Option<f64>| {
+        let chart = |name, caption, value: &dyn Fn(&RlRow) -> Option<f64>| {
             let points = self.iterations.iter().filter_map(|row| Some((row.record.iteration, value(row)?)));
-            self.chart(name, words).said(caption).with(name, Look::Line, points)
+            self.chart(name).said(caption).with(name, Look::Line, points)
         };
         // What is measured in training; an iteration without an optimizer step has none.
         let trained =
             |value: fn(&RlRow) -> f64| move |row: &RlRow| (row.record.steps > 0).then(|| value(row));
         let games = self.validations.iter().map(|found| (found.iteration, found.games));
         shown([
-            chart("Mean return", "Scores of sampled episodes, less penalties.", decimals, &|row| {
+            chart("Mean return", "Scores of sampled episodes, less penalties.", &|row| {
                 Some(row.record.reward)
             }),
-            chart("Episodes won", "The share of sampled episodes that solved their task.", percent, &|row| {
+            chart("Episodes won", "The share of sampled episodes that solved their task.", &|row| {
                 Some(row.won)
             })
             .of_share(),
             Chart {
                 games: games.collect(),
                 is_share: true,
-                ..self.chart("Games won by iteration", percent).said(GAMES)
+                ..self.chart("Games won by iteration").of_share().said(GAMES)
             },
             chart(
                 "Groups without a signal",
                 "The share of groups whose episodes all have the same return.",
-                percent,
                 &|row| Some(row.record.groups_without_signal),
             )
             .of_share(),
             chart(
                 "Divergence",
                 "KL divergence from the first policy, in nats per token.",
-                |value| format!("{value:.4}"),
                 &trained(|row| row.record.kl),
             ),
             chart(
                 "Entropy",
                 "Mean entropy of the sampled tokens, in nats.",
-                decimals,
                 &trained(|row| row.record.entropy),
             ),
             chart(
                 "Clipped tokens",
                 "The share of tokens whose gradient was clipped away.",
-                |share| format!("{:.1} %", share * 100.0),
                 &trained(|row| row.record.clipped),
             )
             .of_share(),
-            chart("Reply length", "Mean number of sampled tokens of an episode.", whole, &|row| {
+            chart("Reply length", "Mean number of sampled tokens of an episode.", &|row| {
                 Some(row.reply_tokens)
             }),
-            chart("Invalid actions", "Mean number of an episode.", |value| format!("{value:.1}"), &|row| {
-                Some(row.invalid_actions)
-            }),
+            chart("Invalid actions", "Mean number of an episode.", &|row| Some(row.invalid_actions)),
             chart(
                 "Gradient norm",
                 "Norm of the gradient before clipping, averaged over optimizer steps.",
-                decimals,
                 &trained(|row| row.record.grad_norm),
             ),
-            chart("Speed", "Sampled tokens per second, training included.", whole, &|row| {
-                row.tokens_per_second
-            }),
+            chart("Speed", "Sampled tokens per second, training included.", &|row| row.tokens_per_second),
         ])
     }
 
     /// The share of won episodes of a type of task by iteration.
     pub(crate) fn chart_of_type(&self, task_type: &RlTaskType) -> Chart {
-        self.chart("Episodes won", percent).of_share().with("won", Look::Line, task_type.won.iter().copied())
+        self.chart("Episodes won").of_share().with("won", Look::Line, task_type.won.iter().copied())
     }
 
-    fn chart(&self, name: &'static str, words: fn(f64) -> String) -> Chart {
+    fn chart(&self, name: &'static str) -> Chart {
         let last = self.brief.total_iterations.unwrap_or_default().max(self.brief.iteration);
-        Chart::of(name, "iteration", last, words)
+        Chart::of(name, "iteration", last)
     }
 }
 
@@ -233,14 +245,26 @@ fn shown<const N: usize>(charts: [Chart; N]) -> Vec<Chart> {
     charts.into_iter().filter(Chart::has_points).collect()
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn decimals(value: f64) -> String {
-    format!("{value:.2}")
-}
-
-fn whole(value: f64) -> String {
-    format!("{value:.0}")
+    #[test]
+    fn numbers_of_an_axis_have_the_digits_that_tell_them_apart() {
+        let plain = Chart::of("", "step", 1);
+        let share = Chart::of("", "step", 1).of_share();
+        for (value, distance, number, percent) in [
+            (0.2, 0.2, "0.2", "20 %"),
+            (0.156, 0.002, "0.156", "15.6 %"),
+            (-0.05, 0.05, "-0.05", "-5 %"),
+            (200.0, 50.0, "200", "20000 %"),
+            (0.0, 0.5, "0.0", "0 %"),
+            (-1e-18, 0.5, "0.0", "0 %"),
+            (2e-5, 1e-5, "2.0e-5", "0.002 %"),
+            (0.0, 1e-5, "0", "0.000 %"),
+        ] {
+            assert_eq!(plain.words(value, distance), number);
+            assert_eq!(share.words(value, distance), percent);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::data::overview::RunOverview;
 use crate::data::phases::{PhaseGain, PhasesBrief};
 use crate::data::rl::RlBrief;
 use crate::data::sft::SftBrief;
-use crate::lines::weights::figures;
+use crate::lines::weights::results;
 use crate::words::{counted, grouped, percent, seconds, seconds_left};
 use serde::Serialize;
 use skill_core::GateMetric;
@@ -253,17 +253,19 @@ impl RlBrief {
                 time.unwrap_or_default()
             ),
         ));
-        lines.extend(self.signs.iter().flat_map(|found| {
-            let sign = format!("{}: {}", found.sign.as_str(), found.message);
-            [Fact::new("sign", sign), Fact::new("try", found.advice)]
-        }));
+        lines.extend(
+            self.signs
+                .iter()
+                .flat_map(|found| [Fact::new("sign", found.message.clone()), Fact::new("try", found.advice)]),
+        );
         lines
     }
 
     /// The episodes won in a few words, for a list of runs.
     fn in_short(&self) -> Option<String> {
         let games = self.games.map(|games| format!(", {} games", won(games))).unwrap_or_default();
-        let signs: Vec<&str> = self.signs.iter().map(|found| found.sign.as_str()).collect();
+        let signs: Vec<String> =
+            self.signs.iter().map(|found| found.sign.as_str().replace('_', " ")).collect();
         let signs = if signs.is_empty() { String::new() } else { format!(", {}", signs.join(", ")) };
         Some(format!("reinforcement learning: {} episodes won{games}{signs}", of(self.episodes?)))
     }
@@ -273,7 +275,7 @@ impl PhasesBrief {
     /// Each phase with what it came to, the games of the test split, and what they show.
     pub fn facts(&self) -> Vec<Fact> {
         let phases = self.phases.iter().map(|found| {
-            let figures = figures(found.figures.iter().map(|(name, value)| (name.as_str(), *value)));
+            let figures = results(found.phase, &found.figures);
             let figures = if figures.is_empty() { figures } else { format!(", {figures}") };
             let time = found.seconds.map(|seconds| format!(" in {seconds:.0} s")).unwrap_or_default();
             Fact::new(found.phase.as_str(), format!("{}{time}{figures}", found.state.as_str()))

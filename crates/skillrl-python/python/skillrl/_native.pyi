@@ -125,8 +125,8 @@ def report(directory: str) -> str:
 def verdict(directory: str) -> tuple[str, str]:
     """What a run came to: in one line, and with its cautions as JSON."""
 
-def verdict_line(summary: str) -> str:
-    """What a run came to in one line, by its summary as JSON."""
+def verdict_line(summary: str, n_test: int | None) -> str:
+    """What a run came to in one line, by its summary as JSON and the number of its test items."""
 
 def wait_for_threads() -> None:
     """Wait for the threads of all runs, before the interpreter ends."""

@@ -11,11 +11,12 @@ from typing import Any
 from skillrl import _native
 
 
-def progress(verbose: bool) -> Callable[[list[str]], None]:
-    """A reader of events for wherever this process runs."""
+def progress(verbose: bool, protocol: str | None = None) -> Callable[[list[str]], None]:
+    """A reader of events for wherever this process runs; the protocol of the run is said where it is known."""
     if not verbose:
         return lambda _events: None
-    return _Notebook() if _in_notebook() else _Terminal()
+    said = _Said(protocol)
+    return _Notebook(said) if _in_notebook() else _Terminal(said)
 
 
 def _in_notebook() -> bool:
@@ -35,13 +36,28 @@ def _percent(score: float) -> str:
     return f"{100 * score:.1f} %"
 
 
-def line(event: dict[str, Any]) -> str | None:
-    """What an event is worth in one line; None for what only the bar shows."""
+class _Said:
+    """Events as lines, with what the events before have told."""
+
+    def __init__(self, protocol: str | None):
+        self._protocol = protocol
+        self._n_test: int | None = None
+
+    def __call__(self, event: dict[str, Any]) -> str | None:
+        """What an event is worth in one line; None for what only the bar shows."""
+        if event.get("event") == "run_started":
+            self._n_test = int(event["n_items"][2])
+        return _line(event, self._protocol, self._n_test)
+
+
+def _line(event: dict[str, Any], protocol: str | None, n_test: int | None) -> str | None:
     kind = event.get("event")
     if kind == "run_started":
         train, val, test = event["n_items"]
         resumed = f", {event['finished_steps']} finished" if event["finished_steps"] else ""
-        steps = f"{event['total_steps']} steps{resumed}"
+        plural = "" if event["total_steps"] == 1 else "s"
+        steps = f"{event['total_steps']} step{plural}{resumed}"
+        steps += f", protocol {protocol}" if protocol else ""
         return f"skillrl {event['env']}: {steps}; items {train} train, {val} val, {test} test → {event['dir']}"
     if kind == "baseline_measured":
         return f"baseline  {_percent(event['gate_score'])} on validation"
@@ -58,12 +74,13 @@ def line(event: dict[str, Any]) -> str | None:
     if kind == "warning":
         return f"warning: {event['message']}"
     if kind == "run_finished":
-        return _native.verdict_line(json.dumps(event["summary"]))
+        return _native.verdict_line(json.dumps(event["summary"]), n_test)
     return None
 
 
 class _Terminal:
-    def __init__(self) -> None:
+    def __init__(self, line: _Said) -> None:
+        self._line = line
         self._has_bar = sys.stdout.isatty()
         self._is_drawn = False
 
@@ -73,7 +90,8 @@ class _Terminal:
             event = json.loads(text)
             if event.get("event") in ("stage_started", "stage_progress"):
                 bar = f"{_stage(event)} {event.get('done', 0)}/{event.get('total', 0)}"
-            elif (said := line(event)) is not None:
+                continue
+            if (said := self._line(event)) is not None:
                 self._clear()
                 print(said, flush=True)
         if bar is not None and self._has_bar:
@@ -88,7 +106,8 @@ class _Terminal:
 
 
 class _Notebook:
-    def __init__(self) -> None:
+    def __init__(self, line: _Said) -> None:
+        self._line = line
         self._lines: list[str] = []
         self._bar = ""
         self._handle: Any = None
@@ -100,7 +119,8 @@ class _Notebook:
                 done, total = event.get("done", 0), event.get("total", 0)
                 bar = f'<progress value="{done}" max="{max(1, total)}"></progress>'
                 self._bar = f"{bar} {html.escape(_stage(event))} {done}/{total}"
-            elif (said := line(event)) is not None:
+                continue
+            if (said := self._line(event)) is not None:
                 self._lines.append(html.escape(said))
             if event.get("event") in ("run_finished", "run_stopped"):
                 self._bar = ""

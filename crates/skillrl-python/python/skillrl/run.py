@@ -50,6 +50,9 @@ class Run(dict[str, Any]):
         super().__init__(summary)
         if isinstance(sections := summary.get("config"), dict):
             self["config"] = {**flat(sections), **sections}
+        # Its text is :attr:`best_skill`, and one name is not two things.
+        if isinstance(made := self.pop("best_skill", None), dict):
+            self["best_skill_origin"] = made.get("origin")
         #: The directory.
         self.dir = Path(directory)
         #: What the run has spent, over all its processes: calls, tokens and money, which is None without prices.

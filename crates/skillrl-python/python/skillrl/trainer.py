@@ -72,7 +72,8 @@ class SkillOptTrainer:
 
     def _trained(self, world: Any) -> Run:
         described = _bridge.described(self.cfg, world, self.optimizer_client, self.target_client, self.initial_skill)
-        return trained(described, self.cfg.out_root, progress(self.cfg.verbose))
+        protocol = str(self.cfg.settings.get("train.protocol", "paper"))
+        return trained(described, self.cfg.out_root, progress(self.cfg.verbose, protocol))
 
     @property
     def run(self) -> Run | None:

@@ -321,7 +321,7 @@ impl Examined<'_> {
     ) {
         let is_optimizer = self.role == ModelRole::Optimizer;
         let Some(model) = model else {
-            let hint = "put the model's other findings right, and leave out --offline";
+            let hint = "fix what else is found of this model";
             found.push(Finding::skipped(Check::Answer, "the model was not asked", hint));
             return;
         };
@@ -402,11 +402,14 @@ impl Examined<'_> {
         let read = read_patch(&reply.text);
         let is_json = serde_json::from_str::<serde_json::Value>(reply.text.trim()).is_ok();
         let asked_for = match self.config.served() {
-            Some(served) => format!("`response_format = \"{}\"`", served.response_format.as_str()),
-            None => "the prompt alone".to_owned(),
+            Some(served) if served.response_format != ResponseFormat::Off => {
+                format!("`response_format = \"{}\"`", served.response_format.as_str())
+            }
+            Some(_) | None => "the prompt alone".to_owned(),
         };
         if read.patch.is_none() {
-            let message = format!("its reply to {asked_for} cannot be read as edits");
+            let came = if is_json { "its JSON holds none" } else { "did not answer in JSON" };
+            let message = format!("it was asked for edits with {asked_for}, and {came}");
             return Finding::warning(Check::Schema, message, self.schema_hint());
         }
         if is_json {

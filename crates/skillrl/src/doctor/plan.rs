@@ -136,8 +136,17 @@ pub(super) fn decisions(config: &Config, env: &dyn Env, settings: &TrainSettings
     if planned >= u64::from(LEAST_DECISIONS) {
         return None;
     }
-    let message =
-        format!("{message}, fewer than {LEAST_DECISIONS}: the search has little chance to find what helps");
+    let is_certain = config.budget.tokens.is_none() && config.budget.money.is_none();
+    let message = match (settings.protocol, is_certain) {
+        // How long replies are is assumed, and on the safe side.
+        (Protocol::Auto, false) => format!(
+            "the caps leave room for {planned} decisions if replies are as long as they may be, fewer than {LEAST_DECISIONS}: \
+             the search may not find what helps"
+        ),
+        _ => format!(
+            "{message}, fewer than {LEAST_DECISIONS}: the search has little chance to find what helps"
+        ),
+    };
     let hint = match settings.protocol {
         Protocol::Paper => {
             "set `train.protocol = \"auto\"`, or lower `train.batch_size`, or raise `train.epochs`"

@@ -17,6 +17,7 @@ use skillrl::bank::{Bank, Evidence, Skill, SkillRef, State, Tier, Utility};
 use skillrl::config::nearest_name;
 use skillrl::core::SkillPartId;
 use skillrl::pipeline::bank_dir;
+use skillrl::reports::words::points;
 use std::path::Path;
 
 pub(crate) fn run(command: &BankCommand) -> anyhow::Result<()> {
@@ -111,8 +112,8 @@ fn utility_name(utility: Option<&Utility>) -> String {
     utility.map_or_else(
         || "not measured".to_owned(),
         |utility| {
-            let [low, high] = utility.interval;
-            format!("{:+.3} [{low:+.3}, {high:+.3}]", utility.difference)
+            let [low, high] = utility.interval.map(|bound| 100.0 * bound);
+            format!("{} ({low:+.1} to {high:+.1})", points(utility.difference))
         },
     )
 }

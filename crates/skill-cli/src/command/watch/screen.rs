@@ -259,7 +259,9 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, curves: &Curves) {
     });
     let steps =
         Axis::default().bounds([0.0, curves.last as f64]).labels(["0".to_owned(), curves.last.to_string()]);
-    let values = Axis::default().bounds([low, high]).labels([low, high].map(curves.words));
+    let values = Axis::default()
+        .bounds([low, high])
+        .labels([low, high].map(|value| curves.words(value, (high - low) / 10.0)));
     let chart = Chart::new(datasets.collect())
         .x_axis(steps)
         .y_axis(values)

@@ -13,7 +13,7 @@ use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
 use super::{name_of, simulated, unfinished};
 use crate::ReportError;
 use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
-use crate::words::counted;
+use crate::words::{counted, sentence};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::records::rl::{
@@ -171,7 +171,7 @@ impl RlReport {
         });
         let policy = path.join(POLICY_DIR);
         let signs = brief.signs.iter().map(|found| {
-            let words = format!("{}: {}; {}.", found.sign.as_str(), found.message, found.advice);
+            let words = sentence(&format!("{}; {}.", found.message, found.advice));
             Caution::new(CautionKind::Sign, words)
         });
         let signs: Vec<Caution> = signs.collect();

@@ -274,7 +274,7 @@ fn a_run_of_reinforcement_learning_is_drawn_with_its_numbers_and_its_curve() {
         "3 of 10 won (11 to 60 %)",
         "50 % of groups without signal",
         "80 tokens/s",
-        "sign many_clipped: ",
+        "sign many tokens are clipped",
         "try lower the learning rate",
         "by iteration",
         "     4  4/8 won",
