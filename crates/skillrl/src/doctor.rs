@@ -171,6 +171,11 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// A name from the data between backticks, which it cannot end: pages show what is between them as code.
+fn in_code(name: &str) -> String {
+    format!("`{}`", name.replace('`', "'"))
+}
+
 /// Everything that was looked at, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -297,4 +302,16 @@ async fn task(
         findings.extend(plan::cost(loaded, env, prompts, &skill, settings).await);
     }
     data::first_request(loaded, env, &skill).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_code;
+
+    #[test]
+    fn a_name_from_the_data_cannot_end_its_backticks() {
+        for name in ["T-1", "T`1", "``", ""] {
+            assert_eq!(in_code(name).matches('`').count(), 2, "{name}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The environment, its splits, and the skill to start from.
 
-use super::{Check, Finding, counted};
+use super::{Check, Finding, counted, in_code};
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -177,7 +177,8 @@ fn same_tasks(env: &dyn Env, inputs: &Inputs) -> Vec<(String, String)> {
             let Some(input) = inputs.get(&item.id) else { continue };
             match seen.get(input.hash.as_str()) {
                 Some((first_split, first)) if *first_split != split => {
-                    same.push((format!("`{first}` ({first_split})"), format!("`{}` ({split})", item.id)));
+                    let [first, second] = [first, &item.id].map(|id| in_code(id.as_str()));
+                    same.push((format!("{first} ({first_split})"), format!("{second} ({split})")));
                 }
                 Some(_) => {}
                 None => drop(seen.insert(&input.hash, (split, &item.id))),

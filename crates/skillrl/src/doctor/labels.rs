@@ -1,6 +1,6 @@
 //! Class labels that are misspelt, contradict each other, or are too rare.
 
-use super::{Check, Finding, counted};
+use super::{Check, Finding, counted, in_code};
 use indexmap::IndexMap;
 use skill_envs::labels::{DoubtfulChoice, LabelCheck, LabelConflict, doubtful_choices};
 use skill_envs::{Env, Split};
@@ -14,7 +14,8 @@ pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !labels.similar.is_empty() {
         let pairs = labels.similar.iter().map(|pair| {
-            format!("`{}` ({}) and `{}` ({})", pair.rare, items(pair.n_rare), pair.usual, items(pair.n_usual))
+            let [rare, usual] = [&pair.rare, &pair.usual].map(|label| in_code(label));
+            format!("{rare} ({}) and {usual} ({})", items(pair.n_rare), items(pair.n_usual))
         });
         let message = format!("labels that may be one: {}", named(pairs));
         findings.push(Finding::warning(
@@ -52,7 +53,7 @@ fn missing_classes(labels: &LabelCheck) -> Option<Finding> {
         }
     }
     let classes = missing.iter().map(|(label, (n_items, splits))| {
-        format!("`{label}` ({} in all) in {}", items(*n_items), splits.join(" and "))
+        format!("{} ({} in all) in {}", in_code(label), items(*n_items), splits.join(" and "))
     });
     let message = format!("classes without an item: {}", named(classes));
     Some(Finding::warning(Check::Labels, message, hint_for(first?)))
@@ -61,7 +62,7 @@ fn missing_classes(labels: &LabelCheck) -> Option<Finding> {
 /// What is doubtful about choices; `None` where nothing is.
 pub fn choice_finding(doubtful: &[DoubtfulChoice]) -> Option<Finding> {
     let ids: BTreeSet<&str> = doubtful.iter().map(|choice| choice.id.as_str()).collect();
-    let pairs = doubtful.iter().map(|choice| format!("`{}` of {}", choice.text, choice.id));
+    let pairs = doubtful.iter().map(|choice| format!("{} of {}", in_code(&choice.text), choice.id));
     (!ids.is_empty()).then(|| {
         let n_items = counted(ids.len(), "item");
         let message = format!("{n_items} with a choice whose text is the label of another choice: {}", named(pairs));
@@ -104,10 +105,9 @@ fn hint_for(split: Split) -> &'static str {
 
 fn conflict(conflict: &LabelConflict) -> String {
     let LabelConflict { first, second } = conflict;
-    format!(
-        "`{}` ({}) is `{}` and `{}` ({}) is `{}`",
-        first.id, first.split, first.label, second.id, second.split, second.label
-    )
+    let [first, second] = [first, second]
+        .map(|item| format!("{} ({}) is {}", in_code(item.id.as_str()), item.split, in_code(&item.label)));
+    format!("{first} and {second}")
 }
 
 fn items(count: usize) -> String {
