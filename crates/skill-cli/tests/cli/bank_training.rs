@@ -436,6 +436,18 @@ fn a_run_that_trains_a_bank_is_replayed_without_a_call() {
 
 /// A distilled bank is where a run begins; tasks that its skills were made from try none of them.
 #[test]
+fn a_run_of_a_bank_is_measured_with_its_bank() {
+    let context = household();
+    context.succeed(&TRAIN);
+    let named = context.run(&["eval", "run", "--bank", "run/bank", "--split", "test"]);
+    let alone = context.run(&["eval", "run", "--split", "test"]);
+    assert_eq!((alone.code, &alone.stdout), (named.code, &named.stdout));
+    assert_names(&alone.stderr, &["run/bank"]);
+    let outcome = context.run(&["eval", "run", "--min-score", "50"]);
+    assert_refused(&outcome, code::USAGE, &["trains a bank", "--min-score"]);
+}
+
+#[test]
 fn candidates_of_a_distilled_bank_are_tried_on_other_tasks() {
     let context = household();
     for (n_episodes, is_tried) in [("6", true), ("12", false)] {
