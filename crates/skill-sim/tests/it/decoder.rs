@@ -1,5 +1,4 @@
 //! The small decoder that a simulated target stands for: its files, and what its tokenizer knows.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::agents::{play_by, settings};
 use skill_envs::World;
