@@ -177,26 +177,26 @@ impl fmt::Display for Warning {
             }
             Self::SmallSelectionSplit { n_items } => write!(
                 f,
-                "the selection split has {n_items} item{}, so one item more or less decides",
+                "the validation split has {n_items} item{}, so one item more or less decides",
                 if *n_items == 1 { "" } else { "s" }
             ),
             Self::SolvedSelectionSplit => f.write_str(
-                "the initial skill solves every item of the selection split: nothing can be accepted",
+                "the initial skill solves every item of the validation split: nothing can be accepted",
             ),
             Self::NothingToShow { mode, least } => write!(
                 f,
-                "the initial skill fails fewer than {least} items of the selection split, and the gate \"{}\" \
+                "the initial skill fails fewer than {least} items of the validation split, and the gate \"{}\" \
                  accepts nothing on fewer: no candidate will be measured",
                 mode.as_str()
             ),
             Self::LastStepCannotAccept { least, n_items } => write!(
                 f,
                 "all decisions share the gate's error rate, so the last step accepts nothing unless {least} items \
-                 differ, and the selection split has {n_items}"
+                 differ, and the validation split has {n_items}"
             ),
             Self::LastSkillIsBest { last, best } => write!(
                 f,
-                "the last skill scores {last:.4} on the selection split and the best one before it {best:.4}: \
+                "the last skill scores {last:.4} on the validation split and the best one before it {best:.4}: \
                  the last one is the best"
             ),
             Self::NoRoomForStep { step, what } => write!(

@@ -7,7 +7,8 @@ use crate::chart::curve::Picture;
 use crate::data::conversation::clip;
 use crate::view::{Chart, TriggersView};
 use crate::words::{
-    counted, dollars, e_value, grouped, measured, p_words, percent, points, seconds, sentence, utc,
+    counted, dollars, e_value, grouped, measured, p_words, percent, points, seconds, sentence, split_name,
+    utc,
 };
 use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, chart, difference};
 use minijinja::syntax::SyntaxConfig;
@@ -161,6 +162,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("percent", |score: f64| percent(score));
     environment.add_filter("points", |difference: f64| points(difference));
     environment.add_filter("score", |score: f64| format!("{score:.4}"));
+    environment.add_filter("split_name", |split: &str| split_name(split).to_owned());
     environment.add_filter("measured", |n_active: u64, n_unmeasured: u64| measured(n_active, n_unmeasured));
     environment.add_filter("sentence", |text: &str| sentence(text));
     environment.add_filter("money", dollars);

@@ -36,6 +36,11 @@ pub fn measured(n_active: u64, n_unmeasured: u64) -> String {
     }
 }
 
+/// The name of a split for people; files have `selection` for the validation split.
+pub fn split_name(split: &str) -> &str {
+    if split == "selection" { "validation" } else { split }
+}
+
 /// A p-value after its sign of comparison.
 pub(crate) fn p_words(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("= {p:.4}") }

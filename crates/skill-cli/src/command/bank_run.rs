@@ -11,6 +11,7 @@ use skillrl::pipeline::RunReader;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::records::bank::{BANK_DIR, RoundRecord};
 use skillrl::reports::lines::bank::{round_line, trial_line};
+use skillrl::reports::words::split_name;
 use skillrl::reports::{BankItem, BankReport, ReportOptions, bank_records};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -83,7 +84,7 @@ pub(super) fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     let Some(row) = report.items.rows.iter().find(|row| row.id.as_str() == id) else {
         let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
         let hint =
-            "an item is shown if it is of the selection split, or of the test split once that is measured";
+            "an item is shown if it is of the validation split, or of the test split once that is measured";
         return Err(UsageError::new(message).with_hint(hint).into());
     };
     let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
@@ -93,15 +94,19 @@ pub(super) fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     }
     let mut text = item_text(&report, row);
     if let Some(trajectory) = trajectory {
-        let with = format!("{} split with the bank", report.trajectories.split);
+        let with = format!("{} split with the bank", split_name(report.trajectories.split));
         text.push_str(&trajectory_text(trajectory, &with));
     }
     super::print(&text)
 }
 
 fn item_text(report: &BankReport, row: &BankItem) -> String {
-    let mut text =
-        format!("{}  {}  {} split\n", harmless(row.id.as_str()), harmless(&row.task_type), row.split);
+    let mut text = format!(
+        "{}  {}  {} split\n",
+        harmless(row.id.as_str()),
+        harmless(&row.task_type),
+        split_name(row.split)
+    );
     let of_test = ["without".to_owned(), "with the bank".to_owned()];
     let columns = if row.split == "test" { &of_test[..] } else { &report.items.columns };
     for (column, cell) in columns.iter().zip(row.cells.chars()) {

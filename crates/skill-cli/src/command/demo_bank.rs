@@ -55,7 +55,7 @@ fn conclusion(
 ) -> anyhow::Result<String> {
     let percent = |share: f64| format!("{:5.1} %", share * 100.0);
     let [n_val, n_test] = summary.n_items;
-    let mut text = format!("\nGames won of {n_val} on the selection split:\n\n");
+    let mut text = format!("\nGames won of {n_val} on the validation split:\n\n");
     let _ = writeln!(text, "    {}  without a bank", percent(summary.baseline.hard));
     for record in rounds {
         let Some(validation) = &record.validation else { continue };

@@ -16,6 +16,7 @@ use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::lines::scores;
+use skillrl::reports::words::split_name;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Kept, Report, ReportOptions, StepRow, TriggersView};
 use std::fmt::Write as _;
 
@@ -186,7 +187,7 @@ fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
     if row.is_none() && trajectory.is_none() {
         let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
-        let hint = "an item is shown if it is of the selection split, or if the best skill won, lost or failed it on the test split";
+        let hint = "an item is shown if it is of the validation split, or if the best skill won, lost or failed it on the test split";
         return Err(UsageError::new(message).with_hint(hint).into());
     }
     if args.json {
@@ -198,7 +199,7 @@ fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
         text.push_str(&item_text(&report, row));
     }
     if let Some(trajectory) = trajectory {
-        let with = format!("{} split with the best skill", report.trajectories.split);
+        let with = format!("{} split with the best skill", split_name(report.trajectories.split));
         text.push_str(&trajectory_text(trajectory, &with));
     }
     super::print(&text)

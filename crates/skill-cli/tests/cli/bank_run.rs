@@ -52,7 +52,7 @@ fn show_leads_to_rounds_items_and_the_bank() {
     assert_names(&outcome.stderr, &["round 3", "0 to 2"]);
 
     let text = context.succeed(&["show", "run", "--item", "val-00003"]);
-    assert_names(&text, &["selection split", "without", "round 2", "gen_001", "Look at part 0"]);
+    assert_names(&text, &["validation split", "without", "round 2", "gen_001", "Look at part 0"]);
     let failed = context.json("run/test_eval_best/results.json");
     let failed = failed.as_array().unwrap().iter().find(|result| result["hard"] == 0).unwrap();
     let text = context.succeed(&["show", "run", "--item", failed["id"].as_str().unwrap()]);

@@ -67,7 +67,7 @@ pub enum SettingsError {
     SavingWithoutGate,
     /// On so few items the gate could accept nothing, however good a candidate is.
     #[error(
-        "the gate \"{}\" accepts nothing unless at least {least} items differ, but the selection split has {n_items}",
+        "the gate \"{}\" accepts nothing unless at least {least} items differ, but the validation split has {n_items}",
         mode.as_str()
     )]
     SmallSplit {

@@ -4,6 +4,7 @@ use super::conversation::clip;
 use super::epochs::{Maker, guided_by};
 use super::source::{Pair, Source};
 use super::steps::Chosen;
+use crate::words::split_name;
 use serde::Serialize;
 use skill_core::labels::{Confusion, class_counts, class_label, named_label};
 use skill_core::{ItemId, RolloutResult, SkillId};
@@ -237,7 +238,7 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
             found.push(DoubtfulLabel {
                 id: id.as_str().to_owned(),
                 text: clip(own_part(&tally.text, n_before, n_behind), MAX_TEXT),
-                split: if tally.split == "selection" { "validation" } else { tally.split },
+                split: split_name(tally.split),
                 label: tally.label.clone(),
                 answered: answered.clone(),
                 n_answered: *n_answered,

@@ -160,7 +160,7 @@ impl Reader<'_> {
         let hard = summary.and_then(|summary| summary.get("baseline_selection_hard")).and_then(Value::as_f64);
         if hard.is_none() {
             let reason =
-                "the initial skill's score on the selection split is not in the files; 0 is used instead";
+                "the initial skill's score on the validation split is not in the files; 0 is used instead";
             self.outcome.mapping.lose("baseline", "", reason);
         }
         Ok(Baseline::new(MeanScore { hard: hard.unwrap_or_default(), soft: 0.0 }, config))
