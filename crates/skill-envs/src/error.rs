@@ -7,6 +7,8 @@ pub use fault::{FaultKind, RolloutFault};
 use skill_core::ItemId;
 use skill_llm::{LlmError, PromptError};
 use std::path::PathBuf;
+#[cfg(any(feature = "alfworld", feature = "tasks"))]
+use {skill_llm::text_file, std::io::ErrorKind, std::path::Path};
 
 /// A fault of the environment, of its data or of the provider behind it; never a score.
 #[derive(Debug, thiserror::Error)]
@@ -129,5 +131,18 @@ impl EnvError {
             Self::Remote(_) => "see the log of the worker that made the rollout",
             Self::Broken { .. } => "retry the item; if it fails in the same way, fix the cause first",
         }
+    }
+}
+
+/// That a file cannot be read, with the line where it is not text.
+#[cfg(any(feature = "alfworld", feature = "tasks"))]
+pub(crate) fn read_error(path: &Path, source: std::io::Error) -> EnvError {
+    let path = path.to_path_buf();
+    match text_file::fault_of(&source) {
+        Some(fault) => EnvError::BadLine { path, line: fault.line(), message: fault.in_line() },
+        None if source.kind() == ErrorKind::FileTooLarge => {
+            EnvError::BadData { path, message: source.to_string() }
+        }
+        None => EnvError::ReadData { path, source },
     }
 }

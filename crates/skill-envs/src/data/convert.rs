@@ -1,7 +1,7 @@
 //! Records of any data files as JSON Lines.
 
-use super::{read_error, read_records};
-use crate::error::EnvError;
+use super::read_records;
+use crate::error::{EnvError, read_error};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};

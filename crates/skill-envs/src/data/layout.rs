@@ -1,11 +1,9 @@
 //! Finds the files of a data set.
 
 use super::read::Format;
-use crate::error::EnvError;
+use crate::error::{EnvError, read_error};
 use crate::item::Split;
-use skill_llm::text_file;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The files that a data set consists of.
@@ -135,18 +133,6 @@ pub(crate) fn entry_names(directory: &Path) -> Result<Vec<String>, EnvError> {
 
 fn joined(names: &[&String]) -> String {
     names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-/// That a file cannot be read, with the line where it is not text.
-pub(crate) fn read_error(path: &Path, source: std::io::Error) -> EnvError {
-    let path = path.to_path_buf();
-    match text_file::fault_of(&source) {
-        Some(fault) => EnvError::BadLine { path, line: fault.line(), message: fault.in_line() },
-        None if source.kind() == ErrorKind::FileTooLarge => {
-            EnvError::BadData { path, message: source.to_string() }
-        }
-        None => EnvError::ReadData { path, source },
-    }
 }
 
 pub(crate) fn bad_data(path: &Path, message: String) -> EnvError {

@@ -1,7 +1,7 @@
 //! Records of a Parquet file: a row each, nested values as objects and lists.
 
-use super::{Missing, Place, Record, bad_data, read_error};
-use crate::error::EnvError;
+use super::{Missing, Place, Record, bad_data};
+use crate::error::{EnvError, read_error};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::Value;

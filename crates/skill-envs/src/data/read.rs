@@ -1,7 +1,7 @@
 //! Reads the records of one file.
 
-use super::{Place, Record, read_error};
-use crate::error::EnvError;
+use super::{Place, Record};
+use crate::error::{EnvError, read_error};
 use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
 use skill_core::python_json::{self, JsonFault};

@@ -4,8 +4,8 @@
 //! cells, whatever lies between them.
 
 use super::number_format::shown;
-use super::{Missing, Place, Record, bad_data, read_error};
-use crate::error::EnvError;
+use super::{Missing, Place, Record, bad_data};
+use crate::error::{EnvError, read_error};
 use calamine::{Data, DataRef, ExcelDateTime, Reader as _, Sheets, Xlsx, XlsxError, open_workbook_auto};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;

@@ -4,10 +4,9 @@
 
 use super::config::Splitting;
 use crate::data::{
-    DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, part_names, read_error,
-    read_records,
+    DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, part_names, read_records,
 };
-use crate::error::EnvError;
+use crate::error::{EnvError, read_error};
 use crate::item::{Item, Split, Splits};
 use crate::value_kind::kind_of;
 use indexmap::map::Entry;

@@ -70,6 +70,10 @@ pub(crate) enum Variables {
     /// The fields of the item's data, but for these, which take their place.
     Fields(Map<String, Value>),
     /// These alone.
+    #[cfg_attr(
+        not(feature = "qa"),
+        expect(dead_code, reason = "questions alone have variables of their own")
+    )]
     Own(Map<String, Value>),
 }
 

@@ -1,7 +1,7 @@
 //! A directory of documents: which files there are, and how one is opened.
 
-use crate::data::{field_names, read_error};
-use crate::error::EnvError;
+use crate::data::field_names;
+use crate::error::{EnvError, read_error};
 use crate::tasks::python_literal::structured;
 use serde_json::{Map, Value};
 use skill_core::canonical::hex_sha256;
