@@ -146,16 +146,16 @@ fn signs_of_a_failing_run_are_named_with_what_to_try() {
     let signs = status["rl"]["signs"].as_array().unwrap();
     assert_eq!(signs.len(), 1, "{status}");
     assert_eq!((&signs[0]["sign"], &signs[0]["first_iteration"]), (&json!("all_lost"), &json!(6)));
-    let advice = signs[0]["advice"].as_str().unwrap();
+    let [message, advice] = ["message", "advice"].map(|name| signs[0][name].as_str().unwrap());
     let said = context.succeed(&["status", "runs/grpo"]).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("sign all_lost") && said.contains(advice), "{said}");
+    assert!(said.contains(&format!("sign {message}")) && said.contains(advice), "{said}");
     context.succeed(&["report", "runs/grpo", "--output", "page.html"]);
     let page = context.read("page.html");
     assert!(page.contains("id=\"signs\"") && page.contains(advice), "{page}");
     let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
     wait_for(&url, "grpo");
     assert!(get(&url, "/metrics").contains("skillrl_run_sign{run=\"grpo\",sign=\"all_lost\"} 1"));
-    assert!(get(&url, "/").contains("all_lost"));
+    assert!(get(&url, "/").contains("<span class=\"tag\">all lost</span>"));
 }
 
 #[test]

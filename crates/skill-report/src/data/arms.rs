@@ -49,7 +49,7 @@ pub(super) fn read(source: &Source<'_>, gate: Gate) -> Result<Vec<ArmRow>, Pipel
     let first_skill = run.skill_after(StepIdx(0))?;
     let initial = first_skill.n_tokens();
     // Nothing is twice in the table.
-    let is_none_first = first_skill.source_text().trim().is_empty();
+    let is_none_first = first_skill.is_blank();
     let best =
         if is_unchanged { initial } else { run.kept_best_skill().map_or(initial, |skill| skill.n_tokens()) };
     let mut rows = Vec::new();
