@@ -228,7 +228,7 @@ fn table(name: &str, source: &str) -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// What stands in the place of a field whose own fields are beside the others.
+/// The cell for a flattened field: the file has its fields and not its name.
 fn inner_fields(code: &str) -> String {
     let kind = code.split_once(": ").map_or("", |(_, kind)| kind.trim_end_matches(','));
     if kind.starts_with("Map") { "further fields".to_owned() } else { format!("the fields of `{kind}`") }

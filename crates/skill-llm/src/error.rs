@@ -32,7 +32,7 @@ skill_core::named_enum! {
         Budget = "budget",
         /// The journal cannot be read or written.
         Journal = "journal",
-        /// There is no reply in the journal, and nothing may be sent.
+        /// The journal has no reply to the call, and a replay sends nothing.
         NotRecorded = "not_recorded",
         /// The caller gave up.
         Cancelled = "cancelled",

@@ -202,7 +202,7 @@ fn an_engine_that_cannot_run_a_program_is_refused() {
         "echo 'Cannot connect to the Docker daemon' >&2; exit 125",
         // An image without a shell.
         "echo 'exec: \"/bin/sh\": no such file' >&2; exit 127",
-        // An image whose `/work` is no place to write.
+        // An image in which `/work` cannot be written to.
         "rm -r \"$root/work\"; echo >\"$root/work\"",
         // What is written does not come out.
         "rm \"$root/work/in.txt\"; mkdir \"$root/work/out.txt\"",

@@ -415,8 +415,7 @@ fn workbooks_that_cannot_be_used_are_left_out_and_named() {
     assert_eq!(lines, (4..=10).map(|line| (line, true)).collect::<Vec<_>>());
 }
 
-/// Without a Python with openpyxl no model is asked.
-/// Stands for a Python with openpyxl, whose programs copy their input.
+/// Plays a Python that has openpyxl, and whose programs copy their input.
 #[cfg(unix)]
 const COPYING: &str = r#"#!/bin/sh
 case "$2" in
@@ -454,6 +453,7 @@ async fn a_workbook_that_changes_under_a_run_is_an_error_and_no_score() {
     }
 }
 
+/// Without a Python that has openpyxl no model is asked.
 #[tokio::test]
 #[cfg(unix)]
 async fn what_programs_lack_is_told_before_anything_is_paid_for() {

@@ -126,7 +126,7 @@ impl Verdict {
 
     /// The verdict on a trained skill that takes the place of another one.
     pub fn of_arms(arms: &Arms<'_>) -> Self {
-        // No skill at all says nothing new where it comes out as the initial one, such as where that is empty.
+        // No skill at all is left out where its numbers are those of the initial skill, as they are if that is empty.
         let measured_none = arms.none.filter(|none| *none != arms.first);
         let (first, none) = (arms.first, measured_none.unwrap_or(arms.first));
         let items = counted(arms.n_items as u64, &format!("{} item", arms.split));

@@ -153,7 +153,7 @@ async fn the_example_learns_the_queues() {
 }
 
 const JUDGE: &str = r#"{"version": 1, "rules": [
-    {"when": {"user_contains": ["<answer>\nsupport"]}, "reply": "{\"reason\": \"There is no such queue.\", \"points\": 1}"},
+    {"when": {"user_contains": ["<answer>\nsupport"]}, "reply": "{\"reason\": \"This queue does not exist.\", \"points\": 1}"},
     {"when": {"user_contains": ["<answer>\nbilling"]}, "reply": "{\"reason\": \"Fine.\", \"points\": 9}"}
   ], "otherwise": {"reply": "{\"reason\": \"Good.\", \"points\": 10}"}}"#;
 
@@ -170,7 +170,7 @@ async fn a_judged_call_is_not_sent_twice() {
     assert_eq!(asked.iter().filter(|call| call.contains(" / judge: ")).count(), 32);
     // The judge's reasons reach the optimizer, and its calls are counted with those of the stage.
     let reflect = asked.iter().find(|call| call.contains("/ reflect /")).unwrap();
-    let reason = "There is no such queue.";
+    let reason = "This queue does not exist.";
     assert!(
         JUDGE.contains(reason) && reflect.contains(reason) && reflect.contains("1 of 10 points"),
         "{reflect}"
