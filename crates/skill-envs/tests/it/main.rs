@@ -39,6 +39,8 @@ mod tasks_data;
 #[cfg(feature = "tasks")]
 mod tasks_files;
 #[cfg(feature = "tasks")]
+mod tasks_programs;
+#[cfg(feature = "tasks")]
 mod tasks_rollout;
 #[cfg(feature = "spreadsheets")]
 mod workbook;

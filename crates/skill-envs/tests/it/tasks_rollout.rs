@@ -1,36 +1,29 @@
-//! Attempts of the `tasks` environment: what is asked, every scorer from a reply to a reason, judges and programs.
+//! Attempts of the `tasks` environment: what is asked, every scorer from a reply to a reason, judges.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::score::{ChoiceBy, NumericOptions};
-use skill_envs::tasks::{
-    CommandConfig, Extraction, FieldNames, Preset, RubricConfig, ScorerConfig, Splitting, TasksConfig,
-    TasksEnv,
-};
+use skill_envs::tasks::{Extraction, FieldNames, Preset, RubricConfig, ScorerConfig, TasksConfig, TasksEnv};
 use skill_envs::{Env, EnvError, RolloutCtx, Split};
-use skill_llm::{
-    ApiKey, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Secrets, ToolCall, ToolSpec,
-};
-use std::path::PathBuf;
+use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, ToolCall, ToolSpec};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// A model that says these things in turn, the last one again and again, and keeps what it was asked.
-struct Fixed {
+pub(super) struct Fixed {
     id: ModelId,
     replies: Vec<ChatReply>,
     asked: Mutex<Vec<(ChatRequest, String)>>,
 }
 
 impl Fixed {
-    fn saying(texts: &[&str]) -> Self {
+    pub(super) fn saying(texts: &[&str]) -> Self {
         let replies = texts.iter().map(|text| ChatReply::text(*text, Usage::default())).collect();
         Self { id: ModelId::new("test", "fixed"), replies, asked: Mutex::default() }
     }
 
-    fn asked(&self) -> Vec<(ChatRequest, String)> {
+    pub(super) fn asked(&self) -> Vec<(ChatRequest, String)> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -50,7 +43,7 @@ impl ChatModel for Fixed {
 }
 
 /// An environment of this item, and two others.
-fn env_of(item: &Value, change: impl FnOnce(&mut TasksConfig)) -> TasksEnv {
+pub(super) fn env_of(item: &Value, change: impl FnOnce(&mut TasksConfig)) -> TasksEnv {
     let dir = tempfile::tempdir().unwrap();
     for split in ["train", "val", "test"] {
         let mut item = item.clone();
@@ -62,7 +55,7 @@ fn env_of(item: &Value, change: impl FnOnce(&mut TasksConfig)) -> TasksEnv {
     TasksEnv::load(&config).unwrap()
 }
 
-async fn run(env: &TasksEnv, target: &Fixed) -> Result<RolloutResult, EnvError> {
+pub(super) async fn run(env: &TasksEnv, target: &Fixed) -> Result<RolloutResult, EnvError> {
     let item = env.items(Split::Train).first().unwrap();
     env.rollout(item, &SkillDoc::new("Be brief."), target, &RolloutCtx::default()).await
 }
@@ -395,256 +388,4 @@ async fn the_judge_of_a_run_takes_the_place_of_the_own_one() {
     let result = env.rollout(item, &SkillDoc::default(), &Fixed::saying(&["Paris"]), &ctx).await.unwrap();
     assert_eq!((result.hard, own.asked().len(), of_run.asked().len()), (1.0, 0, 1));
     assert_eq!(env.settings()["judge"]["model"], "fixed at test");
-}
-
-/// A program of the shell that scores in this way.
-#[cfg(unix)]
-fn program(script: &str, timeout: Duration) -> TasksEnv {
-    env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-        config.settings.scorer = ScorerConfig::Command(CommandConfig {
-            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            dir: PathBuf::new(),
-            pass_env: Vec::new(),
-            timeout,
-            sandbox: false,
-            secrets: Secrets::default(),
-        });
-    })
-}
-
-#[cfg(unix)]
-const MINUTE: Duration = Duration::from_secs(60);
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_program_scores() {
-    let script = "grep -q '\"answer\":\"Paris\",\"reply\"' && echo '{\"hard\": 1}' || echo '{\"hard\": 0, \"soft\": 0.25, \"reason\": \"not Paris\"}'";
-    let result = run(&program(script, MINUTE), &Fixed::saying(&["Paris"])).await.unwrap();
-    assert_eq!((result.hard, result.soft, result.fail_reason.as_str()), (1.0, 1.0, ""));
-    let result = run(&program(script, MINUTE), &Fixed::saying(&["Lyon"])).await.unwrap();
-    assert_eq!((result.hard, result.soft, result.fail_reason.as_str()), (0.0, 0.25, "not Paris"));
-    assert_eq!(result.extras["scorer_reason"], "not Paris");
-    // One that does not read its input, and one that leaves something behind that keeps its output open.
-    let result = run(&program("echo '{\"hard\": true}'", MINUTE), &Fixed::saying(&["x"])).await.unwrap();
-    assert_eq!(result.hard, 1.0);
-    let result =
-        run(&program("sleep 1000 & echo '{\"hard\": 1}'", MINUTE), &Fixed::saying(&["x"])).await.unwrap();
-    assert_eq!(result.hard, 1.0);
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_program_that_fails_is_an_error_and_no_score() {
-    for (script, expect) in [
-        ("echo oops >&2; exit 1", "ended with exit status: 1; its standard error ends with: oops"),
-        ("kill -9 $$", "ended with signal: 9"),
-        ("echo good", "printed \"good\", which is not a JSON object like"),
-        ("true", "printed \"\", which is not a JSON object like"),
-        ("echo '{\"soft\": 1}'", "which has no `hard`"),
-        ("echo '{\"hard\": 2}'", "printed 2 as `hard`; expected a number from 0 to 1"),
-        ("echo '{\"hard\": \"1\"}'", "printed \"1\" as `hard`; expected a number from 0 to 1"),
-        ("echo '{\"hard\": 1, \"reason\": 3}'", "printed 3 as `reason`; expected a text"),
-        ("echo '[1]'", "which has no `hard`"),
-        ("yes", "printed more than 1048576 bytes"),
-    ] {
-        let error = run(&program(script, MINUTE), &Fixed::saying(&["x"])).await.unwrap_err();
-        assert!(matches!(error, EnvError::Broken { .. }), "{script}: {error}");
-        assert!(error.to_string().contains(expect), "{script}: {error}");
-    }
-    let missing = env_of(&json!({"question": "Q?"}), |config| {
-        let command = vec!["no-such-program-6d1f".to_owned()];
-        let dir = PathBuf::new();
-        config.settings.scorer = ScorerConfig::Command(CommandConfig {
-            command,
-            dir,
-            pass_env: Vec::new(),
-            timeout: MINUTE,
-            sandbox: false,
-            secrets: Secrets::default(),
-        });
-    });
-    let error = run(&missing, &Fixed::saying(&["x"])).await.unwrap_err();
-    assert!(
-        matches!(&error, EnvError::Broken { message, .. } if message.contains("`no-such-program-6d1f`")),
-        "{error:?}"
-    );
-}
-
-/// In the sandbox it has its answer and its directory, and nothing of this machine.
-#[cfg(all(target_os = "linux", feature = "sandbox"))]
-#[tokio::test]
-#[ignore = "needs bwrap: cargo xtask check sandbox"]
-async fn a_program_scores_in_the_sandbox() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let dir = tempfile::tempdir_in("/tmp").unwrap();
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let script = "[ -e /root ] && exit 9; [ -e /home ] && exit 9; touch x 2>/dev/null && exit 9\n\
-                  grep -q '\"answer\":\"Paris\",\"reply\"' && echo '{\"hard\": 1}' || echo '{\"hard\": 0, \"soft\": 0.5}'";
-    std::fs::write(dir.path().join("score.sh"), script).unwrap();
-    let scored = |command: &[&str]| {
-        let command = command.iter().map(ToString::to_string).collect();
-        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command,
-                dir: dir.path().to_owned(),
-                pass_env: Vec::new(),
-                timeout: Duration::from_secs(2),
-                sandbox: true,
-                secrets: Secrets::default(),
-            });
-        })
-    };
-    for (answer, hard, soft) in [("Paris", 1.0, 1.0), ("Lyon", 0.0, 0.5)] {
-        let result = run(&scored(&["sh", "score.sh"]), &Fixed::saying(&[answer])).await.unwrap();
-        assert_eq!((result.hard, result.soft), (hard, soft));
-    }
-    for (command, expect) in
-        [(["sh", "none.sh"], "exited with code"), (["sleep", "60"], "did not end in time")]
-    {
-        let error = run(&scored(&command), &Fixed::saying(&["Paris"])).await.unwrap_err();
-        assert!(matches!(error, EnvError::Broken { .. }), "{error}");
-        assert!(error.to_string().contains(expect), "{error}");
-    }
-}
-
-/// What it scores may be code of a model that it runs: no key reaches it that is not named.
-#[cfg(unix)]
-#[tokio::test]
-async fn a_program_sees_the_variables_that_are_named_and_no_others() {
-    // Variables that every test has stand for keys.
-    let script = "echo \"{\\\"hard\\\": 0, \\\"reason\\\": \\\"$CARGO_PKG_NAME, $CARGO_PKG_VERSION_MAJOR, ${PATH:+a path}\\\"}\"";
-    let env = |pass_env: &[&str]| {
-        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-                dir: PathBuf::new(),
-                pass_env: pass_env.iter().map(|&name| name.to_owned()).collect(),
-                timeout: MINUTE,
-                sandbox: false,
-                secrets: Secrets::default(),
-            });
-        })
-    };
-    for (pass_env, expect) in [
-        (&[][..], ", , a path"),
-        (&["CARGO_PKG_VERSION_MAJOR"], concat!(", ", env!("CARGO_PKG_VERSION_MAJOR"), ", a path")),
-        // What is long enough to be a key is not shown.
-        (
-            &["CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR"],
-            concat!("[key], ", env!("CARGO_PKG_VERSION_MAJOR"), ", a path"),
-        ),
-    ] {
-        let result = run(&env(pass_env), &Fixed::saying(&["x"])).await.unwrap();
-        assert_eq!(result.fail_reason, expect);
-    }
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
-    const KEY: &str = "sk-of-the-run-0123";
-    let env = |script: &str| {
-        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            let secrets = Secrets::default();
-            secrets.add(&ApiKey::new(KEY).unwrap());
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-                dir: PathBuf::new(),
-                pass_env: Vec::new(),
-                timeout: MINUTE,
-                sandbox: false,
-                secrets,
-            });
-        })
-    };
-    let script = format!("echo '{{\"hard\": 0, \"reason\": \"found {KEY}\"}}'");
-    let result = run(&env(&script), &Fixed::saying(&["x"])).await.unwrap();
-    assert_eq!(result.fail_reason, "found [key]");
-    let error = run(&env("K=sk-of-the-run; echo $K-0123; echo $K-0123 >&2; exit 3"), &Fixed::saying(&["x"]))
-        .await
-        .unwrap_err();
-    assert!(!format!("{error:?}").contains(KEY), "{error:?}");
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn what_a_program_was_passed_is_not_shown() {
-    for (script, expect) in [
-        ("echo key=$CARGO_PKG_NAME >&2; exit 3", "; its standard error ends with: key=[key]"),
-        ("echo key=$CARGO_PKG_NAME", "printed \"key=[key]\", which is not a JSON object"),
-        // What is kept of the end begins in the middle of it.
-        ("printf '%s%4090s' $CARGO_PKG_NAME . >&2; exit 3", "; its standard error ends with: [key] "),
-    ] {
-        let env = env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-                dir: PathBuf::new(),
-                pass_env: vec!["CARGO_PKG_NAME".to_owned()],
-                timeout: MINUTE,
-                sandbox: false,
-                secrets: Secrets::default(),
-            });
-        });
-        let error = run(&env, &Fixed::saying(&["x"])).await.unwrap_err();
-        assert!(error.to_string().contains(expect), "{error}");
-    }
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_program_that_hangs_is_killed_with_all_that_it_started() {
-    let dir = tempfile::tempdir().unwrap();
-    let pid = dir.path().join("pid");
-    let script = format!("sleep 1000 & echo $! > {}; wait", pid.display());
-    let error = run(&program(&script, Duration::from_millis(500)), &Fixed::saying(&["x"])).await.unwrap_err();
-    let EnvError::Broken { message, .. } = error else { panic!("{error:?}") };
-    assert!(message.contains("`command_timeout_s`") && message.contains("0.5 s"), "{message}");
-    let pid: i32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-    // A killed process is gone, or waits until the process that inherits it looks.
-    let is_gone =
-        || std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
-    for _ in 0..1000 {
-        if is_gone() {
-            return;
-        }
-        tokio::task::yield_now().await;
-        std::thread::yield_now();
-    }
-    assert!(is_gone(), "{pid} is still there");
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_program_is_given_up_when_the_run_is() {
-    let env = program("sleep 1000", MINUTE);
-    let call = CallCtx::default();
-    let cancel = call.cancel.clone();
-    let item = env.items(Split::Train).first().unwrap();
-    let target = Fixed::saying(&["x"]);
-    let (skill, ctx) = (SkillDoc::default(), RolloutCtx::new(call));
-    let rollout = env.rollout(item, &skill, &target, &ctx);
-    let (error, ()) = tokio::join!(rollout, async { cancel.cancel() });
-    assert!(matches!(error, Err(EnvError::Model(LlmError::Cancelled))));
-}
-
-#[test]
-fn a_changed_program_is_another_environment() {
-    let dir = tempfile::tempdir().unwrap();
-    let settings = |text: &str| {
-        std::fs::write(dir.path().join("score.sh"), text).unwrap();
-        let env = env_of(&json!({"question": "Q?"}), |config| {
-            config.splitting = Splitting::default();
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "score.sh"].map(str::to_owned).to_vec(),
-                dir: dir.path().to_path_buf(),
-                pass_env: Vec::new(),
-                timeout: Duration::from_secs(1),
-                sandbox: false,
-                secrets: Secrets::default(),
-            });
-        });
-        env.settings()
-    };
-    assert_ne!(settings("a"), settings("b"));
-    assert_eq!(settings("a"), settings("a"));
 }

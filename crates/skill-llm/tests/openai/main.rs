@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod embeddings;
+mod failures;
 mod replies;
 mod requests;
 #[path = "../support/said.rs"]

@@ -4,6 +4,7 @@
 
 mod bank_dir;
 mod prompt_library;
+mod prompt_properties;
 mod prompt_snapshots;
 mod provenance;
 mod skill_size;
