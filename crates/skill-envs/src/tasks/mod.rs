@@ -148,12 +148,14 @@ impl TasksEnv {
             optional,
             group_of: config.group_equal_inputs.then_some(&input_of),
         };
-        let spellings = if config.merge_labels { spellings(config)? } else { BTreeMap::new() };
+        let spellings = config.merge_labels.then(|| spellings(config)).transpose()?;
         let (splits, n_unused) = load_splits(&source, &mut |mut record, number| {
             if let Some(preset) = config.preset {
                 preset.shape(&mut record.fields, number);
             }
-            respell(&mut record.fields, config.fields.answer.as_deref(), &spellings);
+            if let Some(spellings) = &spellings {
+                respell(&mut record.fields, config.fields.answer.as_deref(), spellings);
+            }
             reader.read(record, number)
         })?;
         let mut by_id = IndexMap::new();
@@ -309,9 +311,12 @@ fn answer_in<'a>(fields: &'a Map<String, Value>, asked: Option<&str>) -> Option<
     asked.map_or_else(usual, |name| fields.get(name))?.as_str()
 }
 
-/// Writes a label as most answers have it.
+/// Writes a label as most answers have it, and without the blanks around it: it may be the type of its task, too.
 fn respell(fields: &mut Map<String, Value>, asked: Option<&str>, spellings: &BTreeMap<String, String>) {
-    let label = answer_in(fields, asked).and_then(|answer| spellings.get(&*class_label(answer))).cloned();
+    let label = answer_in(fields, asked).map(|answer| {
+        let label = class_label(answer);
+        spellings.get(&*label).cloned().unwrap_or_else(|| label.into_owned())
+    });
     let name = asked.or_else(|| ANSWER_FIELDS.into_iter().find(|name| fields.contains_key(*name)));
     if let (Some(label), Some(name)) = (label, name) {
         fields.insert(name.to_owned(), Value::String(label));

@@ -129,6 +129,29 @@ fn the_automatic_split_is_stratified_by_the_field_of_the_category() {
 }
 
 #[test]
+fn labels_that_differ_in_case_or_blanks_are_one_also_as_categories() {
+    let rows = ["Billing,train", "Billing ,train", "BILLING,val", "Late,val", " Late,test", "Billing,test"];
+    let csv = format!("text,queue,split\n{}\n", rows.map(|row| format!("Q,{row}")).join("\n"));
+    let dir = files(&[("d.csv", &csv)]);
+    let read = |merge_labels: bool| {
+        let env = load(&dir, "d.csv", |config| {
+            by_field(config);
+            let queue = Some("queue".to_owned());
+            config.fields = FieldNames { answer: queue.clone(), task_type: queue, ..FieldNames::default() };
+            config.merge_labels = merge_labels;
+        });
+        let env = env.unwrap();
+        let items = Split::ALL.into_iter().flat_map(|split| env.items(split));
+        items
+            .map(|item| format!("{}={}", item.data["queue"].as_str().unwrap(), item.task_type))
+            .collect::<Vec<_>>()
+    };
+    let merged = ["Billing", "Billing", "Billing", "Late", "Late", "Billing"];
+    assert_eq!(read(true), merged.map(|label| format!("{label}={label}")));
+    assert!(read(false).contains(&"Billing =Billing ".to_owned()));
+}
+
+#[test]
 fn splits_by_directory_ratio_and_id_lists() {
     let row = |id: &str| format!("id,question,answer\n{id},Q {id}?,1\n");
     let (a, b, c) = (row("a"), row("b"), row("c"));
