@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use xshell::{Shell, cmd};
 
 /// The crates that others use.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 10] = [
     "skill-core",
     "skill-llm",
     "skill-http-server",
@@ -16,7 +16,6 @@ const CRATES: [&str; 11] = [
     "skill-sim",
     "skill-pipeline",
     "skill-report",
-    "skill-watch",
     "skill-serve",
     "skill-mcp",
     "skillrl",

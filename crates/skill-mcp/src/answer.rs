@@ -10,7 +10,7 @@ use crate::room::start_of;
 use schemars::JsonSchema;
 use serde::Serialize;
 use skill_report::RunPhase;
-use skill_watch::{Now, Row, Spent};
+use skill_report::watch::{Now, Row, Spent};
 
 /// How a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]

@@ -30,6 +30,13 @@ impl From<BudgetConfig> for Caps {
     }
 }
 
+impl From<skill_report::watch::Caps> for Caps {
+    fn from(caps: skill_report::watch::Caps) -> Self {
+        let skill_report::watch::Caps { calls, tokens, money, time_s } = caps;
+        Self { calls, tokens, money, seconds: time_s }
+    }
+}
+
 impl Caps {
     /// Each cap as the lower one of both has it.
     pub(crate) fn and(self, other: Self) -> Self {

@@ -7,7 +7,7 @@
 
 use crate::error::ToolError;
 use skill_pipeline::run_dir::is_run;
-use skill_watch::{Found, Listing, MAX_DEPTH, Row, leaving_link};
+use skill_report::watch::{Found, Listing, MAX_DEPTH, Row, leaving_link};
 use skillrl::config::{Config, LoadedConfig};
 use std::io;
 use std::path::{Component, Path, PathBuf};

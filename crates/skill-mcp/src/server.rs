@@ -13,7 +13,7 @@ use rmcp::service::{QuitReason, RequestContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use skill_watch::{Runs, Watches};
+use skill_report::watch::{Runs, Watches};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
@@ -53,7 +53,8 @@ impl McpServer {
             let path = path.to_owned();
             |source| McpError::Directory { path, source }
         };
-        let runs = Arc::new(Runs::open(&options.runs).map_err(of_dir(&options.runs))?);
+        let runs =
+            Arc::new(Runs::open(&options.runs, skillrl::spend::terms_of).map_err(of_dir(&options.runs))?);
         let configs = Configs::open(&options.configs).map_err(of_dir(&options.configs))?;
         let shared = Shared {
             runs,

@@ -4,7 +4,7 @@ use crate::McpOptions;
 use crate::caps::Caps;
 use crate::error::ToolError;
 use crate::places::{self, Configs};
-use skill_watch::{Found, Listing, Row, Runs, Watches};
+use skill_report::watch::{Found, Listing, Row, Runs, Watches};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;

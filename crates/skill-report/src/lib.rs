@@ -32,6 +32,7 @@ pub mod lines;
 mod tensorboard;
 mod verdict;
 mod view;
+pub mod watch;
 pub mod words;
 
 pub use data::any::AnyReport;

@@ -44,7 +44,7 @@ pub use skill_http_server::access::{AccessError, Token};
 
 use report::Reports;
 use skill_http_server::access::{Access, Clients};
-use skill_watch::{Runs, Watches};
+use skill_report::watch::{Runs, Watches};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Server {
             return Err(ServeError::TokenNeeded { listen });
         }
         let of_dir = |source| ServeError::Directory { path: dir.clone(), source };
-        let runs = Arc::new(Runs::open(&dir).map_err(of_dir)?);
+        let runs = Arc::new(Runs::open(&dir, skillrl::spend::terms_of).map_err(of_dir)?);
         let of_port = |source| ServeError::Listen { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(of_port)?;
         let address = listener.local_addr().map_err(of_port)?;

@@ -1,8 +1,8 @@
 //! Runs as numbers, in the text format of Prometheus.
 
 use skill_pipeline::run_dir::live::WorkerPulse;
+use skill_report::watch::{Listing, Row, Spent};
 use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
-use skill_watch::{Listing, Row, Spent};
 use std::fmt::Write as _;
 
 /// The type of the answer.

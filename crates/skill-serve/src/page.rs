@@ -12,8 +12,8 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use skill_report::watch::{Listing, Row};
 use skill_report::{Outcome, words};
-use skill_watch::{Listing, Row};
 use std::sync::Arc;
 
 const LAYOUT: &str = include_str!("../assets/layout.html");

@@ -1,7 +1,7 @@
 //! Reports as they are shown: made when somebody looks, and kept until the run has changed.
 
 use parking_lot::Mutex;
-use skill_watch::{Found, leaving_link, report_version};
+use skill_report::watch::{Found, leaving_link, report_version};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;

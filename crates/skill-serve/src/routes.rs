@@ -23,7 +23,7 @@ use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::notes::add_note;
 use skill_pipeline::run_dir::{request_stop, withdraw_stop};
 use skill_report::RunPhase;
-use skill_watch::{Found, News, Row, Told};
+use skill_report::watch::{Found, News, Row, Told};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -73,3 +73,21 @@ pub(crate) fn configuration(run: &RunReader) -> Option<LoadedConfig> {
     let overrides = recorded_overrides(&text, &run.config().config);
     Config::parse(&text, &path.to_string_lossy(), &overrides).ok()
 }
+
+#[cfg(feature = "report")]
+impl skill_report::watch::Terms for Spending {
+    fn caps(&self) -> skill_report::watch::Caps {
+        let BudgetConfig { calls, tokens, money, time_s } = self.caps();
+        skill_report::watch::Caps { calls, tokens, money, time_s }
+    }
+
+    fn money(&self, sent: &Sent) -> Option<f64> {
+        self.money(sent)
+    }
+}
+
+/// The terms of a run by its own configuration, for [`skill_report::watch::Runs::open`].
+#[cfg(feature = "report")]
+pub fn terms_of(run: &RunReader) -> Option<Box<dyn skill_report::watch::Terms>> {
+    Some(Box::new(Spending::of(run)?))
+}

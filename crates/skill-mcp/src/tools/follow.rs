@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_report::RunPhase;
-use skill_watch::{Found, Line, Now, Told};
+use skill_report::watch::{Found, Line, Now, Told};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;

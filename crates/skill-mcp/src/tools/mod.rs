@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use skill_pipeline::RunReader;
-use skill_watch::Found;
+use skill_report::watch::Found;
 use std::future::Future;
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use crate::tools::follow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::{SkillDoc, StepIdx};
+use skill_report::watch::Told;
 use skill_report::{Comparison, EditLine, Report, ReportOptions, StepRow};
-use skill_watch::Told;
 use std::sync::Arc;
 
 pub(super) const DESCRIPTION: &str = "\

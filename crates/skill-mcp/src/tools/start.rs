@@ -9,7 +9,7 @@ use crate::start::{Begun, Training};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_pipeline::run_dir::{RunStatus, is_held, run_status};
-use skill_watch::Found;
+use skill_report::watch::Found;
 use std::sync::Arc;
 
 pub(super) const DESCRIPTION: &str = "\

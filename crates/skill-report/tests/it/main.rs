@@ -1,7 +1,8 @@
-//! Reports of large and damaged runs, and of runs that train a bank.
+//! Reports of large and damaged runs, of runs that train a bank, and what is new in runs.
 //!
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
 mod bank;
 mod damaged;
 mod large;
+mod news;

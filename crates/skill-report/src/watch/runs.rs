@@ -3,12 +3,12 @@
 //! The directory is listed for every request, and a run is read again when its files have changed. What takes long to
 //! read holds up no request: until it is there, the row of before is shown.
 
-use crate::discover::{Found, discover};
-use crate::row::{Row, read_files};
-use crate::signature::Signature;
-use crate::spend::Ledger;
+use super::discover::{Found, discover};
+use super::row::{Row, read_files};
+use super::signature::Signature;
+use super::spend::{Ledger, TermsOf};
+use crate::{RunOverview, RunPhase};
 use parking_lot::Mutex;
-use skill_report::{RunOverview, RunPhase};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -65,16 +65,17 @@ impl Listing {
 
 impl Runs {
     /// Opens a directory with runs in it, or that of one run; its runs are read when somebody asks for them.
+    /// What a run may spend, and what its requests cost, is asked of `terms_of`.
     ///
     /// # Errors
     ///
     /// A directory that cannot be read.
-    pub fn open(dir: &Path) -> io::Result<Self> {
+    pub fn open(dir: &Path, terms_of: TermsOf) -> io::Result<Self> {
         let root = dir.canonicalize()?;
         discover(&root)?;
         Ok(Self {
             root,
-            ledger: Arc::default(),
+            ledger: Arc::new(Ledger::new(terms_of)),
             known: Mutex::default(),
             listing: Mutex::default(),
             reading: tokio::sync::Mutex::default(),

@@ -1,13 +1,13 @@
 //! One run in short: what a list of runs shows of it.
 
-use crate::discover::Found;
-use crate::signature::changed_unix_ms;
-use crate::spend::{Ledger, Spent};
+use super::discover::Found;
+use super::signature::changed_unix_ms;
+use super::spend::{Ledger, Spent};
+use crate::{RunOverview, RunPhase};
 use serde::Serialize;
 use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::is_stop_requested;
 use skill_pipeline::run_dir::live::WorkerPulse;
-use skill_report::{RunOverview, RunPhase};
 use std::path::Path;
 
 /// A run in short.

@@ -1,17 +1,15 @@
 //! Runs of a directory as they are now, and what is new in them: for those who look on from outside.
 //!
-//! # Who should depend on this crate alone
-//!
-//! Anybody who shows runs while they go on, in a page, a terminal or a service of their own. `skillrl serve` and
-//! `skillrl mcp` are two of them.
+//! `skillrl serve` and `skillrl mcp` are two of them.
 //!
 //! ```no_run
-//! use skill_watch::{Runs, Told, Watches};
+//! use skill_report::watch::{Runs, Told, Watches};
 //! use std::sync::Arc;
 //! use tokio_util::sync::CancellationToken;
 //!
 //! # async fn look() -> std::io::Result<()> {
-//! let (runs, watches) = (Arc::new(Runs::open("runs".as_ref())?), Watches::default());
+//! // Without the terms of the runs: their prices and caps stay unknown.
+//! let (runs, watches) = (Arc::new(Runs::open("runs".as_ref(), |_| None)?), Watches::default());
 //! let listing = runs.fresh().await;
 //! for (found, row) in listing.runs() {
 //!     println!("{}: {}", row.name, row.state.as_str());
@@ -27,9 +25,7 @@
 //! # }
 //! ```
 //!
-//! # What it does and what it does not
-//!
-//! It reads and writes nothing, works beside the process that trains, and keeps no state but what it has read. Runs are
+//! It writes nothing, works beside the process that trains, and keeps no state but what it has read. Runs are
 //! found by listing the directory ([`Runs`]), never by joining what somebody sent, and symbolic links that leave the
 //! directory are not followed; before a run is read in depth, [`leaving_link`] says whether there is one in it.
 
@@ -48,4 +44,4 @@ pub use news::{News, Now, StageNow, Telling, Told, Watch, Watches, report_versio
 pub use rollouts::{NewRollouts, Shown, ShownTurn};
 pub use row::Row;
 pub use runs::{Listing, Runs};
-pub use spend::{Ledger, Spent};
+pub use spend::{Caps, Spent, Terms, TermsOf};

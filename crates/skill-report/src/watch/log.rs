@@ -1,11 +1,11 @@
 //! The end of a run's log of events: what the run is at, and its last lines in words.
 
+use crate::lines::EventLines;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 use skill_pipeline::Event;
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
-use skill_report::lines::EventLines;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

@@ -2,21 +2,43 @@
 //!
 //! Of a journal each call is added up once, however often somebody asks.
 
-use crate::signature::{FileState, Signature, journal_state};
+use super::signature::{FileState, Signature, journal_state};
 use parking_lot::Mutex;
 use serde::Serialize;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::live::Spend;
 use skill_pipeline::run_dir::{JOURNAL_FILE, Sent};
-use skillrl::config::BudgetConfig;
-use skillrl::spend::Spending;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The most runs whose sums are kept.
 const MAX_KNOWN: usize = 4_096;
+
+/// Caps over all processes of a run; `None` where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Caps {
+    /// Requests that may be sent, repeated ones included.
+    pub calls: Option<u64>,
+    /// Tokens of prompts and replies.
+    pub tokens: Option<u64>,
+    /// Money by the prices of the configuration.
+    pub money: Option<f64>,
+    /// Seconds of work.
+    pub time_s: Option<f64>,
+}
+
+/// What a run may spend and what its requests cost.
+pub trait Terms {
+    /// What it may spend.
+    fn caps(&self) -> Caps;
+    /// What it paid for what it sent; `None` if no model has a price, or nothing was sent.
+    fn money(&self, sent: &Sent) -> Option<f64>;
+}
+
+/// Reads the terms of a run from its directory; `None` where they are unknown.
+pub type TermsOf = fn(&RunReader) -> Option<Box<dyn Terms>>;
 
 /// What a run has spent in requests that were sent, over all its processes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -32,7 +54,7 @@ pub struct Spent {
     /// True if nothing was sent for the replies of the run: a replay, for example.
     pub is_replay: bool,
     /// The caps that the process works under; where there is none, those of `config.toml`.
-    pub caps: BudgetConfig,
+    pub caps: Caps,
 }
 
 impl From<Spend> for Spent {
@@ -44,7 +66,7 @@ impl From<Spend> for Spent {
             money: has_prices.then_some(spend.money),
             seconds: spend.seconds,
             is_replay: false,
-            caps: BudgetConfig {
+            caps: Caps {
                 calls: spend.cap_calls,
                 tokens: spend.cap_tokens,
                 money: spend.cap_money,
@@ -56,24 +78,24 @@ impl From<Spend> for Spent {
 
 impl Spent {
     /// What was sent, by the prices and caps of the run's configuration.
-    fn of(sent: &Sent, spending: Option<&Spending>) -> Self {
+    fn of(sent: &Sent, terms: Option<&dyn Terms>) -> Self {
         Self {
             requests: sent.requests(),
             tokens: sent.tokens(),
-            money: spending.and_then(|spending| spending.money(sent)),
+            money: terms.and_then(|terms| terms.money(sent)),
             seconds: match sent {
                 Sent::Journal { seconds, .. } => *seconds,
                 Sent::Files(_) => 0.0,
             },
             is_replay: sent.is_replay(),
-            caps: spending.map(Spending::caps).unwrap_or_default(),
+            caps: terms.map(Terms::caps).unwrap_or_default(),
         }
     }
 }
 
 /// The sums of the runs that were asked about.
-#[derive(Default)]
-pub struct Ledger {
+pub(crate) struct Ledger {
+    terms_of: TermsOf,
     known: Mutex<HashMap<PathBuf, Arc<Mutex<Sum>>>>,
 }
 
@@ -86,8 +108,12 @@ struct Sum {
 }
 
 impl Ledger {
+    pub(crate) fn new(terms_of: TermsOf) -> Self {
+        Self { terms_of, known: Mutex::default() }
+    }
+
     /// What a run has spent that somebody works on; `None` where nobody can say.
-    pub fn spent_now(&self, run: &Path) -> Option<Spent> {
+    pub(crate) fn spent_now(&self, run: &Path) -> Option<Spent> {
         let reader = RunReader::open(run).ok()?;
         if let Some(live) = reader.live() {
             return Some(live.pulse.spend.into());
@@ -95,7 +121,7 @@ impl Ledger {
         let by_journal = JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).ok();
         by_journal.and_then(|journal| self.spent(run, &journal)).or_else(|| {
             let sent = reader.used().map(Sent::Files).ok()?;
-            Some(Spent::of(&sent, Spending::of(&reader).as_ref()))
+            Some(Spent::of(&sent, (self.terms_of)(&reader).as_deref()))
         })
     }
 
@@ -121,7 +147,7 @@ impl Ledger {
     }
 
     /// What a run has spent; `None` where its journal holds nothing or cannot be read.
-    pub fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
+    pub(crate) fn spent(&self, run: &Path, journal: &JournalReader) -> Option<Spent> {
         let sum = self.sum(run);
         let mut sum = sum.lock();
         let mut since = journal.spent_since(sum.last_call).ok()?;
@@ -143,7 +169,7 @@ impl Ledger {
             ModelSpent::add_to(&mut spent, unanswered);
         }
         let sent = Sent::of_journal(journal, spent).ok()??;
-        let spending = RunReader::open(run).ok().and_then(|run| Spending::of(&run));
-        Some(Spent::of(&sent, spending.as_ref()))
+        let terms = RunReader::open(run).ok().and_then(|run| (self.terms_of)(&run));
+        Some(Spent::of(&sent, terms.as_deref()))
     }
 }

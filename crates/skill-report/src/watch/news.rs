@@ -6,13 +6,14 @@
 //!
 //! - Each viewer gets an event once; dropped events are reported as lost. Held by `tests/news.rs`.
 
-use crate::discover::Found;
-use crate::log::{Line, Log, StageAt};
-use crate::rollouts::{SHOWN, Shown, shown};
-use crate::row::Row;
-use crate::runs::Runs;
-use crate::signature::{FileState, Signature, journal_state};
-use crate::spend::{Ledger, Spent};
+use super::discover::Found;
+use super::log::{Line, Log, StageAt};
+use super::rollouts::{SHOWN, Shown, shown};
+use super::row::Row;
+use super::runs::Runs;
+use super::signature::{FileState, Signature, journal_state};
+use super::spend::{Ledger, Spent};
+use crate::{BankBrief, Fact, RunPhase};
 use parking_lot::Mutex;
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
@@ -20,7 +21,6 @@ use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skill_pipeline::run_dir::live::{LiveState, WorkerPulse};
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
 use skill_pipeline::{RunReader, Stage};
-use skill_report::{BankBrief, Fact, RunPhase};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;

@@ -5,7 +5,7 @@ use skill_core::{ItemId, RolloutResult};
 use skill_llm::journal::{ResultKey, StoredResult};
 use skill_llm::{Journal, JournalOptions};
 use skill_report::RunPhase;
-use skill_watch::{NewRollouts, News, Runs, Told, Watches};
+use skill_report::watch::{NewRollouts, News, Runs, Told, Watches};
 use skillrl_bench::runs::{RunSize, make_run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn append(log: &Path, numbers: std::ops::Range<u32>, padding: &str) {
 /// What is new to somebody who begins to look.
 async fn look(dir: &Path, told: &mut Told) -> News {
     let (runs, watches, stop) =
-        (Arc::new(Runs::open(dir).unwrap()), Watches::default(), CancellationToken::new());
+        (Arc::new(Runs::open(dir, |_| None).unwrap()), Watches::default(), CancellationToken::new());
     let listing = runs.fresh().await;
     let (found, row) = listing.find("one").unwrap();
     assert_eq!(row.state, RunPhase::Finished, "{:?}", row.problem);
@@ -134,7 +134,7 @@ async fn a_journal_that_could_not_be_read_is_looked_at_again() {
     };
     put(&vec![0xff; bytes.len()]);
     let (runs, watches, stop) =
-        (Arc::new(Runs::open(dir.path()).unwrap()), Watches::default(), CancellationToken::new());
+        (Arc::new(Runs::open(dir.path(), |_| None).unwrap()), Watches::default(), CancellationToken::new());
     let listing = runs.fresh().await;
     let (found, _) = listing.find("one").unwrap();
     let (watch, mut changes) = watches.watch(&runs, "one", &found.path, &stop);
