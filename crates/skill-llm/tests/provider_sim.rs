@@ -1,6 +1,7 @@
 //! All layers on a provider that fails in every way, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use parking_lot::Mutex;
 use skill_llm::testbed::{
     Fault, FaultRates, Outage, SimAnswer, SimConfig, SimLatency, SimProvider, SimReport,
 };
@@ -10,7 +11,7 @@ use skill_llm::{
     Traced, Usage,
 };
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -220,7 +221,7 @@ fn long_replies(n_workers: u32, seed: u64, caps: BudgetCaps) -> (Usage, Usage) {
         let provider = SimProvider::new(SimConfig::storm(seed, SECOND * 10), move |asked| {
             let SimAnswer { text, usage } = SimAnswer::text(asked, "x");
             let usage = Usage { output: LONG_REPLY, ..usage };
-            *counted.lock().unwrap() += usage;
+            *counted.lock() += usage;
             SimAnswer { text, usage }
         });
         let mut config = OpenAiConfig::new("http://sim.invalid/v1", "m");
@@ -249,7 +250,7 @@ fn long_replies(n_workers: u32, seed: u64, caps: BudgetCaps) -> (Usage, Usage) {
             });
         }
         workers.join_all().await;
-        let billed = *billed.lock().unwrap();
+        let billed = *billed.lock();
         let spent = budget.spent();
         assert!(spent.tokens >= billed.input + billed.output, "{spent:?} {billed:?}");
         let spent = Usage { input: spent.tokens, ..Usage::default() };

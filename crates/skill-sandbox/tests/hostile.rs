@@ -256,7 +256,7 @@ fn run_all(sandbox: &Sandbox, left_out: &[&str]) {
     let port = listener.local_addr().unwrap().port().to_string();
     let work = || std::thread::available_parallelism().map_or(2, usize::from).min(4);
     let next = std::sync::atomic::AtomicUsize::new(0);
-    let wrong = std::sync::Mutex::new(Vec::new());
+    let wrong = parking_lot::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..work() {
             scope.spawn(|| {
@@ -287,7 +287,7 @@ fn run_all(sandbox: &Sandbox, left_out: &[&str]) {
                         let said = outcome.stderr.text();
                         let said: String = said.chars().take(300).collect();
                         let n_files = outcome.files.len();
-                        wrong.lock().unwrap().push(format!(
+                        wrong.lock().push(format!(
                             "{name}: {got} after {:?}, expected {expect}; {n_files} files; {said}",
                             outcome.wall
                         ));
@@ -296,7 +296,7 @@ fn run_all(sandbox: &Sandbox, left_out: &[&str]) {
             });
         }
     });
-    let wrong = wrong.into_inner().unwrap();
+    let wrong = wrong.into_inner();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(fs::read_to_string(&canary).unwrap(), "whole");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);

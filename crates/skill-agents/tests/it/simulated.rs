@@ -1,6 +1,7 @@
 //! A simulated agent with a known trigger curve, and what is measured with it.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_agents::gate::{ALPHA, compare, least_queries};
 use skill_agents::home::Moved;
@@ -17,7 +18,6 @@ use skill_core::carried::CarriedFile;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// Numbers between 0 and 1 by a seed.
@@ -59,7 +59,7 @@ impl Simulated {
     }
 
     pub(crate) fn n_starts(&self) -> usize {
-        self.seen.lock().unwrap().len()
+        self.seen.lock().len()
     }
 }
 
@@ -84,7 +84,7 @@ impl Launcher for Simulated {
     }
 
     async fn launch(&self, launch: &Launch) -> Result<Launched, LaunchError> {
-        self.seen.lock().unwrap().push(launch.clone());
+        self.seen.lock().push(launch.clone());
         let query = launch.stdin.clone();
         let skills = launch.directory.join(".pi/skills");
         let (mut listing, mut lines) = (String::new(), Vec::new());
@@ -98,13 +98,13 @@ impl Launcher for Simulated {
             let description = line.trim_start_matches("description: ").trim_matches(['"', '\'']).to_owned();
             let name = folder.file_name().unwrap().to_string_lossy().into_owned();
             listing.push_str(&format!("<name>{name}</name>\n<description>{description}</description>\n"));
-            if self.dice.lock().unwrap().roll() < (self.curve)(&description, &query) {
+            if self.dice.lock().roll() < (self.curve)(&description, &query) {
                 calls.push((name, folder.join("SKILL.md").display().to_string()));
             }
         }
         let system = json!({"role": "system", "sections": {"skills": listing}});
         lines.push(json!({"type": "message_end", "message": system}));
-        if let Some(fault) = self.fault.lock().unwrap().clone() {
+        if let Some(fault) = self.fault.lock().clone() {
             lines.push(json!({"type": "message_end", "message": {"role": "assistant", "stopReason": "error", "errorMessage": fault}}));
         } else {
             for (idx, (name, path)) in calls.iter().enumerate() {
@@ -259,12 +259,12 @@ async fn what_is_on_record_is_not_run_again_and_failures_are() {
     // Another description is another measurement, beside it.
     let other = super::simulated::setup(vec![skill("invoice", "Does nothing.")]);
     let agent = Simulated::new(1, by_subject);
-    *agent.fault.lock().unwrap() = Some("500".to_owned());
+    *agent.fault.lock() = Some("500".to_owned());
     let failed = measure(&other, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
     assert!(matches!(failed.stop, Some(Stop::KeepsFailing(_))), "{:?}", failed.stop);
     assert_eq!(agent.n_starts(), 3);
     assert!(failed.records.values().all(|record| record.outcomes["invoice"] == Outcome::Failed));
-    *agent.fault.lock().unwrap() = None;
+    *agent.fault.lock() = None;
     let fixed = measure(&other, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
     assert_eq!((fixed.stop, fixed.records.len(), agent.n_starts()), (None, 10, 13));
 }
@@ -276,7 +276,7 @@ async fn an_account_that_refuses_or_is_used_up_stops_the_measurement_at_once() {
     {
         let dir = tempfile::tempdir().unwrap();
         let agent = Simulated::new(1, by_subject);
-        *agent.fault.lock().unwrap() = Some(fault.to_owned());
+        *agent.fault.lock() = Some(fault.to_owned());
         let setup = setup(vec![skill("invoice", "Does it.")]);
         let measured =
             measure(&setup, &queries(3, 2), 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
@@ -297,12 +297,12 @@ async fn an_estimate_makes_one_run_and_a_budget_needs_costs() {
     let agent = Simulated::new(1, by_subject);
     let setup = setup(vec![skill("invoice", "Does it.")]);
     let notices = Mutex::new(Vec::new());
-    let notify = |notice: &Notice<'_>| notices.lock().unwrap().push(format!("{notice:?}"));
+    let notify = |notice: &Notice<'_>| notices.lock().push(format!("{notice:?}"));
     let caps = Caps { only_first: true, ..CAPS };
     let measured =
         measure(&setup, &queries(2, 2), 3, &store(dir.path()), &agent, &caps, &notify).await.unwrap();
     assert_eq!((measured.stop, agent.n_starts()), (Some(Stop::Estimated), 1));
-    let notices = notices.into_inner().unwrap();
+    let notices = notices.into_inner();
     assert!(notices[0].contains("n_runs: 12") && notices[2].contains("n_left: 11"), "{notices:?}");
     // Each run costs a cent, so a budget of five cents is kept.
     let caps = Caps { budget: Some(0.05), ..CAPS };

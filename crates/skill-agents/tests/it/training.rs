@@ -2,11 +2,11 @@
 
 use super::simulated::{CAPS, Simulated, by_subject, queries, quiet, setup, skill, store};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 use skill_agents::measure::{Launcher, Setup, Stop, Store, StoreError};
 use skill_agents::query::{Half, Query, halves, read_queries};
 use skill_agents::train::{Fate, Training, Writer};
-use std::sync::Mutex;
 
 /// An optimizer that proposes these descriptions in order and keeps what it was asked.
 struct Proposing {
@@ -47,8 +47,8 @@ fn training<'run>(
 #[async_trait]
 impl Writer for Proposing {
     async fn write(&self, prompt: &str) -> Result<Result<String, Stop>, StoreError> {
-        self.prompts.lock().unwrap().push(prompt.to_owned());
-        let mut descriptions = self.descriptions.lock().unwrap();
+        self.prompts.lock().push(prompt.to_owned());
+        let mut descriptions = self.descriptions.lock();
         let next = if descriptions.is_empty() { "Does nothing." } else { descriptions.remove(0) };
         Ok(Ok(format!("<description>{next}</description>")))
     }
@@ -78,7 +78,7 @@ async fn a_better_description_is_trained_and_the_body_stays() {
     assert!(gate.candidate > gate.current);
     // The optimizer has seen no held-out query.
     let halves = halves(&queries, 1);
-    let prompts = writer.prompts.lock().unwrap().join("\n");
+    let prompts = writer.prompts.lock().join("\n");
     let heldout = queries.iter().filter(|query| halves[&query.id] == Half::Heldout);
     for query in heldout {
         assert!(!prompts.contains(&format!("\"{}\"", query.query)), "{}", query.query);
@@ -120,7 +120,7 @@ async fn one_of_several_skills_is_trained_and_the_queries_of_others_are_held() {
         let trained = training.run().await.unwrap().unwrap();
         assert_eq!(trained.skill.folder, "invoice");
         assert_eq!(trained.steps[0].fate, fate, "{:?}", trained.steps);
-        let prompts = writer.prompts.lock().unwrap().join("\n");
+        let prompts = writer.prompts.lock().join("\n");
         assert!(prompts.contains("Does weather."), "the optimizer is shown what lies beside it");
     }
 }

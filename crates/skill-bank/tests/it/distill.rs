@@ -1,6 +1,7 @@
 //! Distillation: the plan, the calls, replies in every shape, and what gets into the bank.
 
 use crate::support::{FirstLetter, episode, train};
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_bank::distill::{
@@ -14,7 +15,7 @@ use skill_core::{ItemId, Role, Usage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, EmbeddingModel, LlmError};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 fn entry(tier: &str, title: &str) -> Value {
     match tier {
@@ -39,7 +40,7 @@ pub(crate) fn teacher_of(
     let own = Arc::clone(&log);
     let model = ScriptedModel::from_fn("teacher", move |request: &ChatRequest, call: &CallCtx| {
         let (place, user) = (call.place.to_string(), request.text_of(Role::User));
-        own.lock().unwrap().push((place.clone(), user.clone()));
+        own.lock().push((place.clone(), user.clone()));
         Ok(ChatReply::text(answer(&place, &user)?, Usage { input: 10, output: 2, ..Usage::default() }))
     });
     (model, log)
@@ -147,7 +148,7 @@ async fn the_number_of_calls_is_known_before_and_merges_name_their_sources() {
         Ok(json!({"skills": [kept]}).to_string())
     });
     let outcome = run(&episodes, &settings, &model).await.unwrap();
-    let log = log.lock().unwrap();
+    let log = log.lock();
     let places: BTreeSet<&str> = log.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!((places.len(), outcome.calls), (log.len(), log.len() as u64), "each call has its own place");
     assert!(log.len() <= plan.n_calls(), "{} {}", log.len(), plan.n_calls());
@@ -184,7 +185,7 @@ async fn a_skill_of_several_levels_of_merges_has_the_evidence_of_all_of_its_sour
         })
     });
     let outcome = run(&episodes, &settings, &model).await.unwrap();
-    let log = log.lock().unwrap();
+    let log = log.lock();
     assert!(log.iter().any(|(place, _)| *place == place_of("general", "merge 2.1")), "{log:?}");
     let is_general = |change: &Change| matches!(change, Change::Add { tier: Tier::General, .. });
     let mut general = outcome.proposals.iter().filter(|proposal| is_general(&proposal.change));
@@ -218,7 +219,7 @@ async fn a_merge_without_a_usable_skill_keeps_what_it_was_to_merge() {
         });
         let chunks = (1..=4).map(|chunk| format!("distill general chunk {chunk}"));
         assert_eq!(general.collect::<Vec<_>>(), chunks.collect::<Vec<_>>());
-        let log = log.lock().unwrap();
+        let log = log.lock();
         for place in
             ["merge 1.1", "merge 1.2", "merge 2.1"].map(|merge| format!("distill / general / {merge}"))
         {
@@ -235,7 +236,7 @@ async fn every_episode_is_in_the_text_of_its_calls() {
     let settings = DistillSettings { episodes_per_call: 7, ..DistillSettings::default() };
     let (model, log) = teacher_of(|place, _| Ok(good(place)));
     run(&episodes, &settings, &model).await.unwrap();
-    let log = log.lock().unwrap();
+    let log = log.lock();
     for episode in &episodes {
         let of_tier = |tier: &str| {
             let id = format!("id=\"{}\"", episode.id);
@@ -257,7 +258,7 @@ async fn with_general_reply(reply: &'static str) -> (Result<Distillation, Distil
     });
     let episodes = train(vec![episode("task-1", "heat", false)]);
     let outcome = run(&episodes, &DistillSettings::default(), &model).await;
-    let n_general = log.lock().unwrap().iter().filter(|(place, _)| tier_in(place) == "general").count();
+    let n_general = log.lock().iter().filter(|(place, _)| tier_in(place) == "general").count();
     (outcome, n_general)
 }
 
@@ -280,7 +281,7 @@ async fn a_teacher_of_whom_nothing_can_be_read_is_an_error() {
     let outcome = run(&episodes, &DistillSettings::default(), &model).await;
     assert!(matches!(outcome, Err(DistillError::BrokenReply { .. })), "{outcome:?}");
     // Every tier is asked, and each is asked for a repair.
-    assert_eq!(log.lock().unwrap().len(), 6);
+    assert_eq!(log.lock().len(), 6);
 }
 
 #[tokio::test]
@@ -319,7 +320,7 @@ async fn a_repair_is_told_what_was_wrong() {
         .unwrap();
     assert_eq!((outcome.proposals.len(), outcome.calls), (2, 3));
     assert_eq!(outcome.usage.input, 30);
-    assert_eq!(log.lock().unwrap().len(), 3);
+    assert_eq!(log.lock().len(), 3);
     assert_eq!(outcome.proposals[0].evidence.calls, 2, "the repair is a part of the evidence");
     let [note] = outcome.notes.as_slice() else { panic!("{:?}", outcome.notes) };
     assert_eq!(note.split_once(": ").unwrap().0, place_of("general", "chunk 1"), "{note}");
@@ -379,7 +380,7 @@ async fn a_dead_teacher_is_an_error_and_nothing_is_proposed() {
     for dead_from in [0, 2] {
         let n_calls = Mutex::new(0);
         let (model, log) = teacher_of(move |place, _| {
-            let mut n_calls = n_calls.lock().unwrap();
+            let mut n_calls = n_calls.lock();
             *n_calls += 1;
             if *n_calls > dead_from {
                 let message = "connection refused".to_owned();
@@ -389,7 +390,7 @@ async fn a_dead_teacher_is_an_error_and_nothing_is_proposed() {
         });
         let outcome = run(&mixed(8), &DistillSettings::default(), &model).await;
         assert!(matches!(outcome, Err(DistillError::Model { source: LlmError::Connection { .. }, .. })));
-        assert_eq!(log.lock().unwrap().len(), dead_from + 1, "nothing is begun after the error");
+        assert_eq!(log.lock().len(), dead_from + 1, "nothing is begun after the error");
     }
 }
 
@@ -398,7 +399,7 @@ async fn nothing_to_read_is_an_error() {
     let (model, log) = teacher_of(|place, _| Ok(good(place)));
     let outcome = run(&[], &DistillSettings::default(), &model).await;
     assert!(matches!(outcome, Err(DistillError::NoEpisodes)));
-    assert!(log.lock().unwrap().is_empty());
+    assert!(log.lock().is_empty());
 }
 
 #[tokio::test]
@@ -413,7 +414,7 @@ async fn a_plan_for_other_episodes_is_refused_before_the_first_call() {
     others.remove(0);
     let outcome = distill(&others, &plan, &settings, &teacher, &forbidden, &ctx).await;
     assert!(matches!(outcome, Err(DistillError::OtherEpisodes)));
-    assert!(log.lock().unwrap().is_empty());
+    assert!(log.lock().is_empty());
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn conformance_replies() {
         });
         let episodes = train(vec![episode("task-1", "heat", false)]);
         let outcome = run(&episodes, &DistillSettings::default(), &model).await;
-        let asked_again = log.lock().unwrap().iter().any(|(place, _)| place.ends_with("repair"));
+        let asked_again = log.lock().iter().any(|(place, _)| place.ends_with("repair"));
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(DistillError::BrokenReply { .. }) => {

@@ -1,6 +1,7 @@
 //! Evolution: weak types, the failures that are shown, changes of every kind, and rounds that go on.
 
 use crate::support::{FirstLetter, episode, train};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_bank::distill::{
     Admit, Change, DistillError, LeftOutReason, Proposal, Teacher, TeacherPrompts, apply,
@@ -14,7 +15,7 @@ use skill_core::{ItemId, Role, SkillPartId, Usage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatReply, ChatRequest, EmbeddingModel, LlmError};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 fn principle(title: &str) -> Content {
     Content::Principle { title: title.to_owned(), principle: "p".to_owned(), when_to_apply: "w".to_owned() }
@@ -63,7 +64,7 @@ pub(crate) fn teacher_of(
     let model = ScriptedModel::from_fn("teacher", move |request: &ChatRequest, call: &CallCtx| {
         assert!(call.place.as_str().starts_with("round 1 / evolve"), "{}", call.place);
         let user = request.text_of(Role::User);
-        own.lock().unwrap().push(user.clone());
+        own.lock().push(user.clone());
         Ok(ChatReply::text(answer(&user)?, Usage { input: 5, output: 1, ..Usage::default() }))
     });
     (model, log)
@@ -174,7 +175,7 @@ fn a_failure_is_shown_with_a_success_at_the_same_task() {
 async fn nothing_is_asked_where_no_type_is_weak() {
     let (model, log) = teacher_of(|_| Ok("[]".to_owned()));
     let outcome = run_with(&train(rollouts("heat", 20, 15)), &bank(), &model, None).await.unwrap();
-    assert_eq!((outcome, log.lock().unwrap().len()), (Evolution::default(), 0));
+    assert_eq!((outcome, log.lock().len()), (Evolution::default(), 0));
 }
 
 #[tokio::test]
@@ -188,7 +189,7 @@ async fn the_teacher_sees_ids_and_contents_of_the_types_skills() {
     let (model, log) = teacher_of(|_| Ok("[]".to_owned()));
     let outcome = run_with(&weak_heat(), &bank, &model, None).await.unwrap();
     assert_eq!((outcome.proposals.len(), outcome.calls, outcome.usage.input), (0, 1, 5));
-    let log = log.lock().unwrap();
+    let log = log.lock();
     for part in ["id=\"hea_001\"", "Open Microwave", "id=\"gen_001\"", "fixed=\"yes\"", "0 of 12"] {
         assert!(log[0].contains(part), "{part}");
     }
@@ -306,7 +307,7 @@ async fn rounds_give_strictly_new_ids_and_see_what_earlier_rounds_brought() {
             let applied = apply(&mut bank, round, &outcome.proposals, admit).unwrap();
             assert_eq!(applied.proposed.len(), 3, "at most three a round");
             assert!(applied.proposed.iter().all(|skill| seen.insert(skill.clone())));
-            let shown = log.lock().unwrap()[0].clone();
+            let shown = log.lock()[0].clone();
             for earlier in 1..round {
                 assert!(shown.contains(&format!("Round {earlier} Skill 3")), "{round}");
             }
@@ -366,10 +367,10 @@ async fn faults_of_the_teacher_are_errors_and_an_empty_list_is_not() {
     let (prose, log) = teacher_of(|_| Ok("I would add nothing.".to_owned()));
     let outcome = run_with(&weak_heat(), &bank(), &prose, None).await;
     assert!(matches!(outcome, Err(DistillError::BrokenReply { .. })));
-    assert_eq!(log.lock().unwrap().len(), 2, "one repair");
+    assert_eq!(log.lock().len(), 2, "one repair");
     let (empty, log) = teacher_of(|_| Ok("{\"changes\": []}".to_owned()));
     let outcome = run_with(&weak_heat(), &bank(), &empty, None).await.unwrap();
-    assert_eq!((outcome.proposals.len(), log.lock().unwrap().len()), (0, 1));
+    assert_eq!((outcome.proposals.len(), log.lock().len()), (0, 1));
 }
 
 #[tokio::test]
@@ -389,5 +390,5 @@ async fn the_prompt_with_skills() {
     let plan = EvolvePlan::new(&episodes, &settings);
     let call = CallCtx::default().child("round 1");
     evolve(&episodes, &plan, &bank, &settings, &teacher, &Forbidden::new(), &call).await.unwrap();
-    insta::assert_snapshot!("evolve", log.lock().unwrap()[0]);
+    insta::assert_snapshot!("evolve", log.lock()[0]);
 }

@@ -64,7 +64,7 @@ async fn conformance_prompt() {
         let outcome =
             evolve(&episodes, &plan, &bank, &settings, &teacher, &Forbidden::new(), &call).await.unwrap();
         assert_eq!(outcome.calls, 1, "{id}");
-        let user = log.lock().unwrap()[0].clone();
+        let user = log.lock()[0].clone();
         let reference = &row["reference"];
         if reference["raises"].is_string() {
             // An observation without text ends the reference's training; ours leaves it out.
@@ -109,7 +109,7 @@ async fn conformance_replies() {
         }
         let mut bank = bank();
         let outcome = run_with(&train(episodes), &bank, &model, None).await;
-        let asked_again = log.lock().unwrap().len() > 1;
+        let asked_again = log.lock().len() > 1;
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(DistillError::Model { .. }) => {

@@ -2,12 +2,13 @@
 
 use crate::retrieve::skill;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_bank::retrieve::{Retrieval, RetrievalMode, RetrievalSettings, Section, Threshold};
 use skill_bank::{BankError, BankSource, BankView, Tier};
 use skill_core::{SkillDoc, SkillPartId, Usage};
 use skill_envs::{EnvError, Item, SkillSource as _, TaskView};
 use skill_llm::{CallCtx, EmbeddingModel, EmbeddingReply, EmbeddingRequest, LlmError, ModelId};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Embeds a text as how often the letters `a` and `b` are in it, two texts at a time, and remembers what it was asked.
 struct Letters {
@@ -22,7 +23,7 @@ impl Letters {
     }
 
     fn asked(&self) -> Vec<Vec<String>> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -42,7 +43,7 @@ impl EmbeddingModel for Letters {
             |text: &String, letter: char| text.chars().filter(|found| *found == letter).count() as f32;
         let vector = |text: &String| vec![count(text, 'a'), count(text, 'b'), 0.1];
         let vectors = texts.iter().skip(self.n_missing).map(vector).collect();
-        self.asked.lock().unwrap().push(texts);
+        self.asked.lock().push(texts);
         Ok(EmbeddingReply::new(vectors, Usage::default()))
     }
 }

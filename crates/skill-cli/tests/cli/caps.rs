@@ -6,11 +6,12 @@
 
 use crate::context::{TestContext, code};
 use crate::server::{Server, body};
+use parking_lot::Mutex;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wiremock::{Request, ResponseTemplate};
 
@@ -70,7 +71,7 @@ fn answer(
         let reply_tokens = body(request)["max_tokens"].as_u64().unwrap();
         assert!(reply_tokens <= REPLY_TOKENS, "{reply_tokens}");
         {
-            let mut billed = billed.lock().unwrap();
+            let mut billed = billed.lock();
             billed.calls += 1;
             billed.tokens += prompt_tokens + reply_tokens;
             billed.money += (prompt_tokens as f64 * PRICE_INPUT + reply_tokens as f64 * PRICE_OUTPUT) / 1e6;
@@ -164,7 +165,7 @@ fn check(run_idx: usize) {
     let last = context.run(&args);
     let at = format!("run {run_idx}: {job} with {workers} workers, {n_killed} kills and a cap on {cap}");
     assert_eq!(last.code, Some(code::BUDGET), "{at}: {}", last.stderr);
-    let billed = *billed.lock().unwrap();
+    let billed = *billed.lock();
     let (used, cap) = match cap {
         "calls" => (billed.calls as f64, CALLS as f64),
         "tokens" => (billed.tokens as f64, TOKENS as f64),
@@ -195,7 +196,7 @@ fn answer_at_length(
         let wanted = if call == 0 { 1 } else { 1 + random(call as u64, 20_000) };
         let limit = body(request)["max_tokens"].as_u64().unwrap_or(u64::MAX);
         let reply_tokens = wanted.min(limit);
-        let mut billed = billed.lock().unwrap();
+        let mut billed = billed.lock();
         billed.calls += 1;
         billed.tokens += prompt_tokens + reply_tokens;
         billed.money += (prompt_tokens as f64 * PRICE_INPUT + reply_tokens as f64 * PRICE_OUTPUT) / 1e6;
@@ -220,7 +221,7 @@ fn the_server_bills_no_more_than_a_cap_allows_where_replies_have_no_limit() {
         args.extend(sets.iter().flat_map(|set| ["--set", set.as_str()]));
         let outcome = context.run(&args);
         assert_eq!(outcome.code, Some(code::BUDGET), "{}", outcome.stderr);
-        let Billed { tokens, money, .. } = *billed.lock().unwrap();
+        let Billed { tokens, money, .. } = *billed.lock();
         let used = if cap == "tokens" { tokens as f64 / TOKENS as f64 } else { money / MONEY };
         assert!((0.9..=1.0).contains(&used), "{workers} workers: {used} of the cap on {cap}");
     }
@@ -239,7 +240,7 @@ fn a_small_cap_sends_what_it_has_room_for() {
     };
     assert_eq!(eval("0.02").code, Some(code::BUDGET));
     let sent = || {
-        let billed = billed.lock().unwrap();
+        let billed = billed.lock();
         (billed.calls, billed.money)
     };
     let (calls, money) = sent();
@@ -258,7 +259,7 @@ fn what_a_run_has_spent_counts_for_what_is_tried_in_it() {
     let capped = ["--set", "budget.calls=5"];
     let run = |args: &[&str]| context.run(&[args, &capped].concat()).code;
     assert_eq!(run(&["doctor", "--measure", "task/skillrl.toml"]), Some(code::BUDGET));
-    assert_eq!(billed.lock().unwrap().calls, 5);
+    assert_eq!(billed.lock().calls, 5);
     for command in [
         &["train", "task/skillrl.toml"][..],
         &["try", "train-1", "task/skillrl.toml"],
@@ -267,11 +268,11 @@ fn what_a_run_has_spent_counts_for_what_is_tried_in_it() {
     ] {
         assert_eq!(run(command), Some(code::BUDGET), "{command:?}");
     }
-    assert_eq!(billed.lock().unwrap().calls, 5);
+    assert_eq!(billed.lock().calls, 5);
     // An evaluation that is kept has a journal of its own, and counts by it.
     let eval = ["eval", "task/skillrl.toml", "--split", "val", "--out", "measured"];
     for _ in 0..2 {
         assert_eq!(run(&eval), Some(code::BUDGET));
-        assert_eq!(billed.lock().unwrap().calls, 10);
+        assert_eq!(billed.lock().calls, 10);
     }
 }

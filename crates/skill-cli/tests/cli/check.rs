@@ -2,10 +2,11 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::server::{self, Server};
+use parking_lot::Mutex;
 use serde_json::Value;
 use skillrl::pipeline::run_dir::check::{Fault, RunCheck, check};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Files that are another command's, or mean nothing when no process works on the run.
 const NOT_CHECKED: [&str; 6] = [
@@ -116,13 +117,13 @@ fn a_run_is_checked_while_it_is_trained_and_as_a_killed_process_leaves_it() {
     let (run, killed) = (context.path("run"), context.path("killed"));
     let checks = Arc::clone(&seen);
     server.answer_with(move |call, request| {
-        checks.lock().unwrap().push(check(&run).unwrap());
+        checks.lock().push(check(&run).unwrap());
         copy(&run, &killed.join(call.to_string()));
         server::healthy(request)
     });
     let args = ["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1", "--set"];
     context.succeed(&[args.as_slice(), &["run.dir=run"]].concat());
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock();
     assert!(seen.iter().all(|found| found.is_training && found.damage.is_empty()), "{seen:#?}");
     assert!(seen.iter().any(|found| found.finished_steps == 1));
     let n_calls = server.n_calls();

@@ -2,8 +2,9 @@
 
 use crate::context::{Outcome, TestContext, code};
 use crate::server::{Server, body, closed_address, reply};
+use parking_lot::Mutex;
 use serde_json::json;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use wiremock::{Request, ResponseTemplate};
 
 const REVISION: &str = "5d5b2f1a0c3e4d6f7a8b9c0d1e2f3a4b5c6d7e8f";
@@ -20,7 +21,7 @@ fn serve(server: &Server) -> Seen {
     server.answer_with(move |_, request: &Request| {
         let path = request.url.path().to_owned();
         if request.method.as_str() == "GET" {
-            of_server.lock().unwrap().push(path.clone());
+            of_server.lock().push(path.clone());
         }
         match path.as_str() {
             "/api/datasets/team/tickets/revision/refs%2Fconvert%2Fparquet" => {
@@ -91,10 +92,10 @@ fn a_data_set_is_downloaded_once_with_the_names_of_its_labels() {
         "the configuration repeats the run without the Hub"
     );
     assert!(context.path("runs/tickets/summary.json").exists());
-    let n_seen = seen.lock().unwrap().len();
+    let n_seen = seen.lock().len();
     train(&context, &url, &url, "hf://datasets/team/tickets").assert_code(code::SUCCESS);
     // The revision alone is looked up again; without the Hub the copy serves.
-    assert_eq!(seen.lock().unwrap().len(), n_seen + 1);
+    assert_eq!(seen.lock().len(), n_seen + 1);
     train(&context, &closed_address(), &url, "hf://team/tickets").assert_code(code::SUCCESS);
 }
 

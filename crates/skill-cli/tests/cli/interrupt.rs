@@ -5,10 +5,11 @@
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;
 use crate::server::{self, Server};
+use parking_lot::Mutex;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wiremock::ResponseTemplate;
 
@@ -33,7 +34,7 @@ fn interrupt(
     let receivers = Arc::new(Mutex::new((pid, lines)));
     server.answer_with(move |call, request| {
         if call == INTERRUPTED_CALL {
-            let receivers = receivers.lock().unwrap();
+            let receivers = receivers.lock();
             let pid = receivers.0.recv_timeout(PATIENCE).unwrap();
             for expect in expected_lines {
                 let sent = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
@@ -93,7 +94,7 @@ fn a_call_that_waits_to_be_sent_again_does_not_hold_up_the_stop() {
             return server::healthy(request);
         }
         if call == INTERRUPTED_CALL {
-            let receivers = receivers.lock().unwrap();
+            let receivers = receivers.lock();
             let pid = receivers.0.recv_timeout(PATIENCE).unwrap();
             assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
             while !receivers.1.recv_timeout(PATIENCE).unwrap().starts_with("stopping when") {}

@@ -4,6 +4,7 @@
 use crate::context::{KEY_VARIABLE, TestContext, assert_same_files, code};
 use crate::said::assert_names;
 use crate::server::{self, Server};
+use parking_lot::Mutex;
 use serde_json::Value;
 use skillrl::llm::JournalReader;
 use skillrl::llm::journal::CallFilter;
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wiremock::ResponseTemplate;
 
@@ -50,7 +51,7 @@ fn answer(
             return server::healthy(request);
         }
         let body = server::body(request);
-        let mut seen = seen.lock().unwrap();
+        let mut seen = seen.lock();
         *seen.entry(request_of(&body["model"], &body["messages"])).or_default() += 1;
         if Some(seen.values().sum()) == killed_call {
             let pid = pid.recv_timeout(PATIENCE).unwrap();
@@ -90,7 +91,7 @@ fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
     server.answer_with(answer(&expect, "undisturbed", None, never()));
     assert_eq!(command("undisturbed", "undisturbed").status().unwrap().code(), Some(code::SUCCESS));
     let (n_calls, files) = (server.n_calls(), context.untimed_files("undisturbed"));
-    let expect = expect.lock().unwrap().clone();
+    let expect = expect.lock().clone();
     let all_kept = kept(&context.path("undisturbed/journal.sqlite"));
     assert!(all_kept == expect, "server and journal count alike");
 
@@ -110,7 +111,7 @@ fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
         let seen_again = Arc::new(Mutex::new(Counts::new()));
         server.answer_with(answer(&seen_again, &second, None, never()));
         assert_eq!(command(&dir, &second).status().unwrap().code(), Some(code::SUCCESS), "{dir}");
-        for (request, n_again) in seen_again.lock().unwrap().iter() {
+        for (request, n_again) in seen_again.lock().iter() {
             let n_left = expect[request] - kept.get(request).copied().unwrap_or_default();
             assert!(*n_again <= n_left, "{dir}: asked {n_again} times, {n_left} are not kept: {request}");
         }

@@ -19,10 +19,11 @@ fn a_program_without_the_server_says_how_to_get_one_with_it() {
 mod served {
     use super::{TestContext, code};
     use crate::server::{self, Server};
+    use parking_lot::{Condvar, Mutex};
     use serde_json::{Value, json};
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-    use std::sync::{Arc, Condvar, Mutex};
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     /// Far longer than anything takes; only a failed test waits so long.
@@ -147,13 +148,12 @@ mod served {
 
     impl Gate {
         fn open(&self) {
-            *self.is_open.lock().unwrap() = true;
+            *self.is_open.lock() = true;
             self.opened.notify_all();
         }
 
         fn wait(&self) {
-            let is_open = self.is_open.lock().unwrap();
-            drop(self.opened.wait_timeout_while(is_open, PATIENCE, |is_open| !*is_open).unwrap());
+            self.opened.wait_while_for(&mut self.is_open.lock(), |is_open| !*is_open, PATIENCE);
         }
     }
 

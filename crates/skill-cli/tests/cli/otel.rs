@@ -2,10 +2,11 @@
 
 use crate::context::{KEY_VARIABLE, Outcome, TestContext, assert_same_files, code};
 use crate::server::Server;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Far longer than anything takes; only a failed test waits so long.
@@ -148,7 +149,7 @@ impl Collector {
     }
 
     fn arrived(&self) -> Arrived {
-        std::mem::take(&mut self.arrived.lock().unwrap())
+        std::mem::take(&mut self.arrived.lock())
     }
 }
 
@@ -165,7 +166,7 @@ fn take_all(stream: &TcpStream, arrived: &Mutex<Arrived>) {
         let Some(length) = length else { return };
         let mut body = vec![0; length.trim().parse().unwrap()];
         reader.read_exact(&mut body).unwrap();
-        let mut arrived = arrived.lock().unwrap();
+        let mut arrived = arrived.lock();
         for resource in Message::read(&body).all(1) {
             arrived.resources.extend(resource.all(1).map(|resource| resource.attributes(1)));
             let spans = resource.all(2).flat_map(|scope| scope.all(2).collect::<Vec<_>>());

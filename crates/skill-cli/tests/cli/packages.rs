@@ -3,8 +3,9 @@
 use crate::context::{Outcome, TestContext, code};
 use crate::said::{Said, assert_names};
 use crate::server::{self, Server};
+use parking_lot::Mutex;
 use serde_json::Value;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const CONFIG: &str = "task/skillrl.toml";
 const MAIN: &str = "---\nname: repeating\ndescription: Repeats words. Use it when a word is to be repeated.\nlicense: MIT\n---\n\
@@ -49,7 +50,7 @@ fn a_run_that_starts_from_a_folder_is_exported_as_one() {
     let kept = Arc::clone(&asked);
     server.answer_with(move |_, request| {
         if !server::is_optimizer(&server::body(request)) {
-            kept.lock().unwrap().push_str(&String::from_utf8_lossy(&request.body));
+            kept.lock().push_str(&String::from_utf8_lossy(&request.body));
         }
         server::healthy(request)
     });
@@ -57,7 +58,7 @@ fn a_run_that_starts_from_a_folder_is_exported_as_one() {
     assert_eq!(context.read("task/run/best_skill/scripts/check.sh"), "#!/bin/sh\nexit 0\n");
     assert!(context.read("task/run/best_skill.md").contains("<!-- SKILL_FILE: references/style.md -->"));
     // The agent is shown the body and the references, and neither front matter nor programs.
-    let asked = asked.lock().unwrap().clone();
+    let asked = asked.lock().clone();
     assert!(
         asked.contains("<file path=\\\"references/style.md\\\">") && !asked.contains("exit 0"),
         "{asked}"

@@ -1,7 +1,8 @@
 //! A server on loopback that plays both models, well or badly.
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::runtime::Runtime;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers};
 
@@ -23,7 +24,7 @@ struct Responder(Arc<Mutex<(usize, Answer)>>);
 
 impl Respond for Responder {
     fn respond(&self, request: &Request) -> ResponseTemplate {
-        let mut state = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.0 += 1;
         (state.1)(state.0, request)
     }
@@ -47,12 +48,12 @@ impl Server {
 
     /// Answers like this from now on.
     pub(crate) fn answer_with(&self, answer: impl Fn(usize, &Request) -> ResponseTemplate + Send + 'static) {
-        *self.answer.lock().unwrap() = (0, Box::new(answer));
+        *self.answer.lock() = (0, Box::new(answer));
     }
 
     /// How many calls there were since the answer was chosen.
     pub(crate) fn n_calls(&self) -> usize {
-        self.answer.lock().unwrap().0
+        self.answer.lock().0
     }
 
     /// Where it is.

@@ -4,8 +4,9 @@ use crate::context::{TestContext, code};
 use crate::server::{Server, body, is_optimizer, reply};
 #[cfg(target_os = "linux")]
 use crate::terminal::on_terminal;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const QUEUES: [&str; 3] = ["Billing", "Shipping", "Refund"];
 
@@ -32,7 +33,7 @@ fn listened(server: &Server) -> Arc<Mutex<Vec<String>>> {
         if is_optimizer(&body) {
             return reply(&json!({"patch": {"reasoning": "none", "edits": []}}).to_string(), "stop");
         }
-        heard.lock().unwrap().push(body["messages"].to_string());
+        heard.lock().push(body["messages"].to_string());
         reply(QUEUES[n % 3], "stop")
     });
     asked
@@ -71,7 +72,7 @@ fn only_free_text_is_sent_and_what_is_shown_and_not_shown_is_said() {
     // What the checks before the run found is kept with it.
     let checks = context.json("runs/tickets/checks.json");
     assert!(checks.as_array().unwrap().iter().any(|found| found["check"] == "selection"), "{checks}");
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     assert!(!asked.is_empty());
     for request in asked.iter() {
         assert!(request.contains("My order") && request.contains("I wait since May"), "{request}");
@@ -91,7 +92,7 @@ fn fields_that_are_named_are_sent_whatever_they_hold() {
     // Case and the blank do not matter.
     let outcome = context.run(&args(&server.address(), &["--input", "subject,customer e-mail"]));
     outcome.assert_code(code::SUCCESS);
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     assert!(asked.iter().all(|request| request.contains("@mail") && !request.contains("since May")));
 }
 
@@ -154,7 +155,7 @@ fn on_a_terminal_the_first_prompt_is_seen_before_it_is_sent() {
     assert!(!context.path("skillrl.toml").exists());
     let screen = on_terminal(&context, &args(&url, &[]), 200, "y\n");
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
-    assert!(!asked.lock().unwrap().is_empty());
+    assert!(!asked.lock().is_empty());
 }
 
 #[cfg(target_os = "linux")]

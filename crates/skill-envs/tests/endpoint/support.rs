@@ -4,13 +4,14 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_envs::RolloutCtx;
 use skill_envs::endpoint::{Endpoint, EndpointSession, SessionSettings, SkillInPrompt};
 use skill_llm::{ChatModel, ChatReply, ChatRequest, LlmError, ScriptedModel, Usage};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::net::TcpStream;
 
 /// What came back.
@@ -98,7 +99,7 @@ impl Target {
         let seen: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
         let noted = Arc::clone(&seen);
         let model = ScriptedModel::from_fn("target", move |request, _| {
-            noted.lock().unwrap().push(request.clone());
+            noted.lock().push(request.clone());
             answer(request)
         });
         Self { model, seen }
@@ -113,7 +114,7 @@ impl Target {
     }
 
     pub(crate) fn seen(&self) -> Vec<ChatRequest> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 }
 

@@ -172,7 +172,7 @@ async fn tool_calls_are_turns_too() {
     assert_eq!(record.conversation[1].reasoning.as_deref(), Some("A cat?"));
     assert_eq!(record.conversation[2].tool_call_id.as_deref(), Some("c1"));
     // What the agent's client has no place for goes back to the target all the same.
-    let sent = target.seen.lock().unwrap()[1].clone();
+    let sent = target.seen.lock()[1].clone();
     let state =
         sent.messages[1].provider_state.as_deref().map(|state| (state.dialect.as_str(), &state.value));
     assert_eq!(state, Some(("dialect", &json!({"signature": "s"}))));

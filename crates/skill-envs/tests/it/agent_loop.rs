@@ -3,6 +3,7 @@
 
 use crate::requests::check_requests;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::tokens::estimate_tokens;
 use skill_core::{Ending, RolloutResult, SkillDoc, Usage};
@@ -13,8 +14,8 @@ use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, Journal, JournalOptions,
     Journaled, LlmError, Metered, ToolCall,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// How many doors lead to the goal.
 const N_DOORS: usize = 3;
@@ -105,7 +106,7 @@ fn answers(
     let asked: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
     let seen = Arc::clone(&asked);
     let model = ScriptedModel::from_fn("walker", move |request, _| {
-        let mut seen = seen.lock().unwrap();
+        let mut seen = seen.lock();
         seen.push(request.clone());
         Ok(reply(seen.len() - 1))
     });
@@ -132,7 +133,7 @@ async fn an_episode_that_is_won() {
     assert_eq!((result.hard, result.soft, result.n_turns), (1.0, 1.0, 3));
     assert_eq!((result.fail_reason.as_str(), result.predicted_answer.as_str()), ("", "go on"));
     assert_eq!(result.usage, Usage { input: 30, output: 6, ..Usage::default() });
-    let asked: Vec<String> = asked.lock().unwrap().iter().map(shown).collect();
+    let asked: Vec<String> = asked.lock().iter().map(shown).collect();
     insta::assert_snapshot!(asked.join("\n==== next turn ====\n"));
     insta::assert_json_snapshot!("the_record_of_an_episode", result);
 }
@@ -157,7 +158,7 @@ async fn the_record_holds_every_request_exactly() {
         AgentSettings { history_turns: Some(1), max_repetitions: None, ..AgentSettings::default() };
     let (model, asked) = says(&[BACK, BACK, ON, "hm?", ON, ON]);
     let result = play(&env(settings), &model).await.unwrap();
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     check_requests(&result.trajectory, &asked);
     let actions: Vec<Option<&str>> =
         result.trajectory.turns.iter().map(|turn| turn.action.as_deref()).collect();
@@ -175,7 +176,7 @@ async fn the_window_leaves_out_what_is_older() {
     };
     let (model, asked) = says(&[BACK, ON, BACK, ON, ON, ON]);
     play(&env(settings), &model).await.unwrap();
-    insta::assert_snapshot!(shown(&asked.lock().unwrap()[3]), @r"
+    insta::assert_snapshot!(shown(&asked.lock()[3]), @r"
     [system] You are in a corridor. You can go on, or go back.
 
     Always go on.
@@ -215,7 +216,7 @@ async fn a_prompt_that_is_too_long_loses_history_and_never_the_skill() {
         let env = env(settings);
         let item = &env.items(Split::Train)[0];
         env.rollout(item, &SkillDoc::new(long.as_str()), &model, &ctx).await.unwrap();
-        asked.lock().unwrap().clone()
+        asked.lock().clone()
     };
     let tokens = |request: &ChatRequest| -> u64 {
         request.messages.iter().map(|message| estimate_tokens(&message.text())).sum()
@@ -259,7 +260,7 @@ async fn actions_as_tool_calls() {
     });
     let result = play(&env(settings), &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     assert_eq!(asked[0].tools[0].name, "act");
     insta::assert_snapshot!(shown(&asked[3]));
 }
@@ -351,7 +352,7 @@ async fn a_reply_that_was_cut_is_told() {
     });
     let result = play(&env(AgentSettings::default()), &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
-    let told = asked.lock().unwrap()[1].messages.last().unwrap().text();
+    let told = asked.lock()[1].messages.last().unwrap().text();
     assert!(told.contains(" cut ") && told.contains("<action>"), "{told}");
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::SkillDoc;
 use skill_envs::agent::{AgentSettings, WorldEnv};
@@ -10,7 +11,7 @@ use skill_envs::{Env as _, EnvError, Item, Observation, RolloutCtx, Split, World
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{HttpRequest, HttpResponse, Transport, TransportError};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Servers without a network: each counts the steps of the one episode that it plays.
 #[derive(Default)]
@@ -27,12 +28,12 @@ impl Transport for Fake {
         let (server, path) = request.url.rsplit_once('/').unwrap();
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         let steps = {
-            let mut asked = self.asked.lock().unwrap();
+            let mut asked = self.asked.lock();
             let log = asked.entry(server.to_owned()).or_default();
             log.push((path.to_owned(), body.clone()));
             log.iter().rev().take_while(|(path, _)| path == "step").count()
         };
-        if let Some(answer) = self.answers.lock().unwrap().pop() {
+        if let Some(answer) = self.answers.lock().pop() {
             return answer;
         }
         tokio::task::yield_now().await;
@@ -82,7 +83,7 @@ async fn an_episode_speaks_the_protocol() {
         (first.done, first.won, second.done, second.won, second.reward),
         (false, false, true, true, 1.0)
     );
-    let asked = fake.asked.lock().unwrap();
+    let asked = fake.asked.lock();
     let expect = [
         ("reset".to_owned(), json!({"task_id": "v1"})),
         ("step".to_owned(), json!({"action": "go to desk 1"})),
@@ -152,7 +153,7 @@ async fn a_server_without_a_list_of_tasks_chooses_them() {
     );
     assert!(ids(Split::Test).is_empty());
     world.episode(&world.items(Split::Train)[1]).unwrap().reset().await.unwrap();
-    let asked = fake.asked.lock().unwrap();
+    let asked = fake.asked.lock();
     assert_eq!(asked["http://localhost:3001"], [("reset".to_owned(), json!({"task_id": null}))]);
 }
 
@@ -207,7 +208,7 @@ async fn a_server_plays_one_episode_at_a_time() {
     while let Some(play) = plays.join_next().await {
         play.unwrap();
     }
-    let asked = fake.asked.lock().unwrap();
+    let asked = fake.asked.lock();
     assert_eq!(asked.values().map(Vec::len).sum::<usize>(), 30);
     assert_eq!(asked.len(), 2, "both servers play");
 }

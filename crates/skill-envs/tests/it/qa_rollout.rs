@@ -2,13 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, TrajectoryTurn, Usage};
 use skill_envs::qa::{QaEnv, QaItem, QaScorer, QaSettings, ROLLOUT_PROMPT};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SCORING_VERSION, Split};
 use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, ModelId,
 };
-use std::sync::Mutex;
 
 /// A model that gives one reply and keeps what it was asked.
 struct Fixed {
@@ -35,7 +35,7 @@ impl ChatModel for Fixed {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.asked.lock().unwrap().push((request.clone(), call.place.clone()));
+        self.asked.lock().push((request.clone(), call.place.clone()));
         self.reply.clone()
     }
 }
@@ -71,7 +71,7 @@ async fn asked(question: QaItem, skill: &str) -> String {
     let model = Fixed::saying("x", FinishReason::Stop);
     let env = env_of(question, QaSettings::default());
     attempt(&env, skill, &model).await.unwrap();
-    let asked = model.asked.lock().unwrap();
+    let asked = model.asked.lock();
     let messages = asked[0].0.messages.iter();
     messages.map(|message| format!("[{}]\n{}\n", message.role.as_str(), message.text())).collect()
 }
@@ -105,10 +105,10 @@ async fn a_right_answer_with_everything_that_is_recorded() {
     let env = env_of(nile_with_context(), QaSettings { max_tokens: Some(32), ..QaSettings::default() });
     let result = attempt(&env, "Be brief.", &model).await.unwrap();
 
-    let (request, asked_at) = model.asked.lock().unwrap().remove(0);
+    let (request, asked_at) = model.asked.lock().remove(0);
     assert_eq!(asked_at, place());
     assert_eq!(request.sampling.max_tokens, Some(32));
-    assert!(model.asked.lock().unwrap().is_empty(), "one call only");
+    assert!(model.asked.lock().is_empty(), "one call only");
 
     let [system, user] = [Role::System, Role::User].map(|role| request.text_of(role));
     let mut expect = RolloutResult::new("q1".into(), 1.0, 1.0);
@@ -222,7 +222,7 @@ async fn an_item_of_another_environment_is_an_error() {
     let error =
         env.rollout(&stranger, &SkillDoc::default(), &model, &RolloutCtx::default()).await.unwrap_err();
     assert!(matches!(&error, EnvError::Configuration { message } if message.contains("`q2`")), "{error:?}");
-    assert!(model.asked.lock().unwrap().is_empty());
+    assert!(model.asked.lock().is_empty());
 }
 
 #[test]

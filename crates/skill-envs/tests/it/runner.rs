@@ -1,7 +1,8 @@
 //! Rollouts in this process: side by side, given up, and as data.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
+use parking_lot::{Condvar, Mutex};
 use skill_core::carried::CarriedFile;
 use skill_core::{RolloutResult, SkillDoc, SkillPackage};
 use skill_envs::source::document;
@@ -11,8 +12,8 @@ use skill_envs::{
 };
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallPlace, ChatModel};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// What a rollout does.
@@ -76,13 +77,12 @@ impl Env for Busy {
         ctx.show(source, item, "").await?;
         let met = match self.work {
             Work::Meets(expected) => {
-                let mut here = self.here.lock().unwrap();
+                let mut here = self.here.lock();
                 *here += 1;
                 self.changed.notify_all();
                 // Long enough for a busy machine, and never waited out where rollouts run side by side.
                 let limit = Duration::from_secs(60);
-                let (here, _) =
-                    self.changed.wait_timeout_while(here, limit, |here| *here < expected).unwrap();
+                self.changed.wait_while_for(&mut here, |here| *here < expected, limit);
                 *here >= expected
             }
             Work::Hangs => std::future::pending().await,

@@ -6,6 +6,7 @@
 
 use crate::requests::check_requests;
 use crate::workbook::Book;
+use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::{RatioSplit, RolloutResult, SkillDoc, SplitRatio, Usage};
 use skill_envs::spreadsheet::{
@@ -19,7 +20,7 @@ use std::fs;
 #[cfg(unix)]
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Three parcels with weights; the answer doubles them in column C.
@@ -117,7 +118,7 @@ async fn play(
     let asked: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
     let noted = Arc::clone(&asked);
     let model = ScriptedModel::from_fn("agent", move |request, _| {
-        let mut noted = noted.lock().unwrap();
+        let mut noted = noted.lock();
         let reply = replies.get(noted.len()).or(replies.last()).unwrap().clone();
         noted.push(request.clone());
         Ok(reply)
@@ -125,7 +126,7 @@ async fn play(
     let item = &env.items(split)[0];
     let skill = SkillDoc::new("Read the header first.");
     let result = env.rollout(item, &skill, &model, &RolloutCtx::default()).await.unwrap();
-    let asked = asked.lock().unwrap().clone();
+    let asked = asked.lock().clone();
     check_requests(&result.trajectory, &asked);
     (result, asked)
 }

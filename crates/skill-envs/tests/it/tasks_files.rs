@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use crate::requests::check_requests;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::{Role, RolloutResult, SkillDoc, ToolUse, TrajectoryMessage, Usage};
 use skill_envs::tasks::{FileTool, FilesConfig, Preset, TasksConfig, TasksEnv, TasksWorld, ToolFormat};
@@ -11,7 +12,7 @@ use skill_llm::{
     LlmError, ScriptedModel, ToolCall, ToolChoice,
 };
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Reports, one of them with pages, beside what nobody may read.
 fn data() -> tempfile::TempDir {
@@ -69,7 +70,7 @@ fn model(replies: Vec<ChatReply>) -> (ScriptedModel, Arc<Mutex<Vec<ChatRequest>>
     let asked: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
     let noted = Arc::clone(&asked);
     let model = ScriptedModel::from_fn("reader", move |request, _| {
-        let mut noted = noted.lock().unwrap();
+        let mut noted = noted.lock();
         let reply = replies.get(noted.len()).or(replies.last()).unwrap().clone();
         noted.push(request.clone());
         Ok(reply)
@@ -88,7 +89,7 @@ async fn result_of(tool: &str, arguments: &str) -> String {
     let env = load(dir.path(), &item(), |_| {}).unwrap();
     let (model, asked) = model(vec![calls(&[(tool, arguments)]), says("<answer>40</answer>")]);
     rollout(&env, &model).await.unwrap();
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     let last = asked[1].messages.last().unwrap();
     assert_eq!(
         (last.role, last.tool_call_id.as_deref()),
@@ -217,7 +218,7 @@ async fn what_a_call_shows_has_a_limit() {
         says("<answer>40</answer>"),
     ]);
     rollout(&env, &model).await.unwrap();
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     let texts: Vec<String> = asked[2]
         .messages
         .iter()
@@ -245,7 +246,7 @@ async fn a_trajectory_keeps_every_turn() {
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns, result.usage.input), (1.0, 3, 30));
     assert_eq!(result.predicted_answer, "40");
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     insta::assert_snapshot!(
         "a_task_with_files",
         format!("{}\n---\n{}", asked[0].messages[0].text(), asked[0].messages[1].text())
@@ -275,7 +276,7 @@ async fn after_the_last_turn_with_tools_the_agent_has_to_answer() {
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (0.0, 3));
     insta::assert_snapshot!("a_call_in_place_of_an_answer", result.fail_reason);
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     assert_eq!(asked.len(), 3);
     assert_eq!((&asked[1].tool_choice, &asked[2].tool_choice), (&None, &Some(ToolChoice::Never)));
     assert!(asked[2].messages.last().unwrap().text().ends_with("Give your answer now."));
@@ -297,7 +298,7 @@ async fn tools_in_text() {
     ]);
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     insta::assert_snapshot!("a_task_with_files_in_text", asked[0].messages[0].text());
     assert!(asked.iter().all(|request| request.tools.is_empty()));
     let seen: Vec<String> =
@@ -368,7 +369,7 @@ async fn pages_that_answer_stand_in_the_prompt() {
         let env = load(dir.path(), &item, pages).unwrap();
         let (model, asked) = model(vec![says("<answer>40</answer>")]);
         rollout(&env, &model).await.unwrap();
-        let text = asked.lock().unwrap()[0].messages[1].text();
+        let text = asked.lock()[0].messages[1].text();
         insta::assert_snapshot!(name, text);
     }
 }
@@ -446,14 +447,14 @@ async fn links_are_not_followed() {
     let (model, asked) =
         model(vec![calls(&[("read", r#"{"path": "jan.txt"}"#)]), says("<answer>40</answer>")]);
     rollout(&env, &model).await.unwrap();
-    let told = asked.lock().unwrap()[1].messages.last().unwrap().text();
+    let told = asked.lock()[1].messages.last().unwrap().text();
     insta::assert_snapshot!("a_link_that_was_put_there_later", told);
     // Nor is one found where every item has all files.
     link(dir.path());
     let all = load(dir.path(), &item(), |config| config.files.as_mut().unwrap().field = None).unwrap();
     let (model, asked) = self::model(vec![calls(&[("list", "{}")]), says("<answer>40</answer>")]);
     rollout(&all, &model).await.unwrap();
-    assert_eq!(asked.lock().unwrap()[1].messages.last().unwrap().text(), "other.txt (15 bytes)");
+    assert_eq!(asked.lock()[1].messages.last().unwrap().text(), "other.txt (15 bytes)");
 }
 
 #[test]

@@ -2,13 +2,14 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::score::{ChoiceBy, NumericOptions};
 use skill_envs::tasks::{Extraction, FieldNames, Preset, RubricConfig, ScorerConfig, TasksConfig, TasksEnv};
 use skill_envs::{Env, EnvError, RolloutCtx, Split};
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, ToolCall, ToolSpec};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A model that says these things in turn, the last one again and again, and keeps what it was asked.
 pub(super) struct Fixed {
@@ -24,7 +25,7 @@ impl Fixed {
     }
 
     pub(super) fn asked(&self) -> Vec<(ChatRequest, String)> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -35,7 +36,7 @@ impl ChatModel for Fixed {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.asked.lock();
         let reply = self.replies.get(asked.len()).or(self.replies.last()).unwrap().clone();
         asked.push((request.clone(), call.place.to_string()));
         Ok(reply)

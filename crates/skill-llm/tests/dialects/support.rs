@@ -1,6 +1,7 @@
 //! A transport in memory, and the situations that every dialect has to put into words.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_llm::{
@@ -8,7 +9,7 @@ use skill_llm::{
     ImageSource, LlmError, Message, ResponseSchema, Role, Sampling, ToolCall, ToolChoice, ToolSpec,
     Transport, TransportError,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub(crate) const KEY: &str = "sk-test-0123456789";
 
@@ -24,14 +25,14 @@ impl Canned {
     }
 
     pub(crate) fn asked(&self) -> Vec<HttpRequest> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
 #[async_trait]
 impl Transport for Canned {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.asked.lock();
         let answer_idx = asked.len().min(self.answers.len() - 1);
         asked.push(request);
         Ok(self.answers[answer_idx].clone())

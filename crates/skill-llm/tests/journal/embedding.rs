@@ -2,6 +2,7 @@
 
 use crate::support::{Bench, at};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_llm::journal::{CallFilter, Pruned, prune, requests_written};
 use skill_llm::{
@@ -10,8 +11,8 @@ use skill_llm::{
     ModelId, NotInRecording, OpenAiEmbeddings, OpenAiEmbeddingsConfig, PaceConfig, Paced, Pacer, Prices,
     Recording, Retried, RetryPolicy, Transport, TransportError, Usage,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -55,12 +56,12 @@ impl Embedder {
     }
 
     pub(crate) fn n_requests(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.asked.lock().len()
     }
 
     /// All texts of all requests.
     fn texts(&self) -> Vec<String> {
-        let mut texts: Vec<String> = self.asked.lock().unwrap().concat();
+        let mut texts: Vec<String> = self.asked.lock().concat();
         texts.sort();
         texts
     }
@@ -88,7 +89,7 @@ impl EmbeddingModel for Embedder {
 
     async fn embed(&self, request: &EmbeddingRequest, call: &CallCtx) -> Result<EmbeddingReply, LlmError> {
         assert!((1..=self.max_texts).contains(&request.texts.len()), "{request:?}");
-        self.asked.lock().unwrap().push(request.texts.iter().map(ToString::to_string).collect());
+        self.asked.lock().push(request.texts.iter().map(ToString::to_string).collect());
         if let Some(gate) = &self.gate {
             tokio::select! {
                 () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
@@ -449,7 +450,7 @@ async fn pruned_vectors_are_gone_and_what_they_cost_stays() {
     let kept = journaled(&model, &bench.open());
     assert_vectors(&embed(&kept, &["f", "de", "abc"], "step 31").await, &["f", "de", "abc"]);
     assert_eq!(model.n_requests(), n_before + 1);
-    assert_eq!(model.asked.lock().unwrap().last().unwrap(), &["de", "abc"]);
+    assert_eq!(model.asked.lock().last().unwrap(), &["de", "abc"]);
 }
 
 #[tokio::test]
@@ -519,7 +520,7 @@ impl Transport for Faulty {
             }
             (0, _) => (200, b"\xff\xfe".to_vec()),
             _ => {
-                self.answered.lock().unwrap().extend(texts);
+                self.answered.lock().extend(texts);
                 (200, whole)
             }
         };
@@ -550,7 +551,7 @@ async fn every_fault_is_survived_and_no_text_is_answered_twice() {
             (n_requests as u64, n_requests as u64)
         );
     }
-    let mut answered = transport.answered.lock().unwrap().clone();
+    let mut answered = transport.answered.lock().clone();
     answered.sort();
     let mut expect = texts.clone();
     expect.sort_unstable();

@@ -1,6 +1,7 @@
 //! A model that counts what reaches it, and journals in a directory that goes away.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_llm::journal::{CallFilter, CallRow};
 use skill_llm::{
@@ -8,8 +9,8 @@ use skill_llm::{
     LlmError, Message, ModelId, Role, Usage,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
@@ -66,7 +67,7 @@ impl ChatModel for Counting {
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         let text = request.text_of(Role::User);
-        self.seen.lock().unwrap().push(text.clone());
+        self.seen.lock().push(text.clone());
         let number = self.n_requests.fetch_add(1, Ordering::SeqCst) + 1;
         if let Some(gate) = &self.gate {
             tokio::select! {

@@ -4,6 +4,7 @@ use crate::support::{Canned, KEY, block_on, response};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_llm::{
@@ -12,7 +13,7 @@ use skill_llm::{
     TransportError, Usage,
 };
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn config() -> OpenAiEmbeddingsConfig {
@@ -227,7 +228,7 @@ struct InTurn(Mutex<VecDeque<String>>);
 #[async_trait]
 impl Transport for InTurn {
     async fn send(&self, _: HttpRequest) -> Result<HttpResponse, TransportError> {
-        Ok(response(200, self.0.lock().unwrap().pop_front().unwrap()))
+        Ok(response(200, self.0.lock().pop_front().unwrap()))
     }
 }
 

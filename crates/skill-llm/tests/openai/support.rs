@@ -1,12 +1,13 @@
 //! A transport in memory.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_llm::{
     CallCtx, ChatModel as _, ChatReply, ChatRequest, HttpRequest, HttpResponse, LlmError, Message,
     OpenAiChat, OpenAiConfig, Transport, TransportError,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Answers every request alike, and keeps what it was asked.
 pub(crate) struct Canned {
@@ -21,11 +22,11 @@ impl Canned {
 
     /// How many requests were sent.
     pub(crate) fn n_asked(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.asked.lock().len()
     }
 
     pub(crate) fn asked(&self) -> HttpRequest {
-        let asked = self.asked.lock().unwrap();
+        let asked = self.asked.lock();
         assert_eq!(asked.len(), 1, "one call is one request");
         asked.first().unwrap().clone()
     }
@@ -34,7 +35,7 @@ impl Canned {
 #[async_trait]
 impl Transport for Canned {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().push(request);
         self.answer.clone()
     }
 }

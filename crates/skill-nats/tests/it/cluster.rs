@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use skill_core::RolloutResult;
 use skill_envs::runner::{JobModels, ReplyRecord};
 use skill_envs::source::document;
@@ -21,8 +22,8 @@ use skill_nats::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -115,11 +116,11 @@ impl ChatModel for Sending {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        if let Some(check) = self.sent.check.lock().unwrap().as_ref() {
+        if let Some(check) = self.sent.check.lock().as_ref() {
             check(call);
         }
         self.sent.total.fetch_add(1, Ordering::Relaxed);
-        *self.sent.by_place.lock().unwrap().entry(call.place.to_string()).or_default() += 1;
+        *self.sent.by_place.lock().entry(call.place.to_string()).or_default() += 1;
         tokio::time::sleep(self.took).await;
         self.inner.chat(request, call).await
     }

@@ -97,7 +97,7 @@ async fn a_driver_that_is_started_again_costs_no_call_while_its_workers_live() {
         let driver = Driver::of_session(&server, dir.path(), BudgetCaps::default(), "last");
         let made = driver.make(&env).await;
         check_same(made, &made_here(&env, &driver.source).await);
-        assert_eq!(sent.total(), N_CALLS, "seed {seed}: {:?}", sent.by_place.lock().unwrap());
+        assert_eq!(sent.total(), N_CALLS, "seed {seed}: {:?}", sent.by_place.lock());
     }
 }
 
@@ -146,7 +146,7 @@ async fn everything_dies_now_and_then() {
         let driver = Driver::of_session(&server, dir.path(), BudgetCaps::default(), "last");
         let made = driver.make(&env).await;
         check_same(made, &made_here(&env, &driver.source).await);
-        let by_place = sent.by_place.lock().unwrap();
+        let by_place = sent.by_place.lock();
         let twice: Vec<_> = by_place.iter().filter(|(_, n)| **n > 1).collect();
         assert!(
             sent.total() <= n_calls + killed_slots,

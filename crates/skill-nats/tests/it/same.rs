@@ -43,7 +43,7 @@ async fn a_reply_is_in_the_journal_before_the_worker_makes_its_next_call() {
     let path = dir.path().join("journal.sqlite");
     let n_sent = AtomicU64::new(0);
     let sent: Arc<crate::cluster::Sent> = sent;
-    *sent.check.lock().unwrap() = Some(Box::new(move |_| {
+    *sent.check.lock() = Some(Box::new(move |_: &CallCtx| {
         let totals = JournalReader::open(&path).unwrap().totals().unwrap();
         assert_eq!(totals.replies, n_sent.fetch_add(1, Ordering::Relaxed));
     }));

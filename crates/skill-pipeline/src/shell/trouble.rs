@@ -34,7 +34,7 @@ pub(super) async fn warn(trouble: Option<&ReadTrouble>, events: &dyn EventSink) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     #[tokio::test(start_paused = true)]
     async fn lasting_trouble_is_said_once_a_minute() {
@@ -42,7 +42,7 @@ mod tests {
         let said = Mutex::new(Vec::new());
         let events = |event: &Event| {
             assert!(matches!(event, Event::Warning { message, .. } if message == "HTTP 500"));
-            said.lock().unwrap().push(began.elapsed().as_secs());
+            said.lock().push(began.elapsed().as_secs());
         };
         let trouble: ReadTrouble = Arc::new(move || {
             let lasts = [10..95, 100..101].iter().any(|time| time.contains(&began.elapsed().as_secs()));
@@ -50,6 +50,6 @@ mod tests {
         });
         let watched = tokio::time::timeout(Duration::from_secs(600), warn(Some(&trouble), &events));
         watched.await.unwrap_err();
-        assert_eq!(*said.lock().unwrap(), [10, 70]);
+        assert_eq!(*said.lock(), [10, 70]);
     }
 }

@@ -1,12 +1,13 @@
 //! The toy world of the recorded runs, and an optimizer that says what the recorded one said, in its order.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::{ItemScore, RolloutResult, Usage};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const WORDS: [&str; 10] =
     ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet"];
@@ -99,7 +100,7 @@ impl Recorded {
 
     /// The stages that asked, as the reference calls them.
     pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -113,7 +114,7 @@ impl ChatModel for Recorded {
         let place = call.place.to_string();
         let stage = STAGES.iter().find(|(ours, _)| place.split(" / ").any(|part| part == *ours));
         let stage = stage.map_or(place.as_str(), |(_, theirs)| theirs).to_owned();
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.asked.lock();
         let reply = self.replies.get(asked.len());
         let is_expected = reply.is_some_and(|reply| reply["stage"] == stage.as_str());
         asked.push(stage);

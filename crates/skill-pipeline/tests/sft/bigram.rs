@@ -2,6 +2,7 @@
 
 use crate::codec::ByteCodec;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_pipeline::weights::{PolicyFile, PolicyWriter};
 use skill_train::TrainError;
 use skill_train::checkpoint::{StateFile, StateStore};
@@ -14,7 +15,7 @@ use skill_train::seam::{
 use skill_train::tokenizer::TokenCodec as _;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const NAME: &str = "table";
 
@@ -65,7 +66,7 @@ impl Bigram {
     /// Fails in its call of this number, from 0, as a process does that is killed there.
     pub(crate) fn failing_at(self, call: usize, fault: fn() -> TrainError) -> Self {
         {
-            let mut inner = self.inner.lock().unwrap();
+            let mut inner = self.inner.lock();
             inner.fails_at = Some(call);
             inner.fault = fault;
         }
@@ -74,18 +75,18 @@ impl Bigram {
 
     /// Has a loss that is not a number in this step.
     pub(crate) fn with_nan_at(self, step: u64) -> Self {
-        self.inner.lock().unwrap().nan_at = Some(step);
+        self.inner.lock().nan_at = Some(step);
         self
     }
 
     /// What was sampled, and the rows of policy losses.
     pub(crate) fn seen(&self) -> (Vec<(Vec<u32>, Sample)>, Vec<Row>) {
-        let inner = self.inner.lock().unwrap();
+        let inner = self.inner.lock();
         (inner.sampled.clone(), inner.learnt.clone())
     }
 
     pub(crate) fn n_calls(&self) -> usize {
-        self.inner.lock().unwrap().n_calls
+        self.inner.lock().n_calls
     }
 
     fn called(inner: &mut Inner) -> Result<(), TrainError> {
@@ -106,7 +107,7 @@ impl Bigram {
 #[async_trait]
 impl PolicyWriter for Bigram {
     async fn files(&self) -> Result<Vec<PolicyFile>, TrainError> {
-        let inner = self.inner.lock().unwrap();
+        let inner = self.inner.lock();
         Ok(vec![("weights.bin".to_owned(), bytes(&inner.table))])
     }
 }
@@ -114,7 +115,7 @@ impl PolicyWriter for Bigram {
 #[async_trait]
 impl TrainBackend for Bigram {
     async fn sample(&self, request: SampleRequest) -> Result<Vec<Sample>, TrainError> {
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         Self::called(&mut inner)?;
         let known = inner.asked.entry(request.call.clone()).or_insert_with(|| request.prompts.clone());
         if *known != request.prompts {
@@ -151,7 +152,7 @@ impl TrainBackend for Bigram {
     }
 
     async fn forward_backward(&self, request: ForwardBackward) -> Result<ForwardOutput, TrainError> {
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         Self::called(&mut inner)?;
         let (denominator, is_policy) = match &request.pass {
             Pass::Gradient { denominator, loss } => (Some(*denominator), matches!(loss, Loss::Policy(_))),
@@ -194,7 +195,7 @@ impl TrainBackend for Bigram {
     }
 
     async fn optim_step(&self, request: OptimStep) -> Result<StepOutput, TrainError> {
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         Self::called(&mut inner)?;
         let Inner { table, gradient, optimizer, .. } = &mut *inner;
         let grad_norm = squared_norm(gradient).sqrt();
@@ -207,7 +208,7 @@ impl TrainBackend for Bigram {
     }
 
     async fn save(&self, _: SaveRequest) -> Result<SavedState, TrainError> {
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         Self::called(&mut inner)?;
         let moments = inner.optimizer.moments.get(NAME).cloned().unwrap_or_default();
         let file = |name: &str, values: &[f32]| StateFile { name: name.to_owned(), bytes: bytes(values) };
@@ -217,7 +218,7 @@ impl TrainBackend for Bigram {
     }
 
     async fn load(&self, request: LoadRequest) -> Result<SavedState, TrainError> {
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         Self::called(&mut inner)?;
         let (saved, files) = inner.store.load(&request.hash)?;
         let of = |name: &str| values(&files.iter().find(|file| file.name == name).unwrap().bytes);

@@ -4,6 +4,7 @@ use crate::bigram::Bigram;
 use crate::runs::lines;
 use crate::setup::{files, text};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::source::document;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
@@ -18,7 +19,7 @@ use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
 use skill_train::seam::Ended;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Two turns; a reply counts that begins with a letter.
 struct Letters {
@@ -264,7 +265,7 @@ async fn a_sign_is_a_warning_when_it_first_shows_also_over_several_processes() {
         if let Event::Warning { step, warning: Some(Warning::TrainingSign { sign, .. }), message, .. } = event
         {
             assert!(message.contains(sign.advice()), "{message}");
-            sink.lock().unwrap().push((step.map(|step| step.0), *sign));
+            sink.lock().push((step.map(|step| step.0), *sign));
         }
     };
     let see: Arc<dyn EventSink> = Arc::new(see);
@@ -276,7 +277,7 @@ async fn a_sign_is_a_warning_when_it_first_shows_also_over_several_processes() {
         trainer.train(&run).await.unwrap();
     }
     let expected = [(Some(3), TrainingAlert::AllLost), (Some(3), TrainingAlert::NeverWon)];
-    assert_eq!(*warned.lock().unwrap(), expected);
+    assert_eq!(*warned.lock(), expected);
 }
 
 #[tokio::test]

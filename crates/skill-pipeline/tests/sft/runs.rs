@@ -2,11 +2,12 @@
 
 use crate::setup::{bigram, data, settings, text, trainer};
 use crate::world::{Doors, whole_history};
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_pipeline::records::sft::{SftStep, SftValidation};
 use skill_pipeline::{Event, PipelineError, StopSignal};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub(crate) fn lines<T: serde::de::DeserializeOwned>(file: &Path) -> Vec<T> {
     let text = std::fs::read_to_string(file).unwrap();
@@ -21,7 +22,7 @@ async fn the_loss_falls_and_every_step_has_a_line() {
     let data = data(&settings).await;
     let events = {
         let seen = Arc::clone(&seen);
-        Arc::new(move |event: &Event| seen.lock().unwrap().push(serde_json::to_value(event).unwrap()))
+        Arc::new(move |event: &Event| seen.lock().push(serde_json::to_value(event).unwrap()))
     };
     let model = bigram(&run);
     let summary = trainer(&run, &model, &data, &settings).with_events(events).train(&run).await.unwrap();
@@ -45,7 +46,7 @@ async fn the_loss_falls_and_every_step_has_a_line() {
     assert_eq!(lines::<Value>(&run.join("examples.jsonl")).len(), 10);
     assert!(run.join("policy/weights.bin").is_file());
     // Seconds are in events alone.
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock();
     let of = |name: &str| seen.iter().filter(|event| event["event"] == name).count();
     assert_eq!((of("sft_step_finished"), of("sft_validated"), of("sft_finished")), (4, 3, 1));
     assert!(seen.iter().any(|event| event["seconds"].is_number()));

@@ -4,13 +4,14 @@ use crate::provider::{MAX_REPLY_TOKENS, Models, Witness};
 use crate::story::{Disturbance, Moment, Story};
 use crate::world::{INITIAL_SKILL, Words};
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use skill_core::SkillDoc;
 use skill_envs::EnvError;
 use skill_llm::LlmError;
 use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, TrainSettings, Trainer};
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -57,7 +58,7 @@ struct Heard {
 
 impl EventSink for Listener {
     fn emit(&self, event: &Event) {
-        let mut heard = self.heard.lock().unwrap();
+        let mut heard = self.heard.lock();
         heard.n_events += 1;
         // What these tell of was flushed before they were.
         if let Event::BaselineMeasured { .. } | Event::StepFinished { .. } | Event::EpochEnded { .. } = event
@@ -123,7 +124,7 @@ impl Process<'_> {
         };
         // Its tasks end with it: virtual time passes only where none is left to be polled.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let killed = || End::Killed { last_flush: listener.heard.lock().unwrap().last_flush };
+        let killed = || End::Killed { last_flush: listener.heard.lock().last_flush };
         match outcome {
             None => killed(),
             Some(Err(payload)) if payload.is::<Kill>() => killed(),

@@ -1,6 +1,7 @@
 //! The simulated provider as the run reaches it: what arrived there is written down by the place of the call.
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use skill_llm::testbed::SimProvider;
 use skill_llm::{
@@ -9,7 +10,7 @@ use skill_llm::{
     RetryPolicy, Traced, Transport, TransportError, Usage,
 };
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -72,7 +73,7 @@ impl Witness {
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap()
+        self.seen.lock()
     }
 
     /// Forgets what the last process did.

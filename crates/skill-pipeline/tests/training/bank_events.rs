@@ -1,6 +1,7 @@
 //! What can be followed of a run that trains a bank while it goes on.
 
 use crate::banks::{Run, record};
+use parking_lot::Mutex;
 use skill_bank::trial::TrialNumbers;
 use skill_bank::{Author, BankEvent, Reason, Verdict};
 use skill_core::stats::stratified::TrialRule;
@@ -12,7 +13,7 @@ use skill_pipeline::run_dir::bank_progress::BankProgress;
 use skill_pipeline::run_dir::live::{LiveEvents, LiveState, Pulse};
 use skill_pipeline::{Event, EventSink, RunReader, Stage};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Keeps all events.
 #[derive(Default)]
@@ -20,14 +21,14 @@ struct Kept(Mutex<Vec<Event>>);
 
 impl EventSink for Kept {
     fn emit(&self, event: &Event) {
-        self.0.lock().unwrap().push(event.clone());
+        self.0.lock().push(event.clone());
     }
 }
 
 fn followed(dir: &Path, run: &Run) -> (BankSummary, Vec<Event>) {
     let kept = Arc::new(Kept::default());
     let summary = run.follow(dir, Arc::clone(&kept) as Arc<dyn EventSink>).unwrap();
-    (summary, std::mem::take(&mut *kept.0.lock().unwrap()))
+    (summary, std::mem::take(&mut *kept.0.lock()))
 }
 
 fn records(dir: &Path) -> Vec<RoundRecord> {
@@ -208,7 +209,7 @@ struct Onlooker {
 impl EventSink for Onlooker {
     fn emit(&self, event: &Event) {
         self.inner.emit(event);
-        let mut seen = self.seen.lock().unwrap();
+        let mut seen = self.seen.lock();
         seen.apply(event);
         if let Event::TrialMeasured { trial, rollouts, numbers, .. } = event {
             let now = seen.trial.as_ref().unwrap();
@@ -219,7 +220,7 @@ impl EventSink for Onlooker {
             let now = seen.trial.as_ref().unwrap();
             assert!(now.rollouts >= *done as u64 && now.rollouts <= now.max_rollouts, "{now:?}");
         }
-        let mut most_active = self.most_active.lock().unwrap();
+        let mut most_active = self.most_active.lock();
         *most_active = (*most_active).max(seen.n_active);
     }
 }
@@ -234,16 +235,16 @@ fn progress_adds_up_to_the_summary() {
     let after = move |event: &Event| {
         if matches!(event, Event::StageStarted { .. } | Event::RunStarted { .. } | Event::BankFinished { .. })
         {
-            of_sink.lock().unwrap().extend(RunReader::open(&path).unwrap().live());
+            of_sink.lock().extend(RunReader::open(&path).unwrap().live());
         }
     };
     let inner = LiveEvents::new(Arc::new(after), Arc::new(Pulse::default));
     let onlooker = Arc::new(Onlooker { inner, seen: Mutex::default(), most_active: Mutex::default() });
     let summary = Run::default().follow(dir.path(), Arc::clone(&onlooker) as Arc<dyn EventSink>).unwrap();
-    let seen = onlooker.seen.lock().unwrap().clone();
+    let seen = onlooker.seen.lock().clone();
     assert_eq!([seen.n_trials, seen.n_admitted], summary.trials);
     assert_eq!((seen.n_active, seen.n_waiting), (summary.active, summary.candidates));
-    assert_eq!(*onlooker.most_active.lock().unwrap(), summary.active);
+    assert_eq!(*onlooker.most_active.lock(), summary.active);
     assert_eq!(seen.baseline, Some(summary.baseline));
     let validation = seen.validation.unwrap();
     assert_eq!((validation.round, validation.score, validation.n_items), (2, summary.score, 6));
@@ -255,7 +256,7 @@ fn progress_adds_up_to_the_summary() {
     }
     assert_eq!(read, seen);
     // The file says that it is a bank's run, and goes with the process.
-    let lives = lives.lock().unwrap();
+    let lives = lives.lock();
     assert!(!lives.is_empty() && lives.iter().all(|live| live.bank.is_some() && live.total_steps == 2));
     assert_eq!(RunReader::open(dir.path()).unwrap().live(), None);
 }

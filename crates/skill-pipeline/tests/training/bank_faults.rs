@@ -4,6 +4,7 @@ use crate::banks::{Run, bank_settings, opens, record, teaches};
 use crate::damages::assert_every_damage_is_named;
 use crate::run_files::files;
 use crate::world::{Counted, Job, changed, counted};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
 use skill_bank::task_type::TypeTable;
@@ -14,8 +15,8 @@ use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::run_dir::check::check;
 use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A journal that commits nothing before somebody waits for it.
@@ -49,7 +50,7 @@ fn an_event_of_the_bank_comes_after_the_replies_that_it_follows_from() {
                     let journal = JournalReader::open(&path.join("journal.sqlite")).unwrap();
                     let kept = journal.totals().unwrap().replies;
                     let n_target = n_answered.load(Ordering::Relaxed) as u64;
-                    seen.lock().unwrap().push((kept, n_target));
+                    seen.lock().push((kept, n_target));
                 }
             };
             base.with_journal_options(lazy_journal()).with_events(Arc::new(sink))
@@ -57,7 +58,7 @@ fn an_event_of_the_bank_comes_after_the_replies_that_it_follows_from() {
         ..Run::default()
     };
     run.run(dir.path()).unwrap();
-    let found = found.lock().unwrap();
+    let found = found.lock();
     assert!(found.len() > 2);
     for (kept, n_target) in found.iter() {
         // The calls of the teacher are kept too.
@@ -347,7 +348,7 @@ fn a_run_warns_while_a_provider_goes_on_failing() {
             let seen = Arc::clone(&seen);
             let sink = move |event: &Event| {
                 if let Event::Warning { message, .. } = event {
-                    seen.lock().unwrap().push(message.clone());
+                    seen.lock().push(message.clone());
                 }
             };
             base.with_trouble(Arc::new(|| Some("HTTP 500".to_owned()))).with_events(Arc::new(sink))
@@ -356,7 +357,7 @@ fn a_run_warns_while_a_provider_goes_on_failing() {
         ..Run::default()
     };
     run.run(dir.path()).unwrap();
-    assert!(warned.lock().unwrap().contains(&"HTTP 500".to_owned()));
+    assert!(warned.lock().contains(&"HTTP 500".to_owned()));
 }
 
 /// Whether an event is the one at which something happens.

@@ -5,6 +5,7 @@ use crate::banks::{Run, bank_settings, opens, record, teaches};
 use crate::run_files::files;
 use crate::world::{Counted, counted};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_bank::retrieve::{Retrieval, RetrievalMode, RetrievalSettings};
 use skill_bank::{Author, Bank, BankEvent, Content, Evidence, Source, Tier, Verdict};
@@ -18,8 +19,8 @@ use skill_llm::{
 use skill_pipeline::run_dir::timings::Timings;
 use skill_pipeline::{Event, Trainer};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Seconds of the parts of stages, by step and stage.
 type Parts = BTreeMap<(u32, String), Vec<f64>>;
@@ -125,7 +126,7 @@ fn the_times_of_all_passes_rounds_and_processes_add_up() {
             let sink = move |event: &Event| {
                 if let Event::StageFinished { step, stage, seconds } = event {
                     let key = (step.unwrap_or_default().0, format!("{}_s", stage.as_str()));
-                    seen.lock().unwrap().entry(key).or_default().push(*seconds);
+                    seen.lock().entry(key).or_default().push(*seconds);
                 }
             };
             base.with_events(Arc::new(sink))
@@ -135,7 +136,7 @@ fn the_times_of_all_passes_rounds_and_processes_add_up() {
     timed(Run { target: breaking_target(120), ..Run::default() }).run(dir.path()).unwrap_err();
     timed(Run::default()).run(dir.path()).unwrap();
     let timings = Timings::read_or_new(dir.path()).unwrap();
-    let seconds = seconds.lock().unwrap();
+    let seconds = seconds.lock();
     assert!(seconds[&(0, "trial_s".to_owned())].len() > 4);
     for round in [1, 2] {
         assert!(!timings.steps[&round].contains_key("baseline_s"));

@@ -3,14 +3,15 @@
 use crate::run_files::files;
 use crate::world::{Counted, INITIAL_SKILL, Job, changed, changed_settings, optimizer, settings, target};
 use crate::{actions, read};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::{EditBudget, PairPolicy, Role, Schedule, SkillDoc, slow_update_guidance};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Usage};
 use skill_pipeline::{Acceptance, EarlyStop, EpochEnd, PipelineError, SlowUpdate, TrainSettings};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// What the optimizer says at the end of an epoch.
 #[derive(Clone, Copy)]
@@ -42,7 +43,7 @@ impl Teacher {
 
     /// The places that asked, and what they asked.
     fn asked(&self) -> Vec<(String, String)> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     fn model(self: &Arc<Self>) -> Arc<dyn ChatModel> {
@@ -70,7 +71,7 @@ impl ChatModel for Boxed {
             return Err(LlmError::ServerError { provider, status: 503, message, retry_after: None });
         }
         let prompt = request.text_of(Role::User);
-        teacher.asked.lock().unwrap().push((call.place.to_string(), prompt.clone()));
+        teacher.asked.lock().push((call.place.to_string(), prompt.clone()));
         let missing = prompt.lines().find_map(|line| line.strip_prefix("Why it failed: missing: "));
         let text = if prompt.contains("# Present guidance") {
             let guidance = match (teacher.guidance, missing) {

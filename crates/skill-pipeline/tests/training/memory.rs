@@ -2,17 +2,18 @@
 
 use super::{files, read};
 use crate::world::{Job, settings, stubborn_optimizer, target};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};
 use skill_pipeline::TrainSettings;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Keeps what it is asked, and proposes an edit that depends on every byte of what it knows of earlier steps.
 fn remembering(asked: Arc<Mutex<Vec<String>>>) -> Arc<dyn ChatModel> {
     Arc::new(ScriptedModel::from_fn("remembering", move |request: &ChatRequest, call: &CallCtx| {
         let prompt = request.text_of(Role::User);
-        asked.lock().unwrap().push(format!("{}\n{prompt}", call.place));
+        asked.lock().push(format!("{}\n{prompt}", call.place));
         let memory = prompt.split("<memory>").nth(1).and_then(|rest| rest.split("</memory>").next());
         let sum: u64 =
             memory.unwrap_or_default().bytes().fold(7, |sum, byte| (sum * 31 + u64::from(byte)) % 99_991);
@@ -33,7 +34,7 @@ fn what_was_rejected_is_in_the_prompts_of_later_steps_and_epochs() {
     assert_eq!((&digest["action"], &digest["n_fail"]), (&json!("reject"), &json!(4)));
     assert_eq!(digest["failure_patterns"][0]["description"], "why");
     let tried = digest["rejected_edits"][0]["content"].as_str().unwrap().to_owned();
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     for stage in ["reflect", "aggregate", "select"] {
         for (step, is_known) in [(1, false), (2, false), (4, true), (5, true)] {
             let place = format!("step {step} / {stage} / ");
@@ -87,6 +88,6 @@ fn without_memory_no_prompt_has_any() {
     let (dir, asked) = (tempfile::tempdir().unwrap(), Arc::default());
     let settings = TrainSettings { memory_steps: 0, ..settings() };
     Job { settings, optimizer: remembering(Arc::clone(&asked)), ..Job::default() }.run(dir.path()).unwrap();
-    assert!(asked.lock().unwrap().iter().all(|prompt| !prompt.contains("<memory>")));
+    assert!(asked.lock().iter().all(|prompt| !prompt.contains("<memory>")));
     assert!(dir.path().join("steps/step_0001/trajectory_digest.json").exists());
 }

@@ -4,6 +4,7 @@ use crate::run_files;
 use crate::saving::{job as wordy_job, saving};
 use crate::world::{Counted, Job, optimizer, target};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use skill_core::{EditStatus, ItemId, StepIdx};
 use skill_envs::Split;
@@ -16,7 +17,7 @@ use skill_pipeline::run_dir::notes::{
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Keeps what the optimizer was asked, with the place of each call.
 struct Asked {
@@ -31,7 +32,7 @@ impl Asked {
 
     /// The steps whose prompts hold a text.
     fn steps_with(&self, text: &str) -> Vec<String> {
-        let prompts = self.prompts.lock().unwrap();
+        let prompts = self.prompts.lock();
         let holding = prompts.iter().filter(|(_, prompt)| prompt.contains(text));
         let mut steps: Vec<String> =
             holding.map(|(place, _)| place.split(" / ").next().unwrap().to_owned()).collect();
@@ -47,7 +48,7 @@ impl ChatModel for Asked {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.prompts.lock().unwrap().push((call.place.to_string(), request.text_of(Role::User)));
+        self.prompts.lock().push((call.place.to_string(), request.text_of(Role::User)));
         self.inner.chat(request, call).await
     }
 }

@@ -3,6 +3,7 @@
 use crate::read;
 use crate::world::{INITIAL_SKILL, Words, optimizer, settings, target};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::plan::BatchPlan;
 use skill_core::{RolloutResult, SkillDoc, SourceType};
@@ -13,7 +14,7 @@ use skill_pipeline::stage::own::{
 };
 use skill_pipeline::{EpochEnd, PipelineError, SlowUpdate, Summary, TrainSettings, Trainer};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Stage, seed, sample and items of a batch.
 type Made = (String, Option<u64>, usize, Vec<String>);
@@ -43,8 +44,8 @@ impl OwnBatches for Whole {
         ctx: &RolloutCtx,
     ) -> Result<Vec<RolloutResult>, EnvError> {
         let ids = batch.items.iter().map(|item| item.id.to_string()).collect();
-        let batch_idx = self.batches.lock().unwrap().len();
-        self.batches.lock().unwrap().push((batch.stage.as_str().to_owned(), batch.seed, batch.sample, ids));
+        let batch_idx = self.batches.lock().len();
+        self.batches.lock().push((batch.stage.as_str().to_owned(), batch.seed, batch.sample, ids));
         let (world, mut results) = (Words::new(), Vec::new());
         for (at, item) in batch.items.iter().enumerate() {
             if self.breaks_at == Some(batch_idx) && at * 2 >= batch.items.len() {
@@ -65,7 +66,7 @@ impl OwnReflection for Whole {
         ctx: &RolloutCtx,
     ) -> Result<Vec<Proposal>, EnvError> {
         assert_eq!(batch.items.len(), batch.batch.results.len());
-        self.reflected.lock().unwrap().push((batch.batch.seed, batch.memory.to_owned()));
+        self.reflected.lock().push((batch.batch.seed, batch.memory.to_owned()));
         let request = ChatRequest::new(vec![Message::user("What is missing?")]);
         ctx.judge.as_ref().unwrap().chat(&request, &ctx.call).await?;
         Ok(self.proposals.clone())
@@ -115,7 +116,7 @@ fn whole_batches_come_to_what_single_items_do() {
         assert_eq!(key(whole_dir.path(), name), key(one_by_one.path(), name), "{name}");
     }
     // Of training, and of both sides of the comparison; each evaluation is one batch of the whole split.
-    let batches = whole.batches.lock().unwrap().clone();
+    let batches = whole.batches.lock().clone();
     let of = |stage: &str| batches.iter().filter(|(of, ..)| of == stage).collect::<Vec<_>>();
     assert_eq!(
         of("rollout").iter().map(|(_, seed, ..)| seed.unwrap()).collect::<Vec<_>>()[..2],
@@ -144,12 +145,12 @@ fn a_batch_is_the_unit_of_resume_and_its_replies_are_paid_for_once() {
         PipelineError::Rollout { place, .. } => assert!(place.ends_with("all items"), "{place}"),
         other => panic!("{other:?}"),
     }
-    assert_eq!(broken.batches.lock().unwrap().len(), 4, "the batch is tried once");
+    assert_eq!(broken.batches.lock().len(), 4, "the batch is tried once");
     let resumed = Arc::new(Whole::default());
     let (outcome, after) = run_on(&resumed, settings(), dir.path(), usize::MAX);
     assert_eq!(outcome.unwrap().best_selection_score, expect.unwrap().best_selection_score);
     assert_eq!(before + after, n_calls, "no reply is asked for twice");
-    let first = |whole: &Whole, at: usize| whole.batches.lock().unwrap()[at].clone();
+    let first = |whole: &Whole, at: usize| whole.batches.lock()[at].clone();
     assert_eq!(first(&resumed, 0), first(&broken, 3), "what is finished is not made again");
 }
 
@@ -164,7 +165,7 @@ fn an_environment_plans_its_own_batches_and_no_run_goes_on_with_another_plan() {
     let whole = Arc::new(Whole { epochs: epochs.clone(), ..Whole::default() });
     let summary = run(&whole, settings(), dir.path()).unwrap();
     assert_eq!(summary.total_steps, 4);
-    let batches = whole.batches.lock().unwrap().clone();
+    let batches = whole.batches.lock().clone();
     let trained: Vec<(Option<u64>, usize)> = batches
         .iter()
         .filter(|(stage, ..)| stage == "rollout")
@@ -227,7 +228,7 @@ fn an_environment_reflects_itself_and_what_is_no_patch_is_noted() {
     let notes = read(step.join("step_record.json"))["notes"].to_string();
     assert!(notes.contains("proposal 3 ") && notes.contains("proposal 4"), "{notes}");
     assert!(notes.contains(&MAX_PROPOSAL_BYTES.to_string()));
-    let reflected = whole.reflected.lock().unwrap().clone();
+    let reflected = whole.reflected.lock().clone();
     assert_eq!(reflected.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [1043, 1044, 1045]);
     assert!(reflected[0].1.is_empty() && reflected[1].1.contains("Step 1"), "{reflected:?}");
     // The optimizer was asked by the environment, at a place of the run, and is counted there.

@@ -2,6 +2,7 @@
 
 use super::files;
 use super::world::{StopAfter, Words, settings, target};
+use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::carried::CarriedFile;
 use skill_core::package::PackageFault;
@@ -11,7 +12,7 @@ use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};
 use skill_pipeline::{PipelineError, StopSignal, Summary, Trainer};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const MAIN: &str = "---\nname: words\ndescription: Knows words.\n---\n# Words\n\n- base\n";
 
@@ -28,7 +29,7 @@ fn package() -> Result<SkillDoc, PackageFault> {
 /// Puts the words that are missing into the reference file, and tries what is not allowed.
 fn optimizer(seen: Arc<Mutex<Vec<ChatRequest>>>) -> Arc<dyn ChatModel> {
     Arc::new(ScriptedModel::from_fn("optimizer", move |request: &ChatRequest, _: &CallCtx| {
-        seen.lock().unwrap().push(request.clone());
+        seen.lock().push(request.clone());
         let prompt = request.text_of(Role::User);
         let missing = prompt.lines().find_map(|line| line.strip_prefix("Why it failed: missing: "));
         let edits = match missing {
@@ -93,7 +94,7 @@ fn a_folder_is_trained_and_comes_out_as_a_folder() {
     );
 
     // The optimizer is shown the files and asked to name one; hashes and programs are not its business.
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock();
     let first = seen.first().unwrap();
     let prompt = first.text_of(Role::User);
     let of_program = prompt.lines().find(|line| line.starts_with("- `scripts/run.sh`")).unwrap();

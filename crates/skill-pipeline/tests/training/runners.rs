@@ -3,6 +3,7 @@
 use crate::run_files::files;
 use crate::world::{Job, Words, target};
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use skill_envs::{EnvError, JobLink, LocalRunner, RolloutFault, RolloutJob, RolloutOutcome, RolloutRunner};
@@ -10,7 +11,7 @@ use skill_llm::journal::JournalReader;
 use skill_llm::{ChatModel, Journal, JournalOptions, Metered};
 use skill_pipeline::PipelineError;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A worker that is sent texts and answers in texts.
 struct Worker {
@@ -35,7 +36,7 @@ impl RolloutRunner for Worker {
     async fn run(&self, job: RolloutJob, link: JobLink) -> Result<RolloutOutcome, EnvError> {
         let job = sent(&job);
         assert_eq!(job.env, "words");
-        assert!(self.made.lock().unwrap().insert(job.key.clone()), "{} was made before", job.key);
+        assert!(self.made.lock().insert(job.key.clone()), "{} was made before", job.key);
         match self.local.run(job, link).await {
             Ok(outcome) => Ok(sent(&outcome)),
             Err(error) => Err(sent(&RolloutFault::from(&error)).into()),
@@ -47,7 +48,7 @@ impl RolloutRunner for Worker {
     }
 
     async fn acknowledge(&self, key: &str) {
-        self.acknowledged.lock().unwrap().insert(key.to_owned());
+        self.acknowledged.lock().insert(key.to_owned());
     }
 
     async fn settle(&self) {
@@ -63,7 +64,7 @@ fn a_run_made_elsewhere_writes_the_same_files() {
     let runner = Some(Arc::clone(&worker) as Arc<dyn RolloutRunner>);
     Job { runner, ..Job::default() }.run(there.path()).unwrap();
     assert_eq!(files(here.path()), files(there.path()));
-    assert_eq!(*worker.made.lock().unwrap(), *worker.acknowledged.lock().unwrap());
+    assert_eq!(*worker.made.lock(), *worker.acknowledged.lock());
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_fault_elsewhere_stops_the_run_and_is_no_score() {
     let rest = Worker::new(Words::new(), target(usize::MAX));
     let runner = Some(Arc::clone(&rest) as Arc<dyn RolloutRunner>);
     Job { runner, ..Job::default() }.run(dir.path()).unwrap();
-    let (made, before) = (rest.made.lock().unwrap(), worker.acknowledged.lock().unwrap());
+    let (made, before) = (rest.made.lock(), worker.acknowledged.lock());
     assert!(!before.is_empty() && made.is_disjoint(&before));
 }
 
@@ -103,7 +104,7 @@ impl RolloutRunner for Doubter {
 
     async fn acknowledge(&self, _: &str) {
         let totals = JournalReader::open(&self.path).unwrap().totals().unwrap();
-        self.n_committed.lock().unwrap().push(totals.results);
+        self.n_committed.lock().push(totals.results);
     }
 }
 
@@ -129,7 +130,7 @@ fn a_result_is_acknowledged_once_it_is_committed() {
         };
         evaluate(&rollouts, Split::Val, &document(&"base".into()), &ctx).await.unwrap();
     });
-    assert_eq!(*doubter.n_committed.lock().unwrap(), (1..=10).collect::<Vec<u64>>());
+    assert_eq!(*doubter.n_committed.lock(), (1..=10).collect::<Vec<u64>>());
 }
 
 /// A runner that keeps the tasks of its jobs.
@@ -141,7 +142,7 @@ struct Keeper {
 #[async_trait]
 impl RolloutRunner for Keeper {
     async fn run(&self, job: RolloutJob, link: JobLink) -> Result<RolloutOutcome, EnvError> {
-        self.tasks.lock().unwrap().push(Arc::clone(&job.item.data));
+        self.tasks.lock().push(Arc::clone(&job.item.data));
         self.local.run(job, link).await
     }
 }
@@ -160,7 +161,7 @@ fn a_job_shares_its_task_with_the_environment() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ctx = StageCtx::new(skill_pipeline::Stage::Baseline, &skill_pipeline::NoEvents);
     runtime.block_on(evaluate(&rollouts, Split::Val, &document(&"base".into()), &ctx)).unwrap();
-    let tasks = keeper.tasks.lock().unwrap();
+    let tasks = keeper.tasks.lock();
     assert_eq!(tasks.len(), env.items(Split::Val).len());
     for item in env.items(Split::Val) {
         assert!(tasks.iter().any(|task| Arc::ptr_eq(task, &item.data)), "{} was copied", item.id);

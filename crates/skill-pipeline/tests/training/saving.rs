@@ -2,6 +2,7 @@
 
 use crate::run_files::files;
 use crate::world::{Job, changed, changed_settings, counted, settings};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::TokenSaving;
 use skill_llm::scripted::ScriptedModel;
@@ -11,7 +12,6 @@ use skill_pipeline::{
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 /// All words, and four lines of talk that take a token for each character.
@@ -42,7 +42,7 @@ fn target() -> Arc<crate::world::Counted> {
 fn deleting(lines: &'static [&'static str], asked: Arc<Mutex<Vec<String>>>) -> Arc<dyn ChatModel> {
     Arc::new(ScriptedModel::from_fn("optimizer", move |request: &ChatRequest, _: &CallCtx| {
         let prompt = format!("{}\n{}", request.text_of(Role::System), request.text_of(Role::User));
-        asked.lock().unwrap().push(prompt.clone());
+        asked.lock().push(prompt.clone());
         let found = prompt.lines().find(|line| lines.iter().any(|start| line.starts_with(start)));
         let edits: Vec<Value> = found.iter().map(|line| json!({"op": "delete", "target": line})).collect();
         let reply = json!({"reasoning": "r", "edits": edits, "selected_indices": [0], "no_change": false});
@@ -80,8 +80,8 @@ fn a_solved_split_is_solved_with_fewer_tokens_and_the_optimizer_is_told_so() {
         assert!(saved.is_decisive && saved.n == 10 && saved.saved >= 0.12, "{saved:?}");
         assert_eq!(record.action, StepAction::AcceptNewBest);
     }
-    assert!(asked.lock().unwrap().iter().all(|prompt| prompt.contains(" 12 % fewer ")));
-    assert!(asked.lock().unwrap().iter().any(|prompt| prompt.contains("% fewer tokens with the edits")));
+    assert!(asked.lock().iter().all(|prompt| prompt.contains(" 12 % fewer ")));
+    assert!(asked.lock().iter().any(|prompt| prompt.contains("% fewer tokens with the edits")));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{files, read};
 use crate::world::{Job, changed, changed_settings, settings, target};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::BudgetControl;
 use skill_core::rewrite::UpdateMode;
@@ -9,7 +10,7 @@ use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};
 use skill_pipeline::TrainSettings;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const REWRITING: [UpdateMode; 2] = [UpdateMode::RewriteFromSuggestions, UpdateMode::FullRewriteMinibatch];
 
@@ -135,7 +136,7 @@ fn a_rewrite_that_gives_no_skill_is_a_step_without_a_candidate() {
     let keeps = Arc::clone(&asked);
     let optimizer = answering(move |request| {
         let prompt = request.text_of(Role::User);
-        keeps.lock().unwrap().push(prompt.clone());
+        keeps.lock().push(prompt.clone());
         match prompt.contains("# Suggestions to follow") {
             true => r##"{"reasoning": "r", "new_skill": "# Skill\n- half a ru"##.to_owned(),
             false => answer(request).to_string(),
@@ -150,7 +151,7 @@ fn a_rewrite_that_gives_no_skill_is_a_step_without_a_candidate() {
     assert_eq!((summary.total_skips, text(dir.path().join("current_skill.md"))), (6, SKILL.to_owned()));
     assert!(!dir.path().join("steps/step_0001/candidate_skill.md").exists());
     let is_told = |line: &str| line.starts_with("Step 1 (epoch 1): ") && line.contains("rewrite");
-    assert!(asked.lock().unwrap().iter().any(|prompt| prompt.lines().any(is_told)));
+    assert!(asked.lock().iter().any(|prompt| prompt.lines().any(is_told)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A toy world: an item is solved if its word is in the skill.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::canonical::hex_sha256;
 use skill_core::{RolloutResult, SkillDoc};
@@ -16,8 +17,8 @@ use skill_pipeline::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 pub(crate) const WORDS: [&str; 10] =
     ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet"];
@@ -113,7 +114,7 @@ impl Env for Words {
         let request = ChatRequest::new(vec![Message::system(skill.agent_view()), Message::user(word)]);
         let reply = target.chat(&request, &ctx.call).await?;
         if let Some((times, broken)) = &self.breaks {
-            let mut broken = broken.lock().unwrap();
+            let mut broken = broken.lock();
             let count = broken.entry(item.id.to_string()).or_default();
             if *count < *times {
                 *count += 1;
@@ -271,10 +272,7 @@ pub(crate) struct StopAfter {
 
 impl EventSink for StopAfter {
     fn emit(&self, event: &Event) {
-        self.seen
-            .lock()
-            .unwrap()
-            .push(serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned());
+        self.seen.lock().push(serde_json::to_value(event).unwrap()["event"].as_str().unwrap().to_owned());
         if let Event::StepFinished { record } = event
             && record.step.0 == self.step
         {

@@ -1,6 +1,7 @@
 //! Scripted players behind the agent loop: what they do follows from their skill, and from nothing else.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use parking_lot::Mutex;
 use skill_core::random::Dice;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::agent::{ActionFormat, AgentSettings, WorldEnv};
@@ -10,7 +11,7 @@ use skill_envs::{Env, RolloutCtx, Split, World};
 use skill_sim::{
     HouseholdExpert, Move, Player, SimulatedAgent, SimulatedHousehold, SimulatedShopper, Situation,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const OPEN: &str = "If a drawer is closed, open it and look inside.";
 const SEARCH: &str = "Search every place in the room once, one after the other.";
@@ -278,7 +279,7 @@ impl Player for Witness {
     }
 
     fn decide(&self, situation: &Situation, _: Dice) -> Move {
-        let mut seen = self.seen.lock().unwrap();
+        let mut seen = self.seen.lock();
         seen.push(situation.clone());
         Move { thought: "Hm.".to_owned(), action: format!("search[{}]", seen.len()) }
     }
@@ -290,7 +291,7 @@ fn a_player_knows_what_the_prompt_holds() {
     let witness = Witness::default();
     let settings = AgentSettings { history_turns: Some(2), max_turns: 5, ..settings() };
     play(&shop(1), settings, witness.clone(), "Be quick.");
-    let seen = witness.seen.lock().unwrap();
+    let seen = witness.seen.lock();
     assert_eq!(seen.len(), 5);
     for situation in seen.iter() {
         assert!(situation.skill.trim().starts_with("Be quick."), "{}", situation.skill);

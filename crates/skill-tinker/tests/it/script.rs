@@ -1,12 +1,13 @@
 //! A server that answers by a function, without sockets.
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_llm::transport::{HttpMethod, HttpRequest, HttpResponse, Transport, TransportError};
 use skill_tinker::{Connection, ConnectionSettings, TinkerBackend, TinkerSettings};
 use skill_train::checkpoint::StateStore;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 type Answer = Result<HttpResponse, TransportError>;
 type Rule = Box<dyn Fn(&str, &Value, usize) -> Option<Answer> + Send + Sync>;
@@ -36,12 +37,12 @@ impl Script {
 
     /// How often a call came.
     pub(crate) fn count(&self, call: &str) -> usize {
-        self.seen.lock().unwrap().iter().filter(|(seen, _)| seen == call).count()
+        self.seen.lock().iter().filter(|(seen, _)| seen == call).count()
     }
 
     /// The bodies of a call.
     pub(crate) fn bodies(&self, call: &str) -> Vec<Value> {
-        let seen = self.seen.lock().unwrap();
+        let seen = self.seen.lock();
         seen.iter().filter(|(seen, _)| seen == call).map(|(_, body)| body.clone()).collect()
     }
 
@@ -108,7 +109,7 @@ impl Transport for Script {
             HttpMethod::Post => serde_json::from_slice(&request.body).unwrap(),
         };
         let n_before = self.count(&call);
-        self.seen.lock().unwrap().push((call.clone(), body.clone()));
+        self.seen.lock().push((call.clone(), body.clone()));
         match (self.rule)(&call, &body, n_before) {
             Some(answer) => answer,
             None => json_answer(200, &Self::usual(&call, &body)),

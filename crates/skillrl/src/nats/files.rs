@@ -202,7 +202,7 @@ async fn write_file(path: &Path, file: &TreeFile, contents: &dyn FetchContent) -
 mod tests {
     use super::*;
     use async_trait::async_trait;
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     struct Fetched<'a> {
         pieces: &'a Pieces,
@@ -212,7 +212,7 @@ mod tests {
     #[async_trait]
     impl FetchContent for Fetched<'_> {
         async fn fetch(&self, hash: &str) -> Result<Bytes, String> {
-            self.asked.lock().unwrap().push(hash.to_owned());
+            self.asked.lock().push(hash.to_owned());
             self.pieces.content(hash).ok_or_else(|| "no content".to_owned())
         }
     }
@@ -235,9 +235,9 @@ mod tests {
         assert_eq!(std::fs::read(place.join("a.txt")).unwrap(), b"alpha");
         assert_eq!(std::fs::read(place.join("empty")).unwrap(), b"");
         assert_eq!(std::fs::read(place.join("deep/b")).unwrap(), large);
-        let n_asked = contents.asked.lock().unwrap().len();
+        let n_asked = contents.asked.lock().len();
         assert_eq!(bring(&tree, here.path(), &contents).await.unwrap(), place);
-        assert_eq!(contents.asked.lock().unwrap().len(), n_asked, "nothing is sent twice");
+        assert_eq!(contents.asked.lock().len(), n_asked, "nothing is sent twice");
         let file = bring(&single, here.path(), &contents).await.unwrap();
         assert_eq!(std::fs::read(file).unwrap(), b"alpha");
     }

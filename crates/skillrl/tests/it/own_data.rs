@@ -2,14 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use skillrl::config::{Config, LoadedConfig, ModelRole};
 use skillrl::engine::{Engine, RunModels};
 use skillrl::llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skillrl::pipeline::{NoEvents, PipelineError, StopSignal, Summary};
 use skillrl::trainer;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 /// A copy of the example, with further settings.
@@ -51,7 +52,7 @@ impl ChatModel for Watched {
             return Err(LlmError::ServerError { provider, status: 500, message, retry_after: None });
         }
         let place = call.place.to_string();
-        self.asked.lock().unwrap().push(format!("{place}: {}", serde_json::to_string(request).unwrap()));
+        self.asked.lock().push(format!("{place}: {}", serde_json::to_string(request).unwrap()));
         self.inner.chat(request, call).await
     }
 }
@@ -86,7 +87,7 @@ impl World {
 
     /// What was asked, in order of the alphabet: it is the same for any number of workers.
     fn asked(&self) -> Vec<String> {
-        let mut asked = self.asked.lock().unwrap().clone();
+        let mut asked = self.asked.lock().clone();
         asked.sort_unstable();
         asked
     }

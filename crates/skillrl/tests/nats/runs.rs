@@ -1,5 +1,6 @@
 //! Runs in one process and over workers come to the same files.
 
+use parking_lot::Mutex;
 use serde_json::json;
 use skill_nats::fake::{FakeConnect, FakeServer};
 use skillrl::config::{Config, LoadedConfig, ModelRole};
@@ -12,7 +13,7 @@ use skillrl::trainer::document_with;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Files that say when something happened; `cargo xtask check nats` leaves out the same.
@@ -132,7 +133,7 @@ fn start(server: &FakeServer, dir: &Path, id: usize, slots: u32) -> (WorkerStop,
     let seen = Arc::clone(&problems);
     let events = Arc::new(move |event| {
         if let WorkerEvent::CannotWork { problems, .. } = event {
-            seen.lock().unwrap().extend(problems);
+            seen.lock().extend(problems);
         }
     });
     let connect = Arc::new(FakeConnect(server.client()));
@@ -155,7 +156,7 @@ async fn check(make: fn(&Path) -> LoadedConfig) {
         train(&loaded, &there, Some(&server)).await;
         assert_eq!(files(&here), files(&there), "{n_workers} workers");
         for (stop, problems) in workers {
-            assert_eq!(*problems.lock().unwrap(), [] as [String; 0]);
+            assert_eq!(*problems.lock(), [] as [String; 0]);
             stop.abort.cancel();
         }
     }
@@ -194,6 +195,6 @@ async fn a_worker_without_the_program_of_the_environment_says_so() {
     let out = there.path().join("run");
     let training = train(&loaded, &out, Some(&server));
     drop(tokio::time::timeout(Duration::from_secs(20), training).await);
-    let problems = problems.lock().unwrap();
+    let problems = problems.lock();
     assert!(problems.iter().any(|problem| problem.contains("score.py")), "{problems:?}");
 }
