@@ -21,9 +21,8 @@ const HEAVY: [&str; 12] = [
     "weights",
 ];
 
-/// The training loops, which use the seam of skill-train without its tensor library, and rollouts on several machines
-/// without the client of a broker.
-const LIGHT: [(&str, &str); 2] = [("skill-pipeline", "weights"), ("skillrl", "nats")];
+/// Rollouts on several machines, without the client of a broker.
+const LIGHT: [(&str, &str); 1] = [("skillrl", "nats")];
 
 /// The words that make cargo build every crate with every feature that is not heavy.
 pub(crate) fn as_tested(sh: &Shell) -> anyhow::Result<Vec<String>> {

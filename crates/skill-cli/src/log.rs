@@ -38,10 +38,10 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         // client sent, which may be anything, to a client that may not read it.
         0 => "skillrl::engine::local=info,rmcp=error,warn",
         1 => {
-            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skillrl=info,skill_report=info,skill_serve=info,skill_mcp=info,skill_nats=info,warn"
+            "skill_core=info,skill_llm=info,skill_envs=info,skill_pipeline=info,skill_weights=info,skillrl=info,skill_report=info,skill_serve=info,skill_mcp=info,skill_nats=info,warn"
         }
         2 => {
-            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skillrl=debug,skill_report=debug,skill_serve=debug,skill_mcp=debug,skill_nats=debug,info"
+            "skill_core=debug,skill_llm=debug,skill_envs=debug,skill_pipeline=debug,skill_weights=debug,skillrl=debug,skill_report=debug,skill_serve=debug,skill_mcp=debug,skill_nats=debug,info"
         }
         _ => "trace",
     };

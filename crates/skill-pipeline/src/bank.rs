@@ -35,8 +35,7 @@ pub use teach::{DistillTask, forbid_items};
 pub use trainer::BankTrainer;
 
 // What GRPO with a bank in its loop shares with runs that train a bank alone.
-#[cfg(feature = "weights")]
-pub(crate) use {
+pub use {
     collect::episode_of,
     live::LiveBank,
     sets::{chosen, gives_small_types_a_task, item_sets},

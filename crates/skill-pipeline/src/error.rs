@@ -291,26 +291,26 @@ pub enum PipelineError {
         notes: Vec<String>,
     },
     /// A demonstration cannot be turned into tokens.
-    #[cfg(feature = "weights")]
     #[error("cannot make examples of the demonstration of {item}")]
     Example {
         /// Its task.
         item: ItemId,
         /// What is wrong.
         #[source]
-        source: Box<skill_train::chat::ChatError>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The model under training failed, or its weights could not be kept.
-    #[cfg(feature = "weights")]
     #[error("training stopped at step {step} of {total_steps}")]
     Weights {
         /// The step under way, or the last finished one; 0 before the first.
         step: u64,
         /// The steps of the whole run.
         total_steps: u64,
+        /// What can be done about it.
+        hint: &'static str,
         /// What happened.
         #[source]
-        source: Box<skill_train::TrainError>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A cap of a run that fine-tunes is reached.
     #[error(
@@ -460,10 +460,8 @@ impl PipelineError {
             Self::NoExamples { .. } => {
                 "collect demonstrations that reach their goal on training tasks of this environment, or raise the longest length of an example"
             }
-            #[cfg(feature = "weights")]
             Self::Example { .. } => "fix the demonstration, or take another chat template",
-            #[cfg(feature = "weights")]
-            Self::Weights { source, .. } => weights_hint(source),
+            Self::Weights { hint, .. } => hint,
             Self::SftCapped { .. } => "raise the cap, then train in the same directory to resume",
             Self::StoppedUnkept => "measure in a directory to keep what is measured",
             Self::Halted | Self::Stopped { .. } => "train in the same directory to resume",
@@ -492,7 +490,7 @@ fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
 }
 
 /// What can be done about a file or a directory that cannot be used.
-fn file_hint(error: &io::Error) -> &'static str {
+pub fn file_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room, then train in the same directory to resume"
@@ -504,30 +502,6 @@ fn file_hint(error: &io::Error) -> &'static str {
             "check who may write there, or take another directory"
         }
         _ => "check the path, its permissions and the free space",
-    }
-}
-
-/// The setting that a group of too few episodes is about.
-#[cfg(feature = "weights")]
-pub(crate) const GROUP_SIZE: &str = "group_size";
-
-/// What can be done about a failure of a model under training.
-#[cfg(feature = "weights")]
-fn weights_hint(error: &skill_train::TrainError) -> &'static str {
-    use skill_train::TrainError;
-    match error {
-        TrainError::Io { source, .. } => file_hint(source),
-        TrainError::NotFinite { .. } => {
-            "the last checkpoint is kept: lower the learning rate, or clip gradients harder, in another directory"
-        }
-        TrainError::State { .. } => {
-            "restore the file of the checkpoint, or start a new run in another directory"
-        }
-        TrainError::Request { field, .. } if field == GROUP_SIZE => {
-            "take larger groups: half of a group may be the trial of a skill, and a baseline needs several episodes"
-        }
-        TrainError::Request { .. } => "shorten the examples, or take a model with a longer context",
-        _ => "check the files of the model",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::records::{RunIdentity, bank, rl, sft};
 use std::path::Path;
 
 /// The name of the kind in the identity of a run.
-pub(crate) const MODE: &str = "train.mode";
+pub const MODE: &str = "train.mode";
 
 skill_core::named_enum! {
     /// What a run trains; its name is the mode in the identity of the run.

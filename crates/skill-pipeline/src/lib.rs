@@ -60,16 +60,13 @@ pub mod prompts;
 pub mod provenance;
 pub mod prune;
 pub mod records;
-pub mod rl;
 pub mod run_dir;
 pub mod settings;
-pub mod sft;
 pub mod shell;
 pub mod stage;
-mod text;
+pub mod text;
 pub mod trainer;
 pub mod warning;
-pub mod weights;
 
 pub use error::{PipelineError, SettingsError};
 pub use event::{Event, EventSink, NoEvents, Stage};

@@ -3,14 +3,18 @@
 mod epoch_end;
 mod limits;
 mod protocol;
+mod rl;
 mod rule;
+mod sft;
 mod task;
 
 pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
 pub use limits::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS, TrajectoryLimits};
 pub(crate) use protocol::first_optimizer_call;
 pub use protocol::{Protocol, SearchLimits};
+pub use rl::{GROUP_SIZE, RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 pub use rule::Evidence;
+pub use sft::SftSettings;
 pub use task::TaskTexts;
 
 use crate::error::{PipelineError, SettingsError};

@@ -11,11 +11,10 @@ mod trouble;
 
 pub use base::RunBase;
 pub(crate) use base::metered;
-#[cfg(feature = "weights")]
-pub(crate) use calls::CallSettings;
-pub(crate) use calls::RunBudget;
+pub use calls::CallSettings;
 pub use calls::count_spent;
 pub(crate) use calls::spent_by;
+pub use calls::{RunBudget, RunCalls};
 pub use trouble::ReadTrouble;
 
 use crate::error::PipelineError;
@@ -24,7 +23,6 @@ use crate::identity::check_identity;
 use crate::kind::RunKind;
 use crate::records::{ConfigFile, RunIdentity};
 use crate::run_dir::event_log::EventLog;
-#[cfg(feature = "weights")]
 use crate::run_dir::process_log::ProcessLog;
 use crate::run_dir::process_log::file_marks;
 use crate::run_dir::timings::FileMark;
@@ -60,7 +58,7 @@ pub struct RunConfig {
 
 impl RunConfig {
     /// The resolved settings, with those that have another name too.
-    pub(crate) fn told(&self) -> Value {
+    pub fn told(&self) -> Value {
         let mut told = self.resolved.clone();
         if let Some(sections) = told.as_object_mut() {
             sections.extend(self.named.clone());
@@ -71,12 +69,17 @@ impl RunConfig {
 
 /// What the caller of a trainer configures around a run.
 #[derive(Clone)]
-pub(crate) struct RunShell {
-    pub(crate) events: Arc<dyn EventSink>,
-    pub(crate) advice: Arc<dyn Advice>,
-    pub(crate) stop: StopSignal,
-    pub(crate) config: RunConfig,
-    pub(crate) trouble: Option<ReadTrouble>,
+pub struct RunShell {
+    /// Who is told what happens.
+    pub events: Arc<dyn EventSink>,
+    /// What people can do about errors and warnings.
+    pub advice: Arc<dyn Advice>,
+    /// Whether to stop.
+    pub stop: StopSignal,
+    /// What the run directory keeps of the configuration.
+    pub config: RunConfig,
+    /// What troubles the models, for warnings while it lasts.
+    pub trouble: Option<ReadTrouble>,
 }
 
 impl Default for RunShell {
@@ -92,6 +95,8 @@ impl Default for RunShell {
 }
 
 /// The builder methods of every trainer for its [`RunShell`], which is the field at this path.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! shell_methods {
     ($($shell:ident).+) => {
         /// Tells this reader what happens.
@@ -124,7 +129,7 @@ macro_rules! shell_methods {
         }
     };
 }
-pub(crate) use shell_methods;
+pub use shell_methods;
 
 impl RunShell {
     /// Claims the directory for a run, writes its configuration, and opens its event log.
@@ -135,7 +140,7 @@ impl RunShell {
     /// # Errors
     ///
     /// A directory that holds another run or something else, cannot be written, or that another process works on.
-    pub(crate) fn open(
+    pub fn open(
         &self,
         path: &Path,
         claim: impl FnOnce(&RunDir) -> Result<RunIdentity, PipelineError>,
@@ -169,7 +174,7 @@ impl RunShell {
 /// # Errors
 ///
 /// [`PipelineError::Mismatch`], and files that cannot be read.
-pub(crate) fn check_same_run(
+pub fn check_same_run(
     dir: &RunDir,
     identity: &RunIdentity,
     is_begun: impl FnOnce(&RunIdentity) -> bool,
@@ -183,10 +188,13 @@ pub(crate) fn check_same_run(
 }
 
 /// A run that this process holds.
-pub(crate) struct OpenRun<'run> {
-    pub(crate) shell: &'run RunShell,
-    pub(crate) dir: RunDir,
-    pub(crate) log: EventLog<'run>,
+pub struct OpenRun<'run> {
+    /// What the caller configured.
+    pub shell: &'run RunShell,
+    /// The directory, held.
+    pub dir: RunDir,
+    /// The log of events.
+    pub log: EventLog<'run>,
 }
 
 impl OpenRun<'_> {
@@ -195,7 +203,7 @@ impl OpenRun<'_> {
     /// # Errors
     ///
     /// Those of the work.
-    pub(crate) async fn work<T>(
+    pub async fn work<T>(
         &self,
         span: Span,
         work: impl Future<Output = Result<T, PipelineError>>,
@@ -214,14 +222,14 @@ impl OpenRun<'_> {
     }
 
     /// Withdraws a stop request: it was obeyed, or came too late.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         if let Err(error) = withdraw_stop(self.dir.path()) {
             tracing::warn!(%error, "the request to stop could not be taken away");
         }
     }
 
     /// True if the run is to end after the step under way.
-    pub(crate) fn is_told_to_stop(&self) -> bool {
+    pub fn is_told_to_stop(&self) -> bool {
         let StopSignal { after_step, soon, .. } = &self.shell.stop;
         after_step.is_cancelled() || soon.is_cancelled() || is_stop_requested(self.dir.path())
     }
@@ -231,7 +239,7 @@ impl OpenRun<'_> {
     /// # Errors
     ///
     /// [`PipelineError::Stopped`].
-    pub(crate) fn check_stop(&self, last_step: u32, total_steps: u32) -> Result<(), PipelineError> {
+    pub fn check_stop(&self, last_step: u32, total_steps: u32) -> Result<(), PipelineError> {
         if self.shell.stop.now.is_cancelled() || self.is_told_to_stop() {
             return Err(PipelineError::Stopped { last_step, total_steps });
         }
@@ -239,7 +247,7 @@ impl OpenRun<'_> {
     }
 
     /// The error to report for work that ended early: a stop or a cap if that caused it, otherwise the fault itself.
-    pub(crate) fn or_stopped(&self, error: PipelineError, last_step: u32, total_steps: u32) -> PipelineError {
+    pub fn or_stopped(&self, error: PipelineError, last_step: u32, total_steps: u32) -> PipelineError {
         let StopSignal { soon, now, .. } = &self.shell.stop;
         if error.is_stop() && (soon.is_cancelled() || now.is_cancelled()) {
             return PipelineError::Stopped { last_step, total_steps };
@@ -248,7 +256,7 @@ impl OpenRun<'_> {
     }
 
     /// The marks of the files that differ between two equal runs, for `timings.jsonl`.
-    pub(crate) fn file_marks(&self) -> BTreeMap<String, FileMark> {
+    pub fn file_marks(&self) -> BTreeMap<String, FileMark> {
         file_marks(self.shell.config.source_text.as_deref(), &self.log)
     }
 
@@ -257,21 +265,20 @@ impl OpenRun<'_> {
     /// # Errors
     ///
     /// As [`ProcessLog::begin`].
-    #[cfg(feature = "weights")]
-    pub(crate) fn begin_process(&self, finished_steps: u64) -> Result<ProcessLog, PipelineError> {
+    pub fn begin_process(&self, finished_steps: u64) -> Result<ProcessLog, PipelineError> {
         let finished_steps = u32::try_from(finished_steps).unwrap_or(u32::MAX);
         let source_text = self.shell.config.source_text.as_deref();
         ProcessLog::begin(self.dir.path(), &self.log, source_text, finished_steps, &[])
     }
 
     /// The directory of the configuration file, relative to the run directory.
-    pub(crate) fn config_dir(&self) -> Option<String> {
+    pub fn config_dir(&self) -> Option<String> {
         let config = self.shell.config.dir.as_deref()?;
         way_to(self.dir.path(), config)
     }
 
     /// Logs a warning with its advice.
-    pub(crate) fn warn(&self, step: Option<StepIdx>, warning: Warning) {
+    pub fn warn(&self, step: Option<StepIdx>, warning: Warning) {
         let advice = self.shell.advice.on_warning(&warning);
         self.log.emit(&Event::warning(step, warning, advice));
     }

@@ -52,7 +52,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Text that cannot end the block that this tag, such as `</notes`, would end.
-pub(crate) fn escape_closing<'a>(text: &'a str, tag: &str) -> Cow<'a, str> {
+pub fn escape_closing<'a>(text: &'a str, tag: &str) -> Cow<'a, str> {
     escape_tags(text, &[tag])
 }
 

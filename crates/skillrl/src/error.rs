@@ -334,7 +334,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         | PipelineError::LostJournal { .. } => Failure::RunDir,
         PipelineError::NoExamples { .. } => Failure::Data,
         #[cfg(feature = "weights")]
-        PipelineError::Weights { source, .. } => of_weights(source),
+        PipelineError::Weights { source, .. } => source.downcast_ref().map_or(Failure::Other, of_weights),
         PipelineError::SftCapped { .. } => Failure::Budget,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Silent { .. } | PipelineError::SilentOptimizer { .. } => Failure::ProviderRefused,
@@ -429,7 +429,8 @@ mod tests {
             (TrainError::Cancelled, Failure::Stopped),
             (not_finite, Failure::Other),
         ] {
-            let error = PipelineError::Weights { step: 1, total_steps: 2, source: Box::new(source) };
+            let error =
+                PipelineError::Weights { step: 1, total_steps: 2, hint: "", source: Box::new(source) };
             assert_eq!(Error::Pipeline(error).failure(), expect);
         }
     }

@@ -134,6 +134,8 @@ pub use skill_sim as sim;
 pub use skill_tinker as tinker;
 #[cfg(feature = "weights")]
 pub use skill_train as train;
+#[cfg(feature = "weights")]
+pub use skill_weights as weights;
 
 /// What a program that trains needs, in one `use`: the seam [`Env`](envs::Env) with what its methods take and return,
 /// the seam [`ChatModel`](llm::ChatModel) with a model for tests, the [`Trainer`](pipeline::Trainer) with its settings,

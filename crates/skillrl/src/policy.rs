@@ -15,12 +15,12 @@ use skill_llm::error::with_causes;
 use skill_pipeline::run_dir::policy_hashes::verify_policy;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic};
-use skill_pipeline::weights::PolicyText;
 use skill_train::TrainError;
 use skill_train::chat::RenderOptions;
 use skill_train::chat_model::{ModelFiles, WeightFormat};
 use skill_train::lora::{LINEAR_LAYERS, LoraConfig};
 use skill_train::model::Decoder;
+use skill_weights::policy::PolicyText;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

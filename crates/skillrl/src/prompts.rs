@@ -6,7 +6,7 @@ use skill_bank::distill::{TeacherPrompt, TeacherPrompts};
 use skill_envs::Env;
 use skill_llm::{PromptTemplate, text_file};
 use skill_pipeline::prompts::PromptLibrary;
-use skill_pipeline::sft::reasons::{REASON_PROMPT, REASON_PROMPT_NAME};
+use skill_pipeline::prompts::{REASON_PROMPT, REASON_PROMPT_NAME};
 use skill_pipeline::trainer::environment_prompts;
 use std::io::ErrorKind;
 use std::path::PathBuf;

@@ -15,12 +15,13 @@ use skill_core::SkillDoc;
 use skill_envs::source::document;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::records::sft::CHECKPOINTS_DIR;
-use skill_pipeline::rl::{RlBank, RlSettings, RlTrainer};
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
-use skill_pipeline::weights::{EnvGames, WeightsCaps, WeightsSpent};
+use skill_pipeline::settings::RlSettings;
 use skill_pipeline::{EventSink, StopSignal};
 use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
+use skill_weights::policy::{EnvGames, WeightsCaps, WeightsSpent};
+use skill_weights::rl::{RlBank, RlTrainer};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -24,11 +24,11 @@ mod built_in {
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::rl::RlSummary;
-    use skillrl::pipeline::rl::{RlCost, RlTrainer};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
     use skillrl::reports::Fact;
     use skillrl::rl::{RlRequest, prepare};
+    use skillrl::weights::rl::{RlCost, RlTrainer};
     use std::sync::Arc;
 
     pub(super) fn run(args: &RlArgs) -> anyhow::Result<()> {

@@ -27,12 +27,12 @@ mod built_in {
     use skillrl::llm::text_file;
     use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::sft::SftSummary;
-    use skillrl::pipeline::sft::demos::Demonstrator;
-    use skillrl::pipeline::sft::{StepCost, measured_step};
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
     use skillrl::reports::Fact;
     use skillrl::sft::{SftRequest, prepare, teacher};
+    use skillrl::weights::sft::demos::Demonstrator;
+    use skillrl::weights::sft::{StepCost, measured_step};
     use std::path::Path;
     use std::sync::Arc;
 

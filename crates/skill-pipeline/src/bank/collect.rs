@@ -35,7 +35,7 @@ pub async fn collect(
 }
 
 /// The episode of a rollout: its id is that of the item, with the number of the sample.
-pub(crate) fn episode_of(result: &RolloutResult, environment: &str) -> Episode {
+pub fn episode_of(result: &RolloutResult, environment: &str) -> Episode {
     let id = format!("{}/{}", result.id, result.trajectory.sample);
     Episode::of_rollout(id, environment, result)
 }

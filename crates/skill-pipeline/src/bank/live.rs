@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A process that goes on with a run comes to the events that are on the disk again, one by one: each is compared, and
 /// only what comes after them is written. What a person did to the bank in between counts from the same place on.
-pub(crate) struct LiveBank {
+pub struct LiveBank {
     path: PathBuf,
     dir: BankDir,
     log: Vec<Record>,
@@ -24,7 +24,7 @@ impl LiveBank {
     /// # Errors
     ///
     /// A directory that holds another bank, or cannot be read or written.
-    pub(crate) fn open(
+    pub fn open(
         path: &Path,
         initial: &Bank,
         source: Option<(BankFormat, &str)>,
@@ -48,8 +48,7 @@ impl LiveBank {
     /// # Errors
     ///
     /// A directory that holds no bank, and a log that cannot be read or has fewer events.
-    #[cfg_attr(not(feature = "weights"), expect(dead_code, reason = "only the loop of GRPO goes back"))]
-    pub(crate) fn first_events(path: &Path, n_events: u64) -> Result<Bank, PipelineError> {
+    pub fn first_events(path: &Path, n_events: u64) -> Result<Bank, PipelineError> {
         let dir = BankDir::open(path).map_err(of_run)?;
         let log = dir.bank().log();
         let events = usize::try_from(n_events).ok().and_then(|n| log.get(..n));
@@ -66,7 +65,7 @@ impl LiveBank {
     }
 
     /// The bank as it is now.
-    pub(crate) fn bank(&self) -> &Bank {
+    pub fn bank(&self) -> &Bank {
         &self.bank
     }
 
@@ -78,7 +77,7 @@ impl LiveBank {
     /// # Errors
     ///
     /// An event that does not follow, a log that says something else, or one that cannot be written.
-    pub(crate) fn record(
+    pub fn record(
         &mut self,
         round: u32,
         events: impl IntoIterator<Item = BankEvent>,

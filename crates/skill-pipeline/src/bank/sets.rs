@@ -15,11 +15,7 @@ use std::collections::BTreeMap;
 ///
 /// [`PipelineError::EmptySplit`] without training items, and [`PipelineError::NoTrialTasks`] where nothing is left for the
 /// trials that the settings want.
-pub(crate) fn item_sets(
-    env: &dyn Env,
-    settings: &BankSettings,
-    seed: u64,
-) -> Result<ItemSets, PipelineError> {
+pub fn item_sets(env: &dyn Env, settings: &BankSettings, seed: u64) -> Result<ItemSets, PipelineError> {
     let dice = Dice::new(seed, &["trial set"]);
     let mut by_type = by_type(env);
     if by_type.is_empty() {
@@ -79,7 +75,7 @@ pub(crate) const SMALL_TYPES: &str = "bank.trial_share.least";
 
 /// What decides the sets besides the share: the least of a type, where the share alone would give some type none. Earlier
 /// versions gave it none.
-pub(crate) fn gives_small_types_a_task(env: &dyn Env, settings: &BankSettings) -> Option<(String, Value)> {
+pub fn gives_small_types_a_task(env: &dyn Env, settings: &BankSettings) -> Option<(String, Value)> {
     let is_small = |items: &Vec<&Item>| items.len() > 1 && share_of(items.len(), settings.trial_share) == 0;
     by_type(env).values().any(is_small).then(|| (SMALL_TYPES.to_owned(), json!(1)))
 }
@@ -94,7 +90,7 @@ pub(crate) fn types_without_trials(env: &dyn Env, settings: &BankSettings) -> Ve
 }
 
 /// The items of a set, in the order of the data.
-pub(crate) fn chosen(env: &dyn Env, contains: impl Fn(&skill_core::ItemId) -> bool) -> Vec<&Item> {
+pub fn chosen(env: &dyn Env, contains: impl Fn(&skill_core::ItemId) -> bool) -> Vec<&Item> {
     env.items(Split::Train).iter().filter(|item| contains(&item.id)).collect()
 }
 

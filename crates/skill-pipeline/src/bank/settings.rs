@@ -76,7 +76,7 @@ impl BankSettings {
     ///
     /// What earlier trials of its candidate without a verdict have shown counts: their e-values and that of this one
     /// multiply, so the threshold of this one is divided by theirs.
-    pub(crate) fn of_trial(
+    pub fn of_trial(
         &self,
         number: u32,
         rollouts_per_group: usize,
@@ -101,7 +101,7 @@ impl BankSettings {
     }
 
     /// In one rollout, or group of rollouts, of how many a skill is hidden; 0 for none.
-    pub(crate) fn hides_one_in(&self) -> u32 {
+    pub fn hides_one_in(&self) -> u32 {
         if self.hide_share > 0.0 { (1.0 / self.hide_share).round() as u32 } else { 0 }
     }
 }

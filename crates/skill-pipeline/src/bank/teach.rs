@@ -166,7 +166,7 @@ fn distill_place(call: &CallCtx) -> String {
 }
 
 /// Why a run or a command that asks a teacher stops; `place` is where it was asked, where the error does not say.
-pub(crate) fn teacher_error(error: DistillError, place: impl Into<String>) -> PipelineError {
+pub fn teacher_error(error: DistillError, place: impl Into<String>) -> PipelineError {
     match error {
         DistillError::Model { place, source } => PipelineError::Optimizer { place, source },
         DistillError::Prompt(error) => PipelineError::Prompt(error),

@@ -30,3 +30,8 @@ pub mod trajectory;
 pub use context::BatchScore;
 pub use library::{Background, PromptLibrary, PromptLibraryError};
 pub use name::{PromptName, embedded_sources};
+
+/// The prompt for the reasons of demonstrations, which a teacher writes before fine-tuning.
+pub const REASON_PROMPT: &str = include_str!("../../prompts/sft_reason.md");
+/// Its name.
+pub const REASON_PROMPT_NAME: &str = "sft_reason";

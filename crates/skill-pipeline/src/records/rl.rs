@@ -24,7 +24,7 @@ pub const ITERATIONS_FILE: &str = "iterations.jsonl";
 /// The file of games along the way.
 pub const VALIDATION_FILE: &str = "validation.jsonl";
 /// The file of the position of the run.
-pub(crate) const CHECKPOINT_FILE: &str = "rl_checkpoint.json";
+pub const CHECKPOINT_FILE: &str = "rl_checkpoint.json";
 /// The file of what the run has taken.
 pub const TIMES_FILE: &str = "rl_times.json";
 /// The file that tells what the run has reached.
@@ -32,7 +32,6 @@ pub const SUMMARY_FILE: &str = "rl_summary.json";
 
 /// A finished iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RlIteration {
     /// Its number, from 1.
     pub iteration: u64,
@@ -75,7 +74,6 @@ pub struct RlIteration {
 
 /// What an iteration did to the bank, and what an evolution before it did.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RlBankIteration {
     /// The version of what agents are shown from now on.
     pub version: String,
@@ -112,7 +110,6 @@ pub struct RlBankIteration {
 
 /// A measurement of an active skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RlMeasured {
     /// The version.
     pub skill: String,
@@ -124,7 +121,6 @@ pub struct RlMeasured {
 
 /// The bank at the end of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RlBankSummary {
     /// The version that belongs to the policy.
     pub version: String,
@@ -150,7 +146,6 @@ fn is_zero(number: &u32) -> bool {
 
 /// Games that were played along the way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RlValidation {
     /// Finished iterations.
     pub iteration: u64,
@@ -167,7 +162,6 @@ pub struct RlTimes {
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct RlSummary {
     /// The version of the format of run directories.
     pub format_version: String,

@@ -23,9 +23,9 @@ pub const STEPS_FILE: &str = "steps.jsonl";
 /// The file of measurements of the validation part.
 pub const VALIDATION_FILE: &str = "validation.jsonl";
 /// The file of the examples.
-pub(crate) const EXAMPLES_FILE: &str = "examples.jsonl";
+pub const EXAMPLES_FILE: &str = "examples.jsonl";
 /// The file of the position of the run.
-pub(crate) const CHECKPOINT_FILE: &str = "checkpoint.json";
+pub const CHECKPOINT_FILE: &str = "checkpoint.json";
 /// The directory of the states.
 pub const CHECKPOINTS_DIR: &str = "checkpoints";
 /// The directory of the trained model.
@@ -35,7 +35,6 @@ pub const TIMES_FILE: &str = "sft_times.json";
 
 /// An example: where it comes from and how large it is. Its text is in no file of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ExampleLine {
     /// The task.
     pub item: ItemId,
@@ -55,7 +54,6 @@ pub struct ExampleLine {
 
 /// A finished optimizer step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct SftStep {
     /// Its number, from 1.
     pub step: u64,
@@ -77,7 +75,6 @@ pub struct SftStep {
 
 /// A measurement of the validation part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct SftValidation {
     /// Steps that the weights have taken.
     pub step: u64,
@@ -93,7 +90,6 @@ pub struct SftValidation {
 
 /// Games that a model played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct SftGames {
     /// Games that were won.
     pub won: usize,
@@ -136,7 +132,6 @@ fn wilson(won: usize, played: usize) -> [f64; 2] {
 /// Demonstrations and examples that were not used, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct SftCounts {
     /// Demonstrations that were read.
     pub demonstrations: usize,
@@ -195,7 +190,6 @@ impl SftCounts {
 
 /// What a run has reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct SftSummary {
     /// The version of the format.
     pub format_version: String,
@@ -225,7 +219,6 @@ pub struct SftSummary {
 
 /// What a run has taken so far, over all its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct SftTimes {
     /// Seconds of work, up to the last checkpoint.
     pub seconds: f64,

@@ -106,7 +106,7 @@ impl RunDir {
     /// # Errors
     ///
     /// [`PipelineError::MovedRunDir`].
-    pub(crate) fn check_not_moved(&self) -> Result<(), PipelineError> {
+    pub fn check_not_moved(&self) -> Result<(), PipelineError> {
         self.dir.check_not_moved()
     }
 

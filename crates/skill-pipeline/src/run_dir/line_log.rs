@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 /// The beginning of a file of lines, as a checkpoint relies on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LogMark {
+pub struct LogMark {
     /// Its lines.
-    pub(crate) lines: u64,
+    pub lines: u64,
     /// Its SHA-256 in 64 hexadecimal digits.
-    pub(crate) sha256: String,
+    pub sha256: String,
 }
 
 impl LogMark {
@@ -35,7 +35,7 @@ impl LogMark {
 
 /// The end of a file of lines.
 #[derive(Debug)]
-pub(crate) struct LineLog {
+pub struct LineLog {
     path: PathBuf,
     /// Lines that are kept.
     n_lines: u64,
@@ -52,7 +52,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be read.
-    pub(crate) fn open(path: &Path, n_kept: u64) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
+    pub fn open(path: &Path, n_kept: u64) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -74,8 +74,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be read, has fewer lines, or begins with others.
-    #[cfg(feature = "weights")]
-    pub(crate) fn open_kept(
+    pub fn open_kept(
         path: &Path,
         n_kept: u64,
         mark: Option<&LogMark>,
@@ -97,8 +96,7 @@ impl LineLog {
     }
 
     /// The mark of the lines that are kept.
-    #[cfg(feature = "weights")]
-    pub(crate) fn mark(&self) -> LogMark {
+    pub fn mark(&self) -> LogMark {
         LogMark { lines: self.n_lines, sha256: self.kept.hex() }
     }
 
@@ -107,8 +105,7 @@ impl LineLog {
     /// # Errors
     ///
     /// As [`LineLog::append`].
-    #[cfg(feature = "weights")]
-    pub(crate) fn append_record(&mut self, record: &impl serde::Serialize) -> Result<(), PipelineError> {
+    pub fn append_record(&mut self, record: &impl serde::Serialize) -> Result<(), PipelineError> {
         // Records have texts as keys, which is all that JSON asks for.
         self.append(serde_json::to_string(record).unwrap_or_default().as_bytes())
     }
@@ -118,8 +115,7 @@ impl LineLog {
     /// # Errors
     ///
     /// [`PipelineError::Corrupt`] for a line that is not such a record.
-    #[cfg(feature = "weights")]
-    pub(crate) fn record<T: serde::de::DeserializeOwned>(
+    pub fn record<T: serde::de::DeserializeOwned>(
         &self,
         line: Option<&Vec<u8>>,
     ) -> Result<Option<T>, PipelineError> {
@@ -132,8 +128,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be written.
-    #[cfg(feature = "weights")]
-    pub(crate) fn flush(&self) -> Result<(), PipelineError> {
+    pub fn flush(&self) -> Result<(), PipelineError> {
         match File::options().write(true).open(&self.path).and_then(|file| file.sync_all()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("write", &self.path)(error)),
             Ok(()) | Err(_) => Ok(()),
@@ -141,12 +136,12 @@ impl LineLog {
     }
 
     /// The file.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Lines that are kept.
-    pub(crate) fn n_lines(&self) -> u64 {
+    pub fn n_lines(&self) -> u64 {
         self.n_lines
     }
 
@@ -161,7 +156,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be written; the lines that were kept are untouched.
-    pub(crate) fn append(&mut self, line: &[u8]) -> Result<(), PipelineError> {
+    pub fn append(&mut self, line: &[u8]) -> Result<(), PipelineError> {
         if self.later.front().is_some_and(|next| next == line) {
             self.later.pop_front();
         } else {
@@ -178,7 +173,7 @@ impl LineLog {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub(crate) fn cut(&mut self) -> Result<(), PipelineError> {
+    pub fn cut(&mut self) -> Result<(), PipelineError> {
         self.later.clear();
         match File::options().write(true).open(&self.path).and_then(|file| file.set_len(self.kept.n_bytes()))
         {

@@ -14,7 +14,7 @@ mod forget;
 mod held;
 mod history;
 mod journal;
-pub(crate) mod line_log;
+pub mod line_log;
 pub mod live;
 pub mod notes;
 mod path;
@@ -44,7 +44,7 @@ pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_R
 pub use read::{
     RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
 };
-pub(crate) use read::{parse_versioned, read_times};
+pub use read::{parse_versioned, read_times};
 pub use reader::{AnswerBrief, RunReader, RunTotals};
 pub use sent::Sent;
 pub use skill_llm::journal::JOURNAL_FILE;

@@ -14,8 +14,7 @@ pub const HASHES_FILE: &str = "SHA256SUMS";
 const BETWEEN: &str = "  ";
 
 /// The text of the file for these files.
-#[cfg(any(test, feature = "weights"))]
-pub(crate) fn hashes_text(files: &[(String, Vec<u8>)]) -> String {
+pub fn hashes_text(files: &[(String, Vec<u8>)]) -> String {
     let line = |(name, bytes): &(String, Vec<u8>)| format!("{}{BETWEEN}{name}\n", hex_sha256(bytes));
     files.iter().map(line).collect()
 }

@@ -116,7 +116,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, P
 /// # Errors
 ///
 /// A file that cannot be read or is not what it should be: a cap on the time holds for all of it.
-pub(crate) fn read_times<T: DeserializeOwned + Default>(path: &Path) -> Result<T, PipelineError> {
+pub fn read_times<T: DeserializeOwned + Default>(path: &Path) -> Result<T, PipelineError> {
     Ok(read_json(path)?.unwrap_or_default())
 }
 
@@ -134,7 +134,7 @@ pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<
 }
 
 /// Reads an object that carries its version, and its checksum if it is sealed.
-pub(crate) fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
+pub fn parse_versioned<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {
     /// As much of a file as says whether it can be read.
     #[derive(Deserialize)]
     struct Versioned {

@@ -28,7 +28,7 @@ impl RunDir {
     }
 
     /// Notes the hash of a file that was written, if it is below the directory.
-    pub(crate) fn note(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
+    pub fn note(&self, path: &Path, bytes: &[u8]) -> Result<(), PipelineError> {
         if let Some(name) = name_below(self.path(), path)
             && let Some(hashes) = self.hashes()?.as_mut()
         {
@@ -51,7 +51,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written.
-    pub(crate) fn commit_part(&self, part: RunPart) -> Result<u64, PipelineError> {
+    pub fn commit_part(&self, part: RunPart) -> Result<u64, PipelineError> {
         self.check_not_moved()?;
         atomic::flush(&self.unflushed.take())?;
         let n_lines = self.commit(part)?;
@@ -98,7 +98,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be written, this one or one that was put before.
-    pub(crate) fn write_end(&self, name: &str, summary: &impl Serialize) -> Result<(), PipelineError> {
+    pub fn write_end(&self, name: &str, summary: &impl Serialize) -> Result<(), PipelineError> {
         self.check_not_moved()?;
         let path = self.path().join(name);
         let bytes = atomic::json_bytes(&path, summary)?;
@@ -113,7 +113,7 @@ impl RunDir {
     /// # Errors
     ///
     /// A file that cannot be removed.
-    pub(crate) fn remove_end(&self, name: &str) -> Result<(), PipelineError> {
+    pub fn remove_end(&self, name: &str) -> Result<(), PipelineError> {
         self.check_not_moved()?;
         let path = self.path().join(name);
         if !path.exists() {

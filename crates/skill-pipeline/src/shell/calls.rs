@@ -10,11 +10,15 @@ use std::sync::Arc;
 
 /// How the calls of a run are kept and counted.
 #[derive(Clone, Default)]
-pub(crate) struct CallSettings {
-    pub(crate) journal: JournalOptions,
-    pub(crate) may_have_lost_journal: bool,
-    pub(crate) recording: Option<Recording>,
-    pub(crate) budget: Option<RunBudget>,
+pub struct CallSettings {
+    /// How the journal is opened.
+    pub journal: JournalOptions,
+    /// Whether a run that has lost its journal is resumed.
+    pub may_have_lost_journal: bool,
+    /// Where replies come from that are not requested.
+    pub recording: Option<Recording>,
+    /// The caps, with the prices of the models.
+    pub budget: Option<RunBudget>,
 }
 
 impl CallSettings {
@@ -23,7 +27,7 @@ impl CallSettings {
     /// # Errors
     ///
     /// As [`RunDir::check_journal`], unless the journal may have lost something.
-    pub(crate) fn check_journal(&self, dir: &RunDir) -> Result<bool, PipelineError> {
+    pub fn check_journal(&self, dir: &RunDir) -> Result<bool, PipelineError> {
         match dir.check_journal() {
             Err(PipelineError::LostJournal { .. }) if self.may_have_lost_journal => Ok(true),
             checked => checked.map(|()| false),
@@ -35,7 +39,7 @@ impl CallSettings {
     /// # Errors
     ///
     /// As [`RunDir::open_journal`].
-    pub(crate) fn open(&self, dir: &RunDir) -> Result<RunCalls, PipelineError> {
+    pub fn open(&self, dir: &RunDir) -> Result<RunCalls, PipelineError> {
         let journal = dir.open_journal(self.journal.clone(), self.may_have_lost_journal)?;
         if let Some(RunBudget { budget, prices }) = &self.budget {
             count_spent(budget, prices, &journal);
@@ -45,19 +49,20 @@ impl CallSettings {
 }
 
 /// The journal of a run that this process holds, around its models.
-pub(crate) struct RunCalls {
-    pub(crate) journal: Journal,
+pub struct RunCalls {
+    /// The journal.
+    pub journal: Journal,
     recording: Option<Recording>,
 }
 
 impl RunCalls {
     /// The model with its replies in the journal, and taken from the recording if there is one.
-    pub(crate) fn chat(&self, model: &Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+    pub fn chat(&self, model: &Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(self.with_recording(Journaled::new(Arc::clone(model), self.journal.clone())))
     }
 
     /// The same of a model of vectors.
-    pub(crate) fn embedding(&self, model: &Arc<dyn EmbeddingModel>) -> Arc<dyn EmbeddingModel> {
+    pub fn embedding(&self, model: &Arc<dyn EmbeddingModel>) -> Arc<dyn EmbeddingModel> {
         Arc::new(self.with_recording(Journaled::embedding(Arc::clone(model), self.journal.clone())))
     }
 
@@ -71,9 +76,11 @@ impl RunCalls {
 
 /// The caps of a run, and what its models cost.
 #[derive(Clone)]
-pub(crate) struct RunBudget {
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) prices: Vec<(ModelId, Prices)>,
+pub struct RunBudget {
+    /// What is spent, and the caps.
+    pub budget: Arc<Budget>,
+    /// What the models cost.
+    pub prices: Vec<(ModelId, Prices)>,
 }
 
 /// Tells a budget, once, what the journal says that earlier processes have spent, by the prices of the models, and what it shows

@@ -4,7 +4,9 @@ use super::key::KeyDefault::{Absent, Value};
 use super::key::declare::{choice, decisive, integer, number, process, settings};
 use super::key::{MAX_COUNT, MAX_TOKENS};
 use super::sft::MAX_RANK;
-use skill_pipeline::rl::{RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
+use skill_pipeline::settings::{
+    RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics,
+};
 
 settings! {
     /// `[rl]`.

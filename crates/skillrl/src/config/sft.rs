@@ -4,7 +4,7 @@ use super::key::KeyDefault::{Absent, Value};
 use super::key::declare::{choice, decisive, integer, number, process, settings};
 use super::key::{MAX_COUNT, MAX_TOKENS};
 use skill_core::named_enum;
-use skill_pipeline::sft::SftSettings;
+use skill_pipeline::settings::SftSettings;
 
 named_enum! {
     /// The reasoning that examples hold before an action.

@@ -12,12 +12,12 @@ use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::phases::{Phases, TestResult};
 use skill_pipeline::records::phases::{Phase, PhaseRecord, TEST_FILE, TestGames};
 use skill_pipeline::run_dir::atomic;
-use skill_pipeline::weights::{EnvGames, PolicyGames as _};
 use skill_pipeline::{PipelineError, StopSignal};
 use skill_train::checkpoint::StateStore;
 use skill_train::local::LocalBackend;
 use skill_train::model::Keep;
 use skill_train::seam::TrainBackend;
+use skill_weights::policy::{EnvGames, PolicyGames as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The files of a policy that this machine has trained.
 
 use async_trait::async_trait;
-use skill_pipeline::weights::{PolicyFile, PolicyWriter};
 use skill_train::TrainError;
 use skill_train::local::LocalBackend;
+use skill_weights::policy::{PolicyFile, PolicyWriter};
 use std::path::{Path, PathBuf};
 
 /// Writes the model of a back end with the texts of its base: a peft adapter, or merged safetensors.

@@ -4,7 +4,7 @@ use super::{SftRequest, method_of};
 use crate::config::LoadedConfig;
 use crate::error::Error;
 use crate::policy::{LocalTarget, target_error};
-use skill_pipeline::sft::SftSettings;
+use skill_pipeline::settings::SftSettings;
 use skill_train::TrainError;
 use skill_train::chat_model::{ModelFiles, available_memory, shown_bytes};
 use skill_train::training_memory::{TrainingMemory, largest_models};
