@@ -2,10 +2,13 @@
 
 use crate::ids::ItemId;
 use crate::reply::{FinishReason, Role};
-use crate::trajectory::{Ending, Trajectory, TrajectoryMessage};
+use crate::trajectory::{Trajectory, TrajectoryMessage};
 use crate::usage::Usage;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::fmt::{self, Formatter};
 
 /// A result with a `hard` below this is a failure, every other one a success.
 pub const SUCCESS_THRESHOLD: f64 = 1e-9;
@@ -20,10 +23,9 @@ pub(crate) const FINISH_REASON_LENGTH: &str = "length";
 
 /// What came of running the agent on one item: a score, and the trajectory that explains it.
 ///
-/// The field names are those of skillrl 1.0's `rollout_results.json`, but for the trajectory; a `conversation`, as older
-/// versions and skillrl 1.0 wrote it, is read as one.
+/// The field names are those of skillrl 1.0's `rollout_results.json`, but for the trajectory; a `conversation` is read as
+/// one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "WrittenResult")]
 #[non_exhaustive]
 pub struct RolloutResult {
     /// The item.
@@ -34,38 +36,45 @@ pub struct RolloutResult {
     /// The graded score in [0, 1].
     pub soft: f64,
     /// How many times the agent spoke.
+    #[serde(default)]
     pub n_turns: u32,
     /// Why the task failed; empty for a success.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fail_reason: String,
     /// The item's category, where it has one.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task_type: String,
     /// What the agent was asked to do, where that is not a question.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task_description: String,
     /// The answer that was scored.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub predicted_answer: String,
     /// The question, where the task is one.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub question: String,
     /// What a right answer looks like; the analysts see it, the agent does not.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reference_text: String,
     /// The system prompt of the agent's first call.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target_system_prompt: String,
     /// The user prompt of the agent's first call.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target_user_prompt: String,
     /// What the agent was shown, what it said, and what came of it.
-    #[serde(skip_serializing_if = "says_nothing")]
+    #[serde(
+        default,
+        alias = "conversation",
+        deserialize_with = "trajectory_or_messages",
+        skip_serializing_if = "says_nothing"
+    )]
     pub trajectory: Trajectory,
     /// Tokens of all calls of this rollout.
+    #[serde(default)]
     pub usage: Usage,
     /// What only this environment knows.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extras: Map<String, Value>,
 }
 
@@ -152,76 +161,32 @@ impl RolloutResult {
     }
 }
 
-/// A result as this and older versions have written it.
-#[derive(Deserialize)]
-struct WrittenResult {
-    id: ItemId,
-    hard: f64,
-    soft: f64,
-    #[serde(default)]
-    n_turns: u32,
-    #[serde(default)]
-    fail_reason: String,
-    #[serde(default)]
-    task_type: String,
-    #[serde(default)]
-    task_description: String,
-    #[serde(default)]
-    predicted_answer: String,
-    #[serde(default)]
-    question: String,
-    #[serde(default)]
-    reference_text: String,
-    #[serde(default)]
-    target_system_prompt: String,
-    #[serde(default)]
-    target_user_prompt: String,
-    #[serde(default)]
-    trajectory: Option<Trajectory>,
-    /// Before there were trajectories.
-    #[serde(default)]
-    conversation: Vec<TrajectoryMessage>,
-    #[serde(default)]
-    usage: Usage,
-    #[serde(default)]
-    extras: Map<String, Value>,
-}
+/// A trajectory, or the `conversation` of skillrl 1.0 and of programs that play rollouts.
+fn trajectory_or_messages<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trajectory, D::Error> {
+    struct Written;
 
-impl From<WrittenResult> for RolloutResult {
-    fn from(written: WrittenResult) -> Self {
-        let mut extras = written.extras;
-        let trajectory =
-            written.trajectory.unwrap_or_else(|| older_trajectory(written.conversation, &mut extras));
-        Self {
-            id: written.id,
-            hard: written.hard,
-            soft: written.soft,
-            n_turns: written.n_turns,
-            fail_reason: written.fail_reason,
-            task_type: written.task_type,
-            task_description: written.task_description,
-            predicted_answer: written.predicted_answer,
-            question: written.question,
-            reference_text: written.reference_text,
-            target_system_prompt: written.target_system_prompt,
-            target_user_prompt: written.target_user_prompt,
-            trajectory,
-            usage: written.usage,
-            extras,
+    impl<'de> Visitor<'de> for Written {
+        type Value = Trajectory;
+
+        fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a trajectory or a list of messages")
+        }
+
+        fn visit_unit<E>(self) -> Result<Trajectory, E> {
+            Ok(Trajectory::default())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, messages: A) -> Result<Trajectory, A::Error> {
+            let messages: Vec<TrajectoryMessage> =
+                Deserialize::deserialize(SeqAccessDeserializer::new(messages))?;
+            Ok(Trajectory::of_messages(messages))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Trajectory, A::Error> {
+            Deserialize::deserialize(MapAccessDeserializer::new(fields))
         }
     }
-}
-
-/// What older versions wrote beside a conversation, as a trajectory; the rest of the extras stays.
-fn older_trajectory(conversation: Vec<TrajectoryMessage>, extras: &mut Map<String, Value>) -> Trajectory {
-    let number =
-        |name: &str| extras.get(name).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
-    let mut trajectory = Trajectory::of_messages(conversation);
-    trajectory.sample = number("draw").unwrap_or_default();
-    trajectory.invalid_actions = number("invalid_actions").unwrap_or_default();
-    trajectory.ending = extras.get("ended").and_then(|ended| Ending::deserialize(ended).ok());
-    extras.retain(|name, _| !["draw", "invalid_actions", "ended"].contains(&name.as_str()));
-    trajectory
+    deserializer.deserialize_any(Written)
 }
 
 fn says_nothing(trajectory: &Trajectory) -> bool {
@@ -304,20 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn results_of_older_versions_are_read() {
-        let older = serde_json::json!({
+    fn a_conversation_is_read_as_a_trajectory() {
+        let written = serde_json::json!({
             "id": "q1", "hard": 1, "soft": 0.5, "n_turns": 2, "target_system_prompt": "Play.",
             "conversation": [{"role": "user", "content": "door 0"}, {"role": "assistant", "content": "go on"}],
-            "usage": {"input": 1, "output": 2},
-            "extras": {"ended": "won", "invalid_actions": 3, "draw": 2, "finish_reason": "length", "judge": {"points": 1}},
+            "usage": {"input": 1, "output": 2}, "extras": {"finish_reason": "length", "judge": {"points": 1}},
         });
-        let result: RolloutResult = serde_json::from_value(older).unwrap();
+        let result: RolloutResult = serde_json::from_value(written).unwrap();
         let said: Vec<&str> =
             result.trajectory.conversation().map(|message| message.content.as_str()).collect();
         assert_eq!(said, ["door 0", "go on"]);
-        let Trajectory { sample, ending, invalid_actions, .. } = result.trajectory.clone();
-        assert_eq!((sample, ending, invalid_actions), (2, Some(Ending::Won), 3));
-        assert_eq!(result.extras.keys().collect::<Vec<_>>(), ["finish_reason", "judge"]);
         assert!(result.is_cut());
         let text = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<RolloutResult>(&text).unwrap(), result);

@@ -79,8 +79,6 @@ impl Source<'_> {
 pub(super) const TARGET: &str = "models.target";
 /// The target by the name that it has where weights are trained.
 const POLICY: &str = "models.policy";
-/// Keys that are ignored in files: written by earlier versions, also with runs, and without an effect on a result.
-const REMOVED_KEYS: [&str; 1] = ["run.speculation"];
 
 impl Draft {
     pub(super) fn new(origin: &str) -> Self {
@@ -183,9 +181,6 @@ impl Draft {
         value: &DeValue<'_>,
         place: Place,
     ) {
-        if REMOVED_KEYS.contains(&path.as_str()) {
-            return;
-        }
         if let Some(section) = section {
             let suggestion = suggest::for_key(section, name);
             return self.report(place, ProblemKind::UnknownKey { key: path, suggestion });
