@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer as _, Registry};
+use tracing_subscriber::{Layer, Registry};
 
 /// A log that was started.
 #[must_use = "what is not sent yet is sent when it is finished"]
@@ -46,31 +46,23 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         _ => "trace",
     };
     let is_plain = verbose == 0 && asked_filter().is_none();
-    let filter = filter(default);
-    let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
-    let people = tracing_subscriber::fmt::layer().with_ansi(is_coloured).with_writer(std::io::stderr);
-    let people = if is_plain { people.event_format(Plain).boxed() } else { people.boxed() };
-    let people = people
-        // Prompts and replies are in the journal; nobody wants them in a log.
-        .with_filter(filter_fn(|metadata| metadata.target() != telemetry::CONTENT))
-        .with_filter(filter);
     let registry = Registry::default();
     #[cfg(feature = "otel")]
     {
-        let (traces, export) = match crate::otel::layer() {
-            Ok(Some((layer, export))) => (Some(layer), Some(export)),
-            Ok(None) => (None, None),
-            Err(problem) => {
-                say(&format!("warning: no traces are sent: {problem}"));
-                (None, None)
-            }
+        let traces = crate::otel::layer().unwrap_or_else(|problem| {
+            say(&format!("warning: no traces are sent: {problem}"));
+            None
+        });
+        let Some((traces, export)) = traces else {
+            registry.with(people(filter(default), is_plain)).init();
+            return Log { export: None };
         };
-        registry.with(traces).with(people).init();
-        Log { export }
+        registry.with(traces).with(people(filter(default), is_plain)).init();
+        Log { export: Some(export) }
     }
     #[cfg(not(feature = "otel"))]
     {
-        registry.with(people).init();
+        registry.with(people(filter(default), is_plain)).init();
         if let Some(variable) = crate::traces_asked::variable().filter(|_| calls_models) {
             say(&format!(
                 "warning: {variable} is set, and no traces are sent: this program was built without the feature `otel`"
@@ -78,6 +70,23 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         }
         Log {}
     }
+}
+
+/// What people read on standard error.
+///
+/// It must be the last layer, and no layer may be optional: a registry takes one that is absent for one that wants all
+/// spans and events.
+fn people<S>(filter: EnvFilter, is_plain: bool) -> impl Layer<S>
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+{
+    let is_coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let people = tracing_subscriber::fmt::layer().with_ansi(is_coloured).with_writer(std::io::stderr);
+    let people = if is_plain { people.event_format(Plain).boxed() } else { people.boxed() };
+    people
+        // Prompts and replies are in the journal; nobody wants them in a log.
+        .with_filter(filter_fn(|metadata| metadata.target() != telemetry::CONTENT))
+        .with_filter(filter)
 }
 
 /// What the environment asks for, or else the default.
@@ -121,4 +130,19 @@ where
 /// Tells a person something before there is a log; a closed standard error is no reason to stop.
 fn say(text: &str) {
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_reads_is_not_made() {
+        let log = Registry::default().with(people(EnvFilter::new("skillrl::engine::local=info,warn"), true));
+        tracing::subscriber::with_default(log, || {
+            assert!(!tracing::enabled!(target: telemetry::CONTENT, Level::TRACE));
+            assert!(tracing::debug_span!("chat").is_disabled());
+            assert!(tracing::enabled!(Level::WARN));
+        });
+    }
 }
