@@ -32,6 +32,7 @@ async fn messages_that_are_wrong_are_answered_and_the_session_goes_on() {
     assert_eq!(code(&client.receive().await), "INVALID_JSON");
     assert_eq!(client.state().await["data"]["episode_id"], "mine");
     assert!(client.step("look").await["data"]["done"] == json!(false));
+    drop(client);
     site.end().await;
 }
 
@@ -56,6 +57,7 @@ async fn a_message_of_10_mb_ends_its_session_and_no_other() {
     assert_eq!(step["data"]["metadata"]["understood"], json!(false));
     let (status, _) = site.ask("POST /reset", "", &" ".repeat(2_000_000)).await;
     assert_eq!(status, 413);
+    drop(other);
     site.end().await;
 }
 
@@ -84,6 +86,7 @@ async fn ten_thousand_messages_at_once_are_answered_in_order_while_others_play()
         }
     }
     drop(sending.await.unwrap());
+    drop(other);
     site.end().await;
 }
 
@@ -98,6 +101,7 @@ async fn whoever_sends_faster_than_the_limit_waits_and_loses_nothing() {
     }
     let seconds = start.elapsed().as_secs_f64();
     assert!(seconds > 8.0, "{MESSAGES} messages in {seconds} s");
+    drop(client);
     site.end().await;
 }
 
@@ -120,6 +124,7 @@ async fn a_server_without_room_says_so_and_has_room_again() {
     // The seat is free before the client is told so.
     let mut fourth = site.session().await;
     assert_eq!(fourth.state().await["type"], "state");
+    drop((second, third, fourth));
     site.end().await;
 }
 
@@ -133,6 +138,7 @@ async fn a_session_that_says_nothing_ends() {
     let told = client.receive().await;
     assert_eq!(code(&told), "SESSION_ERROR");
     assert_eq!(client.closed().await.map(u16::from), Some(1000));
+    drop(client);
     site.end().await;
 }
 
@@ -155,6 +161,7 @@ async fn a_client_that_has_gone_without_a_word_is_let_go() {
     };
     assert!((80..200).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert_eq!(next.reset(json!({})).await["type"], "observation");
+    drop(gone);
     site.end().await;
 }
 
@@ -174,6 +181,7 @@ async fn half_open_connections_lock_nobody_out() {
         let mut rest = Vec::new();
         drop(stream.read_to_end(&mut rest).await);
     }
+    drop(client);
     site.end().await;
 }
 

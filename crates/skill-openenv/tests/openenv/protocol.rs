@@ -29,6 +29,7 @@ async fn an_expert_wins_every_game_of_a_session() {
     }
     client.send(r#"{"type":"close"}"#).await;
     assert_eq!(client.closed().await.map(u16::from), Some(1000));
+    drop(client);
     site.end().await;
 }
 
@@ -49,6 +50,7 @@ async fn what_the_world_shows_is_what_a_session_shows() {
         let understood = seen["data"]["metadata"]["understood"].as_bool().unwrap_or(true);
         assert_eq!(understood, own.understood, "{command}");
     }
+    drop(client);
     site.end().await;
 }
 
@@ -80,6 +82,7 @@ async fn a_reset_chooses_its_task() {
         task(json!({"index": 0, "prompt": [1, 2], "seed": null, "level": {}})).await,
         id(Split::Train, 0)
     );
+    drop(client);
     site.end().await;
 }
 
@@ -112,6 +115,7 @@ async fn a_reset_that_is_wrong_says_where_and_leaves_the_episode() {
             assert_eq!(state["data"]["step_count"], 1, "{data}");
         }
     }
+    drop(client);
     site.end().await;
 }
 
@@ -131,6 +135,7 @@ async fn steps_outside_of_an_episode_are_refused_and_the_session_goes_on() {
     assert_eq!(client.state().await["data"]["step_count"], 2);
     client.reset(json!({})).await;
     assert_eq!(client.step("look").await["data"]["done"], json!(false));
+    drop(client);
     site.end().await;
 }
 
@@ -146,5 +151,6 @@ async fn sessions_know_nothing_of_each_other() {
     let [state, of_other] = [one.state().await, other.state().await];
     assert_eq!([&state["data"]["episode_id"], &of_other["data"]["episode_id"]], [&json!("a"), &json!("b")]);
     assert_eq!([&state["data"]["step_count"], &of_other["data"]["step_count"]], [&json!(3), &json!(0)]);
+    drop((one, other));
     site.end().await;
 }

@@ -59,6 +59,7 @@ async fn conformance_of_replies_with_the_recorded_ones() {
         compared += 1;
     }
     assert!(compared >= 20, "{compared}");
+    drop(client);
     site.end().await;
 }
 

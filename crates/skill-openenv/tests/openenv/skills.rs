@@ -102,6 +102,7 @@ async fn a_reset_chooses_the_skills_and_is_told_which_were_shown() {
         site.post("/alfworld/task", json!({"split": "test", "index": 0, "skills": {"k": 1}})).await;
     assert_eq!(status, 200, "{task}");
     assert!(task["task"]["system_prompt"].as_str().unwrap().contains("Do look first."));
+    drop(client);
     site.end().await;
 }
 
@@ -120,11 +121,13 @@ async fn what_a_person_does_to_the_bank_is_shown_from_the_next_episode_on() {
     // The version before can still be asked for.
     let version = before["data"]["metadata"]["skills"]["version"].clone();
     assert_eq!(shown(&client.reset(json!({"skill_version": version})).await), ["gen_001", "gen_002"]);
+    drop(client);
     site.end().await;
     // By another process too, which reads it from the log.
     let site = site_with(&path, BankSettings::default(), None, None).await;
     let mut client = site.session().await;
     assert_eq!(shown(&client.reset(json!({"skill_version": version})).await), ["gen_001", "gen_002"]);
+    drop(client);
     site.end().await;
 }
 
@@ -137,6 +140,7 @@ async fn a_document_is_shown_with_the_bank_and_without_one() {
     let mut client = site.session().await;
     assert!(text(&client.reset(json!({})).await).starts_with("Be brief.\n\n"));
     assert!(!text(&client.reset(json!({"skills": "off"})).await).contains("Be brief."));
+    drop(client);
     site.end().await;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bank");
@@ -145,5 +149,6 @@ async fn a_document_is_shown_with_the_bank_and_without_one() {
     let mut client = site.session().await;
     let seen = client.reset(json!({})).await;
     assert!(text(&seen).starts_with("Be brief.\n\n") && text(&seen).contains("Do look first."), "{seen}");
+    drop(client);
     site.end().await;
 }

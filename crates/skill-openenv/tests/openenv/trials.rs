@@ -89,6 +89,7 @@ async fn a_candidate_that_helps_in_groups_of_a_trainer_is_admitted() {
     let shown = site.get("/bank").await;
     let (trial, version) = (&shown["trial"], &shown["version"]);
     assert_eq!([&trial["occasion"], version], [&json!("after_admission"), &json!(bank.view().version())]);
+    drop(client);
     site.end().await;
 }
 
@@ -113,6 +114,7 @@ async fn what_is_admitted_is_measured_on_further_groups_also_by_another_server()
     // No other trial begins meanwhile, and a server that is started again goes on.
     let (_, waiting) = site.post("/bank/evolve", json!({})).await;
     assert_eq!(waiting["trial"]["occasion"], "after_admission", "{waiting}");
+    drop(client);
     site.end().await;
     let site = site_with(&path, settings(), None, None).await;
     let shown = site.get("/bank").await;
@@ -129,6 +131,7 @@ async fn what_is_admitted_is_measured_on_further_groups_also_by_another_server()
     };
     assert!(fresh < 0.0 && trial > 0.0, "{fresh} {trial}");
     assert_eq!(site.get("/bank").await["trial"], json!(null));
+    drop(client);
     site.end().await;
 }
 
@@ -142,6 +145,7 @@ async fn a_candidate_that_harms_is_retired() {
     assert_eq!(ended["verdict"], json!(Verdict::Reject));
     let bank = read_bank(&path).unwrap().bank;
     assert_eq!(bank.skills().nth(1).unwrap().state(), State::Retired);
+    drop(client);
     site.end().await;
 }
 
@@ -181,6 +185,7 @@ async fn halves_are_exact_in_every_group_and_a_trial_outlives_its_server() {
     let mut client = site.session().await;
     assert_eq!(halves(&site, &mut client).await, n_items);
     assert_eq!(site.get("/bank").await["trial"]["groups"], json!(2 * n_items));
+    drop(client);
     site.end().await;
 }
 
@@ -205,6 +210,7 @@ async fn groups_whose_episodes_were_given_up_hold_up_no_trial() {
     // One whose tasks were all given up would have none; that is the case of a design without later tasks.
     let is_moving = trial["groups"].as_u64().is_some_and(|groups| groups > 0);
     assert!(is_moving || trial.is_null(), "{trial}");
+    drop(client);
     site.end().await;
 }
 
@@ -243,6 +249,7 @@ async fn a_result_is_recorded_once_and_says_what_is_wrong_with_it() {
     assert_eq!(site.ask("POST /bank/results", "", "not json").await.0, 422);
     let again = client.reset(json!({"episode_id": "mine"})).await;
     assert_eq!(code(&again), "VALIDATION_ERROR");
+    drop(client);
     site.end().await;
     // Another process knows it too.
     let site = site_with(&path, settings(), None, None).await;
@@ -316,6 +323,7 @@ async fn failed_episodes_become_candidates_by_the_teacher() {
     let n_candidates = evolved["candidates"].as_array().unwrap().len();
     assert_eq!(bank.skills().count(), 2 + n_candidates);
     assert_eq!(site.get("/bank").await["unread_episodes"], 0);
+    drop(client);
     site.end().await;
 }
 
@@ -335,6 +343,7 @@ async fn a_teacher_that_says_nothing_of_use_leaves_the_bank_and_the_episodes() {
     assert_eq!(status, 502);
     assert_eq!(site.get("/bank").await["unread_episodes"], unread);
     assert_eq!(std::fs::read(path.join("log.jsonl")).unwrap(), log);
+    drop(client);
     site.end().await;
     let site = site_with(&dir.path().join("bank"), settings(), None, None).await;
     let (status, _) = site.post("/bank/evolve", json!({})).await;

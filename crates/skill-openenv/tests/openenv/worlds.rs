@@ -47,6 +47,7 @@ async fn a_question_is_an_episode_of_one_step_with_the_score_of_a_rollout() {
     assert_eq!(code(&client.reset(json!({"split": "test"})).await), "VALIDATION_ERROR");
     let splits = site.get("/qa/splits").await;
     assert_eq!(splits.as_array().unwrap().len(), 2, "a split without tasks is none");
+    drop(client);
     site.end().await;
 }
 
@@ -67,6 +68,7 @@ async fn tasks_of_ones_own_data_are_episodes_scored_as_configured() {
     assert_eq!([&seen["data"]["reward"], &seen["data"]["done"]], [&json!(1.0), &json!(true)]);
     client.reset(json!({"task_id": "4"})).await;
     assert_eq!(client.step("9").await["data"]["reward"], json!(0.0));
+    drop(client);
     site.end().await;
 }
 
@@ -88,6 +90,7 @@ async fn a_shop_is_played_to_a_purchase() {
     let seen = client.step("click[buy now]").await;
     assert_eq!(seen["data"]["done"], json!(true));
     assert!((0.0..=1.0).contains(&seen["data"]["reward"].as_f64().unwrap()));
+    drop(client);
     site.end().await;
 }
 
@@ -159,6 +162,7 @@ async fn a_world_that_breaks_is_an_error_and_no_score() {
     // What is broken is not an episode any longer.
     assert_eq!(code(&client.step("go").await), "EXECUTION_ERROR");
     assert_eq!(client.state().await["data"]["episode_id"], json!(null));
+    drop(client);
     site.end().await;
 }
 
@@ -210,5 +214,6 @@ async fn a_world_on_a_live_server_is_played_and_its_faults_are_no_scores() {
     assert_eq!(code(&client.step("look").await), "EXECUTION_ERROR");
     household.is_away.store(false, Ordering::Relaxed);
     assert!(text(&client.reset(json!({})).await).contains("put a mug on a desk"));
+    drop(client);
     site.end().await;
 }
