@@ -9,7 +9,7 @@ use crate::call_cache::CallCache;
 use crate::config::{LoadedConfig, ModelRole, simulated_models};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::{trainer, world};
+use crate::trainer;
 use skill_bank::Episode;
 use skill_bank::episode::{AgentKind, EpisodeAgent};
 use skill_core::SkillDoc;
@@ -57,18 +57,17 @@ pub struct Collected {
 }
 
 impl Collecting {
-    /// Makes environment and agent; nothing is played.
+    /// Makes the agent that plays in this environment; nothing is played.
     ///
     /// # Errors
     ///
-    /// Data or models that are not what the configuration says, an expert that the world does not have, and an empty
-    /// split.
+    /// Models that are not what the configuration says, an expert that the world does not have, and an empty split.
     pub fn new(
         loaded: &LoadedConfig,
         engine: &mut Engine<'_>,
+        env: Arc<dyn Env>,
         request: CollectRequest,
     ) -> Result<Self, Error> {
-        let env = world::environment(loaded, engine.judge()?)?;
         let target = match request.expert {
             true => engine.expert()?,
             false => engine.model(ModelRole::Target)?,

@@ -296,7 +296,8 @@ impl PhasedTrainer {
             expert,
             skill: skills::initial_skill(&self.loaded.config.skill)?.unwrap_or_default(),
         };
-        let collecting = Collecting::new(&self.loaded, &mut engine, request)?;
+        let env = world::environment(&self.loaded, engine.judge()?)?;
+        let collecting = Collecting::new(&self.loaded, &mut engine, env, request)?;
         let kept = (!expert).then(|| CallCache::beside(&out)).transpose()?;
         if let Some(kept) = &kept {
             kept.count_spent(&engine);

@@ -39,7 +39,9 @@ struct Row {
 pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
     let loaded = super::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
     let split = super::eval::split_of(args)?;
-    let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
+    let env = world::environment(&loaded, None)?;
+    let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
+    drop(env);
     let mut alone = Vec::new();
     let mut rows: Vec<Row> = Vec::new();
     for batch_rows in BATCHES {

@@ -31,16 +31,17 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
     };
     let Started { loaded, is_without_run_dir } = load_started(&start, args.quiet)?;
     let split = world::split(&args.split)?;
-    let (_, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     if args.out.is_dir() {
         let message = format!("{} is a directory, and episodes are one file", args.out.display());
         return Err(UsageError::new(message).with_hint("name a file, such as trajectories.jsonl").into());
     }
     let mut engine = Engine::new(&loaded);
+    let env = world::environment(&loaded, engine.judge()?)?;
+    let (_, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let n_episodes = args.episodes.or(is_without_run_dir.then_some(DEFAULT_EPISODES));
     let inputs = inputs(&loaded, args, n_episodes, &skill);
     let request = CollectRequest { split, n_episodes, expert: args.expert, skill };
-    let collecting = Collecting::new(&loaded, &mut engine, request)?;
+    let collecting = Collecting::new(&loaded, &mut engine, env, request)?;
     let agent = collecting.agent().clone();
     let simulated = match args.expert {
         true => Vec::new(),

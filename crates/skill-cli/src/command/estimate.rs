@@ -12,7 +12,6 @@ use skillrl::estimate::{
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::world;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
@@ -47,13 +46,12 @@ pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> anyhow::Result<
     let width = terminal_width();
     match loaded.config.train.mode {
         TrainMode::Bank => {
-            let env = world::environment(loaded, None)?;
-            let of_bank = bank_estimate(loaded, env.as_ref(), &estimate).map_err(skillrl::Error::Pipeline)?;
+            let of_bank =
+                bank_estimate(loaded, prepared.env(), &estimate).map_err(skillrl::Error::Pipeline)?;
             Ok(if is_json { serde_json::to_string(&of_bank)? } else { describe_bank(&of_bank, width) })
         }
         TrainMode::Weights => {
-            let env = world::environment(loaded, None)?;
-            let of_weights = weights_estimate(loaded, env.as_ref(), &estimate);
+            let of_weights = weights_estimate(loaded, prepared.env(), &estimate);
             Ok(if is_json {
                 serde_json::to_string(&of_weights)?
             } else {

@@ -13,8 +13,8 @@ use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::stats::score_interval;
 use skillrl::core::{ItemId, RolloutResult, SkillDoc, SkillHash};
 use skillrl::engine::Engine;
-use skillrl::envs::Split;
 use skillrl::envs::source::document;
+use skillrl::envs::{Env, Split};
 use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
@@ -58,9 +58,9 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let split = split_of(args)?;
     let limits = Limits::of(args);
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
-    let (name, skill) = choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
+    let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let target = engine.model(ModelRole::Target)?;
     if env.items(split).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
@@ -177,9 +177,12 @@ fn targets_of_run(args: &EvalArgs, targets: &[String]) -> anyhow::Result<()> {
 }
 
 /// The skill that was asked for, else the best one of the run, else the one that a run would start from.
+///
+/// The environment is the caller's own: some read thousands of games, or start a program.
 pub(super) fn choose_skill(
     loaded: &LoadedConfig,
     asked: Option<&Path>,
+    env: &dyn Env,
 ) -> anyhow::Result<(String, SkillDoc)> {
     if let Some(path) = asked {
         return Ok((path.display().to_string(), skills::read_skill(path)?));
@@ -191,7 +194,7 @@ pub(super) fn choose_skill(
     if let Some(skill) = skills::initial_skill(&loaded.config.skill)? {
         return Ok(("the initial skill".to_owned(), skill));
     }
-    let skill = world::environment(loaded, None)?.initial_skill().unwrap_or_default();
+    let skill = env.initial_skill().unwrap_or_default();
     Ok(("the environment's initial skill".to_owned(), skill))
 }
 

@@ -64,15 +64,15 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
         return Err(UsageError::new(message).with_hint(hint).into());
     }
+    let mut engine = Engine::new(&loaded);
+    let env = world::environment(&loaded, engine.judge()?)?;
     let frame = match &args.skill {
         Some(path) => skills::read_skill(path)?,
         None => match skills::initial_skill(&loaded.config.skill)? {
             Some(skill) => skill,
-            None => world::environment(&loaded, None)?.initial_skill().unwrap_or_default(),
+            None => env.initial_skill().unwrap_or_default(),
         },
     };
-    let mut engine = Engine::new(&loaded);
-    let env = world::environment(&loaded, engine.judge()?)?;
     let target = engine.model(ModelRole::Target)?;
     let embedding = engine.retrieval_model()?;
     if env.items(split).is_empty() {

@@ -37,9 +37,9 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     let loaded = super::start::load_start(&start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
     settings.validate().map_err(skillrl::Error::Pipeline)?;
-    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
+    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     if env.items(Split::Val).is_empty() {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
         return Err(skillrl::Error::Pipeline(error).into());

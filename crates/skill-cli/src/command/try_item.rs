@@ -74,7 +74,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
     let (split, item) = super::env::find_item(env.as_ref(), Some(&args.item))?;
-    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref())?;
+    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let kept = if args.fresh { None } else { open_journal(&loaded)? };
     let journal = kept.as_ref().map(|(_, journal)| journal.clone());
     if let Some(journal) = &journal {

@@ -42,6 +42,11 @@ impl Prepared {
         Ok(Self { env, prompts, settings, skill, config: loaded.config.clone() })
     }
 
+    /// The environment of the run.
+    pub fn env(&self) -> &dyn Env {
+        self.env.as_ref()
+    }
+
     /// Says what the run will take.
     ///
     /// # Errors
