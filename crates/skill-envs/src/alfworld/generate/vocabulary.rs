@@ -1,5 +1,8 @@
 //! Classes of objects and receptacles, and which may be in which: the facts of ALFRED's world.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// Where a class of receptacle stands in for a table.
 const TABLE_TOP: &str = "AlarmClock Apple BaseballBat BasketBall Book Bowl Box Bread ButterKnife Candle CD CellPhone \
                          Cloth CreditCard Cup DishSponge Egg Fork Glassbottle HandTowel Kettle KeyChain Knife Ladle \
@@ -99,7 +102,14 @@ pub(super) const LAMP: &str = "DeskLamp";
 
 /// Whether a receptacle of a class takes an object of a class.
 pub(super) fn takes(receptacle: &str, object: &str) -> bool {
-    CONTENTS.iter().any(|(class, contents)| *class == receptacle && is_among(contents, object))
+    // Rooms ask this thousands of times.
+    static PAIRS: LazyLock<HashSet<(&str, &str)>> = LazyLock::new(|| {
+        let pairs = |(class, contents): (&'static str, &'static str)| {
+            contents.split_ascii_whitespace().map(move |object| (class, object))
+        };
+        CONTENTS.into_iter().flat_map(pairs).collect()
+    });
+    PAIRS.contains(&(receptacle, object))
 }
 
 /// Whether a lamp may are based on a receptacle of this class.
