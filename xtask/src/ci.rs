@@ -8,6 +8,7 @@ use crate::{assertions, circles, generated, workspace};
 use anyhow::Context as _;
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
 use std::time::Instant;
 use xshell::{Shell, cmd};
 
@@ -44,6 +45,8 @@ pub(crate) fn linting(sh: &Shell) -> anyhow::Result<Shell> {
     let linting = sh.clone();
     if compiler.is_file() {
         linting.set_var("RUSTC_WORKSPACE_WRAPPER", compiler);
+        // What is compiled once gains nothing from units that are kept for the next time.
+        linting.set_var("CARGO_INCREMENTAL", "0");
         linting.set_var("CLIPPY_ARGS", ["-D", "warnings", ""].join("__CLIPPY_HACKERY__"));
     } else {
         eprintln!("ci: NOT CHECKED: clippy is not installed (rustup component add clippy)");
@@ -101,7 +104,10 @@ fn list_tests(sh: &Shell) -> anyhow::Result<()> {
 
 fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
     let [metadata, programs] = lists();
+    // Many tests wait: for a disk, for a process, for a deadline.
+    let threads = available_parallelism().map_or(1, |cores| cores.get() * 3 / 2).to_string();
     let quiet = ["--no-fail-fast", "--status-level", "slow", "--final-status-level", "slow"];
+    let quiet = &[&quiet[..], &["--test-threads", &threads]].concat();
     let of_build = [
         "--cargo-metadata".as_ref(),
         metadata.as_os_str(),
