@@ -42,6 +42,12 @@ const CHECKS: &[Check] = &[
         run: crate::assertions::check,
     },
     Check {
+        name: "long",
+        about: "runs the tests that take long, which `cargo xtask ci` leaves out (a minute)",
+        is_external: IsExternal::Yes,
+        run: ci::long_tests,
+    },
+    Check {
         name: "python",
         about: "plays the examples in examples/exec-python/ and runs the documented commands that need Python",
         is_external: IsExternal::Yes,

@@ -103,6 +103,37 @@ fn list_tests(sh: &Shell) -> anyhow::Result<()> {
 }
 
 fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
+    let memory = in_memory(sh);
+    let _files = memory.as_ref().map(|dir| sh.push_env("TMPDIR", dir));
+    let outcome = run_listed_tests(sh);
+    if let Some(dir) = memory {
+        sh.remove_path(dir)?;
+    }
+    outcome
+}
+
+/// A new directory in memory for the files of the tests, which spend much of their time waiting for a disk; `None` where
+/// there is no room for it.
+fn in_memory(sh: &Shell) -> Option<PathBuf> {
+    const SHARED_MEMORY: &str = "/dev/shm";
+    const ROOM_KIB: u64 = 4 << 20;
+    let room = cmd!(sh, "df --output=avail -k {SHARED_MEMORY}").quiet().ignore_stderr().read().ok()?;
+    let room: u64 = room.lines().last()?.trim().parse().ok()?;
+    let dir = Path::new(SHARED_MEMORY).join(format!("skillrl-ci-{}", std::process::id()));
+    (room >= ROOM_KIB).then(|| sh.create_dir(dir).ok()).flatten()
+}
+
+/// The tests of the profile `long`, which `cargo xtask ci` leaves out; without nextest it runs them all.
+pub(crate) fn long_tests(sh: &Shell) -> anyhow::Result<()> {
+    if !has(sh, "nextest") {
+        return Ok(());
+    }
+    let sh = &linting(sh)?;
+    let everything = workspace::as_tested(sh)?;
+    Ok(cmd!(sh, "cargo nextest run {everything...} --profile long").run()?)
+}
+
+fn run_listed_tests(sh: &Shell) -> anyhow::Result<()> {
     let [metadata, programs] = lists();
     // Many tests wait: for a disk, for a process, for a deadline.
     let threads = available_parallelism().map_or(1, |cores| cores.get() * 3 / 2).to_string();
