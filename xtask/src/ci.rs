@@ -45,7 +45,7 @@ pub(crate) fn linting(sh: &Shell) -> anyhow::Result<Shell> {
     let linting = sh.clone();
     if compiler.is_file() {
         linting.set_var("RUSTC_WORKSPACE_WRAPPER", compiler);
-        // What is compiled once gains nothing from units that are kept for the next time.
+        // The compiler's cache for later builds costs more than it saves in a build from nothing.
         linting.set_var("CARGO_INCREMENTAL", "0");
         linting.set_var("CLIPPY_ARGS", ["-D", "warnings", ""].join("__CLIPPY_HACKERY__"));
     } else {
@@ -112,8 +112,8 @@ fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
     outcome
 }
 
-/// A new directory in memory for the files of the tests, which spend much of their time waiting for a disk; `None` where
-/// there is no room for it.
+/// A new directory in memory for the files of the tests, because many tests wait for the disk; `None` if there is too
+/// little memory.
 fn in_memory(sh: &Shell) -> Option<PathBuf> {
     const SHARED_MEMORY: &str = "/dev/shm";
     const ROOM_KIB: u64 = 4 << 20;
