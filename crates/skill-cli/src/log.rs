@@ -4,7 +4,7 @@ use skillrl::env_vars;
 use skillrl::llm::telemetry;
 use std::fmt;
 use std::io::Write as _;
-use tracing::{Level, Subscriber};
+use tracing::{Dispatch, Level, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -46,23 +46,20 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         _ => "trace",
     };
     let is_plain = verbose == 0 && asked_filter().is_none();
-    let registry = Registry::default();
+    let people = (filter(default), is_plain);
     #[cfg(feature = "otel")]
     {
         let traces = crate::otel::layer().unwrap_or_else(|problem| {
             say(&format!("warning: no traces are sent: {problem}"));
             None
         });
-        let Some((traces, export)) = traces else {
-            registry.with(people(filter(default), is_plain)).init();
-            return Log { export: None };
-        };
-        registry.with(traces).with(people(filter(default), is_plain)).init();
-        Log { export: Some(export) }
+        let (traces, export) = traces.unzip();
+        subscriber(traces, people).init();
+        Log { export }
     }
     #[cfg(not(feature = "otel"))]
     {
-        registry.with(people(filter(default), is_plain)).init();
+        subscriber(NO_TRACES, people).init();
         if let Some(variable) = crate::traces_asked::variable().filter(|_| calls_models) {
             say(&format!(
                 "warning: {variable} is set, and no traces are sent: this program was built without the feature `otel`"
@@ -72,10 +69,23 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
     }
 }
 
+/// No collector, for a program or a test without one.
+#[cfg(any(test, not(feature = "otel")))]
+const NO_TRACES: Option<tracing_subscriber::layer::Identity> = None;
+
+/// Everything that reads spans and events: the collector, if there is one, and people, by this filter.
+fn subscriber(
+    traces: Option<impl Layer<Registry> + Send + Sync>,
+    (filter, is_plain): (EnvFilter, bool),
+) -> Dispatch {
+    match traces {
+        Some(traces) => Registry::default().with(traces).with(people(filter, is_plain)).into(),
+        // Not an absent layer: a registry takes that for one that wants all spans and events.
+        None => Registry::default().with(people(filter, is_plain)).into(),
+    }
+}
+
 /// What people read on standard error.
-///
-/// It must be the last layer, and no layer may be optional: a registry takes one that is absent for one that wants all
-/// spans and events.
 fn people<S>(filter: EnvFilter, is_plain: bool) -> impl Layer<S>
 where
     S: Subscriber + for<'lookup> LookupSpan<'lookup>,
@@ -138,8 +148,10 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_not_made() {
-        let log = Registry::default().with(people(EnvFilter::new("skillrl::engine::local=info,warn"), true));
-        tracing::subscriber::with_default(log, || {
+        let log = subscriber(NO_TRACES, (EnvFilter::new("skillrl::engine::local=info,warn"), true));
+        // One that sets no highest level, as libraries bring along: levels alone must not be what keeps spans away.
+        let _without_level = Dispatch::new(tracing::subscriber::NoSubscriber::default());
+        tracing::dispatcher::with_default(&log, || {
             assert!(!tracing::enabled!(target: telemetry::CONTENT, Level::TRACE));
             assert!(tracing::debug_span!("chat").is_disabled());
             assert!(tracing::enabled!(Level::WARN));
