@@ -7,7 +7,7 @@ use crate::progress::{Progress, Show};
 use serde::Serialize;
 use serde_json::json;
 use skillrl::config::{LoadedConfig, ModelConfig, ModelRole};
-use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::core::RolloutResult;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
@@ -39,9 +39,7 @@ struct Row {
 pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
     let loaded = super::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
     let split = super::eval::split_of(args)?;
-    let env = world::environment(&loaded, None)?;
-    let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
-    drop(env);
+    let mut name = String::new();
     let mut alone = Vec::new();
     let mut rows: Vec<Row> = Vec::new();
     for batch_rows in BATCHES {
@@ -49,7 +47,8 @@ pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
         if rows.last().is_some_and(|row| row.n <= row.batch_rows as usize) {
             break;
         }
-        let results = measure(&decoded_together(&loaded, batch_rows)?, split, &skill, args)?;
+        let (of_skill, results) = measure(&decoded_together(&loaded, batch_rows)?, split, args)?;
+        name = of_skill;
         let n = results.len();
         let mean =
             |score: fn(&RolloutResult) -> f64| results.iter().map(score).sum::<f64>() / n.max(1) as f64;
@@ -90,11 +89,11 @@ fn decoded_together(loaded: &LoadedConfig, batch_rows: u32) -> anyhow::Result<Lo
 fn measure(
     loaded: &LoadedConfig,
     split: Split,
-    skill: &SkillDoc,
     args: &EvalArgs,
-) -> anyhow::Result<Vec<RolloutResult>> {
+) -> anyhow::Result<(String, Vec<RolloutResult>)> {
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
+    let (name, skill) = choose_skill(loaded, args.skill.as_deref(), env.as_ref())?;
     let target = engine.model(ModelRole::Target)?;
     let rollouts = Rollouts::local(Arc::clone(&env), target, env.judge().cloned());
     let stop = StopSignal::default();
@@ -105,10 +104,10 @@ fn measure(
         cancel: stop.now.clone(),
         ..StageCtx::new(Stage::Evaluate, &progress)
     };
-    let source = document(skill);
+    let source = document(&skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
     let (evaluation, _) = super::block_on(stop, "stopping", measuring)?.map_err(skillrl::Error::Pipeline)?;
-    Ok(evaluation.results)
+    Ok((name, evaluation.results))
 }
 
 fn table(name: &str, split: Split, rows: &[Row]) -> String {
