@@ -235,8 +235,7 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
 /// Data, a skill or a prompt that a run would not begin with.
 pub async fn first_request(loaded: &LoadedConfig) -> Result<Option<skill_llm::ChatRequest>, Error> {
     let env = data::environment(loaded)?;
-    let skill = skills::initial_skill(&loaded.config.skill)?;
-    let skill = skill.or_else(|| env.initial_skill()).unwrap_or_default();
+    let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
     Ok(data::first_request(loaded, env.as_ref(), &skill).await)
 }
 

@@ -106,7 +106,7 @@ pub fn prepare(
     }
     settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
     let env = world::environment(loaded, None)?;
-    let skill = skills::initial_skill(&config.skill)?.or_else(|| env.initial_skill());
+    let skill = skills::first_skill(&config.skill, env.as_ref())?;
     // Without a bank everybody is shown the initial skill; with one it comes before the skills of the bank.
     let source = document(&skill.clone().unwrap_or_default());
     let bank = bank_in_the_loop(loaded, request, skill)?;

@@ -17,6 +17,7 @@ use skill_bank::{Bank, BankError, BankSource, BankView};
 use skill_core::SkillDoc;
 use skill_core::carried::{CarriedFile, CarriedFiles};
 use skill_core::package::SkillPackage;
+use skill_envs::Env;
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_llm::{EmbeddingModel, text_file};
 use skill_pipeline::bank_dir::{read_bank, read_source};
@@ -32,6 +33,15 @@ use std::sync::Arc;
 /// A file that cannot be read.
 pub fn initial_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
     skill.initial.as_ref().map(|path| read_skill(&path.to_path())).transpose()
+}
+
+/// The skill that a run starts from: the configured one, or else that of the environment, if either has one.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn first_skill(skill: &SkillConfig, env: &dyn Env) -> Result<Option<SkillDoc>, Error> {
+    Ok(initial_skill(skill)?.or_else(|| env.initial_skill()))
 }
 
 /// Reads a skill from a Markdown file, or from a folder with a `SKILL.md` in it.

@@ -68,10 +68,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let env = world::environment(&loaded, engine.judge()?)?;
     let frame = match &args.skill {
         Some(path) => skills::read_skill(path)?,
-        None => match skills::initial_skill(&loaded.config.skill)? {
-            Some(skill) => skill,
-            None => env.initial_skill().unwrap_or_default(),
-        },
+        None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
     };
     let target = engine.model(ModelRole::Target)?;
     let embedding = engine.retrieval_model()?;

@@ -41,10 +41,9 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
         let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
         return Err(skillrl::Error::Pipeline(error).into());
     }
-    let skill = match (&args.skill, skills::initial_skill(&loaded.config.skill)?) {
-        (Some(path), _) => skills::read_skill(path)?,
-        (None, Some(skill)) => skill,
-        (None, None) => env.initial_skill().unwrap_or_default(),
+    let skill = match &args.skill {
+        Some(path) => skills::read_skill(path)?,
+        None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
     };
     let cost = cost(&loaded, env.as_ref(), &skill, &settings)?;
     if args.dry_run {

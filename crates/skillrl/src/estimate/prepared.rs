@@ -30,10 +30,7 @@ impl Prepared {
         let prompts = prompts::library(&loaded.config.prompts, env.as_ref())?;
         let settings = trainer::settings(&loaded.config)?;
         settings.validate()?;
-        let skill = match skills::initial_skill(&loaded.config.skill)? {
-            Some(skill) => skill,
-            None => env.initial_skill().unwrap_or_default(),
-        };
+        let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
         let settings = foreseen(&settings, env.as_ref());
         let steps = n_steps(env.items(Split::Train).len(), &settings);
         if steps > MAX_STEPS {

@@ -44,8 +44,7 @@ impl<'config> PhaseSettings<'config> {
             }
         };
         let teacher: Arc<dyn ChatModel> = Engine::new(loaded).model(ModelRole::Teacher)?;
-        let skill =
-            skills::initial_skill(&loaded.config.skill)?.or_else(|| env.initial_skill()).unwrap_or_default();
+        let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
         let prompts = prompts::of_teacher(&loaded.config.prompts)?;
         let mut texts: Vec<(String, Value)> = vec![("skill.initial".to_owned(), json!(skill.hash()))];
         texts.extend(

@@ -4,7 +4,6 @@ use crate::config::LoadedConfig;
 use crate::error::Error;
 use crate::policy::{LocalTarget, model_error, with_policy};
 use crate::{skills, world};
-use skill_core::SkillDoc;
 use skill_core::canonical::canonical_hash;
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -70,8 +69,7 @@ async fn played(
     let target = LocalTarget::open(&loaded.config.models.target)?;
     let files = &target.files;
     let env = world::environment(&loaded, None)?;
-    let skill: SkillDoc =
-        skills::initial_skill(&loaded.config.skill)?.or_else(|| env.initial_skill()).unwrap_or_default();
+    let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
     let (source, has_skills) = match bank {
         Some(bank) => {
             let has_skills = !read_bank(bank)?.bank.view().skills().is_empty();

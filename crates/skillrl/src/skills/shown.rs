@@ -1,6 +1,6 @@
 //! The skills that prompts of a policy hold.
 
-use super::{bank_source, initial_bank, initial_skill, retrieval};
+use super::{bank_source, first_skill, initial_bank, retrieval};
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -17,7 +17,7 @@ pub(crate) fn source(
     env: &dyn Env,
 ) -> Result<Arc<dyn SkillSource>, Error> {
     let config = &loaded.config;
-    let skill = initial_skill(&config.skill)?.or_else(|| env.initial_skill());
+    let skill = first_skill(&config.skill, env)?;
     let bank = match bank {
         Some(path) => Some(read_bank(path)?.bank),
         None => initial_bank(config.bank.as_ref())?.map(|(bank, _)| bank),

@@ -113,10 +113,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
     let programs = world::programs(&loaded).transpose()?;
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
     let env = world::environment_to_check(&loaded, Engine::without_keys(&loaded).judge()?)?;
-    let skill = match skills::initial_skill(&loaded.config.skill)? {
-        Some(skill) => skill,
-        None => env.initial_skill().unwrap_or_default(),
-    };
+    let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
     let (split, item) = find_item(env.as_ref(), args.item.as_deref())?;
     let tries = replies(env.as_ref(), item, reply.as_deref());
     let judge = ModelRole::of_judge(&loaded.config).map(ModelRole::as_str);
