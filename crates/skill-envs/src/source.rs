@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::{ItemId, SkillDoc, SkillPartId};
 use skill_llm::CallCtx;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Decides what the agent is shown for each task.
@@ -98,23 +99,28 @@ impl SkillSource for Shown {
 }
 
 /// A source that remembers which parts it has shown last.
-pub(crate) struct Witnessed {
-    source: Arc<dyn SkillSource>,
+pub struct Witnessed<S> {
+    source: S,
     parts: Mutex<Vec<SkillPartId>>,
 }
 
-impl Witnessed {
-    pub(crate) fn new(source: Arc<dyn SkillSource>) -> Self {
+impl<S> Witnessed<S> {
+    /// Shows what this source shows, which is a reference to one, or an [`Arc`].
+    pub fn new(source: S) -> Self {
         Self { source, parts: Mutex::default() }
     }
 
-    pub(crate) fn into_parts(self) -> Vec<SkillPartId> {
+    /// The parts that were shown last.
+    pub fn into_parts(self) -> Vec<SkillPartId> {
         self.parts.into_inner()
     }
 }
 
 #[async_trait]
-impl SkillSource for Witnessed {
+impl<S> SkillSource for Witnessed<S>
+where
+    S: Deref<Target: SkillSource> + Send + Sync,
+{
     fn version(&self) -> String {
         self.source.version()
     }

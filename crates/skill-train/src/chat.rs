@@ -26,8 +26,8 @@ use crate::tokenizer::TokenizerError;
 use engine::RaisedByTemplate;
 use minijinja::Environment;
 use serde_json::{Map, Value, json};
-use skill_core::python_json;
-use skill_llm::chat::{ContentPart, Message, ToolSpec};
+use skill_core::{Role, python_json};
+use skill_llm::chat::{ContentPart, Message, ToolCall, ToolSpec};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -149,22 +149,32 @@ fn message_value(place: usize, message: &Message) -> Result<Value, ChatError> {
     if has_image {
         return Err(ChatError::Image { message: place });
     }
+    Ok(template_message(message.role, message.text(), &message.tool_calls, message.tool_call_id.as_deref()))
+}
+
+/// A message as chat templates take it.
+pub fn template_message(
+    role: Role,
+    content: impl Into<Value>,
+    tool_calls: &[ToolCall],
+    tool_call_id: Option<&str>,
+) -> Value {
     let mut value = Map::new();
-    value.insert("role".to_owned(), message.role.as_str().into());
-    value.insert("content".to_owned(), message.text().into());
-    if !message.tool_calls.is_empty() {
-        let call = |call: &skill_llm::chat::ToolCall| {
+    value.insert("role".to_owned(), role.as_str().into());
+    value.insert("content".to_owned(), content.into());
+    if !tool_calls.is_empty() {
+        let call = |call: &ToolCall| {
             // Templates expect the arguments as an object; what is not JSON stays as it was written.
             let arguments: Value = serde_json::from_str(&call.arguments)
                 .unwrap_or_else(|_| Value::String(call.arguments.clone()));
             json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
         };
-        value.insert("tool_calls".to_owned(), message.tool_calls.iter().map(call).collect());
+        value.insert("tool_calls".to_owned(), tool_calls.iter().map(call).collect());
     }
-    if let Some(id) = &message.tool_call_id {
-        value.insert("tool_call_id".to_owned(), id.as_str().into());
+    if let Some(id) = tool_call_id {
+        value.insert("tool_call_id".to_owned(), id.into());
     }
-    Ok(Value::Object(value))
+    Value::Object(value)
 }
 
 /// Inputs of a rendering besides the conversation.

@@ -7,10 +7,10 @@
 use super::reasons::Reasoner;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use parking_lot::Mutex;
 use skill_bank::Episode;
-use skill_core::{ItemId, RolloutResult, SkillPartId, Trajectory, TrajectoryTurn, Usage};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, Shown, SkillSource, Split, TaskView};
+use skill_core::{ItemId, RolloutResult, Trajectory, TrajectoryTurn, Usage};
+use skill_envs::source::Witnessed;
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skill_pipeline::error::PipelineError;
 use skill_pipeline::records::sft::SftCounts;
@@ -224,10 +224,10 @@ impl<'run> Demonstrations<'run> {
         if self.cancel.is_cancelled() {
             return Err(EnvError::Model(LlmError::Cancelled));
         }
-        let witnessed = Witnessed { source: self.source, parts: Mutex::default() };
+        let witnessed = Witnessed::new(self.source);
         let mut result = self.env.rollout(item, &witnessed, target, &RolloutCtx::new(call)).await?;
         result.id = item.id.clone();
-        result.trajectory.shown_parts = witnessed.parts.into_inner();
+        result.trajectory.shown_parts = witnessed.into_parts();
         Ok(result)
     }
 
@@ -275,25 +275,6 @@ impl Played {
         if self.notes.len() < MAX_NOTES {
             self.notes.push(reason);
         }
-    }
-}
-
-/// A source that remembers which parts it has shown.
-struct Witnessed<'run> {
-    source: &'run dyn SkillSource,
-    parts: Mutex<Vec<SkillPartId>>,
-}
-
-#[async_trait]
-impl SkillSource for Witnessed<'_> {
-    fn version(&self) -> String {
-        self.source.version()
-    }
-
-    async fn show(&self, task: &TaskView<'_>, call: &CallCtx) -> Result<Shown, EnvError> {
-        let shown = self.source.show(task, call).await?;
-        self.parts.lock().clone_from(&shown.parts);
-        Ok(shown)
     }
 }
 

@@ -5,9 +5,9 @@
 //! way alone, a limited history), an example restarts, so each reply is learnt after the very prompt that it answers.
 
 use crate::policy::PolicyText;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use skill_core::{RolloutResult, Trajectory, TrajectoryMessage, TrajectoryTurn};
-use skill_train::chat::{ChatEncoder, ChatError, Conversation, SpecialText};
+use skill_train::chat::{ChatEncoder, ChatError, Conversation, SpecialText, template_message};
 use skill_train::examples::{LeftOut, SftExample};
 use std::ops::Range;
 
@@ -106,22 +106,8 @@ fn message_value(place: usize, message: &TrajectoryMessage) -> Result<Value, Cha
     if message.images > 0 {
         return Err(ChatError::Image { message: place });
     }
-    let mut value = Map::new();
-    value.insert("role".to_owned(), message.role.as_str().into());
-    value.insert("content".to_owned(), message.content.as_str().into());
-    if !message.tool_calls.is_empty() {
-        let call = |call: &skill_core::ToolCall| {
-            // Templates expect the arguments as an object; what is not JSON stays as it was written.
-            let arguments: Value = serde_json::from_str(&call.arguments)
-                .unwrap_or_else(|_| Value::String(call.arguments.clone()));
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
-        };
-        value.insert("tool_calls".to_owned(), message.tool_calls.iter().map(call).collect());
-    }
-    if let Some(id) = &message.tool_call_id {
-        value.insert("tool_call_id".to_owned(), id.as_str().into());
-    }
-    Ok(Value::Object(value))
+    let TrajectoryMessage { role, content, tool_calls, tool_call_id, .. } = message;
+    Ok(template_message(*role, content.as_str(), tool_calls, tool_call_id.as_deref()))
 }
 
 #[cfg(test)]
