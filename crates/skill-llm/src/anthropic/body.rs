@@ -3,13 +3,12 @@
 use super::DIALECT;
 use super::config::{AnthropicConfig, DEFAULT_MAX_TOKENS, PromptCache, SchemaMode, check_sampling};
 use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
-    ToolSpec,
+    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolChoice, ToolSpec,
 };
 use crate::error::{LlmError, wrong};
 use crate::http::{Body, Field, merged};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 use skill_core::Role;
 
 /// The body of a request.
@@ -26,10 +25,14 @@ pub(super) fn request_body(request: &ChatRequest, config: &AnthropicConfig) -> R
     }
     check_thinking(request, config)?;
     let mark = cache_mark(config.prompt_cache);
-    let system = system_blocks(&request.messages);
-    let turns = turns(&request.messages);
+    let mut system = system_blocks(&request.messages);
+    let mut turns = turns(&request.messages);
     // Once the model has answered, the next request begins with all of this one.
-    let is_conversation = turns.iter().any(|turn| turn.role == "assistant");
+    let is_conversation = turns.iter().any(|turn| turn.role == Role::Assistant);
+    let last_block = turns.last_mut().filter(|_| is_conversation).and_then(|turn| turn.content.0.last_mut());
+    for block in last_block.into_iter().chain(system.last_mut()) {
+        block.cache_control.clone_from(&mark);
+    }
     let schema = schema_of(request, config.schema_mode);
     let has_system = !system.is_empty();
 
@@ -37,10 +40,9 @@ pub(super) fn request_body(request: &ChatRequest, config: &AnthropicConfig) -> R
     body.push("model", Field::Text(&config.model));
     body.push("max_tokens", Field::Whole(max_tokens.into()));
     if has_system {
-        body.push("system", Field::Content(Content::System { blocks: system, mark: mark.clone() }));
+        body.push("system", Field::Content(Content::System(Blocks(system))));
     }
-    let turn_mark = mark.clone().filter(|_| is_conversation);
-    body.push("messages", Field::Content(Content::Turns { turns, mark: turn_mark }));
+    body.push("messages", Field::Content(Content::Turns(turns)));
     body.float("temperature", sampling.temperature)?;
     body.float("top_p", sampling.top_p)?;
     if !request.stop.is_empty() {
@@ -108,7 +110,7 @@ pub(super) fn schema_tool(request: &ChatRequest, mode: SchemaMode) -> Option<&st
 }
 
 fn output_config(config: &AnthropicConfig, schema: Option<(&ResponseSchema, SchemaMode)>) -> Option<Value> {
-    let mut fields = serde_json::Map::new();
+    let mut fields = Map::new();
     if let Some(effort) = config.reasoning.effort {
         fields.insert("effort".to_owned(), effort.as_str().into());
     }
@@ -173,160 +175,115 @@ fn tool_choice(request: &ChatRequest, schema: Option<(&ResponseSchema, SchemaMod
 /// The texts of all system messages: the interface has one place for them, in front of the conversation.
 fn system_blocks(messages: &[Message]) -> Vec<Block<'_>> {
     let system = messages.iter().filter(|message| message.role == Role::System).flat_map(parts);
-    system.filter(|block| matches!(block, Block::Text(_))).collect()
+    system.filter(|part| matches!(part, Part::Text { .. })).map(Block::from).collect()
+}
+
+/// What a body has of the conversation.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    System(Blocks<'a>),
+    Turns(Vec<Turn<'a>>),
 }
 
 /// One turn of a conversation: messages of one side that follow each other, since results of tools that were called
 /// together have to come back together.
+#[derive(Serialize)]
 struct Turn<'a> {
-    role: &'static str,
-    blocks: Vec<Block<'a>>,
+    role: Role,
+    content: Blocks<'a>,
 }
 
-enum Block<'a> {
-    Text(&'a str),
-    Image(&'a ImageSource),
-    ToolUse(&'a ToolCall),
-    ToolResult {
+/// A string where there is only a text, and no mark on it.
+struct Blocks<'a>(Vec<Block<'a>>);
+
+impl Serialize for Blocks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [Block { part: Part::Text { text }, cache_control: None }] => serializer.serialize_str(text),
+            blocks => serializer.collect_seq(blocks),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(flatten)]
+    part: Part<'a>,
+    /// The mark of the last block that the server is to keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Value>,
+}
+
+impl<'a> From<Part<'a>> for Block<'a> {
+    fn from(part: Part<'a>) -> Self {
+        Self { part, cache_control: None }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Picture<'a>,
+    },
+    ToolUse {
         id: &'a str,
-        message: &'a Message,
+        name: &'a str,
+        input: Value,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Blocks<'a>>,
     },
     /// As the interface has sent it.
-    Own(&'a Value),
+    #[serde(untagged)]
+    Own(Option<&'a Map<String, Value>>),
 }
 
 /// The conversation; messages with nothing in them, which the interface does not take, are left out.
 fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     let mut turns: Vec<Turn<'_>> = Vec::new();
     for message in messages.iter().filter(|message| message.role != Role::System) {
-        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
         let blocks = blocks(message);
         match turns.last_mut() {
-            Some(last) if last.role == role => last.blocks.extend(blocks),
+            Some(last) if last.role == role => last.content.0.extend(blocks),
             _ if blocks.is_empty() => {}
-            _ => turns.push(Turn { role, blocks }),
+            _ => turns.push(Turn { role, content: Blocks(blocks) }),
         }
     }
     turns
 }
 
 fn blocks(message: &Message) -> Vec<Block<'_>> {
-    if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
-        return vec![Block::ToolResult { id, message }];
+    if let (Role::Tool, Some(tool_use_id)) = (message.role, &message.tool_call_id) {
+        let blocks: Vec<Block<'_>> = parts(message).map(Block::from).collect();
+        let content = (!blocks.is_empty()).then_some(Blocks(blocks));
+        return vec![Part::ToolResult { tool_use_id, content }.into()];
     }
     if let Some(Value::Array(own)) = ProviderState::of(message, DIALECT) {
-        return own.iter().map(Block::Own).collect();
+        return own.iter().map(|block| Part::Own(block.as_object()).into()).collect();
     }
-    let calls = message.tool_calls.iter().map(Block::ToolUse);
-    parts(message).chain(calls).collect()
+    let calls = message.tool_calls.iter().map(|call| Part::ToolUse {
+        id: &call.id,
+        name: &call.name,
+        input: input(&call.arguments),
+    });
+    parts(message).chain(calls).map(Block::from).collect()
 }
 
 /// The parts of a message, less texts that are empty: the interface takes none.
-fn parts(message: &Message) -> impl Iterator<Item = Block<'_>> {
+fn parts(message: &Message) -> impl Iterator<Item = Part<'_>> {
     message.content.iter().filter_map(|part| match part {
         ContentPart::Text(text) if text.trim().is_empty() => None,
-        ContentPart::Text(text) => Some(Block::Text(text)),
-        ContentPart::Image(image) => Some(Block::Image(image)),
+        ContentPart::Text(text) => Some(Part::Text { text }),
+        ContentPart::Image(image) => Some(Part::Image { source: image.into() }),
     })
-}
-
-/// What a body has of the conversation, with the mark that its last block bears.
-enum Content<'a> {
-    System { blocks: Vec<Block<'a>>, mark: Option<Value> },
-    Turns { turns: Vec<Turn<'a>>, mark: Option<Value> },
-}
-
-impl Serialize for Content<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::System { blocks, mark } => Blocks { blocks, mark: mark.as_ref() }.serialize(serializer),
-            Self::Turns { turns, mark } => {
-                let last = turns.len().saturating_sub(1);
-                serializer.collect_seq(turns.iter().enumerate().map(|(turn_idx, turn)| MarkedTurn {
-                    turn,
-                    mark: mark.as_ref().filter(|_| turn_idx == last),
-                }))
-            }
-        }
-    }
-}
-
-struct MarkedTurn<'a> {
-    turn: &'a Turn<'a>,
-    mark: Option<&'a Value>,
-}
-
-impl Serialize for MarkedTurn<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("role", self.turn.role)?;
-        map.serialize_entry("content", &Blocks { blocks: &self.turn.blocks, mark: self.mark })?;
-        map.end()
-    }
-}
-
-struct Blocks<'a> {
-    blocks: &'a [Block<'a>],
-    mark: Option<&'a Value>,
-}
-
-impl Serialize for Blocks<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let ([Block::Text(text)], None) = (self.blocks, self.mark) {
-            return serializer.serialize_str(text);
-        }
-        let last = self.blocks.len().saturating_sub(1);
-        serializer.collect_seq(
-            self.blocks
-                .iter()
-                .enumerate()
-                .map(|(block_idx, block)| Marked { block, mark: self.mark.filter(|_| block_idx == last) }),
-        )
-    }
-}
-
-struct Marked<'a> {
-    block: &'a Block<'a>,
-    mark: Option<&'a Value>,
-}
-
-impl Serialize for Marked<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self.block {
-            Block::Text(text) => {
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", text)?;
-            }
-            Block::Own(block) => {
-                for (name, value) in block.as_object().into_iter().flatten() {
-                    map.serialize_entry(name, value)?;
-                }
-            }
-            Block::Image(source) => {
-                map.serialize_entry("type", "image")?;
-                map.serialize_entry("source", &Picture(source))?;
-            }
-            Block::ToolUse(call) => {
-                map.serialize_entry("type", "tool_use")?;
-                map.serialize_entry("id", &call.id)?;
-                map.serialize_entry("name", &call.name)?;
-                map.serialize_entry("input", &input(&call.arguments))?;
-            }
-            Block::ToolResult { id, message } => {
-                map.serialize_entry("type", "tool_result")?;
-                map.serialize_entry("tool_use_id", id)?;
-                let blocks: Vec<Block<'_>> = parts(message).collect();
-                if !blocks.is_empty() {
-                    map.serialize_entry("content", &Blocks { blocks: &blocks, mark: None })?;
-                }
-            }
-        }
-        if let Some(mark) = self.mark {
-            map.serialize_entry("cache_control", mark)?;
-        }
-        map.end()
-    }
 }
 
 /// The arguments as the object that the interface wants; what a model wrote that is none is in one.
@@ -338,29 +295,23 @@ fn input(arguments: &str) -> Value {
     }
 }
 
-struct Picture<'a>(&'a ImageSource);
-
-impl Serialize for Picture<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self.0 {
-            ImageSource::Url(url) => match base64_of(url) {
-                Some((media_type, data)) => base64(&mut map, media_type, data)?,
-                None => {
-                    map.serialize_entry("type", "url")?;
-                    map.serialize_entry("url", url)?;
-                }
-            },
-            ImageSource::Base64 { media_type, data } => base64(&mut map, media_type, data)?,
-        }
-        map.end()
-    }
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Picture<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
 }
 
-fn base64<M: SerializeMap>(map: &mut M, media_type: &str, data: &str) -> Result<(), M::Error> {
-    map.serialize_entry("type", "base64")?;
-    map.serialize_entry("media_type", media_type)?;
-    map.serialize_entry("data", data)
+impl<'a> From<&'a ImageSource> for Picture<'a> {
+    fn from(source: &'a ImageSource) -> Self {
+        match source {
+            ImageSource::Url(url) => match base64_of(url) {
+                Some((media_type, data)) => Self::Base64 { media_type, data },
+                None => Self::Url { url },
+            },
+            ImageSource::Base64 { media_type, data } => Self::Base64 { media_type, data },
+        }
+    }
 }
 
 /// The parts of a `data:` address, which the interface takes only apart.

@@ -4,13 +4,16 @@
 
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Sampling};
 use crate::error::{LlmError, wrong};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 /// What a body has besides its texts, at most, for the size of its buffer; a longer one grows.
 const BYTES_AROUND: usize = 256;
 
 /// The value of a field; `C` is whatever a dialect writes its conversation with.
+#[derive(Serialize)]
+#[serde(untagged)]
 pub(crate) enum Field<'a, C> {
     Text(&'a str),
     Content(C),
@@ -19,14 +22,16 @@ pub(crate) enum Field<'a, C> {
     Json(Value),
 }
 
-impl<C: Serialize> Serialize for Field<'_, C> {
+/// The address of an image; bytes are an address of their own.
+pub(crate) struct ImageUrl<'a>(pub(crate) &'a ImageSource);
+
+impl Serialize for ImageUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => text.serialize(serializer),
-            Self::Content(content) => content.serialize(serializer),
-            Self::Float(number) => number.serialize(serializer),
-            Self::Whole(number) => number.serialize(serializer),
-            Self::Json(value) => value.serialize(serializer),
+        match self.0 {
+            ImageSource::Url(url) => serializer.serialize_str(url),
+            ImageSource::Base64 { media_type, data } => {
+                serializer.collect_str(&format_args!("data:{media_type};base64,{data}"))
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ mod token;
 mod wait;
 
 pub(crate) use address::{Endpoint, is_https_at, shown_address};
-pub(crate) use body::{Body, Field, merged};
+pub(crate) use body::{Body, Field, ImageUrl, merged};
 pub use credential::{KeyHeader, KeySource};
 #[cfg(feature = "process")]
 pub(crate) use errors::{class_of_report, class_of_words, is_account_limit};

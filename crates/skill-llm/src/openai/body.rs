@@ -3,14 +3,13 @@
 use super::config::{OpenAiConfig, ResponseFormat};
 use super::{DIALECT, RETURNED_FIELDS};
 use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
-    ToolSpec,
+    ChatRequest, ContentPart, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
 };
 use crate::error::LlmError;
-use crate::http::{Body, Field, merged};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use crate::http::{Body, Field, ImageUrl, merged};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
-use skill_core::Role;
 
 /// The body of a request.
 pub(super) fn request_body(
@@ -20,7 +19,7 @@ pub(super) fn request_body(
 ) -> Result<Vec<u8>, LlmError> {
     let mut body = Body::new(&config.extra_body);
     body.push("model", Field::Text(&config.model));
-    body.push("messages", Field::Content(Messages(&request.messages)));
+    body.push("messages", Field::Content(request.messages.iter().map(WireMessage).collect::<Vec<_>>()));
     let sampling = merged(request.sampling, config.sampling);
     body.float("temperature", sampling.temperature)?;
     body.float("top_p", sampling.top_p)?;
@@ -93,21 +92,13 @@ fn response_format(request: &ChatRequest, format: ResponseFormat) -> Option<Valu
     }
 }
 
-struct Messages<'a>(&'a [Message]);
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(WireMessage))
-    }
-}
-
 struct WireMessage<'a>(&'a Message);
 
 impl Serialize for WireMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(message) = self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", role(message.role))?;
+        map.serialize_entry("role", message.role.as_str())?;
         map.serialize_entry("content", &Content(message))?;
         let state = ProviderState::of(message, DIALECT);
         if !message.tool_calls.is_empty() {
@@ -124,15 +115,6 @@ impl Serialize for WireMessage<'_> {
             map.serialize_entry("tool_call_id", id)?;
         }
         map.end()
-    }
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
     }
 }
 
@@ -158,43 +140,30 @@ impl Serialize for Content<'_> {
             [] if !message.tool_calls.is_empty() => serializer.serialize_unit(),
             [ContentPart::Text(text)] => serializer.serialize_str(text),
             parts if parts.iter().any(|part| matches!(part, ContentPart::Image(_))) => {
-                serializer.collect_seq(parts.iter().map(Part))
+                serializer.collect_seq(parts.iter().map(Part::from))
             }
             _ => serializer.serialize_str(&message.text()),
         }
     }
 }
 
-struct Part<'a>(&'a ContentPart);
-
-impl Serialize for Part<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self.0 {
-            ContentPart::Text(text) => {
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", text.as_ref())?;
-            }
-            ContentPart::Image(source) => {
-                map.serialize_entry("type", "image_url")?;
-                map.serialize_entry("image_url", &Picture(source))?;
-            }
-        }
-        map.end()
-    }
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Picture<'a> },
 }
 
-struct Picture<'a>(&'a ImageSource);
+#[derive(Serialize)]
+struct Picture<'a> {
+    url: ImageUrl<'a>,
+}
 
-impl Serialize for Picture<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
-        match self.0 {
-            ImageSource::Url(url) => map.serialize_entry("url", url)?,
-            ImageSource::Base64 { media_type, data } => {
-                map.serialize_entry("url", &format_args!("data:{media_type};base64,{data}"))?;
-            }
+impl<'a> From<&'a ContentPart> for Part<'a> {
+    fn from(part: &'a ContentPart) -> Self {
+        match part {
+            ContentPart::Text(text) => Self::Text { text },
+            ContentPart::Image(source) => Self::ImageUrl { image_url: Picture { url: ImageUrl(source) } },
         }
-        map.end()
     }
 }

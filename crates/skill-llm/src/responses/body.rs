@@ -2,15 +2,12 @@
 
 use super::DIALECT;
 use super::config::{ResponsesConfig, check_sampling};
-use crate::chat::{
-    ChatRequest, ContentPart, ImageSource, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice,
-    ToolSpec,
-};
+use crate::chat::{ChatRequest, ContentPart, Message, ProviderState, ResponseSchema, ToolChoice, ToolSpec};
 use crate::error::{LlmError, wrong};
-use crate::http::{Body, Field, merged};
+use crate::http::{Body, Field, ImageUrl, merged};
 use crate::openai::ResponseFormat;
 use crate::reasoning::Effort;
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use skill_core::Role;
 
@@ -23,7 +20,7 @@ pub(super) fn request_body(request: &ChatRequest, config: &ResponsesConfig) -> R
     }
     let mut body = Body::new(&config.extra_body);
     body.push("model", Field::Text(&config.model));
-    body.push("input", Field::Content(Items(&request.messages)));
+    body.push("input", Field::Content(items(&request.messages)));
     body.float("temperature", sampling.temperature)?;
     body.float("top_p", sampling.top_p)?;
     if let Some(max_tokens) = sampling.max_tokens {
@@ -90,76 +87,52 @@ fn text_format(request: &ChatRequest, format: ResponseFormat) -> Option<Value> {
     Some(json!({"format": format}))
 }
 
-/// The conversation as items: calls of tools and their results are beside the messages.
-struct Items<'a>(&'a [Message]);
+/// An item of a conversation: calls of tools and their results are beside the messages.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: Content<'a>,
+    },
+    #[serde(untagged)]
+    Said {
+        role: Role,
+        content: Content<'a>,
+    },
+    /// As the interface has sent it.
+    #[serde(untagged)]
+    Own(&'a Value),
+}
 
-impl Serialize for Items<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut items = serializer.serialize_seq(None)?;
-        for message in self.0 {
-            if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
-                items.serialize_element(&Output { id, message })?;
-                continue;
-            }
-            if let Some(Value::Array(own)) = ProviderState::of(message, DIALECT) {
-                for item in own {
-                    items.serialize_element(item)?;
-                }
-                continue;
-            }
-            if !message.content.is_empty() || message.tool_calls.is_empty() {
-                items.serialize_element(&Said(message))?;
-            }
-            for call in &message.tool_calls {
-                items.serialize_element(&Called(call))?;
-            }
+fn items(messages: &[Message]) -> Vec<Item<'_>> {
+    let mut items = Vec::new();
+    for message in messages {
+        let content = Content(message);
+        if let (Role::Tool, Some(call_id)) = (message.role, &message.tool_call_id) {
+            items.push(Item::FunctionCallOutput { call_id, output: content });
+            continue;
         }
-        items.end()
+        if let Some(Value::Array(own)) = ProviderState::of(message, DIALECT) {
+            items.extend(own.iter().map(Item::Own));
+            continue;
+        }
+        if !message.content.is_empty() || message.tool_calls.is_empty() {
+            let role = if message.role == Role::Tool { Role::User } else { message.role };
+            items.push(Item::Said { role, content });
+        }
+        items.extend(message.tool_calls.iter().map(|call| Item::FunctionCall {
+            call_id: &call.id,
+            name: &call.name,
+            arguments: &call.arguments,
+        }));
     }
-}
-
-struct Said<'a>(&'a Message);
-
-impl Serialize for Said<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let role = match self.0.role {
-            Role::System => "system",
-            Role::Assistant => "assistant",
-            Role::User | Role::Tool => "user",
-        };
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("role", role)?;
-        map.serialize_entry("content", &Content(self.0))?;
-        map.end()
-    }
-}
-
-struct Called<'a>(&'a ToolCall);
-
-impl Serialize for Called<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("type", "function_call")?;
-        map.serialize_entry("call_id", &self.0.id)?;
-        map.serialize_entry("name", &self.0.name)?;
-        map.serialize_entry("arguments", &self.0.arguments)?;
-        map.end()
-    }
-}
-
-struct Output<'a> {
-    id: &'a str,
-    message: &'a Message,
-}
-
-impl Serialize for Output<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("type", "function_call_output")?;
-        map.serialize_entry("call_id", self.id)?;
-        map.serialize_entry("output", &Content(self.message))?;
-        map.end()
-    }
+    items
 }
 
 /// A string where there is only text.
@@ -170,33 +143,25 @@ impl Serialize for Content<'_> {
         match self.0.content.as_slice() {
             [ContentPart::Text(text)] => serializer.serialize_str(text),
             parts if parts.iter().any(|part| matches!(part, ContentPart::Image(_))) => {
-                serializer.collect_seq(parts.iter().map(Part))
+                serializer.collect_seq(parts.iter().map(Part::from))
             }
             _ => serializer.serialize_str(&self.0.text()),
         }
     }
 }
 
-struct Part<'a>(&'a ContentPart);
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText { text: &'a str },
+    InputImage { image_url: ImageUrl<'a> },
+}
 
-impl Serialize for Part<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        match self.0 {
-            ContentPart::Text(text) => {
-                map.serialize_entry("type", "input_text")?;
-                map.serialize_entry("text", text.as_ref())?;
-            }
-            ContentPart::Image(source) => {
-                map.serialize_entry("type", "input_image")?;
-                match source {
-                    ImageSource::Url(url) => map.serialize_entry("image_url", url)?,
-                    ImageSource::Base64 { media_type, data } => {
-                        map.serialize_entry("image_url", &format_args!("data:{media_type};base64,{data}"))?;
-                    }
-                }
-            }
+impl<'a> From<&'a ContentPart> for Part<'a> {
+    fn from(part: &'a ContentPart) -> Self {
+        match part {
+            ContentPart::Text(text) => Self::InputText { text },
+            ContentPart::Image(source) => Self::InputImage { image_url: ImageUrl(source) },
         }
-        map.end()
     }
 }
