@@ -20,7 +20,7 @@ fn config() -> AnthropicConfig {
 }
 
 fn model(config: AnthropicConfig, answer: HttpResponse) -> (AnthropicChat, Arc<Canned>) {
-    let transport = Canned::new(vec![answer]);
+    let transport = Canned::new(Ok(answer));
     let model = AnthropicChat::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>).unwrap();
     (model, transport)
 }
@@ -115,7 +115,7 @@ fn choices_of_tools() {
 fn check_refused(change: impl FnOnce(&mut AnthropicConfig), expect: &str) {
     let mut config = config();
     change(&mut config);
-    let model = AnthropicChat::with_transport(config, Canned::new(vec![response(200, REPLY)]));
+    let model = AnthropicChat::with_transport(config, Canned::new(Ok(response(200, REPLY))));
     let error = model.unwrap_err();
     assert!(matches!(error, LlmError::Configuration { .. }) && error.to_string().contains(expect), "{error}");
 }

@@ -18,7 +18,7 @@ fn azure(key: KeySource, header: KeyHeader) -> OpenAiConfig {
 }
 
 fn header(config: OpenAiConfig) -> (String, String) {
-    let transport = Canned::new(vec![response(200, REPLY)]);
+    let transport = Canned::new(Ok(response(200, REPLY)));
     let model = OpenAiChat::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>).unwrap();
     ask(&model, &plain()).unwrap();
     let request = shown_request(&transport.asked()[0]);
@@ -57,14 +57,11 @@ mod commands {
     }
 
     fn model(key: KeySource, statuses: &[u16]) -> (OpenAiChat, Arc<Canned>) {
-        let answers = statuses
-            .iter()
-            .map(|status| match status {
-                200 => response(200, REPLY),
-                status => response(*status, r#"{"error": {"message": "token-1 is not taken"}}"#),
-            })
-            .collect();
-        let transport = Canned::new(answers);
+        let answers = statuses.iter().map(|status| match status {
+            200 => Ok(response(200, REPLY)),
+            status => Ok(response(*status, r#"{"error": {"message": "token-1 is not taken"}}"#)),
+        });
+        let transport = Canned::in_turn(answers);
         let model = azure(key, KeyHeader::Bearer);
         (OpenAiChat::with_transport(model, Arc::clone(&transport) as Arc<dyn Transport>).unwrap(), transport)
     }

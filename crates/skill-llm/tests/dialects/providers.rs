@@ -23,7 +23,7 @@ fn config(provider: &Provider) -> OpenAiConfig {
 /// The body less messages and model, or why there is none.
 fn sent(mut config: OpenAiConfig, change: impl FnOnce(&mut OpenAiConfig)) -> Value {
     change(&mut config);
-    let transport = Canned::new(vec![response(200, REPLY)]);
+    let transport = Canned::new(Ok(response(200, REPLY)));
     match OpenAiChat::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>) {
         Err(error) => json!(error.to_string()),
         Ok(model) => {

@@ -19,7 +19,7 @@ fn config() -> ResponsesConfig {
 }
 
 fn model(config: ResponsesConfig, status: u16, body: &str) -> (ResponsesChat, Arc<Canned>) {
-    let transport = Canned::new(vec![response(status, body)]);
+    let transport = Canned::new(Ok(response(status, body)));
     let model = ResponsesChat::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>).unwrap();
     (model, transport)
 }
@@ -69,7 +69,7 @@ fn what_the_interface_does_not_take_is_an_error() {
     fn check(change: impl FnOnce(&mut ResponsesConfig), expect: &str) {
         let mut config = config();
         change(&mut config);
-        let model = ResponsesChat::with_transport(config, Canned::new(vec![response(200, REPLY)]));
+        let model = ResponsesChat::with_transport(config, Canned::new(Ok(response(200, REPLY))));
         let error = model.unwrap_err();
         assert!(error.to_string().contains(expect), "{error}");
     }
@@ -224,7 +224,7 @@ fn nothing_shows_the_key() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(status in 100_u16..600, body in prop::collection::vec(any::<u8>(), 0..200)) {
-        let model = ResponsesChat::with_transport(config(), Canned::new(vec![response(status, body)])).unwrap();
+        let model = ResponsesChat::with_transport(config(), Canned::new(Ok(response(status, body)))).unwrap();
         drop(ask(&model, &plain()));
     }
 

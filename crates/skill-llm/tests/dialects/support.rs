@@ -1,51 +1,16 @@
-//! A transport in memory, and the situations that every dialect has to put into words.
+//! The situations that every dialect has to put into words.
 
-use async_trait::async_trait;
-use parking_lot::Mutex;
+#[path = "../support/wire.rs"]
+mod wire;
+
+pub(crate) use wire::{Canned, KEY, block_on, response, shown};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_llm::{
-    CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, HttpRequest, HttpResponse,
-    ImageSource, LlmError, Message, ResponseSchema, Role, Sampling, ToolCall, ToolChoice, ToolSpec,
-    Transport, TransportError,
+    CallCtx, ChatModel, ChatReply, ChatRequest, ContentPart, HttpRequest, ImageSource, LlmError, Message,
+    ResponseSchema, Role, Sampling, ToolCall, ToolChoice, ToolSpec,
 };
-use std::sync::Arc;
-
-pub(crate) const KEY: &str = "sk-test-0123456789";
-
-/// Answers in order, the last answer again and again, and keeps what it was asked.
-pub(crate) struct Canned {
-    answers: Vec<HttpResponse>,
-    asked: Mutex<Vec<HttpRequest>>,
-}
-
-impl Canned {
-    pub(crate) fn new(answers: Vec<HttpResponse>) -> Arc<Self> {
-        Arc::new(Self { answers, asked: Mutex::default() })
-    }
-
-    pub(crate) fn asked(&self) -> Vec<HttpRequest> {
-        self.asked.lock().clone()
-    }
-}
-
-#[async_trait]
-impl Transport for Canned {
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
-        let mut asked = self.asked.lock();
-        let answer_idx = asked.len().min(self.answers.len() - 1);
-        asked.push(request);
-        Ok(self.answers[answer_idx].clone())
-    }
-}
-
-pub(crate) fn response(status: u16, body: impl Into<Vec<u8>>) -> HttpResponse {
-    HttpResponse { status, headers: Vec::new(), body: body.into() }
-}
-
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
 
 pub(crate) fn ask(model: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
     block_on(model.chat(request, &CallCtx::default()))
@@ -60,34 +25,6 @@ pub(crate) fn shown_request(request: &HttpRequest) -> Value {
         .collect();
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     json!({"url": request.url, "headers": headers, "body": body})
-}
-
-/// Text, tool calls, finish reason and tokens in one line.
-pub(crate) fn shown(outcome: Result<ChatReply, LlmError>) -> String {
-    match outcome {
-        Ok(reply) => {
-            let calls: Vec<String> = reply
-                .tool_calls
-                .iter()
-                .map(|call| format!(" {}={}({})", call.id, call.name, call.arguments))
-                .collect();
-            let usage = reply.usage;
-            let finish = match reply.finish {
-                FinishReason::Other(reason) => format!("other:{reason}"),
-                finish => format!("{finish:?}"),
-            };
-            format!(
-                "{finish} {:?}{} {}/{}/{}/{}",
-                reply.text,
-                calls.concat(),
-                usage.input,
-                usage.cached,
-                usage.output,
-                usage.reasoning
-            )
-        }
-        Err(error) => format!("{:?}: {error}", error.class()),
-    }
 }
 
 pub(crate) fn plain() -> ChatRequest {
@@ -153,73 +90,58 @@ pub(crate) fn conversation() -> ChatRequest {
     }
 }
 
-/// Any JSON with names that dialects know.
+/// Names that dialects know.
+const NAMES: &[&str] = &[
+    "content",
+    "type",
+    "text",
+    "tool_use",
+    "name",
+    "input",
+    "id",
+    "stop_reason",
+    "stop_details",
+    "explanation",
+    "usage",
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+    "output_tokens_details",
+    "thinking_tokens",
+    "error",
+    "message",
+    "details",
+    "error_code",
+    "output",
+    "call_id",
+    "arguments",
+    "status",
+    "incomplete_details",
+    "reason",
+    "refusal",
+    "retryDelay",
+    "metadata",
+    "headers",
+    "x-ratelimit-reset",
+];
+
+/// Words that dialects know.
+const WORDS: &[&str] = &[
+    "text",
+    "tool_use",
+    "message",
+    "output_text",
+    "refusal",
+    "function_call",
+    "completed",
+    "incomplete",
+    "failed",
+    "end_turn",
+    "2026-10-21T07:28:00Z",
+    "1e99s",
+];
+
 pub(crate) fn json() -> impl Strategy<Value = Value> {
-    let name = prop_oneof![
-        prop::sample::select(vec![
-            "content",
-            "type",
-            "text",
-            "tool_use",
-            "name",
-            "input",
-            "id",
-            "stop_reason",
-            "stop_details",
-            "explanation",
-            "usage",
-            "input_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-            "output_tokens",
-            "output_tokens_details",
-            "thinking_tokens",
-            "error",
-            "message",
-            "details",
-            "error_code",
-            "output",
-            "call_id",
-            "arguments",
-            "status",
-            "incomplete_details",
-            "reason",
-            "refusal",
-            "retryDelay",
-            "metadata",
-            "headers",
-            "x-ratelimit-reset",
-        ])
-        .prop_map(str::to_owned),
-        ".{0,4}",
-    ];
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        prop::sample::select(vec![
-            "text",
-            "tool_use",
-            "message",
-            "output_text",
-            "refusal",
-            "function_call",
-            "completed",
-            "incomplete",
-            "failed",
-            "end_turn",
-            "2026-10-21T07:28:00Z",
-            "1e99s",
-        ])
-        .prop_map(Value::from),
-        ".{0,12}".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(6, 48, 4, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::vec((name.clone(), inner), 0..5)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
-        ]
-    })
+    wire::json(NAMES, WORDS)
 }

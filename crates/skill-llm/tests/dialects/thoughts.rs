@@ -11,7 +11,7 @@ use skill_llm::{
 use std::sync::Arc;
 
 fn canned(answer: &Value) -> Arc<Canned> {
-    Canned::new(vec![response(200, answer.to_string())])
+    Canned::new(Ok(response(200, answer.to_string())))
 }
 
 fn openai(transport: &Arc<Canned>) -> OpenAiChat {

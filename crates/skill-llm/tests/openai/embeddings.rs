@@ -1,18 +1,14 @@
 //! Embeddings of the dialect: requests, replies and errors.
 
-use crate::support::{Canned, KEY, block_on, response};
-use async_trait::async_trait;
+use crate::support::{Canned, KEY, block_on, only, response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_llm::{
-    ApiKey, CallCtx, EmbeddingModel as _, EmbeddingReply, EmbeddingRequest, ErrorClass, HttpRequest,
-    HttpResponse, LengthSource, LlmError, OpenAiEmbeddings, OpenAiEmbeddingsConfig, Transport,
-    TransportError, Usage,
+    ApiKey, CallCtx, EmbeddingModel as _, EmbeddingReply, EmbeddingRequest, ErrorClass, HttpResponse,
+    LengthSource, LlmError, OpenAiEmbeddings, OpenAiEmbeddingsConfig, Transport, TransportError, Usage,
 };
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +39,7 @@ fn sent(config: OpenAiEmbeddingsConfig, request: &EmbeddingRequest) -> Value {
     let model =
         OpenAiEmbeddings::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>).unwrap();
     block_on(model.embed(request, &CallCtx::default())).unwrap_err();
-    let asked = transport.asked();
+    let asked = only(&transport);
     let shown = format!("{asked:?}");
     assert!(!shown.contains(KEY), "{shown}");
     json!({
@@ -207,8 +203,8 @@ fn a_length_other_than_the_configured_one_is_refused() {
 #[test]
 fn a_length_other_than_before_is_refused() {
     let short = json!({"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [2]}]});
-    let transport = Arc::new(InTurn(Mutex::new([body(), short, body()].map(|body| body.to_string()).into())));
-    let model = OpenAiEmbeddings::with_transport(config(), transport).unwrap();
+    let answers = [body(), short, body()].map(|body| Ok(response(200, body.to_string())));
+    let model = OpenAiEmbeddings::with_transport(config(), Canned::in_turn(answers)).unwrap();
     let outcomes = block_on(async {
         let (request, call) = (texts(), CallCtx::default());
         let mut outcomes = Vec::new();
@@ -222,16 +218,6 @@ fn a_length_other_than_before_is_refused() {
     assert_length(second, (1, 2, LengthSource::EarlierReply));
 }
 
-/// Gives one answer after the other.
-struct InTurn(Mutex<VecDeque<String>>);
-
-#[async_trait]
-impl Transport for InTurn {
-    async fn send(&self, _: HttpRequest) -> Result<HttpResponse, TransportError> {
-        Ok(response(200, self.0.lock().pop_front().unwrap()))
-    }
-}
-
 #[test]
 fn requests_that_cannot_work_are_refused_before_sending() {
     let embed = |request: EmbeddingRequest| {
@@ -241,7 +227,7 @@ fn requests_that_cannot_work_are_refused_before_sending() {
             OpenAiEmbeddings::with_transport(config, Arc::clone(&transport) as Arc<dyn Transport>).unwrap();
         let call = CallCtx::default();
         let outcome = block_on(model.embed(&request, &call));
-        (outcome, call.attempts.take_unsent(), transport.n_asked())
+        (outcome, call.attempts.take_unsent(), transport.asked().len())
     };
     let (outcome, is_unsent, n_asked) = embed(EmbeddingRequest::new(["a", "\t"]));
     assert!(matches!(outcome, Err(LlmError::EmptyText { index: 1 })), "{outcome:?}");

@@ -1,6 +1,6 @@
 //! What is sent.
 
-use crate::support::{KEY, block_on, config, question, response, sent};
+use crate::support::{Canned, KEY, block_on, config, only, question, response, sent};
 use serde_json::json;
 use skill_llm::transport::{HeaderText, HttpMethod, MAX_RESPONSE_BYTES};
 use skill_llm::{
@@ -219,20 +219,21 @@ fn the_caller_may_shorten_or_lengthen_the_timeout() {
 #[test]
 fn a_query_of_the_address_is_sent_and_not_shown() {
     let config = OpenAiConfig::new("https://h:8443/d/?api-version=1&key=hunter2", "m");
-    let transport = crate::support::Canned::new(Ok(response(404, "")));
+    let transport = Canned::new(Ok(response(404, "")));
     let model = OpenAiChat::with_transport(config, transport.clone()).unwrap();
     assert_eq!(model.id(), &ModelId::new("https://h:8443/d", "m"));
     let error = block_on(model.chat(&question(), &CallCtx::default())).unwrap_err();
-    assert_eq!(transport.asked().url, "https://h:8443/d/chat/completions?api-version=1&key=hunter2");
+    let asked = only(&transport);
+    assert_eq!(asked.url, "https://h:8443/d/chat/completions?api-version=1&key=hunter2");
     insta::assert_snapshot!(error, @"https://h:8443/d does not accept the request (HTTP 404): nothing at https://h:8443/d/chat/completions; does the address lack `/v1`?");
-    for shown in [format!("{model:?}"), format!("{error:?}"), format!("{:?}", transport.asked())] {
+    for shown in [format!("{model:?}"), format!("{error:?}"), format!("{asked:?}")] {
         assert!(!shown.contains("hunter2"), "{shown}");
     }
 }
 
 #[test]
 fn a_number_that_json_cannot_hold_is_an_error() {
-    let transport = crate::support::Canned::new(Ok(response(200, "")));
+    let transport = Canned::new(Ok(response(200, "")));
     let model = OpenAiChat::with_transport(config(), transport).unwrap();
     for number in [f64::NAN, f64::INFINITY] {
         let mut request = question();
