@@ -143,19 +143,17 @@ impl Journal {
 impl JournalReader {
     /// A recorded vector; those recorded after the first lookup are not found.
     pub(crate) fn vector(&self, key: TextKey) -> Result<Option<StoredVector>, JournalError> {
-        let connection = self.connection.lock();
-        let rows = match self.texts.get() {
-            Some(rows) => rows,
-            None => {
-                let rows = read_text_keys(&connection, |row| row).map_err(|error| self.unreadable(error))?;
-                self.texts.get_or_init(|| rows)
-            }
-        };
-        let Some(row) = rows.get(&key) else {
-            return Ok(None);
-        };
-        let found = vector_of(&connection, *row).map_err(|error| self.unreadable(error))?;
-        found.map(Some).map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
+        let found = self.read(|connection| {
+            let rows = match self.texts.get() {
+                Some(rows) => rows,
+                None => {
+                    let rows = read_text_keys(connection, |row| row)?;
+                    self.texts.get_or_init(|| rows)
+                }
+            };
+            rows.get(&key).map(|row| vector_of(connection, *row)).transpose()
+        })?;
+        found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
     }
 }
 

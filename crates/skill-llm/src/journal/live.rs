@@ -7,7 +7,7 @@ use super::query::JournalReader;
 use super::record::ModelSpent;
 use super::sent;
 use super::spent::{elapsed, requests_written, spent_within};
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use std::time::Duration;
 
 /// What the calls after a certain one have cost.
@@ -48,17 +48,15 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn spent_since(&self, call: i64) -> Result<SpentSince, JournalError> {
         let sent = self.sent()?;
-        let connection = self.connection.lock();
         let last_call = "SELECT coalesce(max(id), 0) FROM calls";
-        let read = |connection: &Connection| {
+        self.read(|connection| {
             let last_call = connection.query_row(last_call, [], |row| row.get(0))?;
             Ok(SpentSince {
                 last_call,
                 spent: spent_within(connection, call, last_call)?,
                 unanswered: sent::unanswered(connection, sent)?,
             })
-        };
-        read(&connection).map_err(|error| self.unreadable(error))
+        })
     }
 
     /// How many requests it holds, those of pruned calls too; `None` if no process has written to it.
@@ -67,7 +65,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn requests_written(&self) -> Result<Option<u64>, JournalError> {
-        requests_written(&self.connection.lock()).map_err(|error| self.unreadable(error))
+        self.read(requests_written)
     }
 
     /// How long all processes worked, until their last commit.
@@ -76,7 +74,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn elapsed(&self) -> Result<Duration, JournalError> {
-        elapsed(&self.connection.lock()).map_err(|error| self.unreadable(error))
+        self.read(elapsed)
     }
 
     /// How many results there are inside a place, such as `step 3 / rollout`.
@@ -101,12 +99,10 @@ impl JournalReader {
     fn count_within(&self, sql: &str, place: &str) -> Result<u64, JournalError> {
         // What is inside begins with the place and ` / `; `!` is the sign after a blank.
         let (from, to) = (format!("{place} / "), format!("{place} /!"));
-        self.connection
-            .lock()
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row(params![from, to], |row| row.get::<_, i64>(0)))
-            .map(i64::unsigned_abs)
-            .map_err(|error| self.unreadable(error))
+        let count: i64 = self.read(|connection| {
+            connection.prepare_cached(sql)?.query_row(params![from, to], |row| row.get(0))
+        })?;
+        Ok(count.unsigned_abs())
     }
 
     /// The last results that were committed after this one, at most `n`, in the order in which they were committed.
@@ -135,8 +131,7 @@ impl JournalReader {
     }
 
     fn results(&self, sql: &str, after: i64, n: u32) -> Result<Vec<ResultRow>, JournalError> {
-        let connection = self.connection.lock();
-        let read = |connection: &Connection| {
+        self.read(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map(params![after, n], |row| {
                 Ok(ResultRow {
@@ -148,8 +143,7 @@ impl JournalReader {
                     finished_at: row.get(5)?,
                 })
             })?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
-        };
-        read(&connection).map_err(|error| self.unreadable(error))
+            rows.collect()
+        })
     }
 }

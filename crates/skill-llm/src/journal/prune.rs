@@ -3,7 +3,7 @@
 use super::error::JournalError;
 use super::query::{CallFilter, JournalReader};
 use super::{MAX_BYTES, schema, sent, sum};
-use rusqlite::{ToSql, params_from_iter};
+use rusqlite::{Connection, ToSql, params_from_iter};
 use serde::Serialize;
 use std::path::Path;
 
@@ -27,12 +27,9 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn prunable(&self, filter: &CallFilter) -> Result<Pruned, JournalError> {
-        let connection = self.connection.lock();
         let count = |sql: &str, values: Vec<&dyn ToSql>| {
-            connection
-                .query_row(sql, params_from_iter(values), |row| row.get::<_, i64>(0))
-                .map(|count| usize::try_from(count).unwrap_or_default())
-                .map_err(|error| self.unreadable(error))
+            self.read(|connection| connection.query_row(sql, params_from_iter(values), |row| row.get(0)))
+                .map(|count: i64| usize::try_from(count).unwrap_or_default())
         };
         let (condition, values) = filter.condition();
         let calls =
@@ -72,46 +69,38 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
     let mut connection = schema::open_to_write(path, MAX_BYTES)?;
     // While the attempts that carry the same numbers are still there.
     sent::absorb(&mut connection, path)?;
-    let transaction = connection.transaction().map_err(failed)?;
-    let (condition, values) = filter.condition();
-    // What was paid stays counted: caps are on the whole run.
-    transaction.execute(&keep_cost(&condition), params_from_iter(&values)).map_err(failed)?;
-    // They go with their calls.
-    let embeddings: i64 = transaction
-        .query_row(
-            &format!(
-                "SELECT count(*) FROM embeddings WHERE call IN \
-                 (SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition})"
-            ),
-            params_from_iter(&values),
-            |row| row.get(0),
-        )
-        .map_err(failed)?;
-    let calls = transaction
-        .execute(
-            &format!(
-                "DELETE FROM calls WHERE id IN \
-                 (SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition})"
-            ),
-            params_from_iter(values),
-        )
-        .map_err(failed)?;
-    let results = match filter.results_condition() {
-        Some((condition, values)) => transaction
-            .execute(&format!("DELETE FROM results WHERE {condition}"), params_from_iter(values))
-            .map_err(failed)?,
-        None => 0,
-    };
-    let messages = transaction
-        .execute(
-            "DELETE FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) AS each)",
-            [],
-        )
-        .map_err(failed)?;
-    transaction.commit().map_err(failed)?;
-    connection.execute_batch("VACUUM").map_err(failed)?;
+    let pruned = take_out(&mut connection, filter).map_err(failed)?;
     connection.close().map_err(|(_, source)| failed(source))?;
     sum::note_closed(path);
+    Ok(pruned)
+}
+
+fn take_out(connection: &mut Connection, filter: &CallFilter) -> rusqlite::Result<Pruned> {
+    let transaction = connection.transaction()?;
+    let (condition, values) = filter.condition();
+    // What was paid stays counted: caps are on the whole run.
+    transaction.execute(&keep_cost(&condition), params_from_iter(&values))?;
+    let meant =
+        format!("SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
+    // They go with their calls.
+    let embeddings: i64 = transaction.query_row(
+        &format!("SELECT count(*) FROM embeddings WHERE call IN ({meant})"),
+        params_from_iter(&values),
+        |row| row.get(0),
+    )?;
+    let calls =
+        transaction.execute(&format!("DELETE FROM calls WHERE id IN ({meant})"), params_from_iter(values))?;
+    let results = match filter.results_condition() {
+        Some((condition, values)) => transaction
+            .execute(&format!("DELETE FROM results WHERE {condition}"), params_from_iter(values))?,
+        None => 0,
+    };
+    let messages = transaction.execute(
+        "DELETE FROM messages WHERE id NOT IN (SELECT each.value FROM calls, json_each(calls.messages) AS each)",
+        [],
+    )?;
+    transaction.commit()?;
+    connection.execute_batch("VACUUM")?;
     let embeddings = usize::try_from(embeddings).unwrap_or_default();
     Ok(Pruned { calls, results, messages, embeddings })
 }

@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct JournalReader {
     pub(super) path: PathBuf,
-    pub(super) connection: Mutex<Connection>,
+    connection: Mutex<Connection>,
     /// Where each reply is, once somebody has asked for one.
     rows: OnceLock<HashMap<CallKey, i64>>,
     /// The row of each vector, read at the first lookup.
@@ -190,12 +190,11 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn faults(&self) -> Result<Vec<String>, JournalError> {
         const SOUND: &str = "ok";
-        let connection = self.connection.lock();
-        let mut statement =
-            connection.prepare("PRAGMA quick_check").map_err(|error| self.unreadable(error))?;
-        let lines = statement.query_map([], |row| row.get(0)).map_err(|error| self.unreadable(error))?;
-        let mut lines: Vec<String> =
-            lines.collect::<Result<_, _>>().map_err(|error| self.unreadable(error))?;
+        let mut lines: Vec<String> = self.read(|connection| {
+            let mut statement = connection.prepare("PRAGMA quick_check")?;
+            let lines = statement.query_map([], |row| row.get(0))?;
+            lines.collect()
+        })?;
         lines.retain(|line| line != SOUND);
         Ok(lines)
     }
@@ -208,7 +207,6 @@ impl JournalReader {
     pub fn calls(&self, filter: &CallFilter) -> Result<Vec<CallRow>, JournalError> {
         let (condition, values) = filter.condition();
         let limit = filter.last.map_or(-1, i64::from);
-        let connection = self.connection.lock();
         let sql = format!(
             "SELECT * FROM (SELECT calls.id, calls.place, occurrence, provider, models.name, calls.outcome, calls.error, \
              calls.input_tokens, calls.cached_tokens, calls.output_tokens, calls.reasoning_tokens, \
@@ -219,11 +217,11 @@ impl JournalReader {
              FROM calls JOIN models ON models.id = calls.model WHERE {condition} ORDER BY calls.id DESC LIMIT {limit}) \
              ORDER BY 1"
         );
-        let mut statement = connection.prepare(&sql).map_err(|error| self.unreadable(error))?;
-        let rows = statement
-            .query_map(params_from_iter(values), call_row)
-            .map_err(|error| self.unreadable(error))?;
-        rows.collect::<Result<_, _>>().map_err(|error| self.unreadable(error))
+        self.read(|connection| {
+            let mut statement = connection.prepare(&sql)?;
+            let rows = statement.query_map(params_from_iter(values), call_row)?;
+            rows.collect()
+        })
     }
 
     /// How many calls are meant, however many rows the filter asks for.
@@ -235,11 +233,8 @@ impl JournalReader {
         let (condition, values) = filter.condition();
         let sql =
             format!("SELECT count(*) FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
-        let count = self
-            .connection
-            .lock()
-            .query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))
-            .map_err(|error| self.unreadable(error))?;
+        let count: i64 =
+            self.read(|connection| connection.query_row(&sql, params_from_iter(values), |row| row.get(0)))?;
         Ok(count.unsigned_abs())
     }
 
@@ -249,8 +244,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn call(&self, id: i64) -> Result<Option<Value>, JournalError> {
-        let connection = self.connection.lock();
-        whole_call(&connection, id).map_err(|error| self.unreadable(error))
+        self.read(|connection| whole_call(connection, id))
     }
 
     /// Sums over everything.
@@ -260,8 +254,7 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn totals(&self) -> Result<JournalTotals, JournalError> {
         let sent = self.sent()?;
-        let connection = self.connection.lock();
-        totals(&connection, sent).map_err(|error| self.unreadable(error))
+        self.read(|connection| totals(connection, sent))
     }
 
     /// Writes calls as JSON Lines, one object per call; without a filter the results too.
@@ -281,57 +274,57 @@ impl JournalReader {
             "SELECT id FROM (SELECT calls.id AS id FROM calls JOIN models ON models.id = calls.model WHERE {condition} \
              ORDER BY calls.id DESC LIMIT {limit}) ORDER BY id"
         );
-        let connection = self.connection.lock();
-        let mut statement = connection.prepare(&sql).map_err(|error| self.unreadable(error))?;
-        let mut ids = statement.query(params_from_iter(values)).map_err(|error| self.unreadable(error))?;
-        let mut n_lines = 0;
-        while let Some(row) = ids.next().map_err(|error| self.unreadable(error))? {
-            let call = row.get(0).and_then(|id| whole_call(&connection, id));
-            let Some(call) = call.map_err(|error| self.unreadable(error))? else { continue };
-            if let Err(error) = writeln!(out, "{call}") {
-                return Ok(Err(error));
+        self.read(|connection| {
+            let mut statement = connection.prepare(&sql)?;
+            let mut ids = statement.query(params_from_iter(values))?;
+            let mut n_lines = 0;
+            while let Some(row) = ids.next()? {
+                let Some(call) = whole_call(connection, row.get(0)?)? else { continue };
+                if let Err(error) = writeln!(out, "{call}") {
+                    return Ok(Err(error));
+                }
+                n_lines += 1;
             }
-            n_lines += 1;
-        }
-        if !filter.is_everything() {
-            return Ok(Ok(n_lines));
-        }
-        let mut statement = connection
-            .prepare("SELECT id, kind, place, subject, content, finished_at FROM results ORDER BY id")
-            .map_err(|error| self.unreadable(error))?;
-        let mut rows = statement.query([]).map_err(|error| self.unreadable(error))?;
-        while let Some(row) = rows.next().map_err(|error| self.unreadable(error))? {
-            let result = whole_result(row).map_err(|error| self.unreadable(error))?;
-            if let Err(error) = writeln!(out, "{result}") {
-                return Ok(Err(error));
+            if !filter.is_everything() {
+                return Ok(Ok(n_lines));
             }
-            n_lines += 1;
-        }
-        Ok(Ok(n_lines))
+            let mut statement = connection
+                .prepare("SELECT id, kind, place, subject, content, finished_at FROM results ORDER BY id")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                if let Err(error) = writeln!(out, "{}", whole_result(row)?) {
+                    return Ok(Err(error));
+                }
+                n_lines += 1;
+            }
+            Ok(Ok(n_lines))
+        })
     }
 
     /// A reply that was recorded before the first time that one was asked for.
     pub(crate) fn reply(&self, key: CallKey) -> Result<Option<ChatReply>, JournalError> {
-        let connection = self.connection.lock();
-        let rows = match self.rows.get() {
-            Some(rows) => rows,
-            None => {
-                let rows = read_reply_keys(&connection, |row| row).map_err(|error| self.unreadable(error))?;
-                self.rows.get_or_init(|| rows)
-            }
-        };
-        let Some(row) = rows.get(&key) else {
-            return Ok(None);
-        };
-        let found = connection
-            .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))
-            .and_then(|mut statement| statement.query_row(params![row], |row| reply_at(row, 0)).optional())
-            .map_err(|error| self.unreadable(error))?;
+        let found = self.read(|connection| {
+            let rows = match self.rows.get() {
+                Some(rows) => rows,
+                None => {
+                    let rows = read_reply_keys(connection, |row| row)?;
+                    self.rows.get_or_init(|| rows)
+                }
+            };
+            let Some(row) = rows.get(&key) else { return Ok(None) };
+            connection
+                .prepare_cached(&format!("SELECT {REPLY_COLUMNS} FROM calls WHERE id = ?1"))?
+                .query_row(params![row], |row| reply_at(row, 0))
+                .optional()
+        })?;
         found.transpose().map_err(|message| JournalError::Corrupt { path: self.path.clone(), message })
     }
 
-    pub(super) fn unreadable(&self, error: rusqlite::Error) -> JournalError {
-        JournalError::sqlite("read", &self.path, error)
+    pub(super) fn read<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, JournalError> {
+        query(&self.connection.lock()).map_err(|error| JournalError::sqlite("read", &self.path, error))
     }
 }
 

@@ -22,7 +22,7 @@ impl JournalReader {
     /// A journal that cannot be read.
     pub fn spent(&self) -> Result<Vec<ModelSpent>, JournalError> {
         let sent = self.sent()?;
-        spent(&self.connection.lock(), sent).map_err(|error| self.unreadable(error))
+        self.read(|connection| spent(connection, sent))
     }
 
     /// What the file of requests in flight holds; read before the database, so that nothing is missed between them.
@@ -38,8 +38,7 @@ impl JournalReader {
     pub fn has_copies(&self) -> Result<bool, JournalError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM calls WHERE outcome = 'reply' \
                    AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.call = calls.id))";
-        let found = self.connection.lock().query_row(sql, [], |row| row.get(0));
-        found.map_err(|error| self.unreadable(error))
+        self.read(|connection| connection.query_row(sql, [], |row| row.get(0)))
     }
 }
 

@@ -81,7 +81,7 @@ impl JournalReader {
     ///
     /// A journal that cannot be read.
     pub fn by_stage(&self) -> Result<Vec<StageCalls>, JournalError> {
-        by_stage(&self.connection.lock()).map_err(|error| self.unreadable(error))
+        self.read(by_stage)
     }
 }
 
