@@ -2,9 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use parking_lot::Mutex;
-use skill_llm::testbed::{
-    Fault, FaultRates, Outage, SimAnswer, SimConfig, SimLatency, SimProvider, SimReport,
-};
+use skill_llm::testbed::{Fault, Outage, SimAnswer, SimConfig, SimLatency, SimProvider, SimReport};
 use skill_llm::{
     AttemptOutcome, Budget, BudgetCaps, Budgeted, CallCtx, CallPlace, ChatModel, ChatRequest, GiveUpReason,
     LlmError, Message, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Prices, Retried, RetryPolicy,
@@ -283,7 +281,7 @@ fn long_replies_pass_no_cap_on_tokens_or_money() {
 #[test]
 fn a_body_of_ten_megabytes_is_read_only_where_that_is_allowed() {
     in_virtual_time(async {
-        let faults = FaultRates { oversized: 1.0, ..FaultRates::default() };
+        let faults = vec![(Fault::Oversized, 1.0)];
         let provider = SimProvider::new(SimConfig { faults, ..SimConfig::default() }, |asked| {
             SimAnswer::text(asked, "yes")
         });

@@ -34,6 +34,28 @@ pub enum Fault {
     WrongContentType,
 }
 
+impl Fault {
+    /// What happens to single requests, apart from bursts and outages; a 429 asks for nothing.
+    const OF_REQUESTS: [Self; 11] = [
+        Self::RateLimited(Ask::Nothing),
+        Self::ServerError,
+        Self::Hang,
+        Self::ResetBefore,
+        Self::ResetInside,
+        Self::TruncatedJson,
+        Self::EmptyChoices,
+        Self::InvalidUtf8,
+        Self::Oversized,
+        Self::WrongContentType,
+        Self::NullContent,
+    ];
+
+    /// All that happens to single requests, each as often as the others, for [`SimConfig::faults`].
+    pub fn each(rate: f64) -> Vec<(Self, f64)> {
+        Self::OF_REQUESTS.map(|fault| (fault, rate)).to_vec()
+    }
+}
+
 /// How a 429 asks to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ask {
@@ -52,68 +74,6 @@ pub enum Ask {
 impl Ask {
     const ALL: [Self; 5] =
         [Self::Nothing, Self::RetryAfter, Self::RetryAfterDate, Self::RetryAfterMs, Self::Reset];
-}
-
-/// How often each fault happens to a request, from 0 to 1; never by default.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct FaultRates {
-    /// HTTP 429 without a burst; it asks for nothing.
-    pub rate_limited: f64,
-    /// HTTP 500.
-    pub server_error: f64,
-    /// Nothing, until the time is up.
-    pub hang: f64,
-    /// The connection breaks before the response.
-    pub reset_before: f64,
-    /// The connection breaks in the middle of the body.
-    pub reset_inside: f64,
-    /// Half of the body, as if it were all.
-    pub truncated_json: f64,
-    /// No choice in the reply.
-    pub empty_choices: f64,
-    /// A whole reply with `"content": null`.
-    pub null_content: f64,
-    /// Bytes that are no text.
-    pub invalid_utf8: f64,
-    /// 10 MB.
-    pub oversized: f64,
-    /// A page for people, with status 200.
-    pub wrong_content_type: f64,
-}
-
-impl FaultRates {
-    /// Every fault as often as the others.
-    pub fn each(rate: f64) -> Self {
-        Self {
-            rate_limited: rate,
-            server_error: rate,
-            hang: rate,
-            reset_before: rate,
-            reset_inside: rate,
-            truncated_json: rate,
-            empty_choices: rate,
-            null_content: rate,
-            invalid_utf8: rate,
-            oversized: rate,
-            wrong_content_type: rate,
-        }
-    }
-
-    fn list(&self) -> [(Fault, f64); 11] {
-        [
-            (Fault::RateLimited(Ask::Nothing), self.rate_limited),
-            (Fault::ServerError, self.server_error),
-            (Fault::Hang, self.hang),
-            (Fault::ResetBefore, self.reset_before),
-            (Fault::ResetInside, self.reset_inside),
-            (Fault::TruncatedJson, self.truncated_json),
-            (Fault::EmptyChoices, self.empty_choices),
-            (Fault::InvalidUtf8, self.invalid_utf8),
-            (Fault::Oversized, self.oversized),
-            (Fault::WrongContentType, self.wrong_content_type),
-            (Fault::NullContent, self.null_content),
-        ]
-    }
 }
 
 /// A time in which every request is refused with 429; times count from the provider's beginning.
@@ -165,8 +125,8 @@ pub struct SimConfig {
     pub seed: u64,
     /// How long replies take.
     pub latency: SimLatency,
-    /// How often requests fail.
-    pub faults: FaultRates,
+    /// How often requests fail in these ways, from 0 to 1.
+    pub faults: Vec<(Fault, f64)>,
     /// When requests are refused.
     pub bursts: Vec<Burst>,
     /// When nothing works.
@@ -209,7 +169,7 @@ impl SimConfig {
                 sigma: between("sigma", 0.0, 1.0),
                 ..SimLatency::default()
             },
-            faults: FaultRates::each(between("faults", 0.0, 0.02)),
+            faults: Fault::each(between("faults", 0.0, 0.02)),
             bursts: bursts.collect(),
             outages: outages.collect(),
             refuse_above: None,
@@ -233,7 +193,7 @@ impl SimConfig {
             return Some(Fault::RateLimited(Ask::Nothing));
         }
         let mut thrown = dice.unit("fault");
-        self.faults.list().into_iter().find_map(|(fault, rate)| {
+        self.faults.iter().find_map(|&(fault, rate)| {
             let hit = thrown < rate;
             thrown -= rate;
             hit.then_some(fault)

@@ -7,7 +7,7 @@
 mod faults;
 mod report;
 
-pub use faults::{Ask, Burst, Fault, FaultRates, Outage, SimConfig, SimLatency};
+pub use faults::{Ask, Burst, Fault, Outage, SimConfig, SimLatency};
 pub use report::SimReport;
 
 use self::faults::Plan;

@@ -3,7 +3,7 @@ use super::*;
 use crate::attempt::AttemptOutcome;
 use crate::chat::{ChatReply, ChatRequest, FinishReason, Message};
 use crate::error::ErrorClass;
-use crate::testbed::FaultRates;
+use crate::testbed::Fault;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
 use async_trait::async_trait;
@@ -531,7 +531,7 @@ proptest! {
             let config = SimConfig {
                 seed,
                 latency: SimLatency { sigma: 1.0, ..SimLatency::default() },
-                faults: FaultRates::each(fault_rate),
+                faults: Fault::each(fault_rate),
                 ..SimConfig::default()
             };
             let provider = SimProvider::new(config, move |asked| SimAnswer::text(asked, "x".repeat(output_bytes)));
