@@ -11,6 +11,7 @@ use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
 use crate::error::{ErrorClass, LlmError};
 use crate::text_file;
 use async_trait::async_trait;
+use serde::Deserialize;
 use skill_core::{Role, Usage};
 use std::fmt;
 use std::path::Path;
@@ -127,7 +128,8 @@ impl Answer {
 }
 
 /// What comes after the last reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AfterLast {
     /// The last one again.
     #[default]

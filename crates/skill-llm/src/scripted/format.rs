@@ -15,7 +15,6 @@ struct ScriptFile {
     version: u64,
     #[serde(default)]
     rules: Vec<RuleFile>,
-    #[serde(default)]
     otherwise: Option<OtherwiseFile>,
 }
 
@@ -26,7 +25,7 @@ struct RuleFile {
     when: WhenFile,
     reply: Option<String>,
     replies: Option<Vec<String>>,
-    after_last: Option<AfterLastFile>,
+    after_last: Option<AfterLast>,
     finish: Option<FinishFile>,
     error: Option<ErrorFile>,
 }
@@ -36,7 +35,7 @@ struct RuleFile {
 struct OtherwiseFile {
     reply: Option<String>,
     replies: Option<Vec<String>>,
-    after_last: Option<AfterLastFile>,
+    after_last: Option<AfterLast>,
     finish: Option<FinishFile>,
     error: Option<ErrorFile>,
 }
@@ -48,15 +47,7 @@ struct WhenFile {
     system_contains: Vec<String>,
     #[serde(default)]
     user_contains: Vec<String>,
-    #[serde(default)]
     place_contains: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum AfterLastFile {
-    Repeat,
-    Error,
 }
 
 #[derive(Deserialize)]
@@ -71,27 +62,9 @@ enum FinishFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ErrorFile {
-    class: ClassFile,
+    class: ErrorClass,
     #[serde(default)]
     message: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ClassFile {
-    RateLimited,
-    QuotaExhausted,
-    Authentication,
-    BadRequest,
-    ContextTooLong,
-    Refused,
-    ServerError,
-    Timeout,
-    Connection,
-    Truncated,
-    InvalidReply,
-    Cancelled,
-    Configuration,
 }
 
 /// Reads a script; an error is a fragment with the line or the number of the rule.
@@ -142,12 +115,12 @@ impl OtherwiseFile {
             if self.finish.is_some() || self.after_last.is_some() {
                 return Err("`finish` and `after_last` do not go with `error`");
             }
-            return Ok(Answer::Error { class: error.class.into(), message: error.message });
+            if matches!(error.class, ErrorClass::Budget | ErrorClass::Journal | ErrorClass::NotRecorded) {
+                return Err("`error` has a `class` that no model fails with");
+            }
+            return Ok(Answer::Error { class: error.class, message: error.message });
         }
-        let after_last = match self.after_last {
-            None | Some(AfterLastFile::Repeat) => AfterLast::Repeat,
-            Some(AfterLastFile::Error) => AfterLast::Error,
-        };
+        let after_last = self.after_last.unwrap_or_default();
         let finish = match self.finish {
             None | Some(FinishFile::Stop) => FinishReason::Stop,
             Some(FinishFile::Length) => FinishReason::Length,
@@ -155,25 +128,5 @@ impl OtherwiseFile {
             Some(FinishFile::ContentFilter) => FinishReason::ContentFilter,
         };
         Ok(Answer::Replies { texts, after_last, finish })
-    }
-}
-
-impl From<ClassFile> for ErrorClass {
-    fn from(class: ClassFile) -> Self {
-        match class {
-            ClassFile::RateLimited => Self::RateLimited,
-            ClassFile::QuotaExhausted => Self::QuotaExhausted,
-            ClassFile::Authentication => Self::Authentication,
-            ClassFile::BadRequest => Self::BadRequest,
-            ClassFile::ContextTooLong => Self::ContextTooLong,
-            ClassFile::Refused => Self::Refused,
-            ClassFile::ServerError => Self::ServerError,
-            ClassFile::Timeout => Self::Timeout,
-            ClassFile::Connection => Self::Connection,
-            ClassFile::Truncated => Self::Truncated,
-            ClassFile::InvalidReply => Self::InvalidReply,
-            ClassFile::Cancelled => Self::Cancelled,
-            ClassFile::Configuration => Self::Configuration,
-        }
     }
 }
