@@ -159,25 +159,6 @@ mod tests {
     use crate::reasoning::Effort;
     use serde_json::json;
 
-    #[test]
-    fn only_openai_is_openai() {
-        assert!(is_openai_address("https://api.openai.com/v1"));
-        assert!(!is_openai_address("https://api.openai.com.evil.invalid/v1"));
-        assert!(!is_openai_address("http://api.openai.com/v1"));
-    }
-
-    #[test]
-    fn the_name_of_the_token_limit_depends_on_the_host() {
-        let named = |field, host| {
-            let config = OpenAiConfig { max_tokens_field: field, ..OpenAiConfig::new("http://h", "m") };
-            config.says_max_completion_tokens(host)
-        };
-        assert!(named(MaxTokensField::Auto, "api.openai.com"));
-        assert!(!named(MaxTokensField::Auto, "localhost"));
-        assert!(!named(MaxTokensField::MaxTokens, "api.openai.com"));
-        assert!(named(MaxTokensField::MaxCompletionTokens, "localhost"));
-    }
-
     #[track_caller]
     fn check_config(change: impl FnOnce(&mut OpenAiConfig), names: &[&str]) {
         let mut config = OpenAiConfig::new("http://h/v1", "m");
