@@ -1,5 +1,5 @@
 //! What is wrong with a game is said with its place.
-#![expect(clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use crate::said::Said;
 use skill_envs::alfworld::{Game, GameFile, Rules};
@@ -27,55 +27,42 @@ fn told(good: &str, bad: &str) -> String {
     }
 }
 
-#[track_caller]
-fn check(said: &mut Said, good: &str, bad: &str, names: &[&str]) {
-    said.add(&told(good, bad), names);
-}
-
 #[test]
 fn what_is_no_problem_of_the_domain_is_named_with_line_and_column() {
     let mut said = Said::default();
+    let mut check = |good: &str, bad: &str, names: &[&str]| said.add(&told(good, bad), names);
     assert!(Game::from_problem(Rules::CURRENT, "hold an apple.", ROOM).is_ok());
     check(
-        &mut said,
         "inReceptacle Apple",
         "inReceptical Apple",
         &["line 9", "column 4", "`inReceptical`", "`inReceptacle`"],
     );
-    check(&mut said, "(holds agent1 ?o)", "(likes agent1 ?o)", &["line 11", "column 62", "`likes`"]);
+    check("(holds agent1 ?o)", "(likes agent1 ?o)", &["line 11", "column 62", "`likes`"]);
     check(
-        &mut said,
         "(atLocation agent1 loc_bar_2)",
         "(atLocation agent1 loc_bar_7)",
         &["line 10", "column 22", "`loc_bar_7`"],
     );
     check(
-        &mut said,
         "(pickupable Apple_bar_1)",
         "(pickupable Apple_bar_1 Apple_bar_1)",
         &["line 8", "column 62", "`Apple_bar_1`", "`pickupable`"],
     );
-    check(&mut said, "(pickupable Apple_bar_1)", "(pickupable)", &["line 8", "column 49", "`)`"]);
-    check(&mut said, "loc_bar_1 - location", "loc_bar_1 - place", &["line 5", "column 15", "`place`"]);
+    check("(pickupable Apple_bar_1)", "(pickupable)", &["line 8", "column 49", "`)`"]);
+    check("loc_bar_1 - location", "loc_bar_1 - place", &["line 5", "column 15", "`place`"]);
     check(
-        &mut said,
         "Shelf_bar_1 - receptacle",
         "Shelf_bar_1 - receptacle Shelf_bar_1 - object",
         &["line 4", "column 49", "`Shelf_bar_1`"],
     );
-    check(&mut said, "(holds agent1 ?o)", "(holds agent1 ?x)", &["line 11", "column 75", "`?x`"]);
-    check(
-        &mut said,
-        "(:domain alfred)",
-        "(:domain blocks)",
-        &["line 2", "column 10", "`blocks`", "`alfred`"],
-    );
-    check(&mut said, "(:goal", "(:aim", &["line 11", "column 2", "`:aim`"]);
-    check(&mut said, "?o)))))\n", "?o)))\n", &["line 12", "column 1", "`)`"]);
-    check(&mut said, "?o)))))\n", "?o)))))\n)", &["line 12", "column 1"]);
-    check(&mut said, "(= (total-cost) 0)", "(= 0)", &["line 6", "column 11", "`0`", "`(total-cost)`"]);
+    check("(holds agent1 ?o)", "(holds agent1 ?x)", &["line 11", "column 75", "`?x`"]);
+    check("(:domain alfred)", "(:domain blocks)", &["line 2", "column 10", "`blocks`", "`alfred`"]);
+    check("(:goal", "(:aim", &["line 11", "column 2", "`:aim`"]);
+    check("?o)))))\n", "?o)))\n", &["line 12", "column 1", "`)`"]);
+    check("?o)))))\n", "?o)))))\n)", &["line 12", "column 1"]);
+    check("(= (total-cost) 0)", "(= 0)", &["line 6", "column 11", "`0`", "`(total-cost)`"]);
     let deep = format!("{}(holdsAny agent1)", "(not ".repeat(100));
-    check(&mut said, "(holds agent1 ?o)", &deep, &["line 11", "column 376", "64"]);
+    check("(holds agent1 ?o)", &deep, &["line 11", "column 376", "64"]);
     insta::assert_snapshot!(said.text());
 }
 
@@ -93,85 +80,73 @@ fn a_cut_problem_is_refused_wherever_it_is_cut() {
 #[test]
 fn a_room_that_cannot_be_played_is_named() {
     let mut said = Said::default();
+    let mut check = |good: &str, bad: &str, names: &[&str]| said.add(&told(good, bad), names);
     check(
-        &mut said,
         "(inReceptacle Apple_bar_1 Shelf_bar_1)",
         "",
         &["`apple_bar_1`", "`inReceptacle`", "`inReceptacleObject`", "`objectAtLocation`", "`holds`"],
     );
-    check(&mut said, "(atLocation agent1 loc_bar_2)", "", &["`(atLocation ..)`"]);
+    check("(atLocation agent1 loc_bar_2)", "", &["`(atLocation ..)`"]);
     check(
-        &mut said,
         "(atLocation agent1 loc_bar_2)",
         "(atLocation agent1 loc_bar_2) (atLocation agent1 loc_bar_1)",
         &[],
     );
     check(
-        &mut said,
         "(receptacleAtLocation Shelf_bar_1 loc_bar_1)",
         "(receptacleAtLocation Shelf_bar_1 loc_bar_1) (receptacleAtLocation Shelf_bar_1 loc_bar_2)",
         &["`shelf_bar_1`"],
     );
-    check(&mut said, "agent1 - agent", "agent1 - agent b - agent", &["2"]);
+    check("agent1 - agent", "agent1 - agent b - agent", &["2"]);
     check(
-        &mut said,
         "(inReceptacle Apple_bar_1 Shelf_bar_1)",
         "(inReceptacle Shelf_bar_1 Apple_bar_1)",
         &["`inReceptacle`", "`shelf_bar_1`"],
     );
-    check(&mut said, "(pickupable Apple_bar_1)", "(holds agent1 Apple_bar_1)", &["`holds`", "`holdsAny`"]);
-    check(&mut said, "(holds agent1 ?o)", "(checked ?o)", &["`checked`"]);
+    check("(pickupable Apple_bar_1)", "(holds agent1 Apple_bar_1)", &["`holds`", "`holdsAny`"]);
+    check("(holds agent1 ?o)", "(checked ?o)", &["`checked`"]);
     insta::assert_snapshot!(said.text());
-}
-
-#[track_caller]
-fn check_unsolvable(said: &mut Said, good: &str, bad: &str, names: &[&str]) {
-    let problem = ROOM.replace(good, bad);
-    let game = Game::from_problem(Rules::CURRENT, "hold an apple.", &problem);
-    match game.and_then(|game| game.plan()) {
-        Ok(plan) => panic!("{bad} is solved: {plan:?}"),
-        Err(error) => said.add(&error.to_string(), names),
-    }
 }
 
 #[test]
 fn an_unsolvable_game_says_what_stands_in_the_way() {
     let mut said = Said::default();
-    check_unsolvable(&mut said, "(objectType ?o AppleType)", "(objectType ?o ShelfType)", &[]);
-    check_unsolvable(&mut said, "(pickupable Apple_bar_1)", "", &["1"]);
-    check_unsolvable(&mut said, "(receptacleAtLocation Shelf_bar_1 loc_bar_1)", "", &["1"]);
-    check_unsolvable(&mut said, "(holds agent1 ?o)", "(holds agent1 ?o) (isClean ?o)", &["1"]);
-    insta::assert_snapshot!(said.text());
-}
-
-#[track_caller]
-fn check_file(said: &mut Said, json: &str, names: &[&str]) {
-    let file: GameFile<'_> = match serde_json::from_str(json) {
-        Ok(file) => file,
-        Err(error) => panic!("{error}"),
+    let mut check = |good: &str, bad: &str, names: &[&str]| {
+        let problem = ROOM.replace(good, bad);
+        let game = Game::from_problem(Rules::CURRENT, "hold an apple.", &problem);
+        match game.and_then(|game| game.plan()) {
+            Ok(plan) => panic!("{bad} is solved: {plan:?}"),
+            Err(error) => said.add(&error.to_string(), names),
+        }
     };
-    match file.game() {
-        Ok(_) => panic!("{json} is taken"),
-        Err(error) => said.add(&error.to_string(), names),
-    }
+    check("(objectType ?o AppleType)", "(objectType ?o ShelfType)", &[]);
+    check("(pickupable Apple_bar_1)", "", &["1"]);
+    check("(receptacleAtLocation Shelf_bar_1 loc_bar_1)", "", &["1"]);
+    check("(holds agent1 ?o)", "(holds agent1 ?o) (isClean ?o)", &["1"]);
+    insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn other_rules_are_refused() {
     let mut said = Said::default();
+    let mut check = |json: &str, names: &[&str]| {
+        let file: GameFile<'_> = serde_json::from_str(json).unwrap();
+        match file.game() {
+            Ok(_) => panic!("{json} is taken"),
+            Err(error) => said.add(&error.to_string(), names),
+        }
+    };
     let grammar = r#""grammar": "grammar :: \"Your task is to: x.\"""#;
-    check_file(
-        &mut said,
+    check(
         &format!(r#"{{"pddl_problem": "", {grammar}}}"#),
         &["`grammar`", "ca4ada7f76722514", "ab7832e463c5eea8", "0.2", "0.3", "56608cb77f438c90", "0.4"],
     );
-    check_file(&mut said, r#"{"pddl_problem": ""}"#, &["`grammar`"]);
-    check_file(
-        &mut said,
+    check(r#"{"pddl_problem": ""}"#, &["`grammar`"]);
+    check(
         &format!(r#"{{"pddl_problem": "", "rules": "alfworld-0.4", {grammar}}}"#),
         &["`grammar`", "`rules`"],
     );
-    check_file(&mut said, r#"{"pddl_problem": "", "rules": "alfworld-0.4"}"#, &["`task`", "`rules`"]);
+    check(r#"{"pddl_problem": "", "rules": "alfworld-0.4"}"#, &["`task`", "`rules`"]);
     insta::assert_snapshot!(said.text());
 }
 
