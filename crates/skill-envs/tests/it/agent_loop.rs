@@ -1,9 +1,9 @@
 //! The agent loop, in a world that is small enough to be seen as a whole: a corridor with a goal at its end.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::fixed::{Fixed, says};
 use crate::requests::check_requests;
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::tokens::estimate_tokens;
 use skill_core::{Ending, RolloutResult, SkillDoc, Usage};
@@ -90,31 +90,8 @@ fn env(settings: AgentSettings) -> WorldEnv {
     WorldEnv::new(Arc::new(world), settings, None).unwrap()
 }
 
-fn usage() -> Usage {
-    Usage { input: 10, output: 2, ..Usage::default() }
-}
-
-/// A model that says these things, one after the other, and then the last one again.
-fn says(replies: &[&str]) -> (ScriptedModel, Arc<Mutex<Vec<ChatRequest>>>) {
-    let replies: Vec<String> = replies.iter().map(|reply| (*reply).to_owned()).collect();
-    answers(move |number| ChatReply::text(replies[number.min(replies.len() - 1)].as_str(), usage()))
-}
-
-fn answers(
-    reply: impl Fn(usize) -> ChatReply + Send + Sync + 'static,
-) -> (ScriptedModel, Arc<Mutex<Vec<ChatRequest>>>) {
-    let asked: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
-    let seen = Arc::clone(&asked);
-    let model = ScriptedModel::from_fn("walker", move |request, _| {
-        let mut seen = seen.lock();
-        seen.push(request.clone());
-        Ok(reply(seen.len() - 1))
-    });
-    (model, asked)
-}
-
 async fn played(settings: AgentSettings, replies: &[&str]) -> RolloutResult {
-    play(&env(settings), &says(replies).0).await.unwrap()
+    play(&env(settings), &Fixed::saying(replies)).await.unwrap()
 }
 
 async fn play(env: &WorldEnv, model: &dyn ChatModel) -> Result<RolloutResult, EnvError> {
@@ -128,12 +105,12 @@ const BACK: &str = "<action>go back</action>";
 
 #[tokio::test]
 async fn an_episode_that_is_won() {
-    let (model, asked) = says(&[ON]);
+    let model = Fixed::saying(&[ON]);
     let result = play(&env(AgentSettings::default()), &model).await.unwrap();
     assert_eq!((result.hard, result.soft, result.n_turns), (1.0, 1.0, 3));
     assert_eq!((result.fail_reason.as_str(), result.predicted_answer.as_str()), ("", "go on"));
     assert_eq!(result.usage, Usage { input: 30, output: 6, ..Usage::default() });
-    let asked: Vec<String> = asked.lock().iter().map(shown).collect();
+    let asked: Vec<String> = model.requests().iter().map(shown).collect();
     insta::assert_snapshot!(asked.join("\n==== next turn ====\n"));
     insta::assert_json_snapshot!("the_record_of_an_episode", result);
 }
@@ -156,9 +133,9 @@ fn shown(request: &ChatRequest) -> String {
 async fn the_record_holds_every_request_exactly() {
     let settings =
         AgentSettings { history_turns: Some(1), max_repetitions: None, ..AgentSettings::default() };
-    let (model, asked) = says(&[BACK, BACK, ON, "hm?", ON, ON]);
+    let model = Fixed::saying(&[BACK, BACK, ON, "hm?", ON, ON]);
     let result = play(&env(settings), &model).await.unwrap();
-    let asked = asked.lock();
+    let asked = model.requests();
     check_requests(&result.trajectory, &asked);
     let actions: Vec<Option<&str>> =
         result.trajectory.turns.iter().map(|turn| turn.action.as_deref()).collect();
@@ -174,9 +151,9 @@ async fn the_window_leaves_out_what_is_older() {
         think: false,
         ..AgentSettings::default()
     };
-    let (model, asked) = says(&[BACK, ON, BACK, ON, ON, ON]);
+    let model = Fixed::saying(&[BACK, ON, BACK, ON, ON, ON]);
     play(&env(settings), &model).await.unwrap();
-    insta::assert_snapshot!(shown(&asked.lock()[3]), @r"
+    insta::assert_snapshot!(shown(&model.requests()[3]), @r"
     [system] You are in a corridor. You can go on, or go back.
 
     Always go on.
@@ -211,12 +188,12 @@ async fn a_prompt_that_is_too_long_loses_history_and_never_the_skill() {
             max_repetitions: None,
             ..AgentSettings::default()
         };
-        let (model, asked) = says(&replies);
+        let model = Fixed::saying(&replies);
         let ctx = RolloutCtx { call: CallCtx::new(CallPlace::new("test")), ..RolloutCtx::default() };
         let env = env(settings);
         let item = &env.items(Split::Train)[0];
         env.rollout(item, &SkillDoc::new(long.as_str()), &model, &ctx).await.unwrap();
-        asked.lock().clone()
+        model.requests()
     };
     let tokens = |request: &ChatRequest| -> u64 {
         request.messages.iter().map(|message| estimate_tokens(&message.text())).sum()
@@ -247,8 +224,8 @@ async fn actions_as_tool_calls() {
         name: name.to_owned(),
         arguments: arguments.to_owned(),
     };
-    let (model, asked) = answers(move |number| {
-        let mut reply = ChatReply::text("", usage());
+    let model = Fixed::by(move |number| {
+        let mut reply = says("");
         reply.tool_calls = match number {
             0 => {
                 vec![call("a", "act", r#"{"action": "go on"}"#), call("b", "act", r#"{"action": "go back"}"#)]
@@ -256,11 +233,11 @@ async fn actions_as_tool_calls() {
             1 => vec![call("c", "jump", "{}")],
             _ => vec![call("d", "act", r#"{"action": "Go on",}"#)],
         };
-        reply
+        Ok(reply)
     });
     let result = play(&env(settings), &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
-    let asked = asked.lock();
+    let asked = model.requests();
     assert_eq!(asked[0].tools[0].name, "act");
     insta::assert_snapshot!(shown(&asked[3]));
 }
@@ -315,10 +292,9 @@ async fn every_limit_ends_an_episode_and_says_so() {
 #[tokio::test]
 async fn a_game_that_outgrows_the_models_context_is_lost_and_one_that_never_fitted_is_an_error() {
     let with_room_for = |n_turns: usize| {
-        let n_asked = std::sync::atomic::AtomicUsize::new(0);
-        ScriptedModel::from_fn("target", move |_: &ChatRequest, _: &CallCtx| {
-            if n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < n_turns {
-                return Ok(ChatReply::text(BACK, usage()));
+        Fixed::by(move |number| {
+            if number < n_turns {
+                return Ok(says(BACK));
             }
             let (provider, message) = ("target".to_owned(), "1,030 tokens in a context of 1,024".to_owned());
             Err(LlmError::ContextTooLong { provider, status: 400, message })
@@ -341,18 +317,18 @@ async fn invalid_actions_cost_what_was_asked() {
 
 #[tokio::test]
 async fn a_reply_that_was_cut_is_told() {
-    let (model, asked) = answers(|number| {
-        let mut reply = ChatReply::text("<think>Let me see", usage());
+    let model = Fixed::by(|number| {
+        let mut reply = says("<think>Let me see");
         if number > 0 {
             reply.text = ON.to_owned();
         } else {
             reply.finish = FinishReason::Length;
         }
-        reply
+        Ok(reply)
     });
     let result = play(&env(AgentSettings::default()), &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
-    let told = asked.lock()[1].messages.last().unwrap().text();
+    let told = model.requests()[1].messages.last().unwrap().text();
     assert!(told.contains(" cut ") && told.contains("<action>"), "{told}");
 }
 
@@ -360,7 +336,7 @@ async fn a_reply_that_was_cut_is_told() {
 async fn a_world_that_breaks_is_no_score() {
     let world = Corridor { items: vec![Item::new("c1", json!({"breaks": true}))], tells_actions: false };
     let env = WorldEnv::new(Arc::new(world), AgentSettings::default(), None).unwrap();
-    let error = play(&env, &says(&[ON]).0).await.unwrap_err();
+    let error = play(&env, &Fixed::saying(&[ON])).await.unwrap_err();
     assert!(matches!(&error, EnvError::Broken { .. }) && error.is_retryable(), "{error}");
 }
 
@@ -376,7 +352,7 @@ async fn an_episode_goes_on_where_it_stopped() {
                 return Err(LlmError::Cancelled);
             }
             count.fetch_add(1, Ordering::Relaxed);
-            Ok(ChatReply::text(ON, usage()))
+            Ok(says(ON))
         });
         let journal = Journal::open(&path, JournalOptions::default()).unwrap();
         let model = Metered::new(Arc::new(Journaled::new(Arc::new(model), journal.clone())));

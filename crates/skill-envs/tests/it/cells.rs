@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::foreign_files;
+use crate::workbook::Book;
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -9,68 +11,18 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use serde_json::{Value, json};
 use skill_core::{RatioSplit, SplitRatio};
-use skill_envs::tasks::{DataSample, NamedPrompt, ScorerConfig, Splitting, TasksConfig, TasksEnv};
+use skill_envs::tasks::{DataSample, Splitting, TasksConfig, TasksEnv};
 use skill_envs::{Env as _, EnvError, Split};
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
 
-/// A workbook of one sheet with these cells (XML) and number formats; a cell has the format `s="1"` and so on.
+/// A workbook of one sheet with these cells (XML) and number formats.
 fn workbook(dir: &TempDir, cells: &str, formats: &[&str]) -> PathBuf {
-    const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
-    const PARTS: &str = "http://schemas.openxmlformats.org/package/2006/relationships";
-    const LINKS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
-    let numbered = || (1..).zip(formats);
-    let codes: String = numbered()
-        .map(|(id, code)| format!(r#"<numFmt numFmtId="{}" formatCode="{code}"/>"#, 163 + id))
-        .collect();
-    let styles: String = numbered().map(|(id, _)| format!(r#"<xf numFmtId="{}"/>"#, 163 + id)).collect();
-    let parts = [
-        (
-            "[Content_Types].xml",
-            r#"<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>"#.to_owned(),
-        ),
-        (
-            "_rels/.rels",
-            format!(
-                r#"<Relationships xmlns="{PARTS}"><Relationship Id="r1" Type="{LINKS}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
-            ),
-        ),
-        (
-            "xl/workbook.xml",
-            format!(
-                r#"<workbook xmlns="{MAIN}" xmlns:r="{LINKS}"><sheets><sheet name="Data" sheetId="1" r:id="r1"/></sheets></workbook>"#
-            ),
-        ),
-        (
-            "xl/_rels/workbook.xml.rels",
-            format!(
-                r#"<Relationships xmlns="{PARTS}"><Relationship Id="r1" Type="{LINKS}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="r2" Type="{LINKS}/styles" Target="styles.xml"/></Relationships>"#
-            ),
-        ),
-        (
-            "xl/styles.xml",
-            format!(
-                r#"<styleSheet xmlns="{MAIN}"><numFmts>{codes}</numFmts><cellXfs><xf numFmtId="0"/>{styles}</cellXfs></styleSheet>"#
-            ),
-        ),
-        (
-            "xl/worksheets/sheet1.xml",
-            format!(r#"<worksheet xmlns="{MAIN}"><sheetData>{cells}</sheetData></worksheet>"#),
-        ),
-    ];
     let path = dir.path().join("data.xlsx");
-    let mut archive = ZipWriter::new(File::create(&path).unwrap());
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    for (name, content) in parts {
-        archive.start_file(name, options).unwrap();
-        archive.write_all(content.as_bytes()).unwrap();
-    }
-    archive.finish().unwrap();
+    let book = Book { sheets: vec![("Data", cells)], formats: formats.to_vec() };
+    std::fs::write(&path, book.bytes()).unwrap();
     path
 }
 
@@ -83,13 +35,10 @@ fn header() -> String {
 }
 
 fn config(path: &Path) -> TasksConfig {
-    let mut config = TasksConfig::new(path.to_owned());
+    let mut config = foreign_files::config(path);
     let ratio = SplitRatio::Shares([1, 1, 0]);
     config.splitting = Splitting::PartsOrRatio(RatioSplit { ratio, ..RatioSplit::default() });
     config.test_is_optional = true;
-    let source = "{% block system %}{{ skill }}{% endblock %}{% block user %}{{ question }}{% endblock %}";
-    config.settings.prompt = Some(NamedPrompt { name: "user_prompt".to_owned(), source: source.to_owned() });
-    config.settings.scorer = ScorerConfig::Exact { ignore_case: false };
     config
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::files::{files, write};
 use skill_core::carried::CarriedFile;
 use skill_core::package::is_reference;
 use skill_envs::folder::{FolderError, read_folder, write_folder};
@@ -9,22 +10,17 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-fn write(dir: &Path, path: &str, bytes: &[u8]) {
-    let path = dir.join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, bytes).unwrap();
-}
-
 fn sample() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), "SKILL.md", b"---\nname: x\ndescription: y\n---\n# X\n");
-    write(dir.path(), "references/a.md", b"# A\n");
-    write(dir.path(), "references/deep/b.MD", b"# B");
-    write(dir.path(), "references/table.csv", b"1,2\n");
-    write(dir.path(), "scripts/run.sh", b"#!/bin/sh\n");
-    write(dir.path(), "assets/x.png", &[0xff, 0x00, 0xfe]);
-    write(dir.path(), ".git/config", b"secret");
-    write(dir.path(), "scripts/__pycache__/run.pyc", b"x");
+    let dir = files::<&[u8]>(&[
+        ("SKILL.md", b"---\nname: x\ndescription: y\n---\n# X\n"),
+        ("references/a.md", b"# A\n"),
+        ("references/deep/b.MD", b"# B"),
+        ("references/table.csv", b"1,2\n"),
+        ("scripts/run.sh", b"#!/bin/sh\n"),
+        ("assets/x.png", &[0xff, 0x00, 0xfe]),
+        (".git/config", b"secret"),
+        ("scripts/__pycache__/run.pyc", b"x"),
+    ]);
     make_executable(&dir.path().join("scripts/run.sh"));
     dir
 }

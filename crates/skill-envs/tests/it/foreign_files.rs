@@ -2,33 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::files::files;
 use serde_json::{Value, json};
-use skill_core::{RatioSplit, SplitRatio};
 use skill_envs::folder::{FolderError, has_byte_order_mark, read_folder, write_folder};
 use skill_envs::score::ChoiceBy;
 use skill_envs::tasks::{FieldNames, NamedPrompt, ScorerConfig, Splitting, TasksConfig, TasksEnv};
 use skill_envs::{Env as _, EnvError, Item, Split};
 use std::path::Path;
-use tempfile::TempDir;
-
-fn files(files: &[(&str, &[u8])]) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (path, bytes) in files {
-        let path = dir.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
-    dir
-}
 
 fn utf16(text: &str) -> Vec<u8> {
     "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
 }
 
-fn config(path: &Path) -> TasksConfig {
-    let mut config = TasksConfig::new(path.to_owned());
-    let ratio = SplitRatio::Shares([1, 0, 0]);
-    config.splitting = Splitting::PartsOrRatio(RatioSplit { ratio, ..RatioSplit::default() });
+/// Questions and exact answers.
+pub(crate) fn config(path: &Path) -> TasksConfig {
+    let mut config = TasksConfig::new(path);
     let source = "{% block system %}{{ skill }}{% endblock %}{% block user %}{{ question }}{% endblock %}";
     config.settings.prompt = Some(NamedPrompt { name: "user_prompt".to_owned(), source: source.to_owned() });
     config.settings.scorer = ScorerConfig::Exact { ignore_case: false };

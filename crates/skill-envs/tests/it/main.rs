@@ -15,6 +15,8 @@ mod alfworld_generated;
 mod alfworld_rules;
 #[cfg(feature = "tables")]
 mod cells;
+mod files;
+mod fixed;
 mod folder;
 #[cfg(feature = "tasks")]
 mod foreign_files;
@@ -42,5 +44,5 @@ mod tasks_files;
 mod tasks_programs;
 #[cfg(feature = "tasks")]
 mod tasks_rollout;
-#[cfg(feature = "spreadsheets")]
+#[cfg(any(feature = "spreadsheets", feature = "tables"))]
 mod workbook;

@@ -1,32 +1,17 @@
 //! Data files of the `qa` environment: what is understood, and what is said about what is not.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use crate::files::files;
 use crate::said::Said;
 use skill_core::{SplitRatio, SplitRule};
 use skill_envs::qa::{QaConfig, QaEnv, QaItem, QaSettings};
 use skill_envs::{Env, EnvError, Split};
 use std::error::Error as _;
-use std::fs;
 use std::path::Path;
 
 const TRAIN: &str = r#"{"id": "t1", "question": "q", "answers": ["a"]}"#;
 const VAL: &str = r#"{"id": "v1", "question": "q", "answers": ["a"]}"#;
 const TEST: &str = r#"{"id": "s1", "question": "q", "answers": ["a"]}"#;
-
-/// Writes files below a fresh directory; a path that ends in `/` is an empty directory.
-fn written(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    for (path, bytes) in files {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        if path.as_os_str().to_string_lossy().ends_with('/') {
-            fs::create_dir_all(&path).unwrap();
-        } else {
-            fs::write(&path, bytes).unwrap();
-        }
-    }
-    directory
-}
 
 /// The error with the temporary directory left out.
 fn told(error: &EnvError, directory: &Path) -> String {
@@ -42,8 +27,8 @@ fn load_in(directory: &tempfile::TempDir, name: &str) -> Result<QaEnv, EnvError>
 }
 
 /// Loads one file of this name, split 1:1:1.
-fn load_one(name: &str, bytes: &[u8]) -> Result<QaEnv, String> {
-    let directory = written(&[(name, bytes)]);
+fn load_one(name: &str, bytes: impl AsRef<[u8]>) -> Result<QaEnv, String> {
+    let directory = files(&[(name, bytes)]);
     load_in(&directory, name).map_err(|error| {
         assert!(!error.is_retryable() && !error.hint().is_empty());
         told(&error, directory.path())
@@ -65,7 +50,7 @@ fn all_ids(env: &QaEnv) -> Vec<String> {
 fn check_bad_item(said: &mut Said, item: &str, names: &[&str]) {
     let lines = format!("{TRAIN}\n{item}\n{VAL}\n{TEST}\n");
     let array = format!("[\n{TRAIN},\n\n {item},\n{VAL}, {TEST}]");
-    let directory = written(&[("qa.jsonl", lines.as_bytes()), ("qa.json", array.as_bytes())]);
+    let directory = files(&[("qa.jsonl", lines), ("qa.json", array)]);
     let message = match load_in(&directory, "qa.jsonl").unwrap_err() {
         EnvError::BadLine { line: 2, message, .. } => message,
         other => panic!("{other:?}"),
@@ -144,7 +129,7 @@ fn malformed_files_are_named_with_the_line() {
     let mut said = Said::default();
     #[track_caller]
     fn check(said: &mut Said, name: &str, bytes: impl AsRef<[u8]>, names: &[&str]) {
-        said.add(&load_one(name, bytes.as_ref()).unwrap_err(), names);
+        said.add(&load_one(name, bytes).unwrap_err(), names);
     }
     check(
         &mut said,
@@ -184,60 +169,41 @@ fn empty_data_is_named() {
     insta::assert_snapshot!(said.text());
 }
 
-#[track_caller]
-fn check_directory_error(said: &mut Said, files: &[(&str, &str)], names: &[&str]) {
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-    let directory = written(&files);
-    let error = QaEnv::load(&QaConfig::new(directory.path())).unwrap_err();
-    said.add(&told(&error, directory.path()), names);
-}
-
 #[test]
 fn directories_that_do_not_hold_the_three_parts() {
     let mut said = Said::default();
-    check_directory_error(
-        &mut said,
-        &[("train.jsonl", TRAIN), ("test.jsonl", TEST)],
-        &["`val`", "val.jsonl", "val.csv"],
-    );
-    check_directory_error(&mut said, &[], &["`train`", "train.jsonl", "train.csv"]);
-    check_directory_error(
-        &mut said,
+    let mut check = |parts: &[(&str, &str)], names: &[&str]| {
+        let directory = files(parts);
+        let error = QaEnv::load(&QaConfig::new(directory.path())).unwrap_err();
+        said.add(&told(&error, directory.path()), names);
+    };
+    check(&[("train.jsonl", TRAIN), ("test.jsonl", TEST)], &["`val`", "val.jsonl", "val.csv"]);
+    check(&[], &["`train`", "train.jsonl", "train.csv"]);
+    check(
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("valid/items.json", "[]"), ("test.jsonl", TEST)],
         &["`val`", "val.jsonl"],
     );
-    check_directory_error(
-        &mut said,
-        &[("train.jsonl", TRAIN), ("val/notes.txt", ""), ("test.jsonl", TEST)],
-        &[],
-    );
-    check_directory_error(
-        &mut said,
+    check(&[("train.jsonl", TRAIN), ("val/notes.txt", ""), ("test.jsonl", TEST)], &[]);
+    check(
         &[("train.jsonl", TRAIN), ("val/a.json", ""), ("val/b.jsonl", ""), ("test.jsonl", TEST)],
         &["a.json", "b.jsonl"],
     );
-    check_directory_error(
-        &mut said,
-        &[("train.jsonl", TRAIN), ("val.jsonl", "\n"), ("test.jsonl", TEST)],
-        &["val.jsonl", "`val`"],
-    );
-    check_directory_error(
-        &mut said,
+    check(&[("train.jsonl", TRAIN), ("val.jsonl", "\n"), ("test.jsonl", TEST)], &["val.jsonl", "`val`"]);
+    check(
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test/items.json", "[]")],
         &["test/items.json", "`test`"],
     );
-    check_directory_error(
-        &mut said,
+    check(
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test.json", &format!("[{TEST},\n{TRAIN}]"))],
         &["test.json", "element 2", "line 2", "`t1`", "train.jsonl", "line 1"],
     );
-    check_directory_error(&mut said, &[("train", TRAIN), ("val.jsonl", VAL), ("test.jsonl", TEST)], &[]);
+    check(&[("train", TRAIN), ("val.jsonl", VAL), ("test.jsonl", TEST)], &[]);
     insta::assert_snapshot!(said.text());
 }
 
 #[test]
 fn what_is_not_there_cannot_be_read() {
-    let directory = written(&[("file.jsonl", b"")]);
+    let directory = files(&[("file.jsonl", "")]);
     for name in ["missing.jsonl", "missing", "file.jsonl/below"] {
         let path = directory.path().join(name);
         let error = QaEnv::load(&QaConfig::new(&path)).unwrap_err();
@@ -248,9 +214,8 @@ fn what_is_not_there_cannot_be_read() {
 }
 
 #[track_caller]
-fn check_directory(files: &[(&str, &str)]) {
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-    let env = QaEnv::load(&QaConfig::new(written(&files).path())).unwrap();
+fn check_directory(parts: &[(&str, &str)]) {
+    let env = QaEnv::load(&QaConfig::new(files(parts).path())).unwrap();
     assert_eq!(Split::ALL.map(|split| ids(&env, split)), [["t1"], ["v1"], ["s1"]]);
 }
 
@@ -277,7 +242,7 @@ fn directories_with_the_three_parts() {
 fn one_file_is_split_by_the_ratio() {
     let lines: Vec<String> =
         (0..20).map(|n| format!(r#"{{"id": "q{n:02}", "question": "q", "answer": "a"}}"#)).collect();
-    let directory = written(&[("qa.jsonl", lines.join("\n").as_bytes())]);
+    let directory = files(&[("qa.jsonl", lines.join("\n"))]);
     let env = QaEnv::load(&QaConfig::new(directory.path().join("qa.jsonl"))).unwrap();
     assert_eq!(Split::ALL.map(|split| env.items(split).len()), [7, 7, 6]);
     let config =
@@ -379,10 +344,7 @@ fn a_configuration_is_read_with_its_defaults() {
 
 #[test]
 fn a_data_set_for_runs_that_read_no_test_split_may_do_without_one() {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, text) in [("train.jsonl", TRAIN), ("val.jsonl", VAL)] {
-        std::fs::write(directory.path().join(name), text).unwrap();
-    }
+    let directory = files(&[("train.jsonl", TRAIN), ("val.jsonl", VAL)]);
     let mut config = QaConfig::new(directory.path());
     assert!(QaEnv::load(&config).is_err());
     config.test_is_optional = true;

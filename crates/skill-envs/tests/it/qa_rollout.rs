@@ -1,43 +1,14 @@
 //! Attempts of the `qa` environment: what the model is asked, and what becomes of what it says.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use async_trait::async_trait;
-use parking_lot::Mutex;
-use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, TrajectoryTurn, Usage};
+use crate::fixed::{Fixed, usage};
+use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryMessage, TrajectoryTurn};
 use skill_envs::qa::{QaEnv, QaItem, QaScorer, QaSettings, ROLLOUT_PROMPT};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SCORING_VERSION, Split};
-use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ErrorClass, FinishReason, LlmError, ModelId,
-};
+use skill_llm::{CallCtx, CallPlace, ChatReply, ErrorClass, FinishReason, LlmError};
 
-/// A model that gives one reply and keeps what it was asked.
-struct Fixed {
-    id: ModelId,
-    reply: Result<ChatReply, LlmError>,
-    asked: Mutex<Vec<(ChatRequest, CallPlace)>>,
-}
-
-impl Fixed {
-    fn new(reply: Result<ChatReply, LlmError>) -> Self {
-        Self { id: ModelId::new("test", "fixed"), reply, asked: Mutex::default() }
-    }
-
-    fn saying(text: &str, finish: FinishReason) -> Self {
-        let usage = Usage { input: 10, output: 3, ..Usage::default() };
-        Self::new(Ok(ChatReply::new(text, usage, finish)))
-    }
-}
-
-#[async_trait]
-impl ChatModel for Fixed {
-    fn id(&self) -> &ModelId {
-        &self.id
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.asked.lock().push((request.clone(), call.place.clone()));
-        self.reply.clone()
-    }
+fn saying(text: &str, finish: FinishReason) -> Fixed {
+    Fixed::replying(vec![ChatReply::new(text, usage(), finish)])
 }
 
 fn env_of(question: QaItem, settings: QaSettings) -> QaEnv {
@@ -68,11 +39,11 @@ fn nile_with_context() -> QaItem {
 
 /// What the model is asked, role by role.
 async fn asked(question: QaItem, skill: &str) -> String {
-    let model = Fixed::saying("x", FinishReason::Stop);
+    let model = saying("x", FinishReason::Stop);
     let env = env_of(question, QaSettings::default());
     attempt(&env, skill, &model).await.unwrap();
-    let asked = model.asked.lock();
-    let messages = asked[0].0.messages.iter();
+    let requests = model.requests();
+    let messages = requests[0].messages.iter();
     messages.map(|message| format!("[{}]\n{}\n", message.role.as_str(), message.text())).collect()
 }
 
@@ -101,7 +72,7 @@ async fn braces_in_skill_and_data_stay_as_they_are() {
 
 #[tokio::test]
 async fn a_right_answer_with_everything_that_is_recorded() {
-    let model = Fixed::saying("  The Nile.\n", FinishReason::Stop);
+    let model = saying("  The Nile.\n", FinishReason::Stop);
     let env = env_of(nile_with_context(), QaSettings { max_tokens: Some(32), ..QaSettings::default() });
     let result = attempt(&env, "Be brief.", &model).await.unwrap();
 
@@ -119,7 +90,7 @@ async fn a_right_answer_with_everything_that_is_recorded() {
     expect.reference_text = "Nile | the river Nile".to_owned();
     expect.target_system_prompt = system.clone();
     expect.target_user_prompt = user.clone();
-    expect.usage = Usage { input: 10, output: 3, ..Usage::default() };
+    expect.usage = usage();
     expect.trajectory = Trajectory::of_messages([
         TrajectoryMessage::new(Role::System, system),
         TrajectoryMessage::new(Role::User, user),
@@ -134,7 +105,7 @@ async fn a_right_answer_with_everything_that_is_recorded() {
 #[tokio::test]
 async fn scores_and_reasons() {
     async fn check(scorer: QaScorer, finish: FinishReason, reply: &str, expect: (f64, f64), reason: &str) {
-        let model = Fixed::saying(reply, finish);
+        let model = saying(reply, finish);
         let env = env_of(nile(), QaSettings { scorer, ..QaSettings::default() });
         let result = attempt(&env, "", &model).await.unwrap();
         assert_eq!((result.hard, result.soft), expect, "{scorer:?} {reply:?}");
@@ -167,7 +138,7 @@ async fn scores_and_reasons() {
 async fn an_empty_reply_is_wrong_even_where_nothing_is_left_of_the_answer() {
     let env = env_of(QaItem::new("q1", "Which letter comes first?", ["A"]), QaSettings::default());
     let hard_of = async |reply| {
-        let model = Fixed::saying(reply, FinishReason::Stop);
+        let model = saying(reply, FinishReason::Stop);
         attempt(&env, "", &model).await.unwrap().hard
     };
     assert_eq!(hard_of("").await, 0.0);
@@ -180,7 +151,7 @@ async fn reasons_are_cut_at_whole_characters() {
     let question =
         QaItem::new("q1", "q", ["ß".repeat(61), "ß".repeat(60), "c".into(), "d".into(), "e".into()]);
     let env = env_of(question, QaSettings::default());
-    let model = Fixed::saying(&"é".repeat(81), FinishReason::Stop);
+    let model = saying(&"é".repeat(81), FinishReason::Stop);
     let result = attempt(&env, "", &model).await.unwrap();
     assert_eq!(result.predicted_answer.chars().count(), 81);
     insta::assert_snapshot!(result.fail_reason);
@@ -190,7 +161,7 @@ async fn reasons_are_cut_at_whole_characters() {
 async fn why_a_reply_ended_is_recorded() {
     async fn check(finish: FinishReason, is_cut: bool) {
         let env = env_of(nile(), QaSettings::default());
-        let result = attempt(&env, "", &Fixed::saying("Nile", finish.clone())).await.unwrap();
+        let result = attempt(&env, "", &saying("Nile", finish.clone())).await.unwrap();
         assert_eq!((result.trajectory.last_finish(), result.is_cut()), (Some(&finish), is_cut));
         assert!(result.extras.is_empty());
         assert_eq!(result.without_trajectory().is_cut(), is_cut);
@@ -206,7 +177,7 @@ async fn why_a_reply_ended_is_recorded() {
 async fn an_outage_is_an_error_and_no_score() {
     let outage = LlmError::Connection { provider: "test".to_owned(), message: "refused".to_owned() };
     let env = env_of(nile(), QaSettings::default());
-    let error = attempt(&env, "", &Fixed::new(Err(outage))).await.unwrap_err();
+    let error = attempt(&env, "", &Fixed::by(move |_| Err(outage.clone()))).await.unwrap_err();
     assert!(error.is_retryable());
     assert!(
         matches!(&error, EnvError::Model(source) if source.class() == ErrorClass::Connection),
@@ -217,7 +188,7 @@ async fn an_outage_is_an_error_and_no_score() {
 #[tokio::test]
 async fn an_item_of_another_environment_is_an_error() {
     let env = env_of(nile(), QaSettings::default());
-    let model = Fixed::saying("x", FinishReason::Stop);
+    let model = saying("x", FinishReason::Stop);
     let stranger = Item::new("q2", serde_json::json!({}));
     let error =
         env.rollout(&stranger, &SkillDoc::default(), &model, &RolloutCtx::default()).await.unwrap_err();
@@ -255,7 +226,7 @@ async fn another_prompt_takes_the_place_of_the_built_in_one() {
                   {% block user %}{{ task_type }}|{{ context }}|{{ question }}{% endblock %}";
     let env =
         env_of(nile_with_context(), QaSettings { prompt: Some(prompt.to_owned()), ..QaSettings::default() });
-    let result = attempt(&env, "S", &Fixed::saying("x", FinishReason::Stop)).await.unwrap();
+    let result = attempt(&env, "S", &saying("x", FinishReason::Stop)).await.unwrap();
     assert_eq!(result.target_system_prompt, "S");
     let expect = nile_with_context();
     assert_eq!(

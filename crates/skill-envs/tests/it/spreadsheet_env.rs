@@ -4,9 +4,9 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::fixed::{Fixed, says};
 use crate::requests::check_requests;
 use crate::workbook::Book;
-use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::{RatioSplit, RolloutResult, SkillDoc, SplitRatio, Usage};
 use skill_envs::spreadsheet::{
@@ -20,7 +20,6 @@ use std::fs;
 #[cfg(unix)]
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Three parcels with weights; the answer doubles them in column C.
@@ -99,10 +98,6 @@ fn fenced(code: &str) -> ChatReply {
     says(&format!("Here it is.\n\n```python\n{code}\n```"))
 }
 
-fn says(text: &str) -> ChatReply {
-    ChatReply::text(text, Usage { input: 10, output: 1, ..Usage::default() })
-}
-
 fn calls(tool: &str, arguments: serde_json::Value) -> ChatReply {
     let call =
         ToolCall { id: format!("call-{tool}"), name: tool.to_owned(), arguments: arguments.to_string() };
@@ -115,18 +110,11 @@ async fn play(
     split: Split,
     replies: Vec<ChatReply>,
 ) -> (RolloutResult, Vec<ChatRequest>) {
-    let asked: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
-    let noted = Arc::clone(&asked);
-    let model = ScriptedModel::from_fn("agent", move |request, _| {
-        let mut noted = noted.lock();
-        let reply = replies.get(noted.len()).or(replies.last()).unwrap().clone();
-        noted.push(request.clone());
-        Ok(reply)
-    });
+    let model = Fixed::replying(replies);
     let item = &env.items(split)[0];
     let skill = SkillDoc::new("Read the header first.");
     let result = env.rollout(item, &skill, &model, &RolloutCtx::default()).await.unwrap();
-    let asked = asked.lock().clone();
+    let asked = model.requests();
     check_requests(&result.trajectory, &asked);
     (result, asked)
 }

@@ -1,6 +1,7 @@
 //! Data of the `tasks` environment: formats, fields, splits, and what is wrong with its place.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::files::files;
 use crate::said::Said;
 use serde_json::json;
 use skill_core::RatioSplit;
@@ -11,17 +12,6 @@ use skill_envs::tasks::{
 use skill_envs::{Env, EnvError, Split};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-
-/// A directory with these files.
-fn files(files: &[(&str, &str)]) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = dir.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    dir
-}
 
 fn load(dir: &TempDir, data: &str, change: impl FnOnce(&mut TasksConfig)) -> Result<TasksEnv, String> {
     let mut config = TasksConfig::new(dir.path().join(data));

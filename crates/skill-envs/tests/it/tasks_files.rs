@@ -1,32 +1,28 @@
 //! Tasks with files: what tools come to, what is out of reach, and the conversation around them.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::files::files;
+use crate::fixed::{Fixed, says, usage};
 use crate::requests::check_requests;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use skill_core::{Role, RolloutResult, SkillDoc, ToolUse, TrajectoryMessage, Usage};
+use skill_core::{Role, RolloutResult, SkillDoc, ToolUse, TrajectoryMessage};
 use skill_envs::tasks::{FileTool, FilesConfig, Preset, TasksConfig, TasksEnv, TasksWorld, ToolFormat};
 use skill_envs::{Env, EnvError, RolloutCtx, Split, World as _};
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, FinishReason, Journal, JournalOptions, Journaled,
-    LlmError, ScriptedModel, ToolCall, ToolChoice,
+    CallCtx, CallPlace, ChatModel, ChatReply, FinishReason, Journal, JournalOptions, Journaled, LlmError,
+    ScriptedModel, ToolCall, ToolChoice,
 };
 use std::path::Path;
 use std::sync::Arc;
 
 /// Reports, one of them with pages, beside what nobody may read.
 fn data() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = dir.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    write("secret.txt", "the secret");
-    write("docs/1941/jan.txt", "Receipts\nTotal 12\n\u{c}Expenditures\nTotal 40\n\u{c}Notes\n");
-    write("docs/1941/feb.txt", "Receipts\nTotal 13\n");
-    write("docs/other.txt", "another item's\n");
-    dir
+    files(&[
+        ("secret.txt", "the secret"),
+        ("docs/1941/jan.txt", "Receipts\nTotal 12\n\u{c}Expenditures\nTotal 40\n\u{c}Notes\n"),
+        ("docs/1941/feb.txt", "Receipts\nTotal 13\n"),
+        ("docs/other.txt", "another item's\n"),
+    ])
 }
 
 fn load(dir: &Path, item: &Value, change: impl FnOnce(&mut TasksConfig)) -> Result<TasksEnv, EnvError> {
@@ -56,26 +52,8 @@ fn call(tool: &str, arguments: &str) -> ToolCall {
 }
 
 fn calls(calls: &[(&str, &str)]) -> ChatReply {
-    let usage = Usage { input: 10, output: 1, ..Usage::default() };
-    ChatReply::new("", usage, FinishReason::ToolCalls)
+    ChatReply::new("", usage(), FinishReason::ToolCalls)
         .with_tool_calls(calls.iter().map(|(tool, arguments)| call(tool, arguments)).collect())
-}
-
-fn says(text: &str) -> ChatReply {
-    ChatReply::text(text, Usage { input: 10, output: 1, ..Usage::default() })
-}
-
-/// A model that replies in turn, the last again and again, and what it was asked.
-fn model(replies: Vec<ChatReply>) -> (ScriptedModel, Arc<Mutex<Vec<ChatRequest>>>) {
-    let asked: Arc<Mutex<Vec<ChatRequest>>> = Arc::default();
-    let noted = Arc::clone(&asked);
-    let model = ScriptedModel::from_fn("reader", move |request, _| {
-        let mut noted = noted.lock();
-        let reply = replies.get(noted.len()).or(replies.last()).unwrap().clone();
-        noted.push(request.clone());
-        Ok(reply)
-    });
-    (model, asked)
 }
 
 async fn rollout(env: &TasksEnv, model: &dyn ChatModel) -> Result<RolloutResult, EnvError> {
@@ -87,9 +65,9 @@ async fn rollout(env: &TasksEnv, model: &dyn ChatModel) -> Result<RolloutResult,
 async fn result_of(tool: &str, arguments: &str) -> String {
     let dir = data();
     let env = load(dir.path(), &item(), |_| {}).unwrap();
-    let (model, asked) = model(vec![calls(&[(tool, arguments)]), says("<answer>40</answer>")]);
+    let model = Fixed::replying(vec![calls(&[(tool, arguments)]), says("<answer>40</answer>")]);
     rollout(&env, &model).await.unwrap();
-    let asked = asked.lock();
+    let asked = model.requests();
     let last = asked[1].messages.last().unwrap();
     assert_eq!(
         (last.role, last.tool_call_id.as_deref()),
@@ -212,13 +190,13 @@ async fn what_a_call_shows_has_a_limit() {
     let dir = data();
     std::fs::write(dir.path().join("docs/1941/jan.txt"), "Tötal 12\n".repeat(20_000)).unwrap();
     let env = load(dir.path(), &item(), |_| {}).unwrap();
-    let (model, asked) = model(vec![
+    let model = Fixed::replying(vec![
         calls(&[("read", r#"{"path": "1941/jan.txt"}"#), ("grep", r#"{"pattern": "T"}"#)]),
         calls(&[("list", "{}"); 10]),
         says("<answer>40</answer>"),
     ]);
     rollout(&env, &model).await.unwrap();
-    let asked = asked.lock();
+    let asked = model.requests();
     let texts: Vec<String> = asked[2]
         .messages
         .iter()
@@ -242,11 +220,11 @@ async fn a_trajectory_keeps_every_turn() {
         calls(&[("read", r#"{"path": "jan.txt", "first_page": 2}"#), ("read", "{")]),
         says("It is <answer>40</answer>."),
     ];
-    let (model, asked) = model(replies);
+    let model = Fixed::replying(replies);
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns, result.usage.input), (1.0, 3, 30));
     assert_eq!(result.predicted_answer, "40");
-    let asked = asked.lock();
+    let asked = model.requests();
     insta::assert_snapshot!(
         "a_task_with_files",
         format!("{}\n---\n{}", asked[0].messages[0].text(), asked[0].messages[1].text())
@@ -272,11 +250,11 @@ async fn a_trajectory_keeps_every_turn() {
 async fn after_the_last_turn_with_tools_the_agent_has_to_answer() {
     let dir = data();
     let env = load(dir.path(), &item(), |config| config.files.as_mut().unwrap().max_turns = 2).unwrap();
-    let (model, asked) = model(vec![calls(&[("list", "{}")])]);
+    let model = Fixed::replying(vec![calls(&[("list", "{}")])]);
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (0.0, 3));
     insta::assert_snapshot!("a_call_in_place_of_an_answer", result.fail_reason);
-    let asked = asked.lock();
+    let asked = model.requests();
     assert_eq!(asked.len(), 3);
     assert_eq!((&asked[1].tool_choice, &asked[2].tool_choice), (&None, &Some(ToolChoice::Never)));
     assert!(asked[2].messages.last().unwrap().text().ends_with("Give your answer now."));
@@ -290,7 +268,7 @@ async fn tools_in_text() {
         (files.format, files.tools) = (ToolFormat::Text, vec![FileTool::Grep]);
     };
     let env = load(dir.path(), &item(), change).unwrap();
-    let (model, asked) = model(vec![
+    let model = Fixed::replying(vec![
         says("Let me see. <tool>{\"tool\": \"grep\", \"pattern\": \"spent|Expend\"}</tool>"),
         says("<tool>grep Total</tool>"),
         says("<tool>{\"tool\": \"read\", \"path\": \"jan.txt\"}"),
@@ -298,7 +276,7 @@ async fn tools_in_text() {
     ]);
     let result = rollout(&env, &model).await.unwrap();
     assert_eq!((result.hard, result.n_turns), (1.0, 4));
-    let asked = asked.lock();
+    let asked = model.requests();
     insta::assert_snapshot!("a_task_with_files_in_text", asked[0].messages[0].text());
     assert!(asked.iter().all(|request| request.tools.is_empty()));
     let seen: Vec<String> =
@@ -367,9 +345,9 @@ async fn pages_that_answer_stand_in_the_prompt() {
             config.files.as_mut().unwrap().pages_field = Some("source_docs".to_owned());
         };
         let env = load(dir.path(), &item, pages).unwrap();
-        let (model, asked) = model(vec![says("<answer>40</answer>")]);
+        let model = Fixed::replying(vec![says("<answer>40</answer>")]);
         rollout(&env, &model).await.unwrap();
-        let text = asked.lock()[0].messages[1].text();
+        let text = model.requests()[0].messages[1].text();
         insta::assert_snapshot!(name, text);
     }
 }
@@ -444,17 +422,17 @@ async fn links_are_not_followed() {
     let place = dir.path().join("docs/1941");
     std::fs::rename(&place, dir.path().join("moved")).unwrap();
     symlink(dir.path().join("moved"), &place).unwrap();
-    let (model, asked) =
-        model(vec![calls(&[("read", r#"{"path": "jan.txt"}"#)]), says("<answer>40</answer>")]);
+    let model =
+        Fixed::replying(vec![calls(&[("read", r#"{"path": "jan.txt"}"#)]), says("<answer>40</answer>")]);
     rollout(&env, &model).await.unwrap();
-    let told = asked.lock()[1].messages.last().unwrap().text();
+    let told = model.requests()[1].messages.last().unwrap().text();
     insta::assert_snapshot!("a_link_that_was_put_there_later", told);
     // Nor is one found where every item has all files.
     link(dir.path());
     let all = load(dir.path(), &item(), |config| config.files.as_mut().unwrap().field = None).unwrap();
-    let (model, asked) = self::model(vec![calls(&[("list", "{}")]), says("<answer>40</answer>")]);
+    let model = Fixed::replying(vec![calls(&[("list", "{}")]), says("<answer>40</answer>")]);
     rollout(&all, &model).await.unwrap();
-    assert_eq!(asked.lock()[1].messages.last().unwrap().text(), "other.txt (15 bytes)");
+    assert_eq!(model.requests()[1].messages.last().unwrap().text(), "other.txt (15 bytes)");
 }
 
 #[test]

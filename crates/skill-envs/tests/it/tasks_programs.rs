@@ -1,44 +1,51 @@
 //! Programs as scorers of the `tasks` environment: what they are passed, how they fail, and that none outlives its call.
 #![cfg(unix)]
 
-use super::tasks_rollout::{Fixed, env_of, run};
+use super::fixed::Fixed;
+use super::tasks_rollout::{env_of, run};
 use serde_json::json;
 use skill_core::SkillDoc;
-use skill_envs::tasks::{CommandConfig, ScorerConfig, Splitting, TasksEnv};
+use skill_envs::tasks::{CommandConfig, ScorerConfig, TasksEnv};
 use skill_envs::{Env, EnvError, RolloutCtx, Split};
 use skill_llm::{ApiKey, CallCtx, LlmError, Secrets};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A program of the shell that scores in this way.
-fn program(script: &str, timeout: Duration) -> TasksEnv {
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// An environment whose answers this program scores.
+fn scored_by(command: &[&str], change: impl FnOnce(&mut CommandConfig)) -> TasksEnv {
+    let mut command = CommandConfig {
+        command: command.iter().map(ToString::to_string).collect(),
+        dir: PathBuf::new(),
+        pass_env: Vec::new(),
+        timeout: MINUTE,
+        sandbox: false,
+        secrets: Secrets::default(),
+    };
+    change(&mut command);
     env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-        config.settings.scorer = ScorerConfig::Command(CommandConfig {
-            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            dir: PathBuf::new(),
-            pass_env: Vec::new(),
-            timeout,
-            sandbox: false,
-            secrets: Secrets::default(),
-        });
+        config.settings.scorer = ScorerConfig::Command(command);
     })
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
+/// An environment whose answers this program of the shell scores.
+fn program(script: &str) -> TasksEnv {
+    scored_by(&["sh", "-c", script], |_| {})
+}
 
 #[tokio::test]
 async fn a_program_scores() {
     let script = "grep -q '\"answer\":\"Paris\",\"reply\"' && echo '{\"hard\": 1}' || echo '{\"hard\": 0, \"soft\": 0.25, \"reason\": \"not Paris\"}'";
-    let result = run(&program(script, MINUTE), &Fixed::saying(&["Paris"])).await.unwrap();
+    let result = run(&program(script), &Fixed::saying(&["Paris"])).await.unwrap();
     assert_eq!((result.hard, result.soft, result.fail_reason.as_str()), (1.0, 1.0, ""));
-    let result = run(&program(script, MINUTE), &Fixed::saying(&["Lyon"])).await.unwrap();
+    let result = run(&program(script), &Fixed::saying(&["Lyon"])).await.unwrap();
     assert_eq!((result.hard, result.soft, result.fail_reason.as_str()), (0.0, 0.25, "not Paris"));
     assert_eq!(result.extras["scorer_reason"], "not Paris");
     // One that does not read its input, and one that leaves something behind that keeps its output open.
-    let result = run(&program("echo '{\"hard\": true}'", MINUTE), &Fixed::saying(&["x"])).await.unwrap();
+    let result = run(&program("echo '{\"hard\": true}'"), &Fixed::saying(&["x"])).await.unwrap();
     assert_eq!(result.hard, 1.0);
-    let result =
-        run(&program("sleep 1000 & echo '{\"hard\": 1}'", MINUTE), &Fixed::saying(&["x"])).await.unwrap();
+    let result = run(&program("sleep 1000 & echo '{\"hard\": 1}'"), &Fixed::saying(&["x"])).await.unwrap();
     assert_eq!(result.hard, 1.0);
 }
 
@@ -56,22 +63,11 @@ async fn a_program_that_fails_is_an_error_and_no_score() {
         ("echo '[1]'", "which has no `hard`"),
         ("yes", "printed more than 1048576 bytes"),
     ] {
-        let error = run(&program(script, MINUTE), &Fixed::saying(&["x"])).await.unwrap_err();
+        let error = run(&program(script), &Fixed::saying(&["x"])).await.unwrap_err();
         assert!(matches!(error, EnvError::Broken { .. }), "{script}: {error}");
         assert!(error.to_string().contains(expect), "{script}: {error}");
     }
-    let missing = env_of(&json!({"question": "Q?"}), |config| {
-        let command = vec!["no-such-program-6d1f".to_owned()];
-        let dir = PathBuf::new();
-        config.settings.scorer = ScorerConfig::Command(CommandConfig {
-            command,
-            dir,
-            pass_env: Vec::new(),
-            timeout: MINUTE,
-            sandbox: false,
-            secrets: Secrets::default(),
-        });
-    });
+    let missing = scored_by(&["no-such-program-6d1f"], |_| {});
     let error = run(&missing, &Fixed::saying(&["x"])).await.unwrap_err();
     assert!(
         matches!(&error, EnvError::Broken { message, .. } if message.contains("`no-such-program-6d1f`")),
@@ -91,16 +87,10 @@ async fn a_program_scores_in_the_sandbox() {
                   grep -q '\"answer\":\"Paris\",\"reply\"' && echo '{\"hard\": 1}' || echo '{\"hard\": 0, \"soft\": 0.5}'";
     std::fs::write(dir.path().join("score.sh"), script).unwrap();
     let scored = |command: &[&str]| {
-        let command = command.iter().map(ToString::to_string).collect();
-        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command,
-                dir: dir.path().to_owned(),
-                pass_env: Vec::new(),
-                timeout: Duration::from_secs(2),
-                sandbox: true,
-                secrets: Secrets::default(),
-            });
+        scored_by(command, |config| {
+            config.dir = dir.path().to_owned();
+            config.timeout = Duration::from_secs(2);
+            config.sandbox = true;
         })
     };
     for (answer, hard, soft) in [("Paris", 1.0, 1.0), ("Lyon", 0.0, 0.5)] {
@@ -122,15 +112,8 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
     // Variables that every test has stand for keys.
     let script = "echo \"{\\\"hard\\\": 0, \\\"reason\\\": \\\"$CARGO_PKG_NAME, $CARGO_PKG_VERSION_MAJOR, ${PATH:+a path}\\\"}\"";
     let env = |pass_env: &[&str]| {
-        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-                dir: PathBuf::new(),
-                pass_env: pass_env.iter().map(|&name| name.to_owned()).collect(),
-                timeout: MINUTE,
-                sandbox: false,
-                secrets: Secrets::default(),
-            });
+        scored_by(&["sh", "-c", script], |config| {
+            config.pass_env = pass_env.iter().map(|&name| name.to_owned()).collect();
         })
     };
     for (pass_env, expect) in [
@@ -151,18 +134,7 @@ async fn a_program_sees_the_variables_that_are_named_and_no_others() {
 async fn a_secret_of_the_run_is_in_nothing_that_a_scorer_says() {
     const KEY: &str = "sk-of-the-run-0123";
     let env = |script: &str| {
-        env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            let secrets = Secrets::default();
-            secrets.add(&ApiKey::new(KEY).unwrap());
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-                dir: PathBuf::new(),
-                pass_env: Vec::new(),
-                timeout: MINUTE,
-                sandbox: false,
-                secrets,
-            });
-        })
+        scored_by(&["sh", "-c", script], |config| config.secrets.add(&ApiKey::new(KEY).unwrap()))
     };
     let script = format!("echo '{{\"hard\": 0, \"reason\": \"found {KEY}\"}}'");
     let result = run(&env(&script), &Fixed::saying(&["x"])).await.unwrap();
@@ -181,16 +153,8 @@ async fn what_a_program_was_passed_is_not_shown() {
         // What is kept of the end begins in the middle of it.
         ("printf '%s%4090s' $CARGO_PKG_NAME . >&2; exit 3", "; its standard error ends with: [key] "),
     ] {
-        let env = env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-                dir: PathBuf::new(),
-                pass_env: vec!["CARGO_PKG_NAME".to_owned()],
-                timeout: MINUTE,
-                sandbox: false,
-                secrets: Secrets::default(),
-            });
-        });
+        let env =
+            scored_by(&["sh", "-c", script], |config| config.pass_env = vec!["CARGO_PKG_NAME".to_owned()]);
         let error = run(&env, &Fixed::saying(&["x"])).await.unwrap_err();
         assert!(error.to_string().contains(expect), "{error}");
     }
@@ -201,7 +165,8 @@ async fn a_program_that_hangs_is_killed_with_all_that_it_started() {
     let dir = tempfile::tempdir().unwrap();
     let pid = dir.path().join("pid");
     let script = format!("sleep 1000 & echo $! > {}; wait", pid.display());
-    let error = run(&program(&script, Duration::from_millis(500)), &Fixed::saying(&["x"])).await.unwrap_err();
+    let env = scored_by(&["sh", "-c", &script], |config| config.timeout = Duration::from_millis(500));
+    let error = run(&env, &Fixed::saying(&["x"])).await.unwrap_err();
     let EnvError::Broken { message, .. } = error else { panic!("{error:?}") };
     assert!(message.contains("`command_timeout_s`") && message.contains("0.5 s"), "{message}");
     let pid: i32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
@@ -220,7 +185,7 @@ async fn a_program_that_hangs_is_killed_with_all_that_it_started() {
 
 #[tokio::test]
 async fn a_program_is_given_up_when_the_run_is() {
-    let env = program("sleep 1000", MINUTE);
+    let env = program("sleep 1000");
     let call = CallCtx::default();
     let cancel = call.cancel.clone();
     let item = env.items(Split::Train).first().unwrap();
@@ -236,18 +201,7 @@ fn a_changed_program_is_another_environment() {
     let dir = tempfile::tempdir().unwrap();
     let settings = |text: &str| {
         std::fs::write(dir.path().join("score.sh"), text).unwrap();
-        let env = env_of(&json!({"question": "Q?"}), |config| {
-            config.splitting = Splitting::default();
-            config.settings.scorer = ScorerConfig::Command(CommandConfig {
-                command: ["sh", "score.sh"].map(str::to_owned).to_vec(),
-                dir: dir.path().to_path_buf(),
-                pass_env: Vec::new(),
-                timeout: Duration::from_secs(1),
-                sandbox: false,
-                secrets: Secrets::default(),
-            });
-        });
-        env.settings()
+        scored_by(&["sh", "score.sh"], |config| config.dir = dir.path().to_owned()).settings()
     };
     assert_ne!(settings("a"), settings("b"));
     assert_eq!(settings("a"), settings("a"));
