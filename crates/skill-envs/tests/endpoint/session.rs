@@ -1,6 +1,6 @@
 //! Tokens, limits, errors, cancellation, concurrency, and what is left of a session.
 
-use crate::support::{Client, Got, Target, conversation, question, served, with_skill};
+use crate::support::{Client, Got, Target, conversation, opened, question, served, with_skill};
 use http::{Request, StatusCode};
 use serde_json::json;
 use skill_envs::endpoint::{Endpoint, EndpointLimits, RefusedCall, SessionSettings, SkillInPrompt};
@@ -95,9 +95,7 @@ async fn either_header_brings_the_token_and_either_path_is_understood() {
 
 #[tokio::test]
 async fn what_comes_for_another_host_path_or_method_is_refused() {
-    let endpoint = Endpoint::start().await.unwrap();
-    let session = endpoint.session(SessionSettings::default());
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, _session, client) = opened(SessionSettings::default()).await;
     let send = async |method: &str, path: &str, host: &str| {
         let request = Request::builder().method(method).uri(path).header("host", host);
         let request = request.header("authorization", format!("Bearer {}", client.token));
@@ -125,10 +123,9 @@ async fn what_comes_for_another_host_path_or_method_is_refused() {
 
 #[tokio::test]
 async fn the_models_are_listed_in_both_dialects() {
-    let endpoint = Endpoint::start().await.unwrap();
     let models = vec!["small".to_owned(), "large".to_owned()];
-    let session = endpoint.session(SessionSettings { models, ..SessionSettings::default() });
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, _session, client) =
+        opened(SessionSettings { models, ..SessionSettings::default() }).await;
     let get = async |path: &str, anthropic: bool| {
         let request = Request::get(path).header("host", "127.0.0.1").header("x-api-key", &client.token);
         let request = if anthropic { request.header("anthropic-version", "2023-06-01") } else { request };
@@ -276,9 +273,7 @@ async fn a_request_that_the_model_does_not_take_is_told_to_the_agent_which_goes_
         (too_long, "context_length_exceeded", ErrorClass::ContextTooLong, too_long_told),
         (gave_up, "content_policy_violation", ErrorClass::Refused, refused_told),
     ] {
-        let endpoint = Endpoint::start().await.unwrap();
-        let mut session = endpoint.session(SessionSettings::default());
-        let client = Client::of(&endpoint, &session);
+        let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
         let target = Target::new(move |request| {
             let said = request.messages.last().unwrap().text();
             if said == "long" {
@@ -321,9 +316,7 @@ async fn a_request_that_the_model_does_not_take_is_told_to_the_agent_which_goes_
 
 #[tokio::test]
 async fn an_agent_whose_every_request_was_refused_ends_refused() {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
     let target = Target::new(|_| {
         let (provider, message) = ("p".to_owned(), "no".to_owned());
         Err(LlmError::Refused { provider, status: 400, message })
@@ -394,9 +387,9 @@ impl ChatModel for Gate {
 
 #[tokio::test]
 async fn several_calls_run_at_once_and_are_kept_in_the_order_of_their_arrival() {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings { max_in_flight: 3, ..SessionSettings::default() });
-    let (client, gate) = (Client::of(&endpoint, &session), Gate::new());
+    let settings = SessionSettings { max_in_flight: 3, ..SessionSettings::default() };
+    let (_endpoint, mut session, client) = opened(settings).await;
+    let gate = Gate::new();
     let texts = ["a", "b", "c", "d", "e"];
     let replies = served(&mut session, &gate, async {
         let all = futures_join(texts.map(|text| client.chat(text)));
@@ -426,9 +419,8 @@ async fn futures_join<T>(futures: [impl Future<Output = T>; 5]) -> [T; 5] {
 
 #[tokio::test]
 async fn a_rollout_that_is_given_up_takes_its_calls_with_it() {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let (client, gate) = (Client::of(&endpoint, &session), Gate::new());
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
+    let gate = Gate::new();
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.chat("x").await }
@@ -443,9 +435,8 @@ async fn a_rollout_that_is_given_up_takes_its_calls_with_it() {
 
 #[tokio::test]
 async fn a_client_that_gives_up_and_asks_again_gets_the_reply_of_its_first_call() {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let (client, gate) = (Client::of(&endpoint, &session), Gate::new());
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
+    let gate = Gate::new();
     served(&mut session, &gate, async {
         // Given up while the call is under way, then asked again before and after the reply is there.
         for (n_asked, waits) in [(1, true), (2, false)] {
@@ -523,9 +514,7 @@ async fn an_agent_that_asks_the_same_again_is_answered_from_the_journal() {
             Ok(ChatReply::text(format!("{number}: {}", request.messages[0].text()), Usage::default()))
         });
         let model = Journaled::new(Arc::new(target.model), journal.clone());
-        let endpoint = Endpoint::start().await.unwrap();
-        let mut session = endpoint.session(SessionSettings::default());
-        let client = Client::of(&endpoint, &session);
+        let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
         let ctx = RolloutCtx::new(CallCtx::new(CallPlace::new("step 1 / rollout q1")));
         let texts = tokio::select! {
             never = session.serve(&model, &ctx) => match never {},

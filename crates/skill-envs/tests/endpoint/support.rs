@@ -118,6 +118,14 @@ impl Target {
     }
 }
 
+/// An endpoint, a session of it, and who asks there.
+pub(crate) async fn opened(settings: SessionSettings) -> (Endpoint, EndpointSession, Client) {
+    let endpoint = Endpoint::start().await.unwrap();
+    let session = endpoint.session(settings);
+    let client = Client::of(&endpoint, &session);
+    (endpoint, session, client)
+}
+
 /// Serves the session while the agent works.
 pub(crate) async fn served<T>(
     session: &mut EndpointSession,

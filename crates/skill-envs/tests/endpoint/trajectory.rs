@@ -1,9 +1,9 @@
 //! What an agent did, from the requests that it made.
 
-use crate::support::{Client, Target, conversation, served};
+use crate::support::{Target, conversation, opened, served};
 use serde_json::{Value, json};
 use skill_core::{Role, TrajectoryMessage};
-use skill_envs::endpoint::{Endpoint, SessionRecord, SessionSettings};
+use skill_envs::endpoint::{SessionRecord, SessionSettings};
 use skill_llm::{ChatReply, FinishReason, ToolCall, Usage};
 use std::sync::Arc;
 
@@ -12,9 +12,7 @@ fn turns(turns: &[(Role, &str)]) -> Vec<TrajectoryMessage> {
 }
 
 async fn trajectory_of(bodies: &[Value], target: &Target) -> SessionRecord {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
     served(&mut session, &target.model, async {
         for body in bodies {
             let got = client.post("/v1/chat/completions", body).await;
@@ -78,9 +76,7 @@ async fn a_reply_that_the_agent_rewrites_does_not_break_its_conversation() {
 async fn an_agent_is_given_no_thoughts_unless_it_asks_for_them() {
     let answered = async |asked: &str| {
         let target = Target::new(|_| Ok(ChatReply::text("Hm.\n</think>\n\nyes", Usage::default())));
-        let endpoint = Endpoint::start().await.unwrap();
-        let mut session = endpoint.session(SessionSettings::default());
-        let client = Client::of(&endpoint, &session);
+        let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
         let mut texts = Vec::new();
         served(&mut session, &target.model, async {
             for path in ["/v1/chat/completions", "/v1/responses"] {
@@ -144,9 +140,7 @@ async fn tool_calls_are_turns_too() {
                 .with_provider_state("dialect", Some(json!({"signature": "s"})))
         })
     });
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
     let question = json!({"role": "user", "content": "What is there?"});
     let tool = json!({"name": "look", "input_schema": {"type": "object"}});
     served(&mut session, &target.model, async {

@@ -3,9 +3,9 @@
 //! A file has `path`, `body`, and `reply` where it is not that of [`default_reply`]; its snapshot has the rest.
 
 use crate::said::Said;
-use crate::support::{Client, Target, served};
+use crate::support::{Target, opened, served};
 use serde_json::{Value, json};
-use skill_envs::endpoint::{Endpoint, SessionSettings};
+use skill_envs::endpoint::SessionSettings;
 use skill_llm::ChatReply;
 
 fn default_reply() -> Value {
@@ -13,9 +13,7 @@ fn default_reply() -> Value {
 }
 
 async fn exchange(case: &Value) -> Value {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
     let reply = case.get("reply").cloned().unwrap_or_else(default_reply);
     let reply: ChatReply = serde_json::from_value(reply).unwrap();
     let target = Target::new(move |_| Ok(reply.clone()));
@@ -39,9 +37,7 @@ fn files() {
 
 /// What is refused: the body's fields, put over a good body, and what the complaint names; returns all complaints.
 async fn check_refused(path: &str, cases: &[(Value, &[&str])]) -> String {
-    let endpoint = Endpoint::start().await.unwrap();
-    let mut session = endpoint.session(SessionSettings::default());
-    let client = Client::of(&endpoint, &session);
+    let (_endpoint, mut session, client) = opened(SessionSettings::default()).await;
     let target = Target::echo();
     let mut said = Said::default();
     served(&mut session, &target.model, async {
