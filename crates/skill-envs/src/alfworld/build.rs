@@ -354,7 +354,11 @@ impl<'a> Room<'a> {
     }
 
     fn wrong(&self, fact: Fact, name: NameIdx, expected: &str) -> GameError {
-        room(&format!("`{}` is said of `{}`, which is no {expected}", fact.predicate.name(), self.name(name)))
+        room(&format!(
+            "`{}` is said of `{}`, which is no {expected}",
+            fact.predicate.as_str(),
+            self.name(name)
+        ))
     }
 }
 

@@ -16,28 +16,22 @@ const MAX_NAMES: usize = 8192;
 /// How deep a goal is nested at most.
 const MAX_DEPTH: usize = 64;
 
-/// What kind of thing a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Kind {
-    Agent,
-    Location,
-    Receptacle,
-    Object,
-    ReceptacleType,
-    ObjectType,
+skill_core::named_enum! {
+    /// What kind of thing a name stands for.
+    #[derive(PartialOrd, Ord)]
+    pub(super) enum Kind {
+        Agent = "agent",
+        Location = "location",
+        Receptacle = "receptacle",
+        Object = "object",
+        ReceptacleType = "rtype",
+        ObjectType = "otype",
+    }
 }
 
 impl Kind {
-    fn parse(name: &str) -> Option<Self> {
-        const NAMES: [(&str, Kind); 6] = [
-            ("agent", Kind::Agent),
-            ("location", Kind::Location),
-            ("receptacle", Kind::Receptacle),
-            ("object", Kind::Object),
-            ("rtype", Kind::ReceptacleType),
-            ("otype", Kind::ObjectType),
-        ];
-        NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+    fn in_any_case(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(name))
     }
 }
 
@@ -194,7 +188,7 @@ impl<'a> Reader<'a> {
     }
 
     fn kind(&self, offset: usize, name: &str) -> Reading<Kind> {
-        Kind::parse(name).ok_or_else(|| Fault {
+        Kind::in_any_case(name).ok_or_else(|| Fault {
             offset,
             message: format!(
                 "unknown type `{name}`; the domain has agent, location, receptacle, object, rtype and otype"
@@ -371,7 +365,7 @@ impl<'a> Reader<'a> {
             other => {
                 let n_arguments = if predicate.takes_two() { "two arguments" } else { "one argument" };
                 let message =
-                    format!("{}, after the {n_arguments} of `{}`", described(other), predicate.name());
+                    format!("{}, after the {n_arguments} of `{}`", described(other), predicate.as_str());
                 Err(Fault { offset, message })
             }
         }
@@ -379,7 +373,7 @@ impl<'a> Reader<'a> {
 }
 
 fn predicate(offset: usize, word: &str) -> Reading<Predicate> {
-    Predicate::parse(word).ok_or_else(|| {
+    Predicate::in_any_case(word).ok_or_else(|| {
         let near =
             Predicate::nearest(word).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         Fault { offset, message: format!("unknown predicate `{word}`{near}") }

@@ -4,99 +4,82 @@ use crate::{print, print_bytes};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio, exit};
 
-macro_rules! tricks {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
-        /// What is done wrong.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Trick {
-            $($(#[doc = $doc])+ $variant,)+
-        }
-
-        impl Trick {
-            /// The trick of this name.
-            pub(crate) fn parse(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-tricks! {
-    /// Nothing.
-    None = "none",
-    /// Works on two things at once, and says so.
-    Parallel = "parallel",
-    /// Runs an agent that asks its model.
-    Asks = "asks",
-    /// Ends with a message and an exit code.
-    Dies = "dies",
-    /// Ends in the middle of a line.
-    DiesInLine = "dies_in_line",
-    /// Ends before it has said hello.
-    DiesAtHello = "dies_at_hello",
-    /// Ends before it has said hello, the first time that it finds no file of this name in its directory.
-    DiesOnce = "dies_once",
-    /// Prints lines without an end.
-    Floods = "floods",
-    /// Prints one line without an end.
-    HugeLine = "huge_line",
-    /// Answers a request that nobody made.
-    WrongId = "wrong_id",
-    /// Answers without saying what.
-    NoId = "no_id",
-    /// Answers twice.
-    Twice = "twice",
-    /// Prints what is no JSON.
-    Garbage = "garbage",
-    /// Prints bytes that are no text.
-    Binary = "binary",
-    /// Prints an empty line.
-    Blank = "blank",
-    /// Prints JSON that is not an object.
-    Number = "number",
-    /// Answers with a field that nobody knows.
-    Misspelled = "misspelled",
-    /// Answers without what has to be there.
-    Missing = "missing",
-    /// A score that is none.
-    Seven = "seven",
-    /// Reports an error of its own.
-    Reports = "reports",
-    /// Reports an error of its own for which another try does not help.
-    Refuses = "refuses",
-    /// Reports an error in a shape that nobody knows.
-    ReportsOddly = "reports_oddly",
-    /// Never answers.
-    Silent = "silent",
-    /// Never answers, and has started another program that does not end either.
-    SilentWithChild = "silent_with_child",
-    /// Ends by itself, and leaves another program running that has left its process group.
-    LeavesDaemon = "leaves_daemon",
-    /// Closes its standard output and lives on.
-    ClosesStdout = "closes_stdout",
-    /// Prints to its standard error without an end, and never answers.
-    Complains = "complains",
-    /// Speaks another version of the protocol.
-    Version = "version",
-    /// Says hello with something that is not one.
-    BadHello = "bad_hello",
-    /// Says hello without a name.
-    Nameless = "nameless",
-    /// Works on nothing at once.
-    ParallelZero = "parallel_zero",
-    /// Has no items.
-    NoItems = "no_items",
-    /// Has two items with one id.
-    SameItems = "same_items",
-    /// Has an item whose id is two lines.
-    TwoLines = "two_lines",
-    /// Has no items to learn from.
-    NoTrain = "no_train",
-    /// Another program at every start.
-    Changes = "changes",
+skill_core::named_enum! {
+    /// What is done wrong.
+    pub(crate) enum Trick {
+        /// Nothing.
+        None = "none",
+        /// Works on two things at once, and says so.
+        Parallel = "parallel",
+        /// Runs an agent that asks its model.
+        Asks = "asks",
+        /// Ends with a message and an exit code.
+        Dies = "dies",
+        /// Ends in the middle of a line.
+        DiesInLine = "dies_in_line",
+        /// Ends before it has said hello.
+        DiesAtHello = "dies_at_hello",
+        /// Ends before it has said hello, the first time that it finds no file of this name in its directory.
+        DiesOnce = "dies_once",
+        /// Prints lines without an end.
+        Floods = "floods",
+        /// Prints one line without an end.
+        HugeLine = "huge_line",
+        /// Answers a request that nobody made.
+        WrongId = "wrong_id",
+        /// Answers without saying what.
+        NoId = "no_id",
+        /// Answers twice.
+        Twice = "twice",
+        /// Prints what is no JSON.
+        Garbage = "garbage",
+        /// Prints bytes that are no text.
+        Binary = "binary",
+        /// Prints an empty line.
+        Blank = "blank",
+        /// Prints JSON that is not an object.
+        Number = "number",
+        /// Answers with a field that nobody knows.
+        Misspelled = "misspelled",
+        /// Answers without what has to be there.
+        Missing = "missing",
+        /// A score that is none.
+        Seven = "seven",
+        /// Reports an error of its own.
+        Reports = "reports",
+        /// Reports an error of its own for which another try does not help.
+        Refuses = "refuses",
+        /// Reports an error in a shape that nobody knows.
+        ReportsOddly = "reports_oddly",
+        /// Never answers.
+        Silent = "silent",
+        /// Never answers, and has started another program that does not end either.
+        SilentWithChild = "silent_with_child",
+        /// Ends by itself, and leaves another program running that has left its process group.
+        LeavesDaemon = "leaves_daemon",
+        /// Closes its standard output and lives on.
+        ClosesStdout = "closes_stdout",
+        /// Prints to its standard error without an end, and never answers.
+        Complains = "complains",
+        /// Speaks another version of the protocol.
+        Version = "version",
+        /// Says hello with something that is not one.
+        BadHello = "bad_hello",
+        /// Says hello without a name.
+        Nameless = "nameless",
+        /// Works on nothing at once.
+        ParallelZero = "parallel_zero",
+        /// Has no items.
+        NoItems = "no_items",
+        /// Has two items with one id.
+        SameItems = "same_items",
+        /// Has an item whose id is two lines.
+        TwoLines = "two_lines",
+        /// Has no items to learn from.
+        NoTrain = "no_train",
+        /// Another program at every start.
+        Changes = "changes",
+    }
 }
 
 /// Says hello, or does what is to be done instead.
