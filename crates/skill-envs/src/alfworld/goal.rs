@@ -48,6 +48,12 @@ enum Node {
     Fluent(Fluent),
 }
 
+impl Node {
+    fn combined(is_all: bool, end: u32) -> Self {
+        if is_all { Self::All { end } } else { Self::Any { end } }
+    }
+}
+
 /// What must be true in the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Goal(Box<[Node]>);
@@ -153,8 +159,11 @@ enum Ground {
     Known(bool),
     Fluent(Fluent),
     Not(Box<Ground>),
-    All(Vec<Ground>),
-    Any(Vec<Ground>),
+    /// All of the parts, or any.
+    Combined {
+        parts: Vec<Ground>,
+        is_all: bool,
+    },
 }
 
 impl<'a> GoalBuilder<'a> {
@@ -191,12 +200,12 @@ impl<'a> GoalBuilder<'a> {
                 collect_conditions(inner, &mut conditions);
                 let mut found = Vec::new();
                 self.exists(&variables, &conditions, &mut found)?;
-                Ok(any_of(found))
+                Ok(combined(found, false))
             }
             Formula::Forall(variables, inner) => {
                 let mut found = Vec::new();
                 self.forall(variables, inner, &mut found)?;
-                Ok(all_of(found))
+                Ok(combined(found, true))
             }
             Formula::Equal(left, right) => Ok(Ground::Known(self.name(*left) == self.name(*right))),
             Formula::Atom(predicate, first, second) => self.atom(*predicate, *first, *second),
@@ -212,7 +221,7 @@ impl<'a> GoalBuilder<'a> {
                 other => grounds.push(other),
             }
         }
-        Ok(if is_all { all_of(grounds) } else { any_of(grounds) })
+        Ok(combined(grounds, is_all))
     }
 
     fn exists(
@@ -230,7 +239,7 @@ impl<'a> GoalBuilder<'a> {
                     other => parts.push(other),
                 }
             }
-            found.push(all_of(parts));
+            found.push(combined(parts, true));
             return Ok(());
         };
         for name in self.candidates(*variable, *kind, conditions) {
@@ -396,27 +405,16 @@ fn collect_conditions<'a>(formula: &'a Formula, conditions: &mut Vec<&'a Formula
     }
 }
 
-fn all_of(mut parts: Vec<Ground>) -> Ground {
-    if parts.iter().any(|part| matches!(part, Ground::Known(false))) {
-        return Ground::Known(false);
+/// Whether all of these hold, or any.
+fn combined(mut parts: Vec<Ground>, is_all: bool) -> Ground {
+    if parts.iter().any(|part| matches!(part, Ground::Known(value) if *value != is_all)) {
+        return Ground::Known(!is_all);
     }
-    parts.retain(|part| !matches!(part, Ground::Known(true)));
+    parts.retain(|part| !matches!(part, Ground::Known(_)));
     match parts.len() {
-        0 => Ground::Known(true),
-        1 => parts.pop().unwrap_or(Ground::Known(true)),
-        _ => Ground::All(parts),
-    }
-}
-
-fn any_of(mut parts: Vec<Ground>) -> Ground {
-    if parts.iter().any(|part| matches!(part, Ground::Known(true))) {
-        return Ground::Known(true);
-    }
-    parts.retain(|part| !matches!(part, Ground::Known(false)));
-    match parts.len() {
-        0 => Ground::Known(false),
-        1 => parts.pop().unwrap_or(Ground::Known(false)),
-        _ => Ground::Any(parts),
+        0 => Ground::Known(is_all),
+        1 => parts.pop().unwrap_or(Ground::Known(is_all)),
+        _ => Ground::Combined { parts, is_all },
     }
 }
 
@@ -426,25 +424,18 @@ fn flatten(ground: Ground, nodes: &mut Vec<Node>) {
     match ground {
         Ground::Fluent(fluent) => nodes.push(Node::Fluent(fluent)),
         // Nothing in all of it: true; nothing in any of it: false.
-        Ground::Known(true) => nodes.push(Node::All { end: end_of(nodes) + 1 }),
-        Ground::Known(false) => nodes.push(Node::Any { end: end_of(nodes) + 1 }),
+        Ground::Known(value) => nodes.push(Node::combined(value, end_of(nodes) + 1)),
         Ground::Not(inner) => {
             nodes.push(Node::Not { end: 0 });
             flatten(*inner, nodes);
             let end = end_of(nodes);
             set(nodes, place, Node::Not { end });
         }
-        Ground::All(parts) => {
-            nodes.push(Node::All { end: 0 });
+        Ground::Combined { parts, is_all } => {
+            nodes.push(Node::combined(is_all, 0));
             parts.into_iter().for_each(|part| flatten(part, nodes));
             let end = end_of(nodes);
-            set(nodes, place, Node::All { end });
-        }
-        Ground::Any(parts) => {
-            nodes.push(Node::Any { end: 0 });
-            parts.into_iter().for_each(|part| flatten(part, nodes));
-            let end = end_of(nodes);
-            set(nodes, place, Node::Any { end });
+            set(nodes, place, Node::combined(is_all, end));
         }
     }
 }
