@@ -91,6 +91,7 @@ pub mod item;
 pub mod labels;
 #[cfg(feature = "live")]
 pub mod live;
+mod python;
 #[cfg(feature = "qa")]
 pub mod qa;
 pub mod record;

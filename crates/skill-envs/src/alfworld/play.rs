@@ -4,6 +4,7 @@ use super::action::{Action, is_accessible, possible};
 use super::game::{Game, ObjectIdx, ReceptacleIdx};
 use super::rules::Wording;
 use super::state::{Mark, State};
+use crate::python::is_space;
 use std::sync::Arc;
 
 /// What is answered to a command that does nothing.
@@ -63,7 +64,7 @@ impl Play {
     /// Does what a command says, if that can be done now.
     pub fn step(&mut self, command: &str) -> Turn<'_> {
         self.text.clear();
-        let action = Action::parse(&self.game, &self.state, stripped(command))
+        let action = Action::parse(&self.game, &self.state, command.trim_matches(is_space))
             .filter(|action| action.is_possible(&self.game, &self.state));
         match action {
             Some(action) => {
@@ -101,12 +102,6 @@ impl Play {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.state.heap_bytes() + self.text.capacity()
     }
-}
-
-/// A command without the blanks around it, by Python's idea of blanks.
-fn stripped(command: &str) -> &str {
-    command
-        .trim_matches(|character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character))
 }
 
 /// Changes the state as the domain says.

@@ -1,6 +1,7 @@
 //! Scores of a text against texts: exact match, token F1, containment.
 
 use super::Score;
+use crate::python::is_space;
 use skill_core::text::composed;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,12 +162,7 @@ pub(super) fn collapsed(text: &str) -> String {
 }
 
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(is_python_space).filter(|word| !word.is_empty())
-}
-
-/// Python also splits at the four ASCII separators, which Unicode's `White_Space` leaves out.
-fn is_python_space(character: char) -> bool {
-    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
+    text.split(is_space).filter(|word| !word.is_empty())
 }
 
 fn multiset_f1(prediction: &str, answer: &str) -> f64 {

@@ -1,21 +1,12 @@
 //! Prices as the product files write them.
 
 use super::python::float_repr;
+use crate::python::ascii_digit;
 use skill_core::PyRandom;
 use std::fmt;
 
 /// What a product without a price costs.
 const DEFAULT_PRICE: f64 = 100.0;
-
-/// The first of each run of ten decimal digits in Unicode 15.
-const ZERO_DIGITS: [u32; 66] = [
-    0x0030, 0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66,
-    0x0DE6, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
-    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10, 0x104A0, 0x10D30,
-    0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650, 0x116C0, 0x11730, 0x118E0,
-    0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x16A60, 0x16AC0, 0x16B50, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC,
-    0x1D7F6, 0x1E140, 0x1E2F0, 0x1E950, 0x1FBF0,
-];
 
 /// The price of a product: one number, or two that the real one lies between.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,10 +86,5 @@ fn number(text: &str) -> Result<f64, PriceError> {
 
 /// A decimal digit of any script as one of ASCII, a point as it is, nothing else.
 pub(super) fn plain_digit(character: char) -> Option<char> {
-    if character == '.' || character.is_ascii_digit() {
-        return Some(character);
-    }
-    let code = u32::from(character);
-    let zero = *ZERO_DIGITS.iter().rev().find(|zero| **zero <= code)?;
-    char::from_digit(code - zero, 10)
+    if character == '.' { Some(character) } else { ascii_digit(character) }
 }
