@@ -1,6 +1,7 @@
 //! Messages: requests as agents write them, replies as they expect them.
 
 use super::fields::{Field, Object, text_part};
+use super::openai;
 use super::problem::{Dialect, Problem};
 use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
 use serde_json::{Map, Value, json};
@@ -43,7 +44,7 @@ pub(super) fn request_to_count(fields: &Map<String, Value>) -> Result<AgentReque
     body.refuse(&[("top_k", Value::Null), ("mcp_servers", Value::Null), ("container", Value::Null)])?;
     let mut messages = Vec::new();
     if let Some(system) = body.get("system") {
-        let content = joined(&texts(&system)?);
+        let content = joined(&system.part_texts(&["text"])?);
         if !content.is_empty() {
             messages.push(Message::new(Role::System, content));
         }
@@ -73,29 +74,9 @@ pub(super) fn request_to_count(fields: &Map<String, Value>) -> Result<AgentReque
         stop,
         response_schema: response_schema(&body)?,
     };
-    let form = ReplyForm {
-        dialect: Dialect::Anthropic,
-        model: body.need("model")?.text()?.to_owned(),
-        stream: body.read("stream", Field::flag)?.unwrap_or(false),
-        include_usage: true,
-    };
+    let form = ReplyForm::read(&body, Dialect::Anthropic)?;
     body.trace_ignored(&KNOWN);
     Ok(AgentRequest { chat, form })
-}
-
-/// A string or blocks of text.
-fn texts<'a>(content: &Field<'a>) -> Result<Vec<&'a str>, Problem> {
-    if let Some(text) = content.value.as_str() {
-        return Ok(vec![text]);
-    }
-    let text = |block: &Field<'a>| {
-        let fields = block.object()?;
-        match fields.kind()? {
-            "text" => fields.need("text")?.text(),
-            other => Err(block.problem(format!("is of the type {other:?}; only text can stand here"))),
-        }
-    };
-    content.list()?.iter().map(text).collect()
 }
 
 /// A message on the wire is one or more here: each result of a tool is a message of its own.
@@ -110,7 +91,7 @@ fn add_message(field: &Field<'_>, messages: &mut Vec<Message>) -> Result<(), Pro
         ("assistant", None) => messages.push(assistant(&content.list()?)?),
         // Instructions in the middle of a conversation, as newer clients send them.
         ("system", _) => {
-            messages.push(Message::new(Role::System, joined(&texts(&content)?)));
+            messages.push(Message::new(Role::System, joined(&content.part_texts(&["text"])?)));
         }
         (other, _) => {
             return Err(role.problem(format!("is {other:?}; expected `user`, `assistant` or `system`")));
@@ -247,14 +228,7 @@ fn tool_choice(
         "none" => ToolChoice::Never,
         "any" if tools.is_empty() => return Err(choice.problem("asks for a tool, and there are none")),
         "any" => ToolChoice::Required,
-        "tool" => {
-            let name = fields.need("name")?;
-            let name_text = name.text()?;
-            if !tools.iter().any(|tool| tool.name == name_text) {
-                return Err(name.problem(format!("is {name_text:?}, which is none of the tools")));
-            }
-            ToolChoice::Tool(name_text.to_owned())
-        }
+        "tool" => openai::chosen_tool(&fields.need("name")?, tools)?,
         other => {
             let expected = "expected `auto`, `any`, `tool` or `none`";
             return Err(choice.problem(format!("is of the type {other:?}; {expected}")));

@@ -81,6 +81,23 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// The texts of a content that can hold nothing else: one, or parts of these types.
+    pub(super) fn part_texts(&self, kinds: &[&str]) -> Result<Vec<&'a str>, Problem> {
+        if let Some(text) = self.value.as_str() {
+            return Ok(vec![text]);
+        }
+        let text = |part: &Field<'a>| {
+            let fields = part.object()?;
+            match fields.kind()? {
+                // What a model said in refusing is text like any other.
+                kind @ "refusal" if kinds.contains(&kind) => fields.need(kind)?.text(),
+                kind if kinds.contains(&kind) => fields.need("text")?.text(),
+                other => Err(part.problem(format!("is of the type {other:?}; only text can stand here"))),
+            }
+        };
+        self.list()?.iter().map(text).collect()
+    }
+
     /// An image by its address: on the web, or in the address itself.
     pub(super) fn image_url(&self) -> Result<ImageSource, Problem> {
         let url = self.text()?;

@@ -32,16 +32,19 @@ const KNOWN: [&str; 15] = [
 /// The most texts at which a reply may end, as the dialect has it.
 const MAX_STOPS: usize = 4;
 
+/// The types of the parts that are texts.
+const TEXTS: [&str; 2] = ["text", "refusal"];
+
 /// Reads the body of `POST /v1/chat/completions`.
 pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Problem> {
-    let body = Object::root(fields);
+    let (body, dialect) = (Object::root(fields), Dialect::OpenAi);
     refuse(&body)?;
     let mut messages = Vec::new();
     for field in body.need("messages")?.list()? {
         messages.push(message(&field)?);
     }
     check_conversation(&messages, "messages")?;
-    let tools = body.read("tools", tools)?.unwrap_or_default();
+    let tools = body.read("tools", |list| tools(list, dialect))?.unwrap_or_default();
     check_tools(&tools)?;
     let max_tokens = match body.read("max_completion_tokens", Field::max_tokens)? {
         Some(max_tokens) => Some(max_tokens),
@@ -60,19 +63,17 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Probl
             seed: body.read("seed", Field::whole)?,
             ..Sampling::default()
         },
-        tool_choice: body.read("tool_choice", |field| tool_choice(field, &tools))?,
+        tool_choice: body.read("tool_choice", |field| tool_choice(field, &tools, dialect))?,
         tools,
         parallel_tool_calls: body.read("parallel_tool_calls", Field::flag)?,
         stop,
-        response_schema: body.read("response_format", response_format)?.flatten(),
+        response_schema: body.read("response_format", |format| response_format(format, dialect))?.flatten(),
     };
     let options = body.read("stream_options", Field::object)?;
     let include_usage = options.map(|options| options.read("include_usage", Field::flag)).transpose()?;
     let form = ReplyForm {
-        dialect: Dialect::OpenAi,
-        model: body.need("model")?.text()?.to_owned(),
-        stream: body.read("stream", Field::flag)?.unwrap_or(false),
         include_usage: include_usage.flatten().unwrap_or(false),
+        ..ReplyForm::read(&body, dialect)?
     };
     body.trace_ignored(&KNOWN);
     Ok(AgentRequest { chat, form })
@@ -114,7 +115,7 @@ fn message(field: &Field<'_>) -> Result<Message, Problem> {
     let role = fields.need("role")?;
     match role.text()? {
         "system" | "developer" => {
-            let texts = fields.need("content").and_then(|content| texts(&content))?;
+            let texts = fields.need("content").and_then(|content| content.part_texts(&TEXTS))?;
             Ok(Message::new(Role::System, joined(&texts)))
         }
         "user" => {
@@ -123,7 +124,7 @@ fn message(field: &Field<'_>) -> Result<Message, Problem> {
         }
         "assistant" => assistant(&fields),
         "tool" => {
-            let texts = fields.need("content").and_then(|content| texts(&content))?;
+            let texts = fields.need("content").and_then(|content| content.part_texts(&TEXTS))?;
             let tool_call_id = Some(fields.need("tool_call_id")?.text()?.to_owned());
             Ok(Message::new(Role::Tool, joined(&texts)).answering(tool_call_id))
         }
@@ -137,7 +138,7 @@ fn assistant(fields: &Object<'_>) -> Result<Message, Problem> {
     if let Some(call) = fields.get("function_call") {
         return Err(call.problem("is the old form of `tool_calls`, which is the one understood"));
     }
-    let mut content = fields.read("content", texts)?.unwrap_or_default();
+    let mut content = fields.read("content", |content| content.part_texts(&TEXTS))?.unwrap_or_default();
     // What a model said in refusing is text like any other.
     content.extend(fields.read("refusal", Field::text)?);
     let mut tool_calls = Vec::new();
@@ -154,22 +155,6 @@ fn assistant(fields: &Object<'_>) -> Result<Message, Problem> {
         });
     }
     Ok(Message::new(Role::Assistant, joined(&content)).with_tool_calls(tool_calls))
-}
-
-/// The texts of a content that can hold nothing else.
-fn texts<'a>(content: &Field<'a>) -> Result<Vec<&'a str>, Problem> {
-    if let Some(text) = content.value.as_str() {
-        return Ok(vec![text]);
-    }
-    let parts = content.list()?;
-    let text = |part: &Field<'a>| {
-        let fields = part.object()?;
-        match fields.kind()? {
-            kind @ ("text" | "refusal") => fields.need(kind)?.text(),
-            other => Err(part.problem(format!("is of the type {other:?}; only text can stand here"))),
-        }
-    };
-    parts.iter().map(text).collect()
 }
 
 fn user_parts(content: &Field<'_>) -> Result<Vec<ContentPart>, Problem> {
@@ -195,14 +180,23 @@ fn user_parts(content: &Field<'_>) -> Result<Vec<ContentPart>, Problem> {
     content.list()?.iter().map(part).collect()
 }
 
-fn tools(list: &Field<'_>) -> Result<Vec<ToolSpec>, Problem> {
+/// A function or a schema, which Chat Completions has in a member of its own, and Responses beside the type.
+fn described<'a>(fields: &Object<'a>, member: &str, dialect: Dialect) -> Result<Object<'a>, Problem> {
+    match dialect {
+        Dialect::OpenAi => fields.need(member)?.object(),
+        Dialect::Responses | Dialect::Anthropic => Ok(fields.clone()),
+    }
+}
+
+/// The functions that can be called.
+pub(super) fn tools(list: &Field<'_>, dialect: Dialect) -> Result<Vec<ToolSpec>, Problem> {
     let tool = |field: &Field<'_>| {
         let tool = field.object()?;
         let kind = tool.kind()?;
         if kind != "function" {
             return Err(field.problem(format!("is of the type {kind:?}; only functions can be called here")));
         }
-        let function = tool.need("function")?.object()?;
+        let function = described(&tool, "function", dialect)?;
         let parameters = function.read("parameters", |field| field.object().map(|_| field.value.clone()))?;
         Ok(ToolSpec {
             name: function.need("name")?.text()?.to_owned(),
@@ -213,7 +207,12 @@ fn tools(list: &Field<'_>) -> Result<Vec<ToolSpec>, Problem> {
     list.list()?.iter().map(tool).collect()
 }
 
-pub(super) fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
+/// Which tool is to be called.
+pub(super) fn tool_choice(
+    choice: &Field<'_>,
+    tools: &[ToolSpec],
+    dialect: Dialect,
+) -> Result<ToolChoice, Problem> {
     let expected = "expected `auto`, `none`, `required` or a function";
     match choice.value {
         Value::String(name) => match name.as_str() {
@@ -228,7 +227,7 @@ pub(super) fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<Tool
             if fields.kind()? != "function" {
                 return Err(choice.problem(format!("is of another type; {expected}")));
             }
-            chosen_tool(&fields.need("function")?.object()?.need("name")?, tools)
+            chosen_tool(&described(&fields, "function", dialect)?.need("name")?, tools)
         }
     }
 }
@@ -242,12 +241,16 @@ pub(super) fn chosen_tool(name: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolCh
     Ok(ToolChoice::Tool(text.to_owned()))
 }
 
-pub(super) fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchema>, Problem> {
+/// The schema that the reply has to follow.
+pub(super) fn response_format(
+    format: &Field<'_>,
+    dialect: Dialect,
+) -> Result<Option<ResponseSchema>, Problem> {
     let fields = format.object()?;
     match fields.kind()? {
         "text" => Ok(None),
         "json_object" => Ok(Some(ResponseSchema::any_object())),
-        "json_schema" => json_schema(&fields.need("json_schema")?.object()?).map(Some),
+        "json_schema" => json_schema(&described(&fields, "json_schema", dialect)?).map(Some),
         other => {
             Err(format.problem(format!("is {other:?}; expected `text`, `json_object` or `json_schema`")))
         }
@@ -255,7 +258,7 @@ pub(super) fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchem
 }
 
 /// A schema with its name.
-pub(super) fn json_schema(given: &Object<'_>) -> Result<ResponseSchema, Problem> {
+fn json_schema(given: &Object<'_>) -> Result<ResponseSchema, Problem> {
     let schema = given.need("schema")?;
     schema.object()?;
     Ok(ResponseSchema {

@@ -1,5 +1,6 @@
 //! What a request comes to, whichever dialect it was written in.
 
+use super::fields::{Field, Object};
 use super::problem::{Dialect, Problem};
 use skill_core::Role;
 use skill_llm::{ChatRequest, ContentPart, Message, ToolSpec};
@@ -23,6 +24,18 @@ pub(super) struct ReplyForm {
     pub(super) stream: bool,
     /// Whether the events of the OpenAI dialect tell the tokens.
     pub(super) include_usage: bool,
+}
+
+impl ReplyForm {
+    /// Reads what all dialects write in the same way.
+    pub(super) fn read(body: &Object<'_>, dialect: Dialect) -> Result<Self, Problem> {
+        Ok(Self {
+            dialect,
+            model: body.need("model")?.text()?.to_owned(),
+            stream: body.read("stream", Field::flag)?.unwrap_or(false),
+            include_usage: true,
+        })
+    }
 }
 
 /// Texts that are several parts on the wire and one here, as [`Message::text`] joins them: small servers take no lists.

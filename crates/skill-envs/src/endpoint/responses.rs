@@ -8,10 +8,7 @@ use super::problem::{Dialect, Problem};
 use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Usage};
-use skill_llm::{
-    ChatReply, ChatRequest, ContentPart, FinishReason, Message, ResponseSchema, Sampling, ToolCall,
-    ToolChoice, ToolSpec,
-};
+use skill_llm::{ChatReply, ChatRequest, ContentPart, FinishReason, Message, Sampling, ToolCall};
 
 /// The fields that have an effect; all others that are not refused are left to the configuration of the target.
 const KNOWN: [&str; 11] = [
@@ -28,9 +25,12 @@ const KNOWN: [&str; 11] = [
     "text",
 ];
 
+/// The types of the parts that are texts.
+const TEXTS: [&str; 4] = ["input_text", "output_text", "text", "refusal"];
+
 /// Reads the body of `POST /v1/responses`.
 pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Problem> {
-    let body = Object::root(fields);
+    let (body, dialect) = (Object::root(fields), Dialect::Responses);
     refuse(&body)?;
     let mut messages: Vec<Message> =
         body.read("instructions", Field::text)?.map(Message::system).into_iter().collect();
@@ -44,10 +44,12 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Probl
         }
     }
     check_conversation(&messages, "input")?;
-    let tools = body.read("tools", tools)?.unwrap_or_default();
+    let tools = body.read("tools", |list| openai::tools(list, dialect))?.unwrap_or_default();
     check_tools(&tools)?;
     let text = body.read("text", Field::object)?;
-    let format = text.map(|text| text.read("format", response_format)).transpose()?;
+    let format = text
+        .map(|text| text.read("format", |format| openai::response_format(format, dialect)))
+        .transpose()?;
     let chat = ChatRequest {
         messages,
         sampling: Sampling {
@@ -56,18 +58,13 @@ pub(super) fn request(fields: &Map<String, Value>) -> Result<AgentRequest, Probl
             max_tokens: body.read("max_output_tokens", Field::max_tokens)?,
             ..Sampling::default()
         },
-        tool_choice: body.read("tool_choice", |field| tool_choice(field, &tools))?,
+        tool_choice: body.read("tool_choice", |field| openai::tool_choice(field, &tools, dialect))?,
         tools,
         parallel_tool_calls: body.read("parallel_tool_calls", Field::flag)?,
         stop: Vec::new(),
         response_schema: format.flatten().flatten(),
     };
-    let form = ReplyForm {
-        dialect: Dialect::Responses,
-        model: body.need("model")?.text()?.to_owned(),
-        stream: body.read("stream", Field::flag)?.unwrap_or(false),
-        include_usage: true,
-    };
+    let form = ReplyForm::read(&body, dialect)?;
     body.trace_ignored(&KNOWN);
     Ok(AgentRequest { chat, form })
 }
@@ -103,7 +100,7 @@ fn read_item(field: &Field<'_>, messages: &mut Vec<Message>) -> Result<(), Probl
             }
         }
         "function_call_output" => {
-            let texts = item.need("output").and_then(|output| texts(&output))?;
+            let texts = item.need("output").and_then(|output| output.part_texts(&TEXTS))?;
             let tool_call_id = Some(item.need("call_id")?.text()?.to_owned());
             messages.push(Message::new(Role::Tool, joined(&texts)).answering(tool_call_id));
         }
@@ -125,30 +122,13 @@ fn message(item: &Object<'_>) -> Result<Message, Problem> {
     let role = item.need("role")?;
     let content = item.need("content")?;
     match role.text()? {
-        "system" | "developer" => Ok(Message::new(Role::System, joined(&texts(&content)?))),
-        "assistant" => Ok(Message::new(Role::Assistant, joined(&texts(&content)?))),
+        "system" | "developer" => Ok(Message::new(Role::System, joined(&content.part_texts(&TEXTS)?))),
+        "assistant" => Ok(Message::new(Role::Assistant, joined(&content.part_texts(&TEXTS)?))),
         "user" => Ok(Message::new(Role::User, user_parts(&content)?)),
         other => {
             Err(role.problem(format!("is {other:?}; expected `system`, `developer`, `user` or `assistant`")))
         }
     }
-}
-
-/// The texts of a content that can hold nothing else.
-fn texts<'a>(content: &Field<'a>) -> Result<Vec<&'a str>, Problem> {
-    if let Some(text) = content.value.as_str() {
-        return Ok(vec![text]);
-    }
-    let text = |part: &Field<'a>| {
-        let fields = part.object()?;
-        match fields.kind()? {
-            "input_text" | "output_text" | "text" => fields.need("text")?.text(),
-            // What a model said in refusing is text like any other.
-            "refusal" => fields.need("refusal")?.text(),
-            other => Err(part.problem(format!("is of the type {other:?}; only text can stand here"))),
-        }
-    };
-    content.list()?.iter().map(text).collect()
 }
 
 fn user_parts(content: &Field<'_>) -> Result<Vec<ContentPart>, Problem> {
@@ -169,43 +149,6 @@ fn user_parts(content: &Field<'_>) -> Result<Vec<ContentPart>, Problem> {
         }
     };
     content.list()?.iter().map(part).collect()
-}
-
-fn tools(list: &Field<'_>) -> Result<Vec<ToolSpec>, Problem> {
-    let tool = |field: &Field<'_>| {
-        let tool = field.object()?;
-        let kind = tool.kind()?;
-        if kind != "function" {
-            return Err(field.problem(format!("is of the type {kind:?}; only functions can be called here")));
-        }
-        let parameters = tool.read("parameters", |field| field.object().map(|_| field.value.clone()))?;
-        Ok(ToolSpec {
-            name: tool.need("name")?.text()?.to_owned(),
-            description: tool.read("description", Field::text)?.unwrap_or_default().to_owned(),
-            parameters: parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
-        })
-    };
-    list.list()?.iter().map(tool).collect()
-}
-
-fn tool_choice(choice: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
-    if choice.value.is_string() {
-        return openai::tool_choice(choice, tools);
-    }
-    let fields = choice.object()?;
-    if fields.kind()? != "function" {
-        return Err(choice.problem("is of another type; expected `auto`, `none`, `required` or a function"));
-    }
-    openai::chosen_tool(&fields.need("name")?, tools)
-}
-
-fn response_format(format: &Field<'_>) -> Result<Option<ResponseSchema>, Problem> {
-    let fields = format.object()?;
-    match fields.kind()? {
-        // The schema is beside the type here, and in a member of its own there.
-        "json_schema" => openai::json_schema(&fields).map(Some),
-        _ => openai::response_format(format),
-    }
 }
 
 /// A whole reply.
