@@ -1,5 +1,6 @@
 //! Why there is no reply.
 
+use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
 
 skill_core::named_enum! {
@@ -43,8 +44,10 @@ skill_core::named_enum! {
 
 /// A call that gave no reply.
 ///
-/// Texts say what happened and where; they never hold a key, and bodies of servers are cut short.
-#[derive(Debug, Clone, thiserror::Error)]
+/// Texts say what happened and where; they never hold a key, and bodies of servers are cut short. As data it travels
+/// between the processes of a run, and decides on the other side what it decides here.
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LlmError {
     /// HTTP 429, or the provider's equivalent.
@@ -206,7 +209,8 @@ pub enum LlmError {
     #[error("the run's cap on {what} is reached: {spent} of {cap}{}{}", more(next.as_deref()), after_failure(failed.as_deref()))]
     BudgetExhausted {
         /// What is capped: `calls`, `tokens`, `money` or `time`.
-        what: &'static str,
+        #[serde(deserialize_with = "capped")]
+        what: Cap,
         /// What the run has used, over all its processes.
         spent: Box<str>,
         /// The cap.
@@ -214,6 +218,7 @@ pub enum LlmError {
         /// What the next request may take and what is left, where that is more than a number of calls.
         next: Option<Box<Shortfall>>,
         /// What the call's attempt before came to, where that failed: failures may have used the cap up.
+        #[serde(skip)]
         failed: Option<Box<LlmError>>,
     },
     /// The journal cannot be read or written.
@@ -290,6 +295,15 @@ pub enum LlmError {
     },
 }
 
+/// A name of a cap; serde would have every input live as long as a field of type `&'static str`.
+type Cap = &'static str;
+
+/// A cap as it is named here.
+fn capped<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cap, D::Error> {
+    let what = String::deserialize(deserializer)?;
+    Ok(["calls", "tokens", "money", "time"].into_iter().find(|cap| *cap == what).unwrap_or("calls"))
+}
+
 /// An error with everything that led to it, as one sentence.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -305,7 +319,7 @@ fn of_status(status: u16) -> String {
 }
 
 /// What the request that a cap has no room for may take, and what is left, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortfall(pub String);
 
 /// What to say of the request that a cap has no room for.
@@ -321,7 +335,8 @@ pub fn after_failure(failed: Option<&LlmError>) -> String {
 }
 
 /// Why no further attempt was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GiveUpReason {
     /// The call has had all its attempts.
@@ -356,7 +371,8 @@ impl std::fmt::Display for GiveUpReason {
 }
 
 /// The source of the length that vectors are expected to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LengthSource {
     /// The configured `dimensions`.

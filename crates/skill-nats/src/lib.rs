@@ -55,7 +55,6 @@ mod protocol;
 mod remote_model;
 mod setup;
 mod times;
-mod wire_error;
 mod worker;
 
 pub use address::{BrokerAddress, Credentials};

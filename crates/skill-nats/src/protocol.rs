@@ -4,11 +4,11 @@
 //! still needs, and each answer is the same however often it is asked for. What is recorded is in the journal of the
 //! driver; a worker keeps nothing that must not be lost.
 
-use crate::wire_error::WireError;
 use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use skill_envs::{RolloutFault, RolloutOutcome};
-use skill_llm::{CallPlace, ChatReply, ChatRequest, MeterReading, ModelId};
+use skill_llm::error::with_causes;
+use skill_llm::{CallPlace, ChatReply, ChatRequest, LlmError, MeterReading, ModelId};
 use std::collections::BTreeSet;
 
 /// The version of the messages; drivers and workers of different versions do not work together.
@@ -103,7 +103,7 @@ pub(crate) enum WorkerSays {
     /// The same question again, without its content.
     Poll { id: u64 },
     /// What an attempt at a call came to.
-    Sent { id: u64, attempt: u64, outcome: Box<Result<ChatReply, WireError>> },
+    Sent { id: u64, attempt: u64, outcome: Box<Result<ChatReply, LlmError>> },
 }
 
 /// What a worker says of itself.
@@ -221,15 +221,28 @@ pub(crate) enum Answer {
     /// The content of this hash is shown; what deciding it used.
     Shown { hash: String, used: MeterReading },
     /// The skill could not be decided on.
-    NotShown(Box<WireError>),
+    NotShown(Box<LlmError>),
     /// The reply is in the journal. It was there before.
     Reply(Box<ChatReply>),
     /// The reply that this worker sent is in the journal.
     Recorded,
     /// The call failed.
-    Failed(Box<WireError>),
+    Failed(Box<LlmError>),
     /// The result of the job is in the journal.
     Committed,
+}
+
+/// An error as it travels: the other side has words for what only embeddings and clients of the calling program come to.
+pub(crate) fn for_the_wire(error: LlmError) -> LlmError {
+    match error {
+        LlmError::GaveUp { attempts, elapsed, why, last } => {
+            LlmError::GaveUp { attempts, elapsed, why, last: Box::new(for_the_wire(*last)) }
+        }
+        error @ (LlmError::Client { .. } | LlmError::VectorLength { .. } | LlmError::EmptyText { .. }) => {
+            LlmError::Configuration { message: with_causes(&error) }
+        }
+        error => error,
+    }
 }
 
 /// A job as a worker makes it: all that is large comes by hash.
@@ -273,6 +286,9 @@ pub struct ModelFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skill_llm::error::Shortfall;
+    use skill_llm::{ErrorClass, GiveUpReason};
+    use std::time::Duration;
 
     #[test]
     fn names_are_parts_of_subjects_whatever_they_are_called() {
@@ -280,5 +296,48 @@ mod tests {
         assert_eq!(names.driver(), "my_team__.run__1.driver");
         assert_eq!(names.queue("s.1", 3), "my_team__-run__1-s_1-3");
         assert!(names.queue("s", 3).starts_with(&names.queues()));
+    }
+
+    #[test]
+    fn errors_decide_the_same_on_the_other_side() {
+        let (provider, message) = ("http://there".to_owned(), "no".to_owned());
+        let limited = LlmError::RateLimited {
+            provider: provider.clone(),
+            status: 429,
+            message: message.clone(),
+            retry_after: Some(Duration::from_millis(1500)),
+        };
+        let errors = [
+            LlmError::GaveUp {
+                attempts: 3,
+                elapsed: Duration::from_secs(9),
+                why: GiveUpReason::ServerWait { asked_s: 900, allowed_s: 600 },
+                last: Box::new(limited.clone()),
+            },
+            limited,
+            LlmError::ContextTooLong { provider: provider.clone(), status: 400, message: message.clone() },
+            LlmError::Refused { provider: provider.clone(), status: 400, message: message.clone() },
+            LlmError::StaleToken { provider: provider.clone(), status: 401, message: message.clone() },
+            LlmError::Unreachable { provider: provider.clone(), message: message.clone() },
+            LlmError::BudgetExhausted {
+                what: "money",
+                spent: "1".into(),
+                cap: "2".into(),
+                next: Some(Box::new(Shortfall("3".to_owned()))),
+                failed: None,
+            },
+            LlmError::Program { program: "agent".to_owned(), class: ErrorClass::Timeout, message },
+            LlmError::Cancelled,
+        ];
+        for error in errors {
+            let text = serde_json::to_string(&for_the_wire(error.clone())).unwrap();
+            let there = serde_json::from_str::<LlmError>(&text).unwrap();
+            assert_eq!(with_causes(&there), with_causes(&error));
+            assert_eq!(
+                (there.class(), there.is_retryable()),
+                (error.class(), error.is_retryable()),
+                "{text}"
+            );
+        }
     }
 }

@@ -6,9 +6,10 @@ use super::sender::WorkerSender;
 use super::state::{Holder, QuestionId, UnderWay};
 use crate::broker::Inbox;
 use crate::frames::Assembler;
-use crate::protocol::{Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays};
+use crate::protocol::{
+    Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays, for_the_wire,
+};
 use crate::remote_model::RemoteSend;
-use crate::wire_error::WireError;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -118,7 +119,7 @@ impl Shared {
     }
 
     /// What an attempt came to; of one that nobody waits for nothing is learned.
-    fn sent(&self, question: QuestionId, attempt: u64, outcome: Result<ChatReply, WireError>) {
+    fn sent(&self, question: QuestionId, attempt: u64, outcome: Result<ChatReply, LlmError>) {
         let open = {
             let mut state = self.state.lock();
             let send = state.under_way.get_mut(&question).map(|under_way| &mut under_way.send);
@@ -126,7 +127,7 @@ impl Shared {
         };
         if let Some(open) = open {
             // The receiver may have been dropped.
-            drop(open.outcome.send(outcome.map_err(LlmError::from)));
+            drop(open.outcome.send(outcome));
         }
     }
 
@@ -261,7 +262,7 @@ impl Shared {
             Work::Call { of, question } => match self.call(id, &of, *question).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    let wire = Box::new(WireError::from(&error));
+                    let wire = Box::new(for_the_wire(error.clone()));
                     if !of.cancel.is_cancelled()
                         && let Some(entry) = self.state.lock().jobs.get_mut(job)
                     {
@@ -273,7 +274,7 @@ impl Shared {
             Work::Show { of, goal, place } => match self.show(&of, &goal, place, job).await {
                 Ok(answer) => answer,
                 Err(EnvError::Model(error)) => {
-                    let wire = Box::new(WireError::from(&error));
+                    let wire = Box::new(for_the_wire(error.clone()));
                     if let Some(entry) = self.state.lock().jobs.get_mut(job) {
                         entry.failed = Some(error);
                     }
@@ -281,7 +282,7 @@ impl Shared {
                 }
                 Err(error) => {
                     let message = RolloutFault::from(&error).message;
-                    Answer::NotShown(Box::new(WireError::Configuration { message }))
+                    Answer::NotShown(Box::new(LlmError::Configuration { message }))
                 }
             },
         }

@@ -1,9 +1,8 @@
 //! The models of a rollout on a worker: each call is asked of the driver, and sent from here if the driver says so.
 
 use super::link::{RunLink, Said};
-use crate::protocol::{Answer, CallQuestion, Question, Role, WorkerSays};
+use crate::protocol::{Answer, CallQuestion, Question, Role, WorkerSays, for_the_wire};
 use crate::remote_model::RemoteSend;
-use crate::wire_error::WireError;
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_envs::{EnvError, Shown, SkillSource, TaskView};
@@ -119,7 +118,7 @@ impl DriverModel {
                     self.link.count_reply(&self.job);
                     return Ok(*reply);
                 }
-                Said::Answer(Answer::Failed(error)) => return Err((*error).into()),
+                Said::Answer(Answer::Failed(error)) => return Err(*error),
                 // A driver that was started again comes to the job.
                 Said::Answer(Answer::NoJob)
                     if !self.link.is_orphaned(*orphaned.get_or_insert_with(Instant::now)) =>
@@ -148,7 +147,7 @@ impl DriverModel {
     }
 
     async fn send(&self, id: u64, attempt: &Attempt, outcome: &Result<ChatReply, LlmError>) {
-        let outcome = Box::new(outcome.clone().map_err(|error| WireError::from(&error)));
+        let outcome = Box::new(outcome.clone().map_err(for_the_wire));
         self.link.say(WorkerSays::Sent { id, attempt: attempt.number, outcome }).await;
     }
 }
@@ -194,7 +193,7 @@ impl SkillSource for DriverSource {
                     let shown = self.shown.get(&self.link, &hash).await;
                     return shown.map_err(|message| EnvError::Configuration { message });
                 }
-                Said::Answer(Answer::NotShown(error)) => return Err(EnvError::Model((*error).into())),
+                Said::Answer(Answer::NotShown(error)) => return Err(EnvError::Model(*error)),
                 Said::Answer(Answer::NoJob) if !self.link.is_orphaned(asked) => {
                     line.ask_again().await;
                 }
