@@ -6,6 +6,7 @@
 use super::error::{GameError, TextPlace};
 use super::predicate::Predicate;
 use super::token::{Fault, Reading, Token, Tokens, described, fault, unexpected};
+use skill_core::NamedEnum as _;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -31,7 +32,8 @@ skill_core::named_enum! {
 
 impl Kind {
     fn in_any_case(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(name))
+        let place = Self::NAMES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        Self::ALL.get(place).copied()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The predicates of the domain.
 
+use skill_core::NamedEnum as _;
+
 skill_core::named_enum! {
     /// What can be true of one or two things, by its name in the domain.
     #[derive(PartialOrd, Ord)]
@@ -43,7 +45,8 @@ skill_core::named_enum! {
 impl Predicate {
     /// The predicate of this name, in any case.
     pub(super) fn in_any_case(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(name))
+        let place = Self::NAMES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        Self::ALL.get(place).copied()
     }
 
     /// Whether it is about two things.
@@ -67,8 +70,7 @@ impl Predicate {
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         let wanted: String = name.chars().take(64).map(|character| character.to_ascii_lowercase()).collect();
         let distance = |known: &str| strsim::levenshtein(&wanted, &known.to_ascii_lowercase());
-        let (near, known) =
-            Self::ALL.map(Self::as_str).into_iter().map(|known| (distance(known), known)).min()?;
+        let (near, known) = Self::NAMES.iter().map(|known| (distance(known), *known)).min()?;
         (near * 3 <= known.len()).then_some(known)
     }
 }
