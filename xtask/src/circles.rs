@@ -73,18 +73,16 @@ impl Crate {
     fn read(src: &Path) -> anyhow::Result<Self> {
         let mut files = Vec::new();
         list(src, &[], &mut files)?;
-        Ok(Self::of(files))
+        Self::of(files)
     }
 
     /// From each module with the name and the text of its file.
-    fn of(files: Vec<(Module, String, String)>) -> Self {
-        let read: Vec<(Module, String, Source)> = files
-            .into_iter()
-            .map(|(module, file, text)| {
-                let source = Source::read(&module, &text);
-                (module, file, source)
-            })
-            .collect();
+    fn of(files: Vec<(Module, String, String)>) -> anyhow::Result<Self> {
+        let mut read = Vec::new();
+        for (module, file, text) in files {
+            let source = Source::read(&module, &text).with_context(|| format!("cannot read {file}"))?;
+            read.push((module, file, source));
+        }
         let of_tests: BTreeSet<Module> =
             read.iter().flat_map(|(_, _, source)| &source.test_modules).cloned().collect();
         let is_of_tests = |module: &Module| of_tests.iter().any(|tests| module.starts_with(tests));
@@ -96,7 +94,7 @@ impl Crate {
             all.modules.insert(module);
             all.sources.push((file, source));
         }
-        all
+        Ok(all)
     }
 
     fn circles(&self) -> Vec<Circle> {
@@ -262,7 +260,7 @@ mod tests {
             (module, (*path).to_owned(), (*text).to_owned())
         });
         let circles: Vec<String> =
-            Crate::of(files.collect()).circles().iter().map(ToString::to_string).collect();
+            Crate::of(files.collect()).unwrap().circles().iter().map(ToString::to_string).collect();
         let lines: Vec<&str> = circles.iter().flat_map(|circle| circle.lines()).map(str::trim).collect();
         assert_eq!(lines, expect);
     }

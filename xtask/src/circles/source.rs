@@ -1,11 +1,10 @@
 //! One source file as a list of the paths that its production code names.
 //!
-//! It reads words, `::` and brackets, and skips comments, literals and items under `#[cfg(test)]`. A literal that is one
+//! It reads words, `::` and brackets, and skips comments, literals and items under `#[cfg(test)]`. A string that is one
 //! path, as in `deserialize_with = "crate::skill::written::usage"`, counts as that path.
 
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::BTreeMap;
-use std::iter::Peekable;
-use std::str::Chars;
 
 /// The names of nested modules, from the root of the crate.
 pub(super) type Module = Vec<String>;
@@ -25,12 +24,14 @@ pub(super) struct Source {
 
 impl Source {
     /// Reads the text of the file that holds this module.
-    pub(super) fn read(module: &[String], text: &str) -> Self {
-        let mut reader = Reader { tokens: tokens(text), at: 0, source: Self::default() };
+    pub(super) fn read(module: &[String], text: &str) -> anyhow::Result<Self> {
+        let stream = text.parse::<TokenStream>().map_err(|error| anyhow::anyhow!("{error}"))?;
+        let mut reader = Reader { tokens: Vec::new(), at: 0, source: Self::default() };
+        flatten(stream, &mut reader.tokens);
         if !reader.is_test_file() {
             reader.items(module);
         }
-        reader.source
+        Ok(reader.source)
     }
 }
 
@@ -40,108 +41,48 @@ enum Token {
     /// `::`
     Colons,
     Sign(char),
-    /// The text of a literal.
+    /// The text of a string, with its escapes as they are written.
     Literal(String),
 }
 
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut chars = text.chars().peekable();
-    while let Some(first) = chars.next() {
-        match first {
-            '/' if chars.peek() == Some(&'/') => drop(chars.by_ref().find(|c| *c == '\n')),
-            '/' if chars.peek() == Some(&'*') => skip_comment(&mut chars),
-            '"' => tokens.push(Token::Literal(literal(&mut chars))),
-            '\'' => skip_char(&mut chars),
-            ':' if chars.next_if_eq(&':').is_some() => tokens.push(Token::Colons),
-            _ if first == '_' || first.is_alphanumeric() => {
-                let mut word = String::from(first);
-                while let Some(next) = chars.next_if(|c| *c == '_' || c.is_alphanumeric()) {
-                    word.push(next);
-                }
-                let is_prefix = ["r", "b", "br", "c", "cr"].contains(&word.as_str());
-                match chars.peek().copied() {
-                    Some('"') if word.contains('r') && is_prefix => skip_raw_literal(&mut chars),
-                    Some('#') if word == "r" && is_raw_name(chars.clone()) => drop(chars.next()),
-                    Some('#') if word.contains('r') && is_prefix => skip_raw_literal(&mut chars),
-                    // Of other literals the prefix alone is skipped.
-                    Some('"' | '\'') if is_prefix => {}
-                    _ => tokens.push(Token::Word(word)),
-                }
+/// Adds the tokens in their order, with the signs of brackets around what is inside.
+fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
+    let mut stream = stream.into_iter().peekable();
+    while let Some(tree) = stream.next() {
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ('(', ')'),
+                    Delimiter::Brace => ('{', '}'),
+                    Delimiter::Bracket | Delimiter::None => ('[', ']'),
+                };
+                tokens.push(Token::Sign(open));
+                flatten(group.stream(), tokens);
+                tokens.push(Token::Sign(close));
             }
-            _ if first.is_whitespace() => {}
-            _ => tokens.push(Token::Sign(first)),
-        }
-    }
-    tokens
-}
-
-/// True before `#name`, as in `r#type`.
-fn is_raw_name(mut chars: Peekable<Chars<'_>>) -> bool {
-    chars.nth(1).is_some_and(|c| c == '_' || c.is_alphabetic())
-}
-
-/// Comments nest.
-fn skip_comment(chars: &mut Peekable<Chars<'_>>) {
-    chars.next();
-    let mut depth = 1_u32;
-    while depth > 0 {
-        match chars.next() {
-            Some('/') if chars.next_if_eq(&'*').is_some() => depth += 1,
-            Some('*') if chars.next_if_eq(&'/').is_some() => depth -= 1,
-            Some(_) => {}
-            None => return,
+            TokenTree::Ident(word) => {
+                let word = word.to_string();
+                tokens.push(Token::Word(word.strip_prefix("r#").unwrap_or(&word).to_owned()));
+            }
+            TokenTree::Punct(sign) => match sign.as_char() {
+                ':' if sign.spacing() == Spacing::Joint && stream.next_if(is_colon).is_some() => {
+                    tokens.push(Token::Colons);
+                }
+                // The name of a lifetime is left to be read as a word.
+                '\'' => {}
+                sign => tokens.push(Token::Sign(sign)),
+            },
+            TokenTree::Literal(literal) => {
+                let literal = literal.to_string();
+                let text = literal.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                tokens.extend(text.map(|text| Token::Literal(text.to_owned())));
+            }
         }
     }
 }
 
-/// The rest of a string, with its escapes as they are written.
-fn literal(chars: &mut Peekable<Chars<'_>>) -> String {
-    let mut text = String::new();
-    while let Some(next) = chars.next().filter(|c| *c != '"') {
-        text.push(next);
-        if next == '\\' {
-            text.extend(chars.next());
-        }
-    }
-    text
-}
-
-/// A raw string from its first `#` or `"` on.
-fn skip_raw_literal(chars: &mut Peekable<Chars<'_>>) {
-    let mut hashes = 0;
-    while chars.next_if_eq(&'#').is_some() {
-        hashes += 1;
-    }
-    chars.next();
-    let mut closing = None;
-    for next in chars.by_ref() {
-        closing = match (next, closing) {
-            ('"', _) => Some(0),
-            ('#', Some(seen)) => Some(seen + 1),
-            _ => None,
-        };
-        if closing == Some(hashes) {
-            return;
-        }
-    }
-}
-
-/// What follows `'`: the rest of a character, or the name of a lifetime, which is left to be read as a word.
-fn skip_char(chars: &mut Peekable<Chars<'_>>) {
-    let mut ahead = chars.clone();
-    match (ahead.next(), ahead.next()) {
-        (Some('\\'), _) => {
-            chars.next();
-            chars.next();
-            chars.find(|c| *c == '\'');
-        }
-        (Some(_), Some('\'')) => {
-            chars.next();
-            chars.next();
-        }
-        _ => {}
-    }
+fn is_colon(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(sign) if sign.as_char() == ':')
 }
 
 /// Words that say what an item is.
@@ -173,9 +114,15 @@ impl Reader {
         }
     }
 
-    /// True of a file that begins with `#![cfg(test)]`.
-    fn is_test_file(&self) -> bool {
-        self.is_sign(0, '#') && self.is_sign(1, '!') && self.is_test_attribute(2)
+    /// True of a file with `#![cfg(test)]` among the documentation and attributes that it begins with, which are skipped.
+    fn is_test_file(&mut self) -> bool {
+        while self.is_sign(0, '#') && self.is_sign(1, '!') {
+            if self.is_test_attribute(2) {
+                return true;
+            }
+            self.skip_brackets('[', ']');
+        }
+        false
     }
 
     /// True at the bracket of `[cfg(test)]` or `[cfg(all(test, ..))]`.
@@ -346,6 +293,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expect: &[&str]) {
         let found: Vec<String> = Source::read(&[], text)
+            .unwrap()
             .paths
             .into_iter()
             .map(|(module, path)| match module.as_slice() {
@@ -397,7 +345,8 @@ mod tests {
         let source = Source::read(
             &["a".to_owned()],
             "#[cfg(test)] mod b; pub use c::D as E; macro_rules! f { () => {} }",
-        );
+        )
+        .unwrap();
         assert_eq!(source.test_modules, [["a", "b"]]);
         assert_eq!(source.macros, ["f"]);
         let key = (vec!["a".to_owned()], "E".to_owned());
