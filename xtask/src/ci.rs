@@ -14,6 +14,8 @@ use xshell::{Shell, cmd};
 
 /// Where the tests are listed for a run without cargo, which would wait for other builds.
 const LISTS: &str = "target/ci";
+/// A directory whose files are in memory.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     let began = Instant::now();
@@ -115,12 +117,16 @@ fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
 /// A new directory in memory for the files of the tests, because many tests wait for the disk; `None` if there is too
 /// little memory.
 fn in_memory(sh: &Shell) -> Option<PathBuf> {
-    const SHARED_MEMORY: &str = "/dev/shm";
-    const ROOM_KIB: u64 = 4 << 20;
-    let room = cmd!(sh, "df --output=avail -k {SHARED_MEMORY}").quiet().ignore_stderr().read().ok()?;
-    let room: u64 = room.lines().last()?.trim().parse().ok()?;
     let dir = Path::new(SHARED_MEMORY).join(format!("skillrl-ci-{}", std::process::id()));
-    (room >= ROOM_KIB).then(|| sh.create_dir(dir).ok()).flatten()
+    has_room_in_memory(sh).then(|| sh.create_dir(dir).ok()).flatten()
+}
+
+/// True if memory has room for the files of many runs.
+pub(crate) fn has_room_in_memory(sh: &Shell) -> bool {
+    const ROOM_KIB: u64 = 4 << 20;
+    let room = cmd!(sh, "df --output=avail -k {SHARED_MEMORY}").quiet().ignore_stderr().read();
+    let room = room.ok().and_then(|text| text.lines().last()?.trim().parse::<u64>().ok());
+    room.is_some_and(|room| room >= ROOM_KIB)
 }
 
 /// The tests that the default filter of `.config/nextest.toml` leaves out; without nextest there is no filter.

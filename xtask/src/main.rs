@@ -13,6 +13,7 @@ mod nats;
 mod python;
 mod readmes;
 mod records;
+mod run_files;
 mod weights;
 mod workspace;
 
@@ -117,9 +118,6 @@ fn path_from_here(program: PathBuf) -> anyhow::Result<PathBuf> {
 }
 
 /// The bench of search: on small data, and on larger data with a larger budget.
-/// Memory that the runs of the bench of search may take.
-const SEARCH_MEGABYTES: u64 = 4096;
-
 fn search_bench(sh: &Shell, quick: bool, python: Option<&Path>) -> anyhow::Result<()> {
     let profile = if quick { "dev" } else { "release" };
     cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --bin search-bench").run()?;
@@ -128,10 +126,8 @@ fn search_bench(sh: &Shell, quick: bool, python: Option<&Path>) -> anyhow::Resul
     let args: Vec<OsString> = quick.then(|| "--quick".into()).into_iter().chain(python).collect();
     let (args, sizes) = (&args, [("40,40", "750"), ("120,120", "1500")]);
     // The runs flush thousands of small files, which takes ten times as long on a disk as in memory.
-    let room = cmd!(sh, "df --output=avail --block-size=1M /dev/shm").quiet().ignore_stderr().read();
-    let room = room.ok().and_then(|text| text.lines().last()?.trim().parse::<u64>().ok());
-    if room.is_some_and(|megabytes| megabytes >= SEARCH_MEGABYTES) && sh.var_os("TMPDIR").is_none() {
-        sh.set_var("TMPDIR", "/dev/shm");
+    if ci::has_room_in_memory(sh) && sh.var_os("TMPDIR").is_none() {
+        sh.set_var("TMPDIR", ci::SHARED_MEMORY);
     }
     for (items, calls) in sizes.into_iter().take(if quick { 1 } else { sizes.len() }) {
         cmd!(sh, "{program} --items {items} --calls {calls} {args...}").quiet().run()?;

@@ -1,8 +1,10 @@
 //! A small decoder that is fine-tuned and then trained by GRPO with a bank in the loop.
 
 use crate::built;
+use crate::run_files::comparable;
 use anyhow::Context as _;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
 /// What the demo trains.
@@ -78,16 +80,6 @@ impl Gain {
 
 /// How often a run is killed.
 const KILLS: u32 = 20;
-/// The files that say when something happened, and those that a process holds.
-const TIMES: [&str; 7] = [
-    "events.jsonl",
-    "phase_times.json",
-    "rl_times.json",
-    "report.html",
-    "run.lock",
-    "sft_times.json",
-    "timings.jsonl",
-];
 
 /// Kills a run of all phases at random moments, and compares what it ends with with an undisturbed one.
 pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
@@ -122,7 +114,7 @@ pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
     };
     // The moments differ from run to run: what counts is that none of them matters.
     let mut random = std::time::SystemTime::UNIX_EPOCH.elapsed()?.subsec_nanos();
-    let (mut n_killed, mut phases) = (0, std::collections::BTreeSet::new());
+    let (mut n_killed, mut phases) = (0, BTreeSet::new());
     while n_killed < KILLS {
         let mut child = start()?;
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -137,9 +129,9 @@ pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
         n_killed += 1;
     }
     cmd!(sh, "{program} {asked...} --set run.dir=run").run()?;
-    let (whole, killed) = (files(&dir.join("whole"))?, files(&dir.join("run"))?);
-    let names: std::collections::BTreeSet<&String> = whole.keys().chain(killed.keys()).collect();
-    let differing: Vec<&String> =
+    let (whole, killed) = (comparable(&dir.join("whole"))?, comparable(&dir.join("run"))?);
+    let names: BTreeSet<&PathBuf> = whole.keys().chain(killed.keys()).collect();
+    let differing: Vec<&PathBuf> =
         names.into_iter().filter(|name| whole.get(*name) != killed.get(*name)).collect();
     eprintln!(
         "{n_killed} kills, the phases under way were {phases:?}; {} files compared, {} differ",
@@ -149,30 +141,6 @@ pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
     anyhow::ensure!(n_killed == KILLS, "the run was finished after {n_killed} kills");
     anyhow::ensure!(differing.is_empty(), "these files differ: {differing:?}");
     Ok(())
-}
-
-/// The files of a run by name, without those of times and of the calls, whose order in the journal may differ.
-fn files(dir: &Path) -> anyhow::Result<std::collections::BTreeMap<String, Vec<u8>>> {
-    let mut found = std::collections::BTreeMap::new();
-    let mut open = vec![dir.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder)? {
-            let path = entry?.path();
-            let name = path.strip_prefix(dir)?.display().to_string();
-            if path.is_dir() {
-                open.push(path);
-            } else if !is_of_a_moment(&name) {
-                found.insert(name, std::fs::read(&path)?);
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// True for files that say when something happened, and for calls, whose order in a journal may differ.
-fn is_of_a_moment(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    TIMES.contains(&name) || name.starts_with("journal.sqlite")
 }
 
 fn build(sh: &Shell) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! Servers, drivers and workers as processes, and the run without any of them.
 
+use crate::run_files::comparable;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -25,9 +26,6 @@ const START: Duration = Duration::from_secs(20);
 /// The variables with the keys: that of the agent is set for workers alone.
 const TARGET_KEY: &str = "SKILLRL_CHECK_TARGET_KEY";
 const OPTIMIZER_KEY: &str = "SKILLRL_CHECK_OPTIMIZER_KEY";
-/// Files that say when something happened or were in whose hands, see ARCHITECTURE.md.
-const MAY_DIFFER: [&str; 6] =
-    ["events.jsonl", "timings.json", "timings.jsonl", "report.html", "run.lock", "live.json"];
 
 pub(super) struct Scene {
     pub(super) dir: PathBuf,
@@ -75,7 +73,7 @@ impl Scene {
         ensure!(status == Some(0), "the run in one process failed: {}", log_of(&place, "driver"));
         scene.seconds = begun.elapsed().as_secs_f64();
         scene.n_requests = scene.requests()?;
-        scene.reference = files(&place.join("run"))?;
+        scene.reference = comparable(&place.join("run"))?;
         eprintln!("a run in one process: {} requests, {:.1} s", scene.n_requests, scene.seconds);
         Ok(scene)
     }
@@ -198,7 +196,7 @@ impl Scene {
 
     /// Holds the files of a run against those of the run in one process.
     pub(super) fn compare(&self, place: &Path) -> anyhow::Result<()> {
-        let made = files(&place.join("run"))?;
+        let made = comparable(&place.join("run"))?;
         let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
         ensure!(names(&made) == names(&self.reference), "the runs in {} have other files", place.display());
         let other = made.iter().find(|(name, content)| self.reference.get(*name) != Some(content));
@@ -252,22 +250,6 @@ pub(super) fn kill(child: &mut Child) -> anyhow::Result<()> {
     child.kill()?;
     child.wait()?;
     Ok(())
-}
-
-fn files(dir: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let (mut found, mut left) = (BTreeMap::new(), vec![dir.to_owned()]);
-    while let Some(next) = left.pop() {
-        for entry in fs::read_dir(&next).with_context(|| next.display().to_string())? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_dir() {
-                left.push(path);
-            } else if !MAY_DIFFER.contains(&name.as_str()) && !name.starts_with("journal.sqlite") {
-                found.insert(path.strip_prefix(dir)?.to_owned(), fs::read(&path)?);
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// The server that plays the models.
