@@ -3,8 +3,10 @@
 use crate::config::LoadedConfig;
 use crate::spend::{Spending, configuration};
 use crate::{Error, cost, trainer};
+use indexmap::IndexMap;
 use skill_core::Gate;
 use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::TokensByStage;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
@@ -110,12 +112,18 @@ fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
 ///
 /// As for [`read`].
 pub fn verdict(run: &Path) -> Result<Verdict, Error> {
-    Ok(any_with(run, short())?.verdict().clone())
-}
-
-/// A report without its long parts.
-fn short() -> ReportOptions {
-    ReportOptions { max_trajectories: 0, max_items: 0, ..ReportOptions::default() }
+    let options = ReportOptions { max_trajectories: 0, max_items: 0, ..ReportOptions::default() };
+    if !matches!(RunKind::of(run), Some(RunKind::Document) | None) {
+        return Ok(any_with(run, options)?.verdict().clone());
+    }
+    let run = RunReader::open(run)?;
+    let loaded = configuration(&run);
+    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
+    let costs = |used: &TokensByStage| match &loaded {
+        Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
+        None => IndexMap::new(),
+    };
+    Verdict::read(&run, &options, costs).map_err(of_report)
 }
 
 /// Items whose label in the data may be wrong, all of them; none where right answers are no class labels.

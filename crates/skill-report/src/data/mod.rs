@@ -208,6 +208,79 @@ pub struct SkillLine {
     pub step: Option<u32>,
 }
 
+/// A run that trains a document as far as its verdict takes it; the rest of a report is read from the same source.
+struct Judged<'run> {
+    source: Source<'run>,
+    tokens: TokensByStage,
+    headline: Headline,
+    classes: Option<Classes>,
+    phase: RunPhase,
+    reason: Option<String>,
+    /// True if `best_skill.md` is not as the run left it.
+    is_skill_changed: bool,
+    verdict: Verdict,
+}
+
+impl<'run> Judged<'run> {
+    /// `None` before the initial skill is measured.
+    fn read(run: &'run RunReader, options: &ReportOptions) -> Result<Option<Self>, PipelineError> {
+        let Some(state) = run.state()? else { return Ok(None) };
+        let source = Source::read(run, &state)?;
+        let tokens = run.used()?;
+        let headline = Headline::read(&source, &tokens, options.gate)?;
+        let classes =
+            labels::read(&source, &Chosen::of(&source.history, options.max_steps), options.max_items)?;
+        let is_skill_changed = match run.best_skill() {
+            Ok(_) => false,
+            Err(PipelineError::ChangedSkill { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        let Standing { phase, reason, .. } = Standing::of(run.path(), source.summary.is_some());
+        let verdict = verdict::of_headline(&headline, &source);
+        let cautions = verdict::cautions(&headline, verdict.outcome, classes.as_ref(), &source)?;
+        let changed = is_skill_changed.then(|| {
+            let said =
+                "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
+            Caution::new(CautionKind::ChangedSkill, said)
+        });
+        let said = unfinished(phase).into_iter().chain(changed).chain(simulated(run));
+        let verdict = verdict.with_cautions(said.chain(cautions));
+        Ok(Some(Self { source, tokens, headline, classes, phase, reason, is_skill_changed, verdict }))
+    }
+}
+
+impl Verdict {
+    /// Reads what a run that trains a document came to, as [`Report::read`] says it, without the rest of the report;
+    /// `costs` says what the stages cost, where prices are known.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Report::read`].
+    pub fn read(
+        run: &RunReader,
+        options: &ReportOptions,
+        costs: impl FnOnce(&TokensByStage) -> IndexMap<String, f64>,
+    ) -> Result<Self, ReportError> {
+        let Some(mut judged) = Judged::read(run, options)? else { return Ok(not_measured(run)) };
+        let costs = costs(&judged.tokens);
+        Ok(judged.verdict.priced(&mut judged.headline, &costs))
+    }
+
+    /// The same verdict after the arms have their prices.
+    fn priced(mut self, headline: &mut Headline, costs: &IndexMap<String, f64>) -> Self {
+        arms::price(&mut headline.arms, costs);
+        self.cautions.retain(|caution| caution.kind != CautionKind::Price);
+        self.with_cautions(verdict::price(&headline.arms))
+    }
+}
+
+/// The verdict on a run whose initial skill is not measured yet.
+fn not_measured(run: &RunReader) -> Verdict {
+    let verdict = Verdict::new(Outcome::Unfinished, "the initial skill is not measured yet");
+    let phase = Standing::of(run.path(), false).phase;
+    verdict.with_cautions(unfinished(phase).into_iter().chain(simulated(run)))
+}
+
 impl Report {
     /// Gathers a report from a run directory.
     ///
@@ -218,56 +291,47 @@ impl Report {
         let name = name_of(run.path());
         let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
         let env = env.unwrap_or_default().to_owned();
-        let Some(state) = run.state()? else { return Self::not_begun(run, name, env) };
-        let source = Source::read(run, &state)?;
-        let tokens = run.used()?;
-        let headline = Headline::read(&source, &tokens, options.gate)?;
+        let Some(judged) = Judged::read(run, options)? else { return Self::not_begun(run, name, env) };
+        let source = &judged.source;
         let chosen = Chosen::of(&source.history, options.max_steps);
-        let steps = steps::read(&source, &chosen, options.max_step_characters)?;
-        let items = items::read(&source, &chosen, options.max_items)?;
-        let classes = labels::read(&source, &chosen, options.max_items)?;
-        let (skill, changed) = best_skill(run)?;
+        let steps = steps::read(source, &chosen, options.max_step_characters)?;
+        let items = items::read(source, &chosen, options.max_items)?;
         let summary = source.summary.as_ref();
-        let Standing { phase, reason, .. } = Standing::of(run.path(), summary.is_some());
-        let verdict = verdict::of_headline(&headline, &source);
-        let cautions = verdict::cautions(&headline, verdict.outcome, classes.as_ref(), &source)?;
-        let said = unfinished(phase).into_iter().chain(changed).chain(simulated(run));
-        let (stages, sent) = (stages(&tokens), Sent::of(run)?);
+        let (stages, sent) = (stages(&judged.tokens), Sent::of(run)?);
         Ok(Self {
             setup: Setup::read(run, sent.seconds())?,
-            verdict: verdict.with_cautions(said.chain(cautions)),
-            n_rejected_early: n_rejected_early(&source),
+            n_rejected_early: n_rejected_early(source),
             change: steps::change(run)?,
             name,
             env: summary.map_or(env, |summary| summary.env.clone()),
             n_steps: source.history.len(),
             is_finished: summary.is_some(),
-            phase,
-            reason,
             n_steps_left_out: source.history.len() - steps.len(),
-            course: course(&source),
-            front: front::read(&source, &chosen)?,
+            course: course(source),
+            front: front::read(source, &chosen)?,
             notes: notes::read(run, &source.history)?,
             total: total(&stages),
             stages,
             sent: sent.into(),
-            skill,
-            trajectories: conversation::read(&source, options),
-            steps,
-            classes,
-            items,
-            headline: Some(headline),
+            skill: best_skill(run, judged.is_skill_changed)?,
+            trajectories: conversation::read(source, options),
             version: summary.map(|summary| summary.version.clone()),
+            steps,
+            items,
+            verdict: judged.verdict,
+            phase: judged.phase,
+            reason: judged.reason,
+            classes: judged.classes,
+            headline: Some(judged.headline),
         })
     }
 
     fn not_begun(run: &RunReader, name: String, env: String) -> Result<Self, ReportError> {
         let Standing { phase, reason, .. } = Standing::of(run.path(), false);
-        let verdict = Verdict::new(Outcome::Unfinished, "the initial skill is not measured yet");
         let sent = Sent::of(run)?;
         Ok(Self {
             setup: Setup::read(run, sent.seconds())?,
-            verdict: verdict.with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
+            verdict: not_measured(run),
             n_rejected_early: 0,
             change: Vec::new(),
             name,
@@ -300,10 +364,7 @@ impl Report {
         }
         self.total = total(&self.stages);
         if let Some(headline) = &mut self.headline {
-            arms::price(&mut headline.arms, costs);
-            self.verdict.cautions.retain(|caution| caution.kind != CautionKind::Price);
-            let verdict = std::mem::replace(&mut self.verdict, Verdict::new(Outcome::Unfinished, ""));
-            self.verdict = verdict.with_cautions(verdict::price(&headline.arms));
+            self.verdict = self.verdict.clone().priced(headline, costs);
         }
     }
 }
@@ -382,18 +443,12 @@ fn n_rejected_early(source: &Source<'_>) -> usize {
     of_steps.chain(of_ends).flatten().count()
 }
 
-/// The best skill with each line's origin, and what is to be said where its file is not as the run left it.
-fn best_skill(run: &RunReader) -> Result<(Vec<SkillLine>, Option<Caution>), PipelineError> {
-    match run.best_skill() {
-        Err(PipelineError::ChangedSkill { .. }) => {
-            let kept = run.kept_best_skill()?;
-            let said =
-                "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
-            let said = Caution::new(CautionKind::ChangedSkill, said);
-            Ok((skill_lines(&blame(run, Version::Text(&kept))?), Some(said)))
-        }
-        Ok(_) | Err(_) => Ok((skill_lines(&blame(run, Version::Best)?), None)),
+/// The best skill with each line's origin: the run's own, where its file was changed.
+fn best_skill(run: &RunReader, is_changed: bool) -> Result<Vec<SkillLine>, PipelineError> {
+    if is_changed {
+        return Ok(skill_lines(&blame(run, Version::Text(&run.kept_best_skill()?))?));
     }
+    Ok(skill_lines(&blame(run, Version::Best)?))
 }
 
 /// The models of a run by role, as its configuration names them: those of its kind, a file by its name.

@@ -1,11 +1,12 @@
 //! Runs whose files are not all there, or not whole: every reader says which file, and none panics.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use indexmap::IndexMap;
 use skill_core::StepIdx;
 use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_pipeline::provenance::{StepEvidence, Version, blame};
-use skill_report::{Report, ReportOptions, RunOverview, RunPhase, StepRow, page};
+use skill_report::{Report, ReportOptions, RunOverview, RunPhase, StepRow, Verdict, page};
 use skillrl_bench::runs::{RunSize, make_run};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,10 @@ fn ask(dir: &Path) -> Vec<(&'static str, Asked)> {
     let look = |read: &dyn Fn(&RunReader) -> Asked| read(&RunReader::open(dir)?);
     vec![
         ("report", look(&|run| Ok(page(&Report::read(run, &ReportOptions::default())?.into()).map(drop)?))),
+        (
+            "verdict",
+            look(&|run| Ok(Verdict::read(run, &ReportOptions::default(), |_| IndexMap::new()).map(drop)?)),
+        ),
         ("blame", look(&|run| Ok(blame(run, Version::Best).map(drop)?))),
         ("skill", look(&|run| Ok(run.skill_after(StepIdx(8)).map(drop)?))),
         (

@@ -1,8 +1,9 @@
 //! Runs that are larger than a page: what is shown is bounded, and what is not shown is said.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use indexmap::IndexMap;
 use skill_pipeline::RunReader;
-use skill_report::{ItemOutcome, Report, ReportOptions, RunOverview, page};
+use skill_report::{CautionKind, ItemOutcome, Report, ReportOptions, RunOverview, Verdict, page};
 use skillrl_bench::runs::{RunSize, make_run};
 use tempfile::TempDir;
 
@@ -38,6 +39,22 @@ fn steps_beyond_the_most_are_left_out_and_said_so() {
     // Of the skills that were measured those of the steps that are shown have a column.
     assert_eq!((report.items.columns.len(), report.items.n_columns_left_out), (11, 50));
     assert!(page.contains("50 measured skills are left out"));
+}
+
+#[test]
+fn a_verdict_by_itself_is_that_of_the_report() {
+    let (dir, run) = made();
+    let costs = IndexMap::from([("test_baseline".to_owned(), 0.5), ("test_best".to_owned(), 8.0)]);
+    let check = || {
+        let mut report = Report::read(&run, &few()).unwrap();
+        report.price(&costs);
+        let verdict = Verdict::read(&run, &few(), |_| costs.clone()).unwrap();
+        assert_eq!(verdict, report.verdict);
+        verdict.cautions.into_iter().map(|caution| caution.kind).collect::<Vec<_>>()
+    };
+    assert!(!check().contains(&CautionKind::ChangedSkill));
+    std::fs::write(dir.path().join("best_skill.md"), "# Changed by hand\n").unwrap();
+    assert!(check().contains(&CautionKind::ChangedSkill));
 }
 
 #[test]
