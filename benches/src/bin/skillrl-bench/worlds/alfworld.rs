@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The largest of the recorded games.
-const RECORDED: &str = concat!(
+/// A transcript of the largest of the recorded games.
+const RECORDED: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../skill-envs/tests/data/alfworld/pick_clean_then_place_in_recep-DishSponge-None-Drawer-49.json"
-);
+    "/../crates/skill-envs/tests/data/alfworld/pick_clean_then_place_in_recep-DishSponge-None-Drawer-49.json"
+));
 /// Steps of an episode, after which it restarts.
 const EPISODE: u32 = 50;
 
@@ -43,7 +43,7 @@ pub(crate) struct AlfworldReport {
 
 /// The text of a game file with the recorded game; it holds a grammar and no domain.
 pub(crate) fn recorded_game() -> Result<String, Failure> {
-    let transcript: Value = serde_json::from_str(&std::fs::read_to_string(RECORDED)?)?;
+    let transcript: Value = serde_json::from_str(RECORDED)?;
     let game = transcript.get("game").ok_or("the transcript holds no game")?;
     Ok(game.to_string())
 }
