@@ -12,12 +12,12 @@
 //!   `a_result_is_recorded_once_and_says_what_is_wrong_with_it`.
 
 use crate::app::App;
-use crate::rejection::{fields, refused};
+use crate::rejection::{Answer, Rejection, fields, refused};
 use crate::skills::{Skills, TeacherOptions};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Json, Response};
+use axum::response::Json;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_bank::distill::{DistillError, Teacher};
@@ -30,111 +30,78 @@ use skill_llm::{CallCtx, CallPlace};
 use skill_pipeline::bank::outside::{EvolutionDraft, OutsideBank, OutsideError, Proposed, TrialDraft};
 use std::sync::Arc;
 
-/// Why a request about the bank is refused.
-enum Refused {
-    Outside(OutsideError),
-    Teacher(DistillError),
-    NoTeacher,
-}
-
-impl From<OutsideError> for Refused {
+impl From<OutsideError> for Rejection {
     fn from(error: OutsideError) -> Self {
-        Self::Outside(error)
+        let status = match &error {
+            OutsideError::UnknownEpisode { .. } | OutsideError::UnknownVersion { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            OutsideError::EpisodeTaken { .. }
+            | OutsideError::OtherVersion { .. }
+            | OutsideError::OtherResult { .. }
+            | OutsideError::Evolving
+            | OutsideError::TooFewTasks
+            | OutsideError::ReadOnly { .. }
+            | OutsideError::Trial(_) => StatusCode::CONFLICT,
+            OutsideError::BadReward => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        refused(status, json!(with_causes(&error)))
     }
 }
 
-impl Refused {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::NoTeacher => StatusCode::NOT_IMPLEMENTED,
-            Self::Teacher(_) => StatusCode::BAD_GATEWAY,
-            Self::Outside(error) => match error {
-                OutsideError::UnknownEpisode { .. } | OutsideError::UnknownVersion { .. } => {
-                    StatusCode::NOT_FOUND
-                }
-                OutsideError::EpisodeTaken { .. }
-                | OutsideError::OtherVersion { .. }
-                | OutsideError::OtherResult { .. }
-                | OutsideError::Evolving
-                | OutsideError::TooFewTasks
-                | OutsideError::ReadOnly { .. }
-                | OutsideError::Trial(_) => StatusCode::CONFLICT,
-                OutsideError::BadReward => StatusCode::UNPROCESSABLE_ENTITY,
-                _ => StatusCode::INTERNAL_SERVER_ERROR,
-            },
-        }
+impl From<DistillError> for Rejection {
+    fn from(error: DistillError) -> Self {
+        refused(StatusCode::BAD_GATEWAY, json!(with_causes(&error)))
     }
 }
 
-fn answer(outcome: Result<Value, Refused>) -> Response {
-    match outcome {
-        Ok(value) => Json(value).into_response(),
-        Err(refusal) => {
-            let detail = match &refusal {
-                Refused::Outside(error) => with_causes(error),
-                Refused::Teacher(error) => with_causes(error),
-                Refused::NoTeacher => {
-                    "no teacher is configured: `models.teacher` or `models.optimizer`".to_owned()
-                }
-            };
-            refused(refusal.status(), json!(detail)).into_response()
-        }
-    }
+fn bank_of(app: &App) -> Result<&Arc<Mutex<OutsideBank>>, Rejection> {
+    app.skills.bank().ok_or_else(|| refused(StatusCode::NOT_FOUND, json!("this server has no bank")))
 }
 
 /// What the bank is now.
-pub(crate) async fn show(State(app): State<Arc<App>>) -> Response {
-    let Some(bank) = app.skills.bank() else { return nothing() };
-    let bank = bank.lock();
+pub(crate) async fn show(State(app): State<Arc<App>>) -> Answer {
+    let bank = bank_of(&app)?.lock();
     let summary = BankSummary::of(bank.bank());
-    Json(json!({
+    Ok(Json(json!({
         "version": bank.bank().view().version(),
         "skills": summary,
         "trial": bank.trial_report(),
         "unread_episodes": bank.n_unread(),
-    }))
-    .into_response()
-}
-
-fn nothing() -> Response {
-    refused(StatusCode::NOT_FOUND, json!("this server has no bank")).into_response()
+    })))
 }
 
 /// Records what an episode was worth.
-pub(crate) async fn report(State(app): State<Arc<App>>, body: Bytes) -> Response {
-    let Some(bank) = app.skills.bank().cloned() else { return nothing() };
-    let fields = match fields(&body) {
-        Ok(fields) => fields,
-        Err(refusal) => return refusal.into_response(),
-    };
+pub(crate) async fn report(State(app): State<Arc<App>>, body: Bytes) -> Answer {
+    let bank = Arc::clone(bank_of(&app)?);
+    let fields = fields(&body)?;
     let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
     let reward = fields.get("reward").and_then(Value::as_f64);
     let (Some(id), Some(version), Some(reward)) = (text("episode_id"), text("skill_version"), reward) else {
         let detail = "expected the texts `episode_id` and `skill_version` and the number `reward`";
-        return refused(StatusCode::UNPROCESSABLE_ENTITY, json!(detail)).into_response();
+        return Err(refused(StatusCode::UNPROCESSABLE_ENTITY, json!(detail)));
     };
-    let recorded = blocking(move || bank.lock().report(&id, &version, reward)).await;
-    answer(recorded.map_err(Refused::from).map(|recorded| {
-        json!({
-            "recorded": recorded.is_new,
-            "counted": recorded.is_counted,
-            "trial": recorded.trial,
-        })
-    }))
+    let recorded = blocking(move || bank.lock().report(&id, &version, reward)).await?;
+    Ok(Json(json!({
+        "recorded": recorded.is_new,
+        "counted": recorded.is_counted,
+        "trial": recorded.trial,
+    })))
 }
 
 /// Has the teacher read what failed since the last time, and begins the next trial.
-pub(crate) async fn evolve(State(app): State<Arc<App>>) -> Response {
-    let Some(bank) = app.skills.bank().cloned() else { return nothing() };
+pub(crate) async fn evolve(State(app): State<Arc<App>>) -> Answer {
+    let bank = Arc::clone(bank_of(&app)?);
     // A client that goes away leaves the evolution to its end, or its episodes would be lost.
     let work = tokio::spawn(async move { evolved(&app, &bank).await });
     match work.await {
-        Ok(outcome) => answer(outcome),
-        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, json!(error.to_string())).into_response(),
+        Ok(outcome) => outcome.map(Json),
+        Err(error) => Err(refused(StatusCode::INTERNAL_SERVER_ERROR, json!(error.to_string()))),
     }
 }
 
-async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Refused> {
+async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Rejection> {
     let mut notes = Vec::new();
     let mut asked = None;
     if let Some(teacher) = &app.teacher {
@@ -147,7 +114,7 @@ async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Ref
             let found = evolution.as_ref().ok().cloned();
             blocking(move || bank.lock().end_evolution(draft, found.as_ref())).await?
         };
-        let evolution = evolution.map_err(Refused::Teacher)?;
+        let evolution = evolution?;
         let Proposed { candidates, left_out } = proposed;
         notes.extend(left_out);
         notes.extend(evolution.notes);
@@ -161,7 +128,8 @@ async fn evolved(app: &App, bank: &Arc<Mutex<OutsideBank>>) -> Result<Value, Ref
         return if trial.is_some() {
             Ok(json!({"trial": trial, "notes": notes}))
         } else {
-            Err(Refused::NoTeacher)
+            let detail = "no teacher is configured: `models.teacher` or `models.optimizer`";
+            Err(refused(StatusCode::NOT_IMPLEMENTED, json!(detail)))
         };
     };
     let candidates: Vec<Value> =
@@ -206,7 +174,7 @@ async fn teach(teacher: &TeacherOptions, draft: &EvolutionDraft) -> Result<Evolu
 async fn begin_trial(
     skills: &Skills,
     bank: &Arc<Mutex<OutsideBank>>,
-) -> Result<(Option<skill_pipeline::bank::outside::TrialReport>, Option<String>), Refused> {
+) -> Result<(Option<skill_pipeline::bank::outside::TrialReport>, Option<String>), Rejection> {
     let Some(draft) = bank.lock().next_trial() else { return Ok((None, None)) };
     let candidate = draft.tried.skill.to_string();
     let shown = match shown(skills, &draft).await {

@@ -12,6 +12,9 @@ pub(crate) struct Rejection {
     detail: Value,
 }
 
+/// The answer to a request.
+pub(crate) type Answer = Result<Json<Value>, Rejection>;
+
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         (self.status, Json(json!({ "detail": self.detail }))).into_response()
@@ -23,18 +26,20 @@ pub(crate) fn refused(status: StatusCode, detail: Value) -> Rejection {
 }
 
 /// A fault as FastAPI shows it: the fields that are wrong, else a sentence.
-pub(crate) fn refused_for(fault: Fault) -> Rejection {
-    let status = match fault.code {
-        ErrorCode::InvalidJson | ErrorCode::UnknownType | ErrorCode::ValidationError => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
-        ErrorCode::CapacityReached => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorCode::ExecutionError | ErrorCode::FactoryError | ErrorCode::SessionError => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
-    };
-    let detail = if fault.errors.is_empty() { json!(fault.message) } else { json!(fault.errors) };
-    refused(status, detail)
+impl From<Fault> for Rejection {
+    fn from(fault: Fault) -> Self {
+        let status = match fault.code {
+            ErrorCode::InvalidJson | ErrorCode::UnknownType | ErrorCode::ValidationError => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            ErrorCode::CapacityReached => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::ExecutionError | ErrorCode::FactoryError | ErrorCode::SessionError => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        };
+        let detail = if fault.errors.is_empty() { json!(fault.message) } else { json!(fault.errors) };
+        refused(status, detail)
+    }
 }
 
 /// The fields of a body; no body is an empty object.

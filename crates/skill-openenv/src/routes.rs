@@ -6,7 +6,7 @@
 //!   `tests/openenv/access.rs`.
 
 use crate::app::App;
-use crate::rejection::{Rejection, fields, refused, refused_for};
+use crate::rejection::{Answer, Rejection, fields, refused};
 use crate::session::Session;
 use crate::skills::SkillsAsked;
 use crate::socket::talk;
@@ -119,51 +119,34 @@ async fn mcp(body: Bytes) -> Json<Value> {
 }
 
 /// Begins an episode that nobody can go on with, as OpenEnv's own server does.
-async fn reset(State(app): State<Arc<App>>, body: Bytes) -> Response {
-    let data = match fields(&body) {
-        Ok(data) => data,
-        Err(refusal) => return refusal.into_response(),
-    };
-    let begun = Session::new(app).reset(&data).await;
-    match begun.as_deref().map(serde_json::from_str::<Value>) {
-        Ok(Ok(Value::Object(mut message))) => {
-            Json(message.remove("data").unwrap_or_default()).into_response()
+async fn reset(State(app): State<Arc<App>>, body: Bytes) -> Answer {
+    let data = fields(&body)?;
+    let begun = Session::new(app).reset(&data).await?;
+    match serde_json::from_str(&begun) {
+        Ok(Value::Object(mut message)) => Ok(Json(message.remove("data").unwrap_or_default())),
+        Ok(_) | Err(_) => {
+            Err(refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")))
         }
-        Ok(_) => {
-            refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")).into_response()
-        }
-        Err(_) => refused_for(begun.err().unwrap_or_else(|| Fault::invalid(Vec::new()))).into_response(),
     }
 }
 
 /// A request has no episode, so that nothing can be done.
-async fn step(body: Bytes) -> Response {
-    let mut data = match fields(&body) {
-        Ok(data) => data,
-        Err(refusal) => return refusal.into_response(),
-    };
+async fn step(body: Bytes) -> Answer {
+    let mut data = fields(&body)?;
     let action = match data.remove("action") {
         Some(Value::Object(action)) => action,
         _ => Map::new(),
     };
-    match command(action) {
-        Ok(_) => refused(
-            StatusCode::CONFLICT,
-            json!("HTTP requests are stateless: play over the WebSocket at /ws"),
-        )
-        .into_response(),
-        Err(fault) => refused_for(fault).into_response(),
-    }
+    command(action)?;
+    Err(refused(StatusCode::CONFLICT, json!("HTTP requests are stateless: play over the WebSocket at /ws")))
 }
 
 async fn environments(State(app): State<Arc<App>>) -> Json<Value> {
     Json(json!([app.name()]))
 }
 
-async fn splits(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    if let Err(refusal) = named(&app, &name) {
-        return refusal.into_response();
-    }
+async fn splits(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+    named(&app, &name)?;
     let kind = |split: Split| match split {
         Split::Train => "train",
         Split::Val => "validation",
@@ -174,7 +157,7 @@ async fn splits(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
         .filter(|split| !app.tasks.of(*split).is_empty())
         .map(|split| json!({"name": split.as_str(), "type": kind(split)}))
         .collect();
-    Json(splits).into_response()
+    Ok(Json(json!(splits)))
 }
 
 fn named(app: &App, name: &str) -> Result<(), Rejection> {
@@ -195,55 +178,37 @@ fn of_split(app: &App, name: &str, body: &Bytes) -> Result<(Split, Map<String, V
             Err(Fault::field("missing", "split", "Field required", input))
         }
     };
-    Ok((found.map_err(refused_for)?, fields))
+    Ok((found?, fields))
 }
 
-async fn tasks(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Response {
-    match of_split(&app, &name, &body) {
-        Ok((split, _)) => {
-            let tasks: Vec<_> = app.tasks.of(split).iter().map(|item| app.tasks.shown(item)).collect();
-            Json(json!({"tasks": tasks, "env_name": app.name()})).into_response()
-        }
-        Err(refusal) => refusal.into_response(),
-    }
+async fn tasks(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Answer {
+    let (split, _) = of_split(&app, &name, &body)?;
+    let tasks: Vec<_> = app.tasks.of(split).iter().map(|item| app.tasks.shown(item)).collect();
+    Ok(Json(json!({"tasks": tasks, "env_name": app.name()})))
 }
 
-async fn num_tasks(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Response {
-    match of_split(&app, &name, &body) {
-        Ok((split, _)) => Json(json!({"num_tasks": app.tasks.of(split).len()})).into_response(),
-        Err(refusal) => refusal.into_response(),
-    }
+async fn num_tasks(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Answer {
+    let (split, _) = of_split(&app, &name, &body)?;
+    Ok(Json(json!({"num_tasks": app.tasks.of(split).len()})))
 }
 
 /// A place in a split.
-fn place(fields: &Map<String, Value>, name: &str) -> Result<usize, Rejection> {
+fn place(fields: &Map<String, Value>, name: &str) -> Result<usize, Fault> {
     let value = given(fields, name).cloned().unwrap_or_default();
     value.as_u64().and_then(|place| usize::try_from(place).ok()).ok_or_else(|| {
-        refused_for(Fault::field(
-            "int_type",
-            name,
-            format!("`{name}` is not a whole number from 0 on"),
-            value,
-        ))
+        Fault::field("int_type", name, format!("`{name}` is not a whole number from 0 on"), value)
     })
 }
 
-async fn task(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Response {
-    let found = of_split(&app, &name, &body).and_then(|(split, fields)| {
-        let index = place(&fields, "index")?;
-        let item = app.tasks.of(split).get(index).ok_or_else(|| {
-            let detail = format!("the split '{split}' has {} tasks", app.tasks.of(split).len());
-            refused(StatusCode::NOT_FOUND, json!(detail))
-        })?;
-        Ok((split, item, fields))
-    });
-    match found {
-        Ok((split, item, fields)) => match with_prompt(&app, split, item, &fields).await {
-            Ok(task) => Json(json!({ "task": task })).into_response(),
-            Err(fault) => refused_for(fault).into_response(),
-        },
-        Err(refusal) => refusal.into_response(),
-    }
+async fn task(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Answer {
+    let (split, fields) = of_split(&app, &name, &body)?;
+    let index = place(&fields, "index")?;
+    let item = app.tasks.of(split).get(index).ok_or_else(|| {
+        let detail = format!("the split '{split}' has {} tasks", app.tasks.of(split).len());
+        refused(StatusCode::NOT_FOUND, json!(detail))
+    })?;
+    let task = with_prompt(&app, split, item, &fields).await?;
+    Ok(Json(json!({ "task": task })))
 }
 
 /// A task; where skills are asked for, with the text that an agent is shown of them, for trainers that make prompts.
@@ -265,19 +230,17 @@ async fn with_prompt(
     Ok(task)
 }
 
-async fn task_range(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Response {
-    let found = of_split(&app, &name, &body).and_then(|(split, fields)| {
-        let items = app.tasks.of(split);
-        let end = match given(&fields, "stop") {
-            Some(_) => place(&fields, "stop")?.min(items.len()),
-            None => items.len(),
-        };
-        let start = match given(&fields, "start") {
-            Some(_) => place(&fields, "start")?.min(end),
-            None => 0,
-        };
-        let tasks: Vec<_> = items.iter().take(end).skip(start).map(|item| app.tasks.shown(item)).collect();
-        Ok(Json(json!({ "tasks": tasks })).into_response())
-    });
-    found.unwrap_or_else(|refusal| refusal.into_response())
+async fn task_range(State(app): State<Arc<App>>, Path(name): Path<String>, body: Bytes) -> Answer {
+    let (split, fields) = of_split(&app, &name, &body)?;
+    let items = app.tasks.of(split);
+    let end = match given(&fields, "stop") {
+        Some(_) => place(&fields, "stop")?.min(items.len()),
+        None => items.len(),
+    };
+    let start = match given(&fields, "start") {
+        Some(_) => place(&fields, "start")?.min(end),
+        None => 0,
+    };
+    let tasks: Vec<_> = items.iter().take(end).skip(start).map(|item| app.tasks.shown(item)).collect();
+    Ok(Json(json!({ "tasks": tasks })))
 }
