@@ -18,7 +18,6 @@ pub struct CreateSession {
     #[serde(default)]
     pub tags: Vec<String>,
     /// Further words.
-    #[serde(default)]
     pub user_metadata: Option<Value>,
     /// The version of the client.
     #[serde(default)]
@@ -38,16 +37,12 @@ pub struct LoraSettings {
     /// The rank of its matrices.
     pub rank: usize,
     /// The seed of its first weights.
-    #[serde(default)]
     pub seed: Option<u64>,
     /// True if the output matrix has an adapter too.
-    #[serde(default)]
     pub train_unembed: Option<bool>,
     /// True if the matrices of MLPs have one.
-    #[serde(default)]
     pub train_mlp: Option<bool>,
     /// True if the matrices of attention have one.
-    #[serde(default)]
     pub train_attn: Option<bool>,
 }
 
@@ -62,7 +57,6 @@ pub struct CreateModel {
     /// The name of the base model, as the server has it.
     pub base_model: String,
     /// Further words.
-    #[serde(default)]
     pub user_metadata: Option<Value>,
     /// The adapter.
     pub lora_config: LoraSettings,
@@ -133,7 +127,6 @@ pub struct Tensor {
     #[serde(default = "float")]
     pub dtype: String,
     /// The shape; a list of one number for a list.
-    #[serde(default)]
     pub shape: Option<Vec<usize>>,
 }
 
@@ -158,7 +151,6 @@ pub struct TokenTensor {
     #[serde(default)]
     pub dtype: String,
     /// The shape.
-    #[serde(default)]
     pub shape: Option<Vec<usize>>,
 }
 
@@ -306,7 +298,6 @@ pub struct OptimStepRequest {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OptimStepResult {
     /// Numbers under names of the server, such as `skyrl.ai/grad_norm`.
-    #[serde(default)]
     pub metrics: Option<BTreeMap<String, f64>>,
 }
 
@@ -331,13 +322,10 @@ pub struct SaveForSamplerRequest {
     /// The model.
     pub model_id: String,
     /// A name to save under.
-    #[serde(default)]
     pub path: Option<String>,
     /// The number of the sampling session in its session.
-    #[serde(default)]
     pub sampling_session_seq_id: Option<u64>,
     /// The number of the call.
-    #[serde(default)]
     pub seq_id: Option<u64>,
 }
 
@@ -347,10 +335,8 @@ pub struct CreateSamplingSession {
     /// The session.
     pub session_id: String,
     /// The base model, where it is asked without an adapter.
-    #[serde(default)]
     pub base_model: Option<String>,
     /// Weights of a call of `save_weights_for_sampler`.
-    #[serde(default)]
     pub model_path: Option<String>,
 }
 
@@ -365,7 +351,6 @@ pub struct WeightsResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SamplingParams {
     /// The most tokens of a sample.
-    #[serde(default)]
     pub max_tokens: Option<usize>,
     /// The seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -412,7 +397,6 @@ pub struct SampleRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_session_id: Option<String>,
     /// True if the log-probabilities of the prompt are wanted.
-    #[serde(default)]
     pub prompt_logprobs: Option<bool>,
 }
 
@@ -426,7 +410,6 @@ pub struct SampleResult {
     /// The samples.
     pub sequences: Vec<Sequence>,
     /// Log-probabilities of the prompt from its second token on; some servers put a null in front.
-    #[serde(default)]
     pub prompt_logprobs: Option<Vec<Option<f64>>>,
 }
 
@@ -438,7 +421,6 @@ pub struct Sequence {
     /// The sampled tokens.
     pub tokens: Vec<u32>,
     /// The log-probability of each.
-    #[serde(default)]
     pub logprobs: Option<Vec<f64>>,
 }
 
