@@ -2,15 +2,10 @@
 
 use super::key::KeyDefault::{Absent, Required, Value};
 use super::key::ValueType::{Text, Url, Variable};
-use super::key::declare::{choice, decisive, integer, number, process, settings};
-use super::key::{
-    DIRECTORY, FILE, FILE_OR_DIRECTORY, KeyDefault, KeySpec, Kinds, MAX_COUNT, MAX_TOKENS, PRICE,
-};
-use super::keys::value_of;
+use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
+use super::key::{DIRECTORY, FILE, FILE_OR_DIRECTORY, Kinds, MAX_COUNT, MAX_TOKENS, PRICE};
 use super::models::key_variable;
 use super::path::ConfigPath;
-use serde::de::DeserializeOwned;
-use serde_json::Map;
 use skill_bank::retrieve::{RetrievalMode, RetrievalSettings};
 use skill_core::named_enum;
 use skill_pipeline::bank::{Admission, BankSettings, TrialKind};
@@ -148,50 +143,4 @@ impl EmbeddingConfig {
     }
 }
 
-impl Default for BankConfig {
-    fn default() -> Self {
-        of_defaults(Self::KEYS)
-    }
-}
-
-impl Default for RetrievalConfig {
-    fn default() -> Self {
-        of_defaults(Self::KEYS)
-    }
-}
-
-impl Default for EvolutionConfig {
-    fn default() -> Self {
-        of_defaults(Self::KEYS)
-    }
-}
-
-/// A section of which nothing is set.
-#[expect(
-    clippy::expect_used,
-    reason = "the declaration of the keys has checked it; a test reads each section so"
-)]
-pub(super) fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
-    let fields = keys.iter().filter_map(|key| match key.default {
-        KeyDefault::Value(default) => Some((key.name.to_owned(), value_of(key, default)?)),
-        KeyDefault::Required { .. } | KeyDefault::Absent { .. } | KeyDefault::Suggested { .. } => None,
-    });
-    serde_json::from_value(fields.collect::<Map<_, _>>().into()).expect("the defaults are those of the keys")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::key::declare::Fill as _;
-
-    #[test]
-    fn the_defaults_of_the_sections_are_those_of_the_library() {
-        let mut settings = BankSettings::default();
-        BankConfig::default().fill(&mut settings);
-        EvolutionConfig::default().fill(&mut settings);
-        assert_eq!(settings, BankSettings::default());
-        let mut retrieval = RetrievalSettings::default();
-        RetrievalConfig::default().fill(&mut retrieval);
-        assert_eq!(retrieval, RetrievalSettings::default());
-    }
-}
+with_defaults!(BankConfig, RetrievalConfig, EvolutionConfig);

@@ -2,7 +2,7 @@
 
 use super::key::KeyDefault::{Absent, Value};
 use super::key::MAX_COUNT;
-use super::key::declare::{choice, decisive, integer, settings};
+use super::key::declare::{choice, decisive, integer, settings, with_defaults};
 use skill_core::named_enum;
 
 named_enum! {
@@ -39,8 +39,4 @@ settings! {
     }
 }
 
-impl Default for CollectConfig {
-    fn default() -> Self {
-        super::bank::of_defaults(Self::KEYS)
-    }
-}
+with_defaults!(CollectConfig);

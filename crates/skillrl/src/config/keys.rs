@@ -9,7 +9,7 @@
 //! - The table of keys and the types hold the same keys, and a key that is declared as a path has the type of one.
 //!   Held by `every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types`.
 
-use super::key::KeySpec;
+use super::key::{KeyDefault, KeySpec};
 use crate::config::bank::{BankConfig, EmbeddingConfig, EvolutionConfig, RetrievalConfig};
 use crate::config::collect::CollectConfig;
 use crate::config::env::{self, ENV};
@@ -21,6 +21,8 @@ use crate::config::types::{
     BudgetConfig, EvalConfig, GateConfig, LimitsConfig, NatsConfig, PromptsConfig, RetryConfig, RunConfig,
     SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
+use serde::de::DeserializeOwned;
+use serde_json::Map;
 
 /// The modes of training with a bank.
 const WITH_BANK: &[&str] = &[TrainMode::Bank.as_str(), TrainMode::Weights.as_str()];
@@ -169,6 +171,22 @@ impl SectionSpec {
 pub(crate) fn value_of(key: &KeySpec, toml: &str) -> Option<serde_json::Value> {
     let value = toml::de::DeValue::parse(toml).ok()?;
     super::value::check(key.name, key.value, value.get_ref()).ok()
+}
+
+/// The default of a key; `None` where nothing is set by default.
+pub(super) fn default_of(key: &KeySpec) -> Option<serde_json::Value> {
+    let KeyDefault::Value(default) = key.default else { return None };
+    value_of(key, default)
+}
+
+/// A section of which nothing is set.
+#[expect(
+    clippy::expect_used,
+    reason = "the declaration of the keys has checked it; a test reads each section so"
+)]
+pub(super) fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
+    let fields = keys.iter().filter_map(|key| Some((key.name.to_owned(), default_of(key)?)));
+    serde_json::from_value(fields.collect::<Map<_, _>>().into()).expect("the defaults are those of the keys")
 }
 
 /// All sections, in the order of the file.

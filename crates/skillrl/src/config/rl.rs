@@ -1,7 +1,7 @@
 //! The section of reinforcement learning.
 
 use super::key::KeyDefault::{Absent, Value};
-use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
 use super::key::{MAX_COUNT, MAX_TOKENS};
 use super::sft::MAX_RANK;
 use skill_pipeline::settings::{
@@ -81,21 +81,4 @@ settings! {
     }
 }
 
-impl Default for RlConfig {
-    fn default() -> Self {
-        super::bank::of_defaults(Self::KEYS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::key::declare::Fill as _;
-
-    #[test]
-    fn the_defaults_of_the_section_are_those_of_the_library() {
-        let mut settings = RlSettings::default();
-        RlConfig::default().fill(&mut settings);
-        assert_eq!(settings, RlSettings::default());
-    }
-}
+with_defaults!(RlConfig);

@@ -1,7 +1,7 @@
 //! The section of fine-tuning.
 
 use super::key::KeyDefault::{Absent, Value};
-use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
 use super::key::{MAX_COUNT, MAX_TOKENS};
 use skill_core::named_enum;
 use skill_pipeline::settings::SftSettings;
@@ -57,21 +57,4 @@ settings! {
     }
 }
 
-impl Default for SftConfig {
-    fn default() -> Self {
-        super::bank::of_defaults(Self::KEYS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::key::declare::Fill as _;
-
-    #[test]
-    fn the_defaults_of_the_section_are_those_of_the_library() {
-        let mut settings = SftSettings::default();
-        SftConfig::default().fill(&mut settings);
-        assert_eq!(settings, SftSettings::default());
-    }
-}
+with_defaults!(SftConfig);

@@ -12,7 +12,7 @@ use super::collect::CollectConfig;
 use super::env::EnvConfig;
 use super::key::KeyDefault::{Absent, Value};
 use super::key::ValueType::{Flag, Text, Texts, Variable};
-use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
 use super::key::{
     DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
 };
@@ -157,11 +157,7 @@ settings! {
     }
 }
 
-impl Default for NatsConfig {
-    fn default() -> Self {
-        super::bank::of_defaults(Self::KEYS)
-    }
-}
+with_defaults!(NatsConfig);
 
 named_enum! {
     /// Where rollouts are made.

@@ -1,9 +1,16 @@
 use super::{MINIMAL, minimal_overrides, parse};
-use crate::config::key::declare::Fill as _;
+use crate::config::key::declare::Fill;
 use crate::config::key::{Effect, KeyDefault, ValueType};
 use crate::config::keys;
-use crate::config::{Config, EnvConfig, Origin, default_file};
+use crate::config::{
+    BankConfig, Config, EnvConfig, EvolutionConfig, Origin, RetrievalConfig, RlConfig, SftConfig,
+    default_file,
+};
+use skill_bank::retrieve::RetrievalSettings;
 use skill_envs::agent::AgentSettings;
+use skill_pipeline::bank::BankSettings;
+use skill_pipeline::settings::{RlSettings, SftSettings};
+use std::fmt::Debug;
 
 /// The sections of a file by their names, without the lines that `leaves_out`.
 fn sections(file: &str, names: &[&str], leaves_out: impl Fn(&str) -> bool) -> String {
@@ -76,6 +83,24 @@ fn a_wrong_override_of_the_default_file_is_refused() {
 fn the_defaults_are_the_paper_protocol() {
     let config = parse(MINIMAL, &[]).config;
     insta::assert_snapshot!(serde_json::to_string_pretty(&config.to_json()).unwrap());
+}
+
+#[track_caller]
+fn check_library<Section: Default + Fill<Settings>, Settings: Debug + Default + PartialEq>() {
+    let mut settings = Settings::default();
+    Section::default().fill(&mut settings);
+    assert_eq!(settings, Settings::default());
+}
+
+#[test]
+fn the_defaults_of_sections_are_those_of_the_library() {
+    check_library::<RetrievalConfig, RetrievalSettings>();
+    check_library::<SftConfig, SftSettings>();
+    check_library::<RlConfig, RlSettings>();
+    let mut settings = BankSettings::default();
+    BankConfig::default().fill(&mut settings);
+    EvolutionConfig::default().fill(&mut settings);
+    assert_eq!(settings, BankSettings::default());
 }
 
 #[test]
