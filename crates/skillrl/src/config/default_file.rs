@@ -47,20 +47,18 @@ pub fn short_file(overrides: &[String], head: &str) -> Result<String, ConfigErro
     draft.read_overrides(overrides);
     let mut file: String = head.lines().map(|line| format!("# {line}\n")).collect();
     let named = draft.take_targets();
-    let mut write = |draft: &Draft, section: &SectionSpec, title: &str| {
-        let entries = section.keys().filter_map(|key| Some((key.name, draft.entry(&section.path_of(key))?)));
-        let lines: String =
-            entries.map(|(name, entry)| format!("{name} = {}\n", value::to_toml(&entry.value))).collect();
-        if !lines.is_empty() {
-            // Writing to a text cannot fail.
-            let _ = write!(file, "\n[{title}]\n{lines}");
+    let mut write = |shown: String| {
+        if !shown.is_empty() {
+            file += &format!("\n{shown}");
         }
     };
     for section in keys::sections() {
-        write(&draft, section, section.path);
+        write(draft.shown_section(section, section.path));
     }
     if let Some(section) = keys::section(TARGET) {
-        named.iter().for_each(|(name, draft)| write(draft, section, &format!("{TARGETS}.{name}")));
+        for (name, draft) in &named {
+            write(draft.shown_section(section, &format!("{TARGETS}.{name}")));
+        }
     }
     Config::parse(&file, FILE_NAME, &[])?;
     Ok(file)

@@ -89,6 +89,17 @@ impl Draft {
         self.problems.push(Problem { place, kind });
     }
 
+    /// Reports that a setting does not go with another; one that is not given is missing in the file as a whole.
+    fn report_at(&mut self, path: &str, message: impl Into<String>) {
+        let place = self.entry(path).map_or_else(|| self.whole(), |entry| entry.place.clone());
+        self.report(place, ProblemKind::Conflict { message: message.into() });
+    }
+
+    /// The file as a whole.
+    fn whole(&self) -> Place {
+        Place::File { origin: self.origin.clone() }
+    }
+
     /// Everything that is wrong so far, in the order of the file and then of the command line.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if self.problems.is_empty() {
@@ -115,9 +126,7 @@ impl Draft {
                 Ok(())
             }
             Err(error) => {
-                let place = error
-                    .span()
-                    .map_or_else(|| Place::File { origin: origin.clone() }, |span| source.place(span.start));
+                let place = error.span().map_or_else(|| self.whole(), |span| source.place(span.start));
                 self.report(place, ProblemKind::Syntax { message: error.message().to_owned() });
                 self.check()
             }
@@ -275,9 +284,10 @@ impl Draft {
         let path = section.path_of(key);
         let before = self.entries.get(&path).map(|entry| entry.value.clone());
         self.take(section, key, &field, Place::Set);
-        if let (Some(mut merged), Some(entry)) = (before, self.entries.get_mut(&path)) {
-            merge(&mut merged, std::mem::take(&mut entry.value));
-            entry.value = merged;
+        let given = self.entries.get_mut(&path).map(|entry| &mut entry.value);
+        if let (Some(Value::Object(mut merged)), Some(Value::Object(given))) = (before, given) {
+            merge(&mut merged, std::mem::take(given));
+            *given = merged;
         }
     }
 
@@ -288,7 +298,7 @@ impl Draft {
         match self.entries.get(&path) {
             Some(entry) => entry.value.as_str().map(str::to_owned),
             None if self.given.contains(&path) => None,
-            None => default_value(&path, key)?.as_str().map(str::to_owned),
+            None => keys::default_of(key)?.as_str().map(str::to_owned),
         }
     }
 
@@ -308,9 +318,7 @@ impl Draft {
 
     /// What is trained, as `train.mode` says.
     pub(super) fn mode(&self) -> &str {
-        self.entry("train.mode")
-            .and_then(|entry| entry.value.as_str())
-            .unwrap_or(TrainMode::Document.as_str())
+        self.text_at("train.mode").unwrap_or(TrainMode::Document.as_str())
     }
 
     /// Reports keys of other kinds than the one that is chosen.
@@ -342,8 +350,7 @@ impl Draft {
             let path = section.path_of(key);
             let KeyDefault::Required { example } = key.default else { continue };
             if self.has_key(section, key) && !self.given.contains(&path) && !self.lacks(section) {
-                let whole = || Place::File { origin: self.origin.clone() };
-                let place = self.section_places.get(section.path).cloned().unwrap_or_else(whole);
+                let place = self.section_places.get(section.path).cloned().unwrap_or_else(|| self.whole());
                 self.report(place, ProblemKind::Missing { key: path, example });
             }
         }
@@ -358,12 +365,17 @@ impl Draft {
                 && !self.given.contains(&path)
                 && !self.entries.contains_key(&path)
                 && !self.lacks(section)
-                && let Some(value) = default_value(&path, key)
+                && let Some(value) = keys::default_of(key)
             {
-                let place = Place::File { origin: self.origin.clone() };
-                self.entries.insert(path, Entry { value, origin: Origin::Default, place });
+                self.set(path, value, Origin::Default);
             }
         }
+    }
+
+    /// Sets what no line of the file and no override says.
+    fn set(&mut self, path: String, value: Value, origin: Origin) {
+        let place = self.whole();
+        self.entries.insert(path, Entry { value, origin, place });
     }
 
     /// Reports values that do not go together.
@@ -382,49 +394,39 @@ impl Draft {
 
     /// The least edit budget may not be above the greatest; where it is left out, it follows.
     fn check_edit_budgets(&mut self) {
-        let budget = |name: &str| {
-            let entry = self.entries.get(name)?;
-            Some((entry.value.as_u64()?, entry.origin, entry.place.clone()))
-        };
-        let least = budget("train.min_edit_budget");
-        let most = budget("train.edit_budget");
-        let (Some((least, origin, place)), Some((most, _, _))) = (least, most) else { return };
-        if least <= most {
+        const LEAST: &str = "train.min_edit_budget";
+        let most = self.entry("train.edit_budget").and_then(|entry| entry.value.as_u64());
+        let (Some(entry), Some(most)) = (self.entries.get_mut(LEAST), most) else { return };
+        let Some(least) = entry.value.as_u64().filter(|least| *least > most) else { return };
+        if entry.origin == Origin::Default {
+            entry.value = Value::from(most);
             return;
         }
-        if origin == Origin::Default {
-            if let Some(entry) = self.entries.get_mut("train.min_edit_budget") {
-                entry.value = Value::from(most);
-            }
-            return;
-        }
-        let message = format!(
-            "`train.min_edit_budget` ({least}) is above `train.edit_budget` ({most}); it takes at most {most}"
-        );
-        self.report(place, ProblemKind::Conflict { message });
+        let message =
+            format!("`{LEAST}` ({least}) is above `train.edit_budget` ({most}); it takes at most {most}");
+        self.report_at(LEAST, message);
     }
 
     /// What a saving of tokens needs.
     fn check_saving(&mut self) {
-        let message = match (self.entries.get("gate.token_saving"), self.entries.get("gate.score_margin")) {
-            (Some(saving), _) if self.entry("gate.enabled").is_some_and(|entry| entry.value == false) => {
-                let message = "`gate.token_saving` asks for something that `gate.enabled = false` accepts without; leave one of them out";
-                (saving.place.clone(), message)
-            }
-            (None, Some(margin)) => {
-                let message = "`gate.score_margin` is what may be given up for `gate.token_saving`, which is not set; set it, or leave the margin out";
-                (margin.place.clone(), message)
-            }
-            (Some(_) | None, _) => return,
-        };
-        self.report(message.0, ProblemKind::Conflict { message: message.1.to_owned() });
+        let is_gate_off = self.entry("gate.enabled").is_some_and(|entry| entry.value == false);
+        match (self.entry("gate.token_saving"), self.entry("gate.score_margin")) {
+            (Some(_), _) if is_gate_off => self.report_at(
+                "gate.token_saving",
+                "`gate.token_saving` asks for something that `gate.enabled = false` accepts without; leave one of them out",
+            ),
+            (None, Some(_)) => self.report_at(
+                "gate.score_margin",
+                "`gate.score_margin` is what may be given up for `gate.token_saving`, which is not set; set it, or leave the margin out",
+            ),
+            (Some(_) | None, _) => {}
+        }
     }
 
     /// The targets of evaluations are in this process, and each is named once; that they are configured is checked when
     /// all are read.
     fn check_targets(&mut self) {
         let Some(targets) = self.entry("train.targets") else { return };
-        let place = targets.place.clone();
         let names: Vec<&str> =
             targets.value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let twice = names
@@ -439,7 +441,7 @@ impl Draft {
         } else {
             return;
         };
-        self.report(place, ProblemKind::Conflict { message });
+        self.report_at("train.targets", message);
     }
 
     /// Two models of one server have one rate.
@@ -459,12 +461,12 @@ impl Draft {
                         "`models.{first}.{key}` ({}) and `models.{second}.{key}` ({}) are of one server, which has one rate; set it for one of them",
                         one.value, other.value
                     );
-                    problems.push((other.place.clone(), ProblemKind::Conflict { message }));
+                    problems.push((format!("models.{second}.{key}"), message));
                 }
             }
         }
-        for (place, problem) in problems {
-            self.report(place, problem);
+        for (path, message) in problems {
+            self.report_at(&path, message);
         }
     }
 
@@ -485,13 +487,18 @@ impl Draft {
     pub(super) fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path)
     }
-}
 
-/// The default of a key as a value; `None` where nothing is set by default.
-fn default_value(path: &str, key: &KeySpec) -> Option<Value> {
-    let KeyDefault::Value(default) = key.default else { return None };
-    let value = DeValue::parse(default).ok()?;
-    value::check(path, key.value, value.get_ref()).ok()
+    fn text_at(&self, path: &str) -> Option<&str> {
+        self.entry(path)?.value.as_str()
+    }
+
+    /// The settings of a section, as a file has them under this title; empty if there are none.
+    pub(super) fn shown_section(&self, section: &SectionSpec, title: &str) -> String {
+        let entries = section.keys().filter_map(|key| Some((key.name, self.entry(&section.path_of(key))?)));
+        let lines: String =
+            entries.map(|(name, entry)| format!("{name} = {}\n", value::to_toml(&entry.value))).collect();
+        if lines.is_empty() { lines } else { format!("[{title}]\n{lines}") }
+    }
 }
 
 /// Whether the name is a section's, or the first part of one.
@@ -522,14 +529,12 @@ fn override_value(text: &str, is_text: bool) -> DeValue<'_> {
 }
 
 /// Puts the fields of one JSON object into another, objects inside objects too.
-fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (name, value) in from {
-                merge(into.entry(name).or_insert(Value::Null), value);
-            }
+pub(crate) fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+    for (name, value) in from {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
+            (_, value) => drop(into.insert(name, value)),
         }
-        (into, from) => *into = from,
     }
 }
 
@@ -550,16 +555,12 @@ pub(super) fn nest(entries: &BTreeMap<String, Entry>) -> Value {
         if key.value == ValueType::Variable && entry.value == "" {
             continue;
         }
-        let leaf = Value::Object(Map::from_iter([(key.name.to_owned(), entry.value.clone())]));
+        let leaf = Map::from_iter([(key.name.to_owned(), entry.value.clone())]);
         let branch = section
             .path
             .rsplit('.')
-            .fold(leaf, |inner, segment| Value::Object(Map::from_iter([(segment.to_owned(), inner)])));
-        let mut tree = Value::Object(std::mem::take(&mut root));
-        merge(&mut tree, branch);
-        if let Value::Object(merged) = tree {
-            root = merged;
-        }
+            .fold(leaf, |inner, segment| Map::from_iter([(segment.to_owned(), Value::Object(inner))]));
+        merge(&mut root, branch);
     }
     Value::Object(root)
 }

@@ -63,6 +63,8 @@ pub use types::{
     PromptsConfig, RetryConfig, RunConfig, Runner, Schedule, SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
 
+pub(crate) use draft::merge;
+
 use draft::Draft;
 use key::{KeySpec, PathUse, ValueType};
 use skill_llm::{Secrets, text_file};

@@ -2,6 +2,7 @@
 
 use super::source::read_text;
 use crate::config::mapping::draft::Entry;
+use crate::config::merge;
 use crate::error::ImportError;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -98,26 +99,15 @@ fn load_chain(path: &Path, seen: &mut Vec<PathBuf>) -> Result<Map<String, Value>
                     "fix the path in `_base_`: it is relative to the file that names it",
                 ));
             }
-            Ok(merged(load_chain(&place, seen)?, map))
+            let mut whole = load_chain(&place, seen)?;
+            merge(&mut whole, map);
+            Ok(whole)
         }
         Some(_) => {
             let message = "has a `_base_` that is not the path of one file".to_owned();
             Err(bad(message, "name one file, and let that one name the next"))
         }
     }
-}
-
-/// The first with what the second changes, mappings member by member.
-fn merged(mut base: Map<String, Value>, over: Map<String, Value>) -> Map<String, Value> {
-    for (key, value) in over {
-        match (base.get_mut(&key), value) {
-            (Some(Value::Object(below)), Value::Object(above)) => {
-                *below = merged(std::mem::take(below), above);
-            }
-            (_, value) => drop(base.insert(key, value)),
-        }
-    }
-    base
 }
 
 fn file_name(path: &Path) -> String {

@@ -1,11 +1,9 @@
 //! Amendments: an environment and simulated models, as if the file had said so.
 
-use super::{Draft, Entry, Origin, Place, ProblemKind};
+use super::{Draft, Origin};
 use crate::config::models::SIMULATED_KIND;
-use crate::config::{Amendments, EnvKind, OptimizerUse, SftReasoning, TrainMode, keys, value};
-use serde_json::Value;
+use crate::config::{Amendments, EnvKind, OptimizerUse, SftReasoning, TrainMode, keys};
 use skill_bank::retrieve::RetrievalMode;
-use std::fmt::Write as _;
 
 /// Models that every configuration has.
 const NEEDED: [&str; 2] = ["target", "optimizer"];
@@ -132,37 +130,13 @@ impl Draft {
     }
 
     fn amend_key(&mut self, path: &str, value: &str) {
-        let place = Place::File { origin: self.origin.clone() };
         self.given.insert(path.to_owned());
-        let entry = Entry { value: Value::from(value), origin: Origin::Default, place };
-        self.entries.insert(path.to_owned(), entry);
-    }
-
-    fn text_at(&self, path: &str) -> Option<&str> {
-        self.entries.get(path)?.value.as_str()
-    }
-
-    fn report_at(&mut self, path: &str, message: String) {
-        let whole = || Place::File { origin: self.origin.clone() };
-        let place = self.entries.get(path).map_or_else(whole, |entry| entry.place.clone());
-        self.report(place, ProblemKind::Conflict { message });
+        self.set(path.to_owned(), value.into(), Origin::Default);
     }
 
     /// What is set so far, as a configuration file.
     fn as_toml(&self) -> String {
-        let mut text = String::new();
-        for section in keys::sections() {
-            let mut lines = String::new();
-            for key in section.keys() {
-                if let Some(entry) = self.entries.get(&section.path_of(key)) {
-                    let _ = writeln!(lines, "{} = {}", key.name, value::to_toml(&entry.value));
-                }
-            }
-            if !lines.is_empty() {
-                let gap = if text.is_empty() { "" } else { "\n" };
-                let _ = write!(text, "{gap}[{}]\n{lines}", section.path);
-            }
-        }
-        text
+        let sections = keys::sections().iter().map(|section| self.shown_section(section, section.path));
+        sections.filter(|shown| !shown.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of `[env]` among each other: presets, and what a scorer needs.
 
-use super::{Draft, Entry, Origin, Place, ProblemKind};
+use super::{Draft, Entry, Origin};
 use crate::config::key::any_of;
 use crate::config::keys;
 use crate::config::models::SIMULATED_KIND;
@@ -8,8 +8,6 @@ use crate::config::tasks::KEYS_OF_SCORERS;
 use serde_json::Value;
 use skill_core::NamedEnum;
 use skill_envs::qa::QaScorer;
-use toml::Spanned;
-use toml::de::DeValue;
 
 /// The tools over files; `glob` is another name of `list`.
 const FILE_TOOLS: [&str; 4] = ["list", "read", "grep", "glob"];
@@ -42,12 +40,8 @@ impl Draft {
             if self.given.contains(&path) {
                 continue;
             }
-            let Some((_, key)) = keys::find(&path) else { continue };
-            let parsed = DeValue::parse(toml).map(Spanned::into_inner).ok();
-            let value = parsed.and_then(|value| super::value::check(&path, key.value, &value).ok());
-            if let Some(value) = value {
-                let place = Place::File { origin: self.origin.clone() };
-                self.entries.insert(path, Entry { value, origin: Origin::Preset, place });
+            if let Some(value) = keys::find(&path).and_then(|(_, key)| keys::value_of(key, toml)) {
+                self.set(path, value, Origin::Preset);
             }
         }
     }
@@ -181,22 +175,20 @@ impl Draft {
     /// Whether a key is given with another value than its default, which says nothing.
     fn is_meant(&self, name: &str) -> bool {
         let path = format!("env.{name}");
-        let default = keys::find(&path).and_then(|(_, key)| super::default_value(&path, key));
+        let default = keys::find(&path).and_then(|(_, key)| keys::default_of(key));
         self.given.contains(&path)
             && self.env(name).is_some_and(|entry| Some(&entry.value) != default.as_ref())
     }
 
     fn env(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(&format!("env.{name}"))
+        self.entry(&format!("env.{name}"))
     }
 
     fn env_text(&self, name: &str) -> Option<String> {
-        self.env(name).map(|entry| &entry.value).and_then(Value::as_str).map(str::to_owned)
+        self.text_at(&format!("env.{name}")).map(str::to_owned)
     }
 
     fn conflict(&mut self, name: &str, message: String) {
-        let whole = Place::File { origin: self.origin.clone() };
-        let place = self.env(name).map_or(whole, |entry| entry.place.clone());
-        self.report(place, ProblemKind::Conflict { message });
+        self.report_at(&format!("env.{name}"), message);
     }
 }

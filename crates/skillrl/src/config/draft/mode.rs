@@ -1,6 +1,6 @@
 //! What is trained, and which keys have a meaning there.
 
-use super::{Draft, ProblemKind, default_value};
+use super::Draft;
 use crate::config::keys;
 use crate::config::models::LOCAL_KIND;
 use crate::config::types::TrainMode;
@@ -34,7 +34,7 @@ impl Draft {
                 _ => (has_meaning, &other),
             };
             let Some(entry) = self.entries.get(&path).filter(|_| !has_meaning) else { continue };
-            if !self.given.contains(&path) || default_value(&path, key).as_ref() == Some(&entry.value) {
+            if !self.given.contains(&path) || keys::default_of(key).as_ref() == Some(&entry.value) {
                 continue;
             }
             let message = format!(
@@ -42,10 +42,10 @@ impl Draft {
                 mode.as_str(),
                 other.as_str()
             );
-            problems.push((entry.place.clone(), message));
+            problems.push((path, message));
         }
-        for (place, message) in problems {
-            self.report(place, ProblemKind::Conflict { message });
+        for (path, message) in problems {
+            self.report_at(&path, message);
         }
         self.check_embedding();
         self.check_weights();
@@ -54,32 +54,25 @@ impl Draft {
     /// Weights that are trained are on this machine.
     fn check_weights(&mut self) {
         let kind = self.model_kind("target").unwrap_or_default();
-        let can_be_trained = self.can_train(&kind);
-        let Some(mode) = self.entry("train.mode").filter(|entry| entry.value == TrainMode::Weights.as_str())
-        else {
-            return;
-        };
-        if !can_be_trained {
-            let place = mode.place.clone();
+        if self.mode() == TrainMode::Weights.as_str() && !self.can_train(&kind) {
             let message = format!(
                 "`train.mode` is \"weights\", which trains a target of kind \"{LOCAL_KIND}\", and `models.target.kind` is \"{kind}\""
             );
-            self.report(place, ProblemKind::Conflict { message });
+            self.report_at("train.mode", message);
         }
     }
 
     /// Retrieval by vectors needs a model that gives them.
     fn check_embedding(&mut self) {
-        let mode =
-            self.entry("retrieval.mode").and_then(|entry| Some((entry.value.as_str()?, entry.place.clone())));
-        if let Some((mode, place)) = mode
-            && mode == RetrievalMode::Embedding.as_str()
+        const MODE: &str = "retrieval.mode";
+        if self.text_at(MODE) == Some(RetrievalMode::Embedding.as_str())
             && self.entry("models.embedding.model").is_none()
             && self.entry("models.embedding.path").is_none()
         {
-            let message =
-                "`retrieval.mode` is \"embedding\", but the section [models.embedding] is missing".to_owned();
-            self.report(place, ProblemKind::Conflict { message });
+            self.report_at(
+                MODE,
+                "`retrieval.mode` is \"embedding\", but the section [models.embedding] is missing",
+            );
         }
     }
 }

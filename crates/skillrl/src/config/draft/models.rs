@@ -1,6 +1,6 @@
 //! The keys of models among each other: what a provider sets, and what does not go together.
 
-use super::{Draft, Entry, Origin, Place, ProblemKind};
+use super::{Draft, Origin};
 use crate::config::key::any_of;
 use crate::config::keys;
 use crate::config::models::AGENT_KIND;
@@ -31,21 +31,18 @@ impl Draft {
     /// The target may be of any kind: `--policy` replaces it. A teacher's reasons need a place in replies.
     pub(super) fn check_sft(&mut self) {
         let has_place = self.entry("env.think").is_some_and(|entry| entry.value == true);
-        let reasoning = self.entry("sft.reasoning").filter(|entry| entry.value == "teacher");
-        if let (Some(reasoning), false) = (reasoning, has_place) {
-            let place = reasoning.place.clone();
-            let message = "`sft.reasoning` is \"teacher\", and replies have no place for reasons: they need a world with `env.think = true`".to_owned();
-            self.report(place, ProblemKind::Conflict { message });
+        if self.text_at("sft.reasoning") == Some("teacher") && !has_place {
+            let message = "`sft.reasoning` is \"teacher\", and replies have no place for reasons: they need a world with `env.think = true`";
+            self.report_at("sft.reasoning", message);
         }
         self.check_adapter("sft");
     }
 
     /// The target may be of any kind: `--policy` of `skillrl rl` replaces it.
     pub(super) fn check_rl(&mut self) {
-        if let Some(size) = self.entry("rl.group_size").filter(|entry| entry.value == 1) {
-            let place = size.place.clone();
-            let message = "`rl.group_size` is 1, and GRPO compares the episodes of a group with each other: the advantage of a single episode is always 0; it takes at least 2".to_owned();
-            self.report(place, ProblemKind::Conflict { message });
+        if self.entry("rl.group_size").is_some_and(|entry| entry.value == 1) {
+            let message = "`rl.group_size` is 1, and GRPO compares the episodes of a group with each other: the advantage of a single episode is always 0; it takes at least 2";
+            self.report_at("rl.group_size", message);
         }
         self.check_adapter("rl");
     }
@@ -53,12 +50,12 @@ impl Draft {
     /// A scale needs an adapter.
     fn check_adapter(&mut self, section: &str) {
         let is_full = self.entry(&format!("{section}.lora_rank")).is_some_and(|entry| entry.value == 0);
-        if let (true, Some(alpha)) = (is_full, self.entry(&format!("{section}.lora_alpha"))) {
-            let place = alpha.place.clone();
+        let alpha = format!("{section}.lora_alpha");
+        if is_full && self.entries.contains_key(&alpha) {
             let message = format!(
-                "`{section}.lora_alpha` has no meaning where `{section}.lora_rank` is 0: all weights are trained, without an adapter"
+                "`{alpha}` has no meaning where `{section}.lora_rank` is 0: all weights are trained, without an adapter"
             );
-            self.report(place, ProblemKind::Conflict { message });
+            self.report_at(&alpha, message);
         }
     }
 
@@ -68,7 +65,7 @@ impl Draft {
             let path = format!("models.{role}.kind");
             let provider = self.model_text(role, "provider").as_deref().and_then(Provider::find);
             if let Some(provider) = provider.filter(|_| !self.given.contains(&path)) {
-                self.preset(path, json!(provider.dialect));
+                self.set(path, json!(provider.dialect), Origin::Preset);
             }
         }
     }
@@ -88,7 +85,7 @@ impl Draft {
                 for (name, value) in self.known_about(provider, role, dialect) {
                     let path = format!("models.{role}.{name}");
                     if !self.given.contains(&path) {
-                        self.preset(path, value);
+                        self.set(path, value, Origin::Preset);
                     }
                 }
             }
@@ -161,15 +158,10 @@ impl Draft {
             ];
             for (name, price) in known {
                 if let Some(price) = price {
-                    self.preset(format!("models.{role}.{name}"), json!(price));
+                    self.set(format!("models.{role}.{name}"), json!(price), Origin::Preset);
                 }
             }
         }
-    }
-
-    pub(super) fn preset(&mut self, path: String, value: Value) {
-        let place = Place::File { origin: self.origin.clone() };
-        self.entries.insert(path, Entry { value, origin: Origin::Preset, place });
     }
 
     /// What does not go together in the sections of models.
@@ -232,14 +224,10 @@ impl Draft {
     }
 
     fn model_text(&self, role: &str, name: &str) -> Option<String> {
-        let entry = self.entries.get(&format!("models.{role}.{name}"))?;
-        entry.value.as_str().map(str::to_owned)
+        self.text_at(&format!("models.{role}.{name}")).map(str::to_owned)
     }
 
     fn model_conflict(&mut self, role: &str, name: &str, message: String) {
-        let whole = Place::File { origin: self.origin.clone() };
-        let entry = self.entries.get(&format!("models.{role}.{name}"));
-        let place = entry.map_or(whole, |entry| entry.place.clone());
-        self.report(place, ProblemKind::Conflict { message });
+        self.report_at(&format!("models.{role}.{name}"), message);
     }
 }

@@ -1,11 +1,9 @@
 //! Training of weights with simulated models: a decoder that learns from nothing, in small households.
 
-use super::Draft;
+use super::{Draft, Origin};
 use crate::config::models::{LOCAL_KIND, SIMULATED_KIND};
 use crate::config::types::TrainMode;
 use crate::config::{EnvKind, keys};
-use toml::Spanned;
-use toml::de::DeValue;
 
 /// What the decoder of `skill_sim` learns with in a few minutes, as TOML; `benches/weights.md` has what it comes to.
 const SETTINGS: &[(&str, &str)] = &[
@@ -64,10 +62,9 @@ impl Draft {
         let of_all_phases = OF_ALL_PHASES.iter().filter(|_| is_of_all_phases);
         for (path, toml) in SETTINGS.iter().chain(of_all_phases) {
             let Some((_, key)) = keys::find(path) else { continue };
-            let parsed = DeValue::parse(toml).map(Spanned::into_inner).ok();
-            let value = parsed.and_then(|value| super::value::check(path, key.value, &value).ok());
+            let value = keys::value_of(key, toml);
             if let (Some(value), true) = (value, self.given.insert((*path).to_owned())) {
-                self.preset((*path).to_owned(), value);
+                self.set((*path).to_owned(), value, Origin::Preset);
             }
         }
     }
