@@ -25,7 +25,6 @@ enum Told {
     RunStarted {
         total_steps: u32,
         finished_steps: u32,
-        #[serde(default)]
         config_dir: Option<String>,
     },
     #[serde(other)]

@@ -2,13 +2,13 @@
 
 use crate::served::{Pace, Served, Signals};
 use serde::{Deserialize, Serialize};
-use skillrl::config::{Config, LoadedConfig, ModelRole, TrainMode};
-use skillrl::engine::Engine;
+use skillrl::config::{Config, ModelRole, TrainMode};
+use skillrl::engine::{Engine, RunModels};
 use skillrl::llm::JournalOptions;
 use skillrl::llm::journal::CommitPoint;
 use skillrl::pipeline::bank::BankTrainer;
-use skillrl::pipeline::{Event, EventSink, PipelineError, RunConfig, StopSignal, Trainer};
-use skillrl::{prompts, skills, trainer, world};
+use skillrl::pipeline::{Event, EventSink, PipelineError, StopSignal};
+use skillrl::{prompts, skills, trainer};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,7 +135,9 @@ async fn train(plan: &Plan) -> Result<usize, PipelineError> {
         Arc::new(Served::new(inner, &plan.home, plan.number, pace.clone()))
     };
     let [target, optimizer] = ModelRole::of_training(&loaded.config).map(served);
-    let base = trainer(&loaded, target, optimizer).with_journal_options(journal_options(plan, signals));
+    let models = RunModels { target, optimizer, judge: None };
+    let base = trainer::document_with(&loaded, models, Arc::new(SayEvents), StopSignal::default()).unwrap();
+    let base = base.with_journal_options(journal_options(plan, signals));
     let run_dir = loaded.run_dir();
     match loaded.config.train.mode {
         TrainMode::Document => Ok(base.train(&run_dir).await?.total_steps),
@@ -148,28 +150,6 @@ async fn train(plan: &Plan) -> Result<usize, PipelineError> {
             Ok(usize::try_from(trainer.train(&run_dir).await?.rounds).unwrap())
         }
     }
-}
-
-/// The trainer that [`trainer::document`] makes, with models of ours.
-fn trainer(loaded: &LoadedConfig, target: Arc<Served>, optimizer: Arc<Served>) -> Trainer {
-    let env = world::environment(loaded, None).unwrap();
-    let prompts = prompts::library(&loaded.config.prompts, env.as_ref()).unwrap();
-    let trainer = Trainer::new(env, target, optimizer);
-    let trainer = match skills::initial_skill(&loaded.config.skill).unwrap() {
-        Some(skill) => trainer.with_initial_skill(skill),
-        None => trainer,
-    };
-    trainer
-        .with_settings(trainer::settings(&loaded.config).unwrap())
-        .with_prompts(prompts)
-        .with_events(Arc::new(SayEvents))
-        .with_stop(StopSignal::default())
-        .with_config(RunConfig {
-            source_text: Some(loaded.source_text.clone()),
-            resolved: loaded.config.decisive_json(),
-            identity: loaded.config.identity_entries(),
-            ..RunConfig::default()
-        })
 }
 
 fn journal_options(plan: &Plan, signals: Arc<Signals>) -> JournalOptions {
