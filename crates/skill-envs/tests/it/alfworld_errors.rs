@@ -1,5 +1,5 @@
 //! What is wrong with a game is said with its place.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use crate::said::Said;
 use skill_envs::alfworld::{Game, GameFile, Rules};

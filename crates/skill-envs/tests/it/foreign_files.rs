@@ -1,7 +1,5 @@
 //! Data as other programs save it: encodings, JSON and cells of Python, hints for Excel, choices of the Hub.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::files::files;
 use serde_json::{Value, json};
 use skill_envs::folder::{FolderError, has_byte_order_mark, read_folder, write_folder};
