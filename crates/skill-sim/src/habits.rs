@@ -20,15 +20,15 @@ pub(crate) trait Habit: Copy + PartialEq + 'static {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
     /// What is to be done or left: one of these is in a part of the clause.
-    deeds: &'static [&'static str],
+    pub(crate) deeds: &'static [&'static str],
     /// What the clause is about: one of each of these is somewhere in it.
-    about: &'static [&'static [&'static str]],
-    sense: Sense,
+    pub(crate) about: &'static [&'static [&'static str]],
+    pub(crate) sense: Sense,
 }
 
 /// What it means that a part of a clause speaks of a deed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sense {
+pub(crate) enum Sense {
     /// Asked for if it is told, spoken against if it is forbidden.
     For,
     /// Spoken against if it is told, and nothing if it is forbidden.
@@ -40,38 +40,6 @@ enum Sense {
 }
 
 impl Pattern {
-    /// Telling the deed asks for the habit, forbidding it speaks against it.
-    pub(super) const fn told(
-        deeds: &'static [&'static str],
-        about: &'static [&'static [&'static str]],
-    ) -> Self {
-        Self { deeds, about, sense: Sense::For }
-    }
-
-    /// Telling the deed speaks against the habit.
-    pub(super) const fn against(
-        deeds: &'static [&'static str],
-        about: &'static [&'static [&'static str]],
-    ) -> Self {
-        Self { deeds, about, sense: Sense::Against }
-    }
-
-    /// Forbidding the deed asks for the habit, telling it speaks against it.
-    pub(super) const fn contrary(
-        deeds: &'static [&'static str],
-        about: &'static [&'static [&'static str]],
-    ) -> Self {
-        Self { deeds, about, sense: Sense::Contrary }
-    }
-
-    /// Forbidding the deed asks for the habit.
-    pub(super) const fn forbidden(
-        deeds: &'static [&'static str],
-        about: &'static [&'static [&'static str]],
-    ) -> Self {
-        Self { deeds, about, sense: Sense::ForWhereForbidden }
-    }
-
     /// Whether a clause begins with the deed, such as `Opens drawers`.
     fn begins(&self, clause: &Clause) -> bool {
         let deed = clause.words.iter().find(|word| !OPENING_WORDS.contains(word));

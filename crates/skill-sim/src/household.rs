@@ -2,7 +2,7 @@
 
 pub(crate) mod player;
 
-use crate::habits::{Habit, Pattern};
+use crate::habits::{Habit, Pattern, Sense};
 use crate::played::{Lessons, Played};
 use skill_envs::alfworld::HouseholdHabit;
 use std::collections::BTreeSet;
@@ -28,74 +28,76 @@ impl Habit for HouseholdHabit {
     fn patterns(self) -> &'static [Pattern] {
         match self {
             Self::OpenClosed => &[
-                const { Pattern::told(&["open ", "opened", "unlock"], &[]) },
-                const { Pattern::told(&["look inside", "look into", "see inside"], &[&["closed", "shut"]]) },
-                const { Pattern::against(&["leave", "keep"], &[&["closed", "shut"]]) },
-                const { Pattern::against(&["opening"], &[&["cost", "waste"]]) },
+                Pattern { deeds: &["open ", "opened", "unlock"], about: &[], sense: Sense::For },
+                Pattern {
+                    deeds: &["look inside", "look into", "see inside"],
+                    about: &[&["closed", "shut"]],
+                    sense: Sense::For,
+                },
+                Pattern { deeds: &["leave", "keep"], about: &[&["closed", "shut"]], sense: Sense::Against },
+                Pattern { deeds: &["opening"], about: &[&["cost", "waste"]], sense: Sense::Against },
             ],
             Self::SearchEverywhere => &[
-                const {
-                    Pattern::told(
-                        &[
-                            "every",
-                            "all ",
-                            "each",
-                            "whole room",
-                            "one after the other",
-                            "one by one",
-                            "systematic",
-                            "next one",
-                            "new place",
-                            "everywhere",
-                        ],
-                        &[PLACES, SEARCHING],
-                    )
+                Pattern {
+                    deeds: &[
+                        "every",
+                        "all ",
+                        "each",
+                        "whole room",
+                        "one after the other",
+                        "one by one",
+                        "systematic",
+                        "next one",
+                        "new place",
+                        "everywhere",
+                    ],
+                    about: &[PLACES, SEARCHING],
+                    sense: Sense::For,
                 },
-                const {
-                    Pattern::forbidden(
-                        &["yet", "twice", "been", "visited", "seen", "same", "circles", "go back"],
-                        &[PLACES],
-                    )
+                Pattern {
+                    deeds: &["yet", "twice", "been", "visited", "seen", "same", "circles", "go back"],
+                    about: &[PLACES],
+                    sense: Sense::ForWhereForbidden,
                 },
-                const {
-                    Pattern::against(
-                        &[
-                            "few",
-                            "nearest",
-                            "first three",
-                            "first two",
-                            "likeliest",
-                            "two or three",
-                            "give up",
-                        ],
-                        &[PLACES],
-                    )
+                Pattern {
+                    deeds: &[
+                        "few",
+                        "nearest",
+                        "first three",
+                        "first two",
+                        "likeliest",
+                        "two or three",
+                        "give up",
+                    ],
+                    about: &[PLACES],
+                    sense: Sense::Against,
                 },
             ],
-            Self::Heat => &[const { Pattern::told(&["heat", "hot", "warm"], &[]) }],
-            Self::Cool => &[const { Pattern::told(&["cool", "cold", "chill"], &[]) }],
-            Self::Clean => &[const { Pattern::told(&["clean", "wash", "rinse"], &[]) }],
+            Self::Heat => &[Pattern { deeds: &["heat", "hot", "warm"], about: &[], sense: Sense::For }],
+            Self::Cool => &[Pattern { deeds: &["cool", "cold", "chill"], about: &[], sense: Sense::For }],
+            Self::Clean => &[Pattern { deeds: &["clean", "wash", "rinse"], about: &[], sense: Sense::For }],
             Self::UseLamp => &[
-                const {
-                    Pattern::told(
-                        &["lamp", "desklamp", "light"],
-                        &[&["use", "using", "turn", "switch", "light it", "toggle", "touch", "bother"]],
-                    )
+                Pattern {
+                    deeds: &["lamp", "desklamp", "light"],
+                    about: &[&["use", "using", "turn", "switch", "light it", "toggle", "touch", "bother"]],
+                    sense: Sense::For,
                 },
-                const { Pattern::against(&["leave", "ignore", "stay away"], &[&["lamp", "desklamp", "light"]]) },
+                Pattern {
+                    deeds: &["leave", "ignore", "stay away"],
+                    about: &[&["lamp", "desklamp", "light"]],
+                    sense: Sense::Against,
+                },
             ],
             Self::FetchBoth => &[
-                const {
-                    Pattern::told(
-                        &["two", "both", "second"],
-                        &[&["fetch", "bring", "find", "get", "take", "put", "place", "carry", "look"]],
-                    )
+                Pattern {
+                    deeds: &["two", "both", "second"],
+                    about: &[&["fetch", "bring", "find", "get", "take", "put", "place", "carry", "look"]],
+                    sense: Sense::For,
                 },
-                const {
-                    Pattern::against(
-                        &["one object", "one is enough", "a single", "one thing", "one of them"],
-                        &[&["enough", "suffice", "will do"]],
-                    )
+                Pattern {
+                    deeds: &["one object", "one is enough", "a single", "one thing", "one of them"],
+                    about: &[&["enough", "suffice", "will do"]],
+                    sense: Sense::Against,
                 },
             ],
         }

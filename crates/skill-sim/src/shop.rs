@@ -3,7 +3,7 @@
 mod page;
 pub(crate) mod player;
 
-use crate::habits::{Habit, Pattern};
+use crate::habits::{Habit, Pattern, Sense};
 use crate::played::{Lessons, Played};
 use crate::shop::page::{ShopListing, ShopPage, ShopWish, is_option_name};
 
@@ -39,103 +39,97 @@ impl Habit for ShopHabit {
     fn patterns(self) -> &'static [Pattern] {
         match self {
             Self::SearchKeyWords => &[
-                const {
-                    Pattern::told(
-                        &[
-                            "key word",
-                            "keyword",
-                            "words that matter",
-                            "few words",
-                            "important words",
-                            "main words",
-                        ],
-                        &[SEARCHING],
-                    )
+                Pattern {
+                    deeds: &[
+                        "key word",
+                        "keyword",
+                        "words that matter",
+                        "few words",
+                        "important words",
+                        "main words",
+                    ],
+                    about: &[SEARCHING],
+                    sense: Sense::For,
                 },
-                const {
-                    Pattern::contrary(
-                        &[
-                            "whole sentence",
-                            "full sentence",
-                            "whole instruction",
-                            "entire instruction",
-                            "one word",
-                            "single word",
-                        ],
-                        &[SEARCHING],
-                    )
+                Pattern {
+                    deeds: &[
+                        "whole sentence",
+                        "full sentence",
+                        "whole instruction",
+                        "entire instruction",
+                        "one word",
+                        "single word",
+                    ],
+                    about: &[SEARCHING],
+                    sense: Sense::Contrary,
                 },
             ],
             Self::CheckPrice => &[
-                const {
-                    Pattern::told(
-                        &[
-                            "check", "compare", "look at", "mind", "read", "within", "below", "under",
-                            "respect",
-                        ],
-                        &[&["price", "budget", "cost"]],
-                    )
+                Pattern {
+                    deeds: &[
+                        "check", "compare", "look at", "mind", "read", "within", "below", "under", "respect",
+                    ],
+                    about: &[&["price", "budget", "cost"]],
+                    sense: Sense::For,
                 },
-                const {
-                    Pattern::forbidden(
-                        &[
-                            "above",
-                            "over",
-                            "more than",
-                            "more expensive",
-                            "exceed",
-                            "too expensive",
-                            "higher",
-                        ],
-                        &[&["price", "limit", "budget", "cost", "dollar", "pay", "expensive"]],
-                    )
+                Pattern {
+                    deeds: &[
+                        "above",
+                        "over",
+                        "more than",
+                        "more expensive",
+                        "exceed",
+                        "too expensive",
+                        "higher",
+                    ],
+                    about: &[&["price", "limit", "budget", "cost", "dollar", "pay", "expensive"]],
+                    sense: Sense::ForWhereForbidden,
                 },
-                const { Pattern::against(&["ignore", "disregard", "forget"], &[&["price", "budget", "cost"]]) },
+                Pattern {
+                    deeds: &["ignore", "disregard", "forget"],
+                    about: &[&["price", "budget", "cost"]],
+                    sense: Sense::Against,
+                },
             ],
             Self::CompareNames => &[
-                const {
-                    Pattern::told(
-                        &["best", "fits", "closest", "compare"],
-                        &[&["result", "product", "list"], &["name", "title"]],
-                    )
+                Pattern {
+                    deeds: &["best", "fits", "closest", "compare"],
+                    about: &[&["result", "product", "list"], &["name", "title"]],
+                    sense: Sense::For,
                 },
-                const {
-                    Pattern::contrary(
-                        &["first result", "first product", "top result", "first one", "first hit"],
-                        &[],
-                    )
+                Pattern {
+                    deeds: &["first result", "first product", "top result", "first one", "first hit"],
+                    about: &[],
+                    sense: Sense::Contrary,
                 },
             ],
             Self::ChooseOptions => &[
-                const {
-                    Pattern::told(
-                        &["choose", "click", "select", "pick", "set ", "choosing", "clicks"],
-                        &[&["option", "color", "colour", "size", "style"]],
-                    )
+                Pattern {
+                    deeds: &["choose", "click", "select", "pick", "set ", "choosing", "clicks"],
+                    about: &[&["option", "color", "colour", "size", "style"]],
+                    sense: Sense::For,
                 },
-                const { Pattern::against(&["leave", "ignore"], &[&["option"]]) },
+                Pattern { deeds: &["leave", "ignore"], about: &[&["option"]], sense: Sense::Against },
             ],
-            Self::ReadFeatures => &[const {
-                Pattern::told(
-                    &["read", "open", "look at", "look into", "check", "click"],
-                    &[&["feature", "description", "details"]],
-                )
+            Self::ReadFeatures => &[Pattern {
+                deeds: &["read", "open", "look at", "look into", "check", "click"],
+                about: &[&["feature", "description", "details"]],
+                sense: Sense::For,
             }],
             Self::TryOthers => &[
-                const {
-                    Pattern::told(
-                        &[
-                            "another",
-                            "next result",
-                            "next product",
-                            "other results",
-                            "other products",
-                            "go on to the next",
-                        ],
-                        &[&["product", "result", "one"]],
-                    )
+                Pattern {
+                    deeds: &[
+                        "another",
+                        "next result",
+                        "next product",
+                        "other results",
+                        "other products",
+                        "go on to the next",
+                    ],
+                    about: &[&["product", "result", "one"]],
+                    sense: Sense::For,
                 },
-                const { Pattern::against(&["settle", "stay with", "be content"], &[]) },
+                Pattern { deeds: &["settle", "stay with", "be content"], about: &[], sense: Sense::Against },
             ],
         }
     }
