@@ -11,7 +11,7 @@ use skill_bank::episode::{EpisodeStep, TrainEpisode, TrainItems};
 use skill_bank::evolve::{Evolution, EvolvePlan, EvolveSettings, evolve};
 use skill_bank::lint::Forbidden;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Episode, Evidence, Source, Tier};
+use skill_bank::{Author, Bank, BankEvent, Basis, Content, Episode, Evidence, SkillRef, Source, Tier};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_envs::agent::WorldEnv;
 use skill_envs::{Env, RolloutCtx, Split, World};
@@ -64,6 +64,23 @@ fn bank_of(distilled: &Distillation) -> Bank {
     let mut bank = Bank::new();
     apply(&mut bank, 1, &distilled.proposals, Admit::Unmeasured).unwrap();
     bank
+}
+
+/// Brings a skill into a bank without a trial.
+fn admit(bank: &mut Bank, tier: Tier, content: Content) -> SkillRef {
+    let skill = bank.next_skill(&tier);
+    let event = BankEvent::Proposed {
+        skill: skill.clone(),
+        tier,
+        content,
+        source: Source::Imported,
+        parents: Vec::new(),
+        evidence: Evidence::default(),
+    };
+    bank.record(0, Author::Process, event).unwrap();
+    let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
+    bank.record(0, Author::Process, admitted).unwrap();
+    skill
 }
 
 /// Plays all tasks with what the bank shows for each.
@@ -142,23 +159,12 @@ fn rounds_of_evolution_win_games() {
     let world = household(36, &[]);
     let teacher = SimulatedTeacher::new(3).with_flaw_rate(0.0);
     let mut bank = Bank::new();
-    let harmful = bank.next_skill(&Tier::General);
     let content = Content::Principle {
         title: "Save turns".to_owned(),
         principle: "Leave closed doors and drawers closed: opening them costs turns.".to_owned(),
         when_to_apply: String::new(),
     };
-    let event = BankEvent::Proposed {
-        skill: harmful.clone(),
-        tier: Tier::General,
-        content,
-        source: Source::Imported,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
-    bank.record(0, Author::Process, event).unwrap();
-    let admitted = BankEvent::Admitted { skill: harmful.clone(), basis: Basis::Unmeasured };
-    bank.record(0, Author::Process, admitted).unwrap();
+    let harmful = admit(&mut bank, Tier::General, content);
     let mut results = play_with::<SimulatedHousehold>(&world, &bank);
     let before = share(&results);
     let mut touches_harmful = false;
@@ -283,17 +289,7 @@ fn a_household_reads_mistakes_as_a_bank_shows_them() {
                 Content::Mistake { .. } => Tier::Mistakes,
                 Content::Principle { .. } => Tier::of_type("pick_heat_then_place_in_recep"),
             };
-            let skill = bank.next_skill(&tier);
-            let event = BankEvent::Proposed {
-                skill: skill.clone(),
-                tier,
-                content: content.clone(),
-                source: Source::Imported,
-                parents: Vec::new(),
-                evidence: Evidence::default(),
-            };
-            bank.record(0, Author::Process, event).unwrap();
-            bank.record(0, Author::Process, BankEvent::Admitted { skill, basis: Basis::Unmeasured }).unwrap();
+            admit(&mut bank, tier, content.clone());
         }
         share(&play_with::<SimulatedHousehold>(&world, &bank))
     };
