@@ -63,60 +63,40 @@ impl<'de> Deserialize<'de> for Pattern {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
-    #[serde(default)]
     pub(crate) from: Option<Source>,
     pub(crate) when: BTreeMap<String, String>,
-    #[serde(default)]
     pub(crate) each: Option<String>,
     #[serde(default)]
     pub(crate) item: BTreeMap<String, String>,
     pub(crate) is: Is,
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     fixed_name: Option<String>,
-    #[serde(default)]
     arguments: Option<String>,
     /// The path of the only argument, a command.
-    #[serde(default)]
     argument: Option<String>,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     sub: Option<String>,
-    #[serde(default)]
     status: Option<String>,
-    #[serde(default)]
     why: Option<String>,
-    #[serde(default)]
     exit: Option<String>,
-    #[serde(default)]
     exit_pattern: Option<Pattern>,
     #[serde(default)]
     fails: BTreeMap<String, String>,
     #[serde(default)]
     failed: bool,
-    #[serde(default)]
     pattern: Option<Pattern>,
     /// In prompts, what the pattern is replaced by.
-    #[serde(default)]
     replacement: Option<String>,
     /// Prompts have quotation marks around them.
     #[serde(default)]
     quoted: bool,
     #[serde(default)]
     not_prefixes: Vec<String>,
-    #[serde(default)]
     prompt_override: Option<String>,
-    #[serde(default)]
     style: Option<Style>,
-    #[serde(default)]
     version: Option<String>,
-    #[serde(default)]
     model: Option<String>,
     #[serde(default)]
     add: bool,
@@ -130,7 +110,6 @@ pub(crate) struct Rule {
     output: Vec<String>,
     #[serde(default)]
     reasoning: Vec<String>,
-    #[serde(default)]
     cost: Option<String>,
 }
 

@@ -98,7 +98,6 @@ pub struct Agent {
     /// What its stream does not show, by the name of a field of the output or of a kind of event.
     pub not_visible: Vec<String>,
     /// How much of the skills the model is shown; `None` where no limit was seen.
-    #[serde(default)]
     pub budget: Option<Budget>,
     /// How it is started.
     pub start: Start,
@@ -114,28 +113,22 @@ pub struct Agent {
     #[serde(default)]
     pub empty_reply_fails: bool,
 
-    #[serde(default)]
     pub(crate) file_time: Option<String>,
     /// Records of session files are the same where this is.
-    #[serde(default)]
     pub(crate) file_id: Option<String>,
     /// A later record of the same id takes the place of an earlier one.
     #[serde(default)]
     pub(crate) file_id_replaces: bool,
     /// Present in records of sub-agents.
-    #[serde(default)]
     pub(crate) file_sub: Option<String>,
     /// The id of the session in its first record.
-    #[serde(default)]
     pub(crate) file_session: Option<String>,
     /// The session that a sub-agent's file belongs to.
-    #[serde(default)]
     pub(crate) file_parent: Option<String>,
     /// A sub-agent's file lies in a folder with the id of its session.
     #[serde(default)]
     pub(crate) file_parent_is_folder: bool,
     /// In the first record, the number from which a file's own part begins, and in every record its number.
-    #[serde(default)]
     pub(crate) file_begins: Option<[String; 2]>,
     /// A file with such a record is that of a sub-agent.
     #[serde(default)]
@@ -150,19 +143,15 @@ pub struct Agent {
 
 /// Tools by which a skill can be read.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Tools {
     /// The agent's own tools for skills, each with the argument that has the name.
-    #[serde(default)]
     pub(crate) skill: BTreeMap<String, String>,
     /// Tools that read a file, each with the argument that has the path.
-    #[serde(default)]
     pub(crate) read: BTreeMap<String, String>,
     /// Tools that run a command, each with the argument that has it.
-    #[serde(default)]
     pub(crate) shell: BTreeMap<String, String>,
     /// Tools that run a program that the model writes.
-    #[serde(default)]
     pub(crate) program: Vec<String>,
 }
 
@@ -219,7 +208,6 @@ pub struct Budget {
     /// What becomes of descriptions beyond the total.
     pub over: OverBudget,
     /// What becomes of a skill with a longer description; `None` where it is cut.
-    #[serde(default)]
     pub too_long: Option<OverBudget>,
 }
 
@@ -244,7 +232,6 @@ pub struct Start {
     /// Arguments that choose a model, `{model}`.
     pub model: Vec<String>,
     /// The last argument, for a program that reads the prompt from standard input only with it.
-    #[serde(default)]
     pub prompt_argument: Option<String>,
     /// Arguments of a run without tools and skills.
     pub plain_arguments: Vec<String>,
@@ -267,13 +254,10 @@ pub struct Start {
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// A settings file of the project.
-    #[serde(default)]
     pub settings_file: Option<String>,
     /// What it says.
-    #[serde(default)]
     pub settings: Option<serde_json::Value>,
     /// What it says in a run without tools and skills.
-    #[serde(default)]
     pub plain_settings: Option<serde_json::Value>,
     /// Variables of a run without tools and skills, besides those of every run.
     #[serde(default)]
@@ -312,16 +296,13 @@ pub struct Play {
 
 /// How a program is told what it may do.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Rights {
     /// Arguments.
-    #[serde(default)]
     pub arguments: Vec<String>,
     /// The settings file of the project.
-    #[serde(default)]
     pub settings: Option<serde_json::Value>,
     /// Variables.
-    #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
