@@ -43,6 +43,15 @@ impl Caps {
             None => usage.cost,
         }
     }
+
+    /// Why nothing more may be started after so many starts at this cost; `None` where something may.
+    pub(super) fn stop_after(&self, n_starts: usize, spending: &Spending) -> Option<Stop> {
+        if self.calls.is_some_and(|most| n_starts >= most) {
+            return Some(Stop::Calls(n_starts));
+        }
+        let reserved = spending.total() + spending.largest;
+        self.budget.is_some_and(|budget| reserved > budget).then_some(Stop::Budget(spending.known))
+    }
 }
 
 /// Why a measurement ended early.
@@ -223,13 +232,8 @@ impl State {
         if self.measured.stop.is_some() {
             return false;
         }
-        if caps.calls.is_some_and(|most| self.n_starts >= most) {
-            self.stop(Stop::Calls(self.n_starts));
-            return false;
-        }
-        let reserved = self.spending.total() + self.spending.largest;
-        if caps.budget.is_some_and(|budget| reserved > budget) {
-            self.stop(Stop::Budget(self.spending.known));
+        if let Some(stop) = caps.stop_after(self.n_starts, &self.spending) {
+            self.stop(stop);
             return false;
         }
         self.n_starts += 1;

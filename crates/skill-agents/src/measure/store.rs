@@ -5,6 +5,7 @@
 use crate::loads::RunUsage;
 use crate::outcome::Outcome;
 use crate::query::Query;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -191,39 +192,20 @@ impl Store {
     ///
     /// A directory with other settings, and files that cannot be used.
     pub fn open(directory: &Path, settings: &BTreeMap<String, String>) -> Result<Self, StoreError> {
-        let store = Self { directory: directory.to_owned(), lock: None };
-        let path = directory.join(SETTINGS);
-        match std::fs::read(&path) {
-            Ok(bytes) => {
-                let known: BTreeMap<String, String> = serde_json::from_slice(&bytes)
-                    .map_err(|error| StoreError::Damaged { path, what: error.to_string() })?;
-                let names: BTreeSet<&String> = known.keys().chain(settings.keys()).collect();
-                let differing = names.into_iter().filter(|name| known.get(*name) != settings.get(*name));
-                let differences: Vec<String> = differing.cloned().collect();
-                // A draft alone holds nobody to its settings.
-                let has_runs = directory.join(RUNS).exists();
-                match (differences.is_empty(), has_runs) {
-                    (true, _) => Ok(store),
-                    (false, false) => {
-                        store.write_settings(settings)?;
-                        Ok(store)
-                    }
-                    (false, true) => {
-                        Err(StoreError::OtherSettings { path: directory.to_owned(), differences })
-                    }
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                store.write_settings(settings)?;
-                Ok(store)
-            }
-            Err(source) => Err(StoreError::File { path, source }),
+        let store = Self::to_read(directory);
+        let known: Option<BTreeMap<String, String>> = store.json(SETTINGS)?;
+        if known.as_ref() == Some(settings) {
+            return Ok(store);
         }
-    }
-
-    fn write_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), StoreError> {
-        let text = serde_json::to_string_pretty(settings).unwrap_or_default();
-        self.write(&self.directory.join(SETTINGS), text.as_bytes())
+        // A draft alone holds nobody to its settings.
+        if let Some(known) = known.filter(|_| directory.join(RUNS).exists()) {
+            let names: BTreeSet<&String> = known.keys().chain(settings.keys()).collect();
+            let differing = names.into_iter().filter(|name| known.get(*name) != settings.get(*name));
+            let differences: Vec<String> = differing.cloned().collect();
+            return Err(StoreError::OtherSettings { path: directory.to_owned(), differences });
+        }
+        store.keep_json(SETTINGS, settings)?;
+        Ok(store)
     }
 
     /// A directory whose runs are read.
@@ -232,22 +214,17 @@ impl Store {
     }
 
     /// The value in a file of the directory; `None` where it is not there.
-    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
-        let path = self.directory.join(name);
-        match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|error| StoreError::Damaged { path, what: error.to_string() }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::File { path, source }),
-        }
+    pub(crate) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StoreError> {
+        read_json(&self.directory.join(name))
     }
 
     pub(crate) fn keep_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
-        let path = self.directory.join(name);
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|error| StoreError::Damaged { path: path.clone(), what: error.to_string() })?;
-        self.write(&path, text.as_bytes())
+        self.write_json(&self.directory.join(name), value)
+    }
+
+    fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| damaged(path, &error))?;
+        self.write(path, text.as_bytes())
     }
 
     /// Takes the directory for this process, which then may make runs.
@@ -286,18 +263,11 @@ impl Store {
     /// A damaged record.
     pub fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let path = self.folder(key).join(RECORD);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(StoreError::File { path, source }),
-        };
-        let record: Record = serde_json::from_slice(&bytes)
-            .map_err(|error| StoreError::Damaged { path: path.clone(), what: error.to_string() })?;
-        match record.version == VERSION {
-            true => Ok(Some(record)),
-            false => {
-                Err(StoreError::Damaged { path, what: format!("it has the version {}", record.version) })
+        match read_json::<Record>(&path)? {
+            Some(Record { version, .. }) if version != VERSION => {
+                Err(StoreError::Damaged { path, what: format!("it has the version {version}") })
             }
+            record => Ok(record),
         }
     }
 
@@ -323,8 +293,7 @@ impl Store {
         if !stderr.is_empty() {
             self.write(&folder.join(STDERR), stderr.as_bytes())?;
         }
-        let text = serde_json::to_string_pretty(record).unwrap_or_default();
-        self.write(&folder.join(RECORD), text.as_bytes())
+        self.write_json(&folder.join(RECORD), record)
     }
 
     /// Writes a start down, before it is made.
@@ -383,12 +352,7 @@ impl Store {
     }
 
     fn lines(&self, name: &str) -> Result<Vec<u8>, StoreError> {
-        let path = self.directory.join(name);
-        match std::fs::read(&path) {
-            Ok(bytes) => Ok(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(source) => Err(StoreError::File { path, source }),
-        }
+        Ok(read(&self.directory.join(name))?.unwrap_or_default())
     }
 
     /// Writes a file whole or not at all.
@@ -405,4 +369,23 @@ impl Store {
         file.persist(path).map_err(|error| fault(error.error))?;
         Ok(())
     }
+}
+
+/// The bytes of a file; `None` where it is not there.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StoreError::File { path: path.to_owned(), source }),
+    }
+}
+
+/// The value in a file; `None` where it is not there.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(path, &error))
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> StoreError {
+    StoreError::Damaged { path: path.to_owned(), what: error.to_string() }
 }

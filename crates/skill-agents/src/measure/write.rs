@@ -67,11 +67,5 @@ pub async fn write(
 ///
 /// A file that cannot be read.
 pub fn stop_before(store: &Store, caps: &Caps) -> Result<Option<Stop>, StoreError> {
-    let n_starts = store.n_starts()?;
-    if caps.calls.is_some_and(|most| n_starts >= most) {
-        return Ok(Some(Stop::Calls(n_starts)));
-    }
-    let spending = store.spending()?;
-    let reserved = spending.total() + spending.largest;
-    Ok(caps.budget.is_some_and(|budget| reserved > budget).then_some(Stop::Budget(spending.known)))
+    Ok(caps.stop_after(store.n_starts()?, &store.spending()?))
 }
