@@ -1,7 +1,8 @@
 //! Runs that are over, as an agent reads them.
 
+use crate::HOSTILE;
 use crate::client::{Place, texts};
-use crate::runs::{HOSTILE, finished, finished_with};
+use crate::runs::{finished, finished_with};
 use serde_json::{Value, json};
 use skillrl_bench::runs::{RunSize, make_run};
 

@@ -1,7 +1,8 @@
 //! Who may ask, and for what.
 
 use crate::client::send;
-use crate::site::{Site, finished};
+use crate::runs::finished;
+use crate::site::Site;
 use skill_serve::{AccessError, ServeError, ServeOptions, Server, Token};
 
 const TOKEN: &str = "0123456789abcdef-._~";

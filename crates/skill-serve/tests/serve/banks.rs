@@ -1,6 +1,7 @@
 //! Runs that train a bank: in the list, live, in the metrics.
 
-use crate::site::{HOSTILE, Site};
+use crate::HOSTILE;
+use crate::site::Site;
 use serde_json::{Value, json};
 use skillrl::bank::distill::TeacherPrompts;
 use skillrl::bank::retrieve::{Retrieval, RetrievalSettings};
@@ -168,7 +169,7 @@ fn the_training_of_a_bank_is_followed_by_rounds_and_trials() {
 fn banks_are_in_the_list_and_in_the_metrics() {
     let site = Site::new(|runs| {
         train(&runs.join("bank"), Arc::new(Semaphore::new(10_000))).unwrap();
-        crate::site::finished(&runs.join("document"));
+        crate::runs::finished(&runs.join("document"));
     });
     let list = site.until("/", |list| list.contains("bank of"));
     assert!(list.contains("bank of 1 skill<"), "{list}");

@@ -1,6 +1,7 @@
 //! Runs that cannot be read, and ways out of the directory.
 
-use crate::site::{Site, finished};
+use crate::runs::finished;
+use crate::site::Site;
 use std::fs;
 
 const SECRET: &str = "a-secret-that-stands-outside";

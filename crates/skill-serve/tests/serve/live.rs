@@ -1,6 +1,7 @@
 //! A run that is followed while it goes on.
 
-use crate::site::{Site, Training, finished};
+use crate::runs::{Training, finished};
+use crate::site::Site;
 use serde_json::Value;
 use skillrl::pipeline::PipelineError;
 

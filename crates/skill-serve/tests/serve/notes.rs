@@ -1,7 +1,9 @@
 //! Notes of people, from the page of a run.
 
+use crate::HOSTILE;
 use crate::client::send_with;
-use crate::site::{HOSTILE, Site, finished};
+use crate::runs::finished;
+use crate::site::Site;
 use skill_pipeline::run_dir::notes::{NoteKind, read_notes};
 
 #[test]

@@ -1,7 +1,9 @@
 //! What the pages and the metrics say.
 
+use crate::HOSTILE;
 use crate::client::send;
-use crate::site::{HOSTILE, Site, finished};
+use crate::runs::finished;
+use crate::site::Site;
 use skill_pipeline::run_dir::RunDir;
 use std::fs;
 
