@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where a run is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunOverview {
     /// The name of its directory.
     pub name: String,
@@ -224,42 +224,9 @@ impl RunOverview {
         }
     }
 
-    /// A run of which nothing is known.
+    /// A run of which nothing is known; it is [`RunPhase::Damaged`].
     pub fn unknown(path: &Path) -> Self {
-        Self {
-            name: name_of(path),
-            path: path.to_owned(),
-            phase: RunPhase::Damaged,
-            env: String::new(),
-            n_steps: 0,
-            total_steps: None,
-            baseline: None,
-            current: None,
-            best: None,
-            best_step: None,
-            models: Vec::new(),
-            n_accepted: 0,
-            n_rejected: 0,
-            n_skipped: 0,
-            used: StageTokens::default(),
-            test: None,
-            verdict: None,
-            metric: GateMetric::Hard,
-            is_best_changed: false,
-            calls: 0,
-            tokens: 0,
-            money: None,
-            is_replay: false,
-            sent: None,
-            live: None,
-            is_stop_requested: false,
-            reason: None,
-            hint: None,
-            bank: None,
-            sft: None,
-            phases: None,
-            rl: None,
-        }
+        Self { name: name_of(path), path: path.to_owned(), ..Self::default() }
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 
 skill_core::named_enum! {
     /// What a run is doing.
+    #[derive(Default)]
     pub enum RunPhase {
         /// A process works on it.
         Training = "training",
@@ -19,6 +20,7 @@ skill_core::named_enum! {
         /// It has not, and the last process died: it was killed or crashed.
         Interrupted = "interrupted",
         /// Its files cannot be read, or are of another format.
+        #[default]
         Damaged = "damaged",
     }
 }

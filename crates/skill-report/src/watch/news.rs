@@ -58,7 +58,7 @@ struct Seen {
 }
 
 /// Where a run is now.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Now {
     /// How it is.
     pub state: RunPhase,
@@ -400,28 +400,7 @@ fn n_done(journal: &JournalReader, stage: &StageAt, trial: Option<&TrialProgress
 
 impl Now {
     fn gone() -> Self {
-        Self {
-            state: RunPhase::Damaged,
-            problem: Some("the run no longer exists".to_owned()),
-            is_stop_requested: false,
-            n_steps: 0,
-            total_steps: None,
-            step: None,
-            epoch: None,
-            stage: None,
-            spent: None,
-            in_flight: None,
-            waiting: None,
-            retrying: None,
-            trouble: None,
-            workers: Vec::new(),
-            report: String::new(),
-            progress: None,
-            bank: None,
-            kind: None,
-            unit: "step",
-            facts: Vec::new(),
-        }
+        Self { problem: Some("the run no longer exists".to_owned()), unit: "step", ..Self::default() }
     }
 }
 
