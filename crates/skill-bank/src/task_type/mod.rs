@@ -96,7 +96,6 @@ pub struct TypeFamily {
     #[serde(default)]
     pub prefer: Prefer,
     /// The type of a goal without any of the words; `None` leaves it unknown.
-    #[serde(default)]
     pub fallback: Option<String>,
 }
 

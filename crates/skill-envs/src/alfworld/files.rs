@@ -42,10 +42,8 @@ pub struct GameFile<'a> {
     #[serde(borrow)]
     pub pddl_problem: Cow<'a, str>,
     /// Whether a plan is known to reach the goal; `None` where nobody has looked.
-    #[serde(default)]
     pub solvable: Option<bool>,
     /// Commands that reach the goal.
-    #[serde(default)]
     pub walkthrough: Option<Vec<String>>,
 }
 

@@ -19,7 +19,6 @@ pub struct ExecConfig {
     /// The program and its arguments, such as `["python3", "env.py"]`; no shell reads it.
     pub command: Vec<String>,
     /// Where the program runs; `None` is where this process runs.
-    #[serde(default)]
     pub directory: Option<PathBuf>,
     /// Environment variables with their values; no place for secrets.
     #[serde(default)]
@@ -33,7 +32,6 @@ pub struct ExecConfig {
     #[serde(default)]
     pub settings: Map<String, Value>,
     /// Data files as for other environments; `None` if the program lists its items.
-    #[serde(default)]
     pub data: Option<PathBuf>,
     /// The shares of train, val and test where `data` is one file.
     #[serde(default)]

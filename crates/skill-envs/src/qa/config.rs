@@ -28,10 +28,8 @@ pub struct QaConfig {
     #[serde(default)]
     pub scorer: QaScorer,
     /// The most tokens of a reply; `None` leaves it to the model's configuration.
-    #[serde(default)]
     pub max_tokens: Option<u32>,
     /// The source of a template that replaces [`super::ROLLOUT_PROMPT`].
-    #[serde(default)]
     pub prompt: Option<String>,
 }
 

@@ -269,7 +269,6 @@ pub struct RubricConfig {
     /// The share of the points from which `hard` is 1.
     pub pass_score: f64,
     /// A template that replaces [`super::JUDGE_PROMPT`].
-    #[serde(default)]
     pub prompt: Option<String>,
 }
 

@@ -116,7 +116,6 @@ pub struct GoalRange {
     /// The first place, from 0.
     pub start: usize,
     /// The place behind the last one; all the rest if it is not given.
-    #[serde(default)]
     pub end: Option<usize>,
 }
 

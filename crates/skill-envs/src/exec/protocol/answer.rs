@@ -18,7 +18,6 @@ pub struct Header {
     /// The request that is answered.
     pub id: Option<u64>,
     /// What went wrong, in place of an answer.
-    #[serde(default)]
     pub error: Option<Value>,
 }
 
@@ -82,7 +81,6 @@ pub struct HelloAnswer {
     /// A short name for records.
     pub name: String,
     /// The program's own version; a run does not go on with another one.
-    #[serde(default)]
     pub version: Option<String>,
     /// How it is played.
     pub mode: Mode,
@@ -90,10 +88,8 @@ pub struct HelloAnswer {
     #[serde(default)]
     pub instructions: String,
     /// The skill to start from where the user gives none.
-    #[serde(default)]
     pub initial_skill: Option<String>,
     /// The items, where they come from the program.
-    #[serde(default)]
     pub items: Option<ItemLists>,
     /// What else it can do.
     #[serde(default)]
@@ -117,16 +113,13 @@ impl Default for Capabilities {
 
 /// The items of each split.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ItemLists {
     /// What the optimizer learns from.
-    #[serde(default)]
     pub train: Vec<ProgramItem>,
     /// What the gate decides by.
-    #[serde(default)]
     pub val: Vec<ProgramItem>,
     /// What the final claim is measured on.
-    #[serde(default)]
     pub test: Vec<ProgramItem>,
 }
 
@@ -159,7 +152,6 @@ pub struct ObservationAnswer {
     /// What is seen.
     pub observation: String,
     /// The actions that would do something now.
-    #[serde(default)]
     pub admissible: Option<Vec<String>>,
     /// The reward of this action alone.
     #[serde(default)]
@@ -174,7 +166,6 @@ pub struct ObservationAnswer {
     #[serde(default = "yes")]
     pub understood: bool,
     /// What is to be done, where it is not in the observation; in the answer to `reset`.
-    #[serde(default)]
     pub task: Option<String>,
 }
 
@@ -200,7 +191,6 @@ pub struct RolloutAnswer {
     /// The strict score in [0, 1].
     pub hard: f64,
     /// The graded score in [0, 1]; `hard` where it is left out.
-    #[serde(default)]
     pub soft: Option<f64>,
     /// Why the task failed.
     #[serde(default)]
@@ -221,10 +211,8 @@ pub struct RolloutAnswer {
     #[serde(default)]
     pub conversation: Vec<TrajectoryMessage>,
     /// How many times the agent spoke; counted in `conversation` where it is left out.
-    #[serde(default)]
     pub n_turns: Option<u32>,
     /// Tokens of all calls that the program made by itself.
-    #[serde(default)]
     pub usage: Option<Usage>,
     /// What only this program knows.
     #[serde(default)]
