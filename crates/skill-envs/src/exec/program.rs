@@ -15,6 +15,7 @@ use crate::item::{Item, Split, Splits};
 use serde_json::{Map, Value};
 use skill_core::canonical::hex_sha256;
 use skill_core::{ItemId, SkillDoc};
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(super) struct Inner {
     /// Serves the agents of all rollouts, where the configuration says so.
     pub(super) endpoint: Option<Endpoint>,
     splits: Splits<Vec<Item>>,
+    /// What [`ExecProgram::start_beside`] was given: the last field, so that it is dropped last.
+    _beside: Arc<dyn Any + Send + Sync>,
 }
 
 impl ExecProgram {
@@ -48,6 +51,19 @@ impl ExecProgram {
     /// A configuration or data that cannot be used, a program that cannot be started, that dies before it has answered,
     /// or whose answer is not what the protocol wants.
     pub async fn start(config: ExecConfig) -> Result<Self, EnvError> {
+        Self::start_beside(config, Arc::new(())).await
+    }
+
+    /// As [`Self::start`], keeping `beside`, such as the runtime of the processes, until everything that was made from
+    /// this program is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::start`].
+    pub async fn start_beside(
+        config: ExecConfig,
+        beside: Arc<dyn Any + Send + Sync>,
+    ) -> Result<Self, EnvError> {
         config.check()?;
         // Bad data is found before anything is started.
         let from_files = config.data.as_deref().map(|data| items::of_files(data, &config)).transpose()?;
@@ -83,7 +99,7 @@ impl ExecProgram {
         };
         let config = Arc::new(config);
         let pool = Arc::new(Pool::new(Arc::clone(&config), process, hello.clone()));
-        Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits }) })
+        Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits, _beside: beside }) })
     }
 
     /// The short name that the program gives itself.
