@@ -57,7 +57,6 @@ pub struct NoiseReport {
     /// Share of draws that one pass solved and the other did not.
     pub flip_rate: f64,
     /// Share of draws whose replies differ between the passes, word for word; `None` where nobody compared them.
-    #[serde(default)]
     pub reply_change_rate: Option<f64>,
     /// The mean square of an item's difference between the passes: without repeats and grades, the flip rate.
     pub item_variance: f64,

@@ -131,7 +131,6 @@ impl FilesLine {
 pub(super) fn lines_of_state(run: &Path) -> Result<Option<u64>, PipelineError> {
     #[derive(Deserialize)]
     struct State {
-        #[serde(default)]
         files_lines: Option<u64>,
     }
     for name in [STATE_FILE, PHASES_FILE] {

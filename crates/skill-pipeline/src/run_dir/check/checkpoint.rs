@@ -21,9 +21,7 @@ struct Position {
     #[serde(alias = "iteration")]
     step: u64,
     state: String,
-    #[serde(default)]
     best: Option<BestState>,
-    #[serde(default)]
     bank: Option<IgnoredAny>,
     #[serde(default)]
     logs: BTreeMap<String, LogMark>,

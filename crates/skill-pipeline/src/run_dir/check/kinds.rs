@@ -16,7 +16,6 @@ use std::fs;
 #[derive(Deserialize)]
 struct PhasesState {
     finished: Vec<PhaseRecord>,
-    #[serde(default)]
     files_lines: Option<u64>,
 }
 
