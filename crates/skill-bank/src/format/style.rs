@@ -1,8 +1,8 @@
 //! How a JSON text was laid out, so that it can be written in the same way again.
 
 use serde::Serialize as _;
-use serde_json::Value;
-use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
+use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::{Serializer, Value};
 use std::io::{self, Write};
 
 /// The layout of a JSON text.
@@ -39,21 +39,20 @@ impl Style {
 
     /// The value as text in this layout.
     pub(super) fn write(self, value: &Value) -> String {
-        let spaces = " ".repeat(self.indent.unwrap_or(0));
         let mut bytes = Vec::new();
         // Writing a value to memory does not fail.
         let _ = match self.indent {
-            Some(_) => {
+            Some(n_spaces) => {
+                let spaces = " ".repeat(n_spaces);
                 let pretty = PrettyFormatter::with_indent(spaces.as_bytes());
-                let layout = Layout { inner: pretty, is_ascii: self.is_ascii };
-                value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, layout))
+                value.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))
             }
-            None => {
-                let layout = Layout { inner: OneLine, is_ascii: self.is_ascii };
-                value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, layout))
-            }
+            None => value.serialize(&mut Serializer::with_formatter(&mut bytes, OneLine)),
         };
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        if self.is_ascii {
+            text = in_ascii(&text);
+        }
         if self.ends_line {
             text.push('\n');
         }
@@ -78,67 +77,16 @@ impl Formatter for OneLine {
     }
 }
 
-/// A layout that may escape characters beyond ASCII.
-struct Layout<F> {
-    inner: F,
-    is_ascii: bool,
-}
-
-impl<F: Formatter> Formatter for Layout<F> {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        if !self.is_ascii || fragment.is_ascii() {
-            return writer.write_all(fragment.as_bytes());
+/// A text of JSON whose characters beyond ASCII are escaped: they are in strings, where an escape says the same.
+fn in_ascii(text: &str) -> String {
+    let mut ascii = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+        } else {
+            let mut units = [0; 2];
+            ascii.extend(character.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         }
-        let mut units = [0_u16; 2];
-        for character in fragment.chars() {
-            if character.is_ascii() {
-                write!(writer, "{character}")?;
-            } else {
-                for unit in character.encode_utf16(&mut units) {
-                    write!(writer, "\\u{unit:04x}")?;
-                }
-            }
-        }
-        Ok(())
     }
-
-    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
-        self.inner.write_char_escape(writer, escape)
-    }
-
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.begin_array(writer)
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.end_array(writer)
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
-        self.inner.begin_array_value(writer, is_first)
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.end_array_value(writer)
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.begin_object(writer)
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.end_object(writer)
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
-        self.inner.begin_object_key(writer, is_first)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.inner.end_object_value(writer)
-    }
+    ascii
 }
