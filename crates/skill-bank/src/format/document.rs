@@ -1,5 +1,6 @@
 //! What the files of other systems have in common.
 
+use super::{ActiveSkill, Original};
 use crate::error::BankError;
 use crate::skill::{Content, Tier};
 use serde_json::{Map, Value};
@@ -109,6 +110,73 @@ pub(super) fn set_texts(object: &mut Map<String, Value>, names: [&str; 3], conte
         let is_there = object.get(name).is_some_and(|value| !value.is_null());
         if is_there || !text.is_empty() {
             object.insert(name.to_owned(), Value::from(text));
+        }
+    }
+}
+
+/// The objects of a file's skills by their tiers and ids: those of `lists`, and of the lists by type under `by_type`.
+pub(super) fn earlier(
+    original: Option<&Original<'_>>,
+    lists: &[&str],
+    by_type: &[&str],
+) -> BTreeMap<(Tier, SkillPartId), Value> {
+    let Some(original) = original else { return BTreeMap::new() };
+    let mut objects: Vec<&Value> = Vec::new();
+    for (key, value) in original.value.as_object().into_iter().flatten() {
+        if lists.contains(&key.as_str()) {
+            objects.extend(value.as_array().into_iter().flatten());
+        } else if by_type.contains(&key.as_str()) {
+            let lists = value.as_object().into_iter().flat_map(Map::values);
+            objects.extend(lists.filter_map(Value::as_array).flatten());
+        }
+    }
+    let skills = original.entries.iter().map(|entry| (entry.tier.clone(), entry.id.clone()));
+    skills.zip(objects.into_iter().cloned()).collect()
+}
+
+/// Puts a list of skills under its key; an empty one only into a new file, or where the file has one.
+pub(super) fn set_list(root: &mut Map<String, Value>, key: &str, list: Vec<Value>, is_new: bool) {
+    if is_new || root.contains_key(key) || !list.is_empty() {
+        root.insert(key.to_owned(), Value::Array(list));
+    }
+}
+
+/// As [`set_list`] for the lists by type, under those of these keys that the file has, else under the first one. Types
+/// that the file does not have come behind the others of the first key.
+pub(super) fn set_lists_by_type(
+    root: &mut Map<String, Value>,
+    keys: &[&str],
+    skills: &[ActiveSkill<'_>],
+    list: impl Fn(&Tier) -> Vec<Value>,
+    is_new: bool,
+) {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut by_key: Vec<(&str, Vec<String>)> = Vec::new();
+    for (key, value) in keys.iter().filter_map(|key| Some((*key, root.get(*key)?))) {
+        let types: Vec<String> = value.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        known.extend(types.iter().cloned());
+        by_key.push((key, types));
+    }
+    if by_key.is_empty() {
+        by_key.extend(keys.first().map(|key| (*key, Vec::new())));
+    }
+    if let Some((_, first)) = by_key.first_mut() {
+        for task_type in skills.iter().filter_map(|skill| skill.tier.task_type()) {
+            if known.insert(task_type.to_owned()) {
+                first.push(task_type.to_owned());
+            }
+        }
+    }
+    for (key, types) in by_key {
+        let lists: Map<String, Value> = types
+            .into_iter()
+            .map(|task_type| {
+                let skills = list(&Tier::of_type(&task_type));
+                (task_type, Value::Array(skills))
+            })
+            .collect();
+        if is_new || root.contains_key(key) || !lists.is_empty() {
+            root.insert(key.to_owned(), Value::Object(lists));
         }
     }
 }

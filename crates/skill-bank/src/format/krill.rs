@@ -9,7 +9,7 @@ use crate::error::BankError;
 use crate::skill::{Content, Tier};
 use serde_json::{Map, Value, json};
 use skill_core::SkillPartId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const GENERAL: &str = "general_skills";
 const BY_TYPE: &str = "task_specific_skills";
@@ -77,14 +77,8 @@ pub(super) fn write(
     skills: &[ActiveSkill<'_>],
     now: &str,
 ) -> (Value, Vec<SkillPartId>) {
-    let mut before: BTreeMap<(Tier, SkillPartId), Value> = BTreeMap::new();
-    let mut root = Map::new();
-    if let Some(original) = original {
-        root = original.value.as_object().cloned().unwrap_or_default();
-        for (entry, object) in original.entries.iter().zip(objects_of(&original.value)) {
-            before.insert((entry.tier.clone(), entry.id.clone()), object);
-        }
-    }
+    let mut root = original.and_then(|original| original.value.as_object()).cloned().unwrap_or_default();
+    let before = document::earlier(original, &[GENERAL], &[BY_TYPE]);
     let fits = |skill: &&ActiveSkill<'_>| matches!(skill.content, Content::Principle { .. });
     let tiers = by_tier(skills);
     let list = |tier: &Tier| -> Vec<Value> {
@@ -92,31 +86,8 @@ pub(super) fn write(
         of_tier.map(|skill| object_of(skill, before.get(&(tier.clone(), skill.id.clone())))).collect()
     };
     let is_new = original.is_none();
-    let general = list(&Tier::General);
-    if is_new || root.contains_key(GENERAL) || !general.is_empty() {
-        root.insert(GENERAL.to_owned(), Value::Array(general));
-    }
-    let mut types: Vec<String> = root
-        .get(BY_TYPE)
-        .and_then(Value::as_object)
-        .map(|types| types.keys().cloned().collect())
-        .unwrap_or_default();
-    let mut known: BTreeSet<String> = types.iter().cloned().collect();
-    for task_type in skills.iter().filter_map(|skill| skill.tier.task_type()) {
-        if known.insert(task_type.to_owned()) {
-            types.push(task_type.to_owned());
-        }
-    }
-    let lists: Map<String, Value> = types
-        .into_iter()
-        .map(|task_type| {
-            let skills = list(&Tier::of_type(&task_type));
-            (task_type, Value::Array(skills))
-        })
-        .collect();
-    if is_new || root.contains_key(BY_TYPE) || !lists.is_empty() {
-        root.insert(BY_TYPE.to_owned(), Value::Object(lists));
-    }
+    document::set_list(&mut root, GENERAL, list(&Tier::General), is_new);
+    document::set_lists_by_type(&mut root, &[BY_TYPE], skills, list, is_new);
     let added = skills.iter().filter(fits);
     let added = added.filter(|skill| !before.contains_key(&(skill.tier.clone(), skill.id.clone())));
     let added: Vec<&SkillPartId> = added.map(|skill| skill.id).collect();
@@ -138,22 +109,6 @@ fn add_history(root: &mut Map<String, Value>, added: &[&SkillPartId], now: &str)
     }
     root.insert(HISTORY.to_owned(), Value::Array(history));
     root.insert(CYCLE.to_owned(), cycle);
-}
-
-fn objects_of(value: &Value) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for (key, value) in value.as_object().into_iter().flatten() {
-        match key.as_str() {
-            GENERAL => objects.extend(value.as_array().into_iter().flatten().cloned()),
-            BY_TYPE => {
-                for list in value.as_object().into_iter().flat_map(Map::values) {
-                    objects.extend(list.as_array().into_iter().flatten().cloned());
-                }
-            }
-            _ => {}
-        }
-    }
-    objects
 }
 
 fn object_of(skill: &ActiveSkill<'_>, before: Option<&Value>) -> Value {

@@ -8,8 +8,6 @@ use super::{ActiveSkill, Original, by_tier};
 use crate::error::BankError;
 use crate::skill::{Content, Tier};
 use serde_json::{Map, Value};
-use skill_core::SkillPartId;
-use std::collections::{BTreeMap, BTreeSet};
 
 const GENERAL: &str = "general_skills";
 const BY_TYPE: [&str; 2] = ["task_specific_skills", "query_type_skills"];
@@ -87,80 +85,18 @@ fn list(value: &Value, name: &str, tier: &Tier) -> Result<Vec<Entry>, BankError>
 
 /// The active skills as such a file: like the original where there is one, else with the keys of the paper.
 pub(super) fn write(original: Option<&Original<'_>>, skills: &[ActiveSkill<'_>]) -> Value {
-    let mut root = match original {
-        Some(original) => original.value.as_object().cloned().unwrap_or_default(),
-        None => Map::new(),
-    };
-    let mut before: BTreeMap<(Tier, SkillPartId), Value> = BTreeMap::new();
-    if let Some(original) = original {
-        let objects = objects_of(&original.value);
-        for (entry, object) in original.entries.iter().zip(objects) {
-            before.insert((entry.tier.clone(), entry.id.clone()), object);
-        }
-    }
+    let mut root = original.and_then(|original| original.value.as_object()).cloned().unwrap_or_default();
+    let before = document::earlier(original, &[GENERAL, MISTAKES], &BY_TYPE);
     let tiers = by_tier(skills);
     let list = |tier: &Tier| -> Vec<Value> {
         let of_tier = tiers.get(tier).into_iter().flatten();
         of_tier.map(|skill| object_of(skill, before.get(&(tier.clone(), skill.id.clone())))).collect()
     };
     let is_new = original.is_none();
-    set_list(&mut root, GENERAL, list(&Tier::General), is_new);
-    let own_keys: Vec<&str> = BY_TYPE.into_iter().filter(|key| root.contains_key(*key)).collect();
-    let mut known: BTreeSet<String> = BTreeSet::new();
-    let mut by_key: Vec<(&str, Vec<String>)> = Vec::new();
-    for key in &own_keys {
-        let types: Vec<String> =
-            root.get(*key).and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned().collect();
-        known.extend(types.iter().cloned());
-        by_key.push((key, types));
-    }
-    if by_key.is_empty() {
-        by_key.push((BY_TYPE[0], Vec::new()));
-    }
-    if let Some((_, first)) = by_key.first_mut() {
-        for task_type in skills.iter().filter_map(|skill| skill.tier.task_type()) {
-            if known.insert(task_type.to_owned()) {
-                first.push(task_type.to_owned());
-            }
-        }
-    }
-    for (key, types) in by_key {
-        let lists: Map<String, Value> = types
-            .into_iter()
-            .map(|task_type| {
-                let skills = list(&Tier::of_type(&task_type));
-                (task_type, Value::Array(skills))
-            })
-            .collect();
-        if is_new || root.contains_key(key) || !lists.is_empty() {
-            root.insert(key.to_owned(), Value::Object(lists));
-        }
-    }
-    set_list(&mut root, MISTAKES, list(&Tier::Mistakes), is_new);
+    document::set_list(&mut root, GENERAL, list(&Tier::General), is_new);
+    document::set_lists_by_type(&mut root, &BY_TYPE, skills, list, is_new);
+    document::set_list(&mut root, MISTAKES, list(&Tier::Mistakes), is_new);
     Value::Object(root)
-}
-
-fn set_list(root: &mut Map<String, Value>, key: &str, list: Vec<Value>, is_new: bool) {
-    if is_new || root.contains_key(key) || !list.is_empty() {
-        root.insert(key.to_owned(), Value::Array(list));
-    }
-}
-
-/// The objects of all skills of a file, in the order of [`entries`].
-fn objects_of(value: &Value) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for (key, value) in value.as_object().into_iter().flatten() {
-        match key.as_str() {
-            GENERAL | MISTAKES => objects.extend(value.as_array().into_iter().flatten().cloned()),
-            name if BY_TYPE.contains(&name) => {
-                for list in value.as_object().into_iter().flat_map(Map::values) {
-                    objects.extend(list.as_array().into_iter().flatten().cloned());
-                }
-            }
-            _ => {}
-        }
-    }
-    objects
 }
 
 fn object_of(skill: &ActiveSkill<'_>, before: Option<&Value>) -> Value {
