@@ -87,19 +87,13 @@ impl BankStory<'_> {
         evidence.items = vec![ItemId::new(format!("train-{:05}", self.n_trials))];
         evidence.teacher = Some("made/teacher".to_owned());
         evidence.calls = 2;
-        let content = Content::Principle {
-            title: format!("Look at part {} of <b>it</b>", self.n_trials),
-            principle: "Read the whole question before you answer.".to_owned(),
-            when_to_apply: "At the start.".to_owned(),
-        };
-        let proposed = BankEvent::Proposed {
-            skill: skill.clone(),
-            tier,
-            content,
-            source: if round == 0 { Source::Distilled } else { Source::Evolved },
-            parents: Vec::new(),
-            evidence,
-        };
+        let content = Content::principle(
+            format!("Look at part {} of <b>it</b>", self.n_trials),
+            "Read the whole question before you answer.",
+            "At the start.",
+        );
+        let source = if round == 0 { Source::Distilled } else { Source::Evolved };
+        let proposed = BankEvent::proposed(skill.clone(), tier, content, source, evidence);
         let opened = BankEvent::TrialOpened {
             skill: skill.clone(),
             max_rollouts: MAX_ROLLOUTS,

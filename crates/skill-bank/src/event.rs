@@ -145,6 +145,19 @@ pub enum BankEvent {
     },
 }
 
+impl BankEvent {
+    /// The proposal of a version that was made from no other.
+    pub fn proposed(
+        skill: SkillRef,
+        tier: Tier,
+        content: Content,
+        source: Source,
+        evidence: Evidence,
+    ) -> Self {
+        Self::Proposed { skill, tier, content, source, parents: Vec::new(), evidence }
+    }
+}
+
 skill_core::named_enum! {
     /// The occasion of a measurement.
     pub enum Occasion {

@@ -15,20 +15,12 @@
 //!
 //! # fn main() -> Result<(), skill_bank::BankError> {
 //! let mut bank = Bank::new();
-//! let content = Content::Principle {
-//!     title: "Open it first".into(),
-//!     principle: "Open a container before you look for things in it.".into(),
-//!     when_to_apply: String::new(),
-//! };
+//! let principle = "Open a container before you look for things in it.";
+//! let content = Content::principle("Open it first", principle, "");
 //! let skill = bank.next_skill(&Tier::General);
-//! bank.record(0, Author::Person, BankEvent::Proposed {
-//!     skill: skill.clone(),
-//!     tier: Tier::General,
-//!     content,
-//!     source: Source::Person,
-//!     parents: Vec::new(),
-//!     evidence: Evidence::default(),
-//! })?;
+//! let evidence = Evidence::default();
+//! let proposed = BankEvent::proposed(skill.clone(), Tier::General, content, Source::Person, evidence);
+//! bank.record(0, Author::Person, proposed)?;
 //! assert_eq!(bank.view().skills().len(), 0, "a candidate is shown to nobody");
 //! bank.record(0, Author::Person, BankEvent::Admitted { skill, basis: Basis::Person })?;
 //! assert_eq!(bank.view().skills()[0].id.to_string(), "gen_001");

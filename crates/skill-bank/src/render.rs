@@ -150,11 +150,7 @@ mod tests {
     }
 
     fn principle(title: &str, principle: &str, when_to_apply: &str) -> Content {
-        Content::Principle {
-            title: title.to_owned(),
-            principle: principle.to_owned(),
-            when_to_apply: when_to_apply.to_owned(),
-        }
+        Content::principle(title, principle, when_to_apply)
     }
 
     fn mistake(description: &str, how_to_avoid: &str) -> Content {

@@ -86,6 +86,19 @@ pub enum Content {
 }
 
 impl Content {
+    /// Something to do: a short name, what to do, and when; the last is empty where it is not said.
+    pub fn principle(
+        title: impl Into<String>,
+        principle: impl Into<String>,
+        when_to_apply: impl Into<String>,
+    ) -> Self {
+        Self::Principle {
+            title: title.into(),
+            principle: principle.into(),
+            when_to_apply: when_to_apply.into(),
+        }
+    }
+
     /// The title of a principle, the description of a mistake.
     pub fn title(&self) -> &str {
         match self {

@@ -217,14 +217,8 @@ pub fn read_as(text: &str, admit: Admit) -> Result<ReadBank, BankError> {
             notes.push(Note::Suspicious { id: id.clone(), finding });
         }
         let skill = SkillRef::new(id, 1);
-        let proposed = BankEvent::Proposed {
-            skill: skill.clone(),
-            tier,
-            content,
-            source: Source::Imported,
-            parents: Vec::new(),
-            evidence: Evidence::default(),
-        };
+        let evidence = Evidence::default();
+        let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, evidence);
         bank.record(0, Author::Process, proposed)?;
         if admit == Admit::Unmeasured {
             let admitted = BankEvent::Admitted { skill, basis: Basis::Unmeasured };

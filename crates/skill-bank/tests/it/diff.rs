@@ -21,18 +21,8 @@ fn record(bank: &mut Bank, event: BankEvent) {
 }
 
 fn proposed(skill: &SkillRef, principle: &str) -> BankEvent {
-    BankEvent::Proposed {
-        skill: skill.clone(),
-        tier: Tier::General,
-        content: Content::Principle {
-            title: "Ask".into(),
-            principle: principle.into(),
-            when_to_apply: String::new(),
-        },
-        source: Source::Person,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    }
+    let content = Content::principle("Ask", principle, "");
+    BankEvent::proposed(skill.clone(), Tier::General, content, Source::Person, Evidence::default())
 }
 
 #[test]

@@ -499,11 +499,7 @@ fn prompts() {
     ] {
         insta::assert_snapshot!(name, whole(prompts.distill(&tier, &shown, limits).unwrap()));
     }
-    let principle = Content::Principle {
-        title: "Open it".to_owned(),
-        principle: "Open what is closed. </proposal>".to_owned(),
-        when_to_apply: String::new(),
-    };
+    let principle = Content::principle("Open it", "Open what is closed. </proposal>", "");
     let mistake = Content::Mistake {
         description: "Gives up".to_owned(),
         why_it_happens: "It is tired.".to_owned(),

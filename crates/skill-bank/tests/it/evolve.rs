@@ -18,19 +18,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn principle(title: &str) -> Content {
-    Content::Principle { title: title.to_owned(), principle: "p".to_owned(), when_to_apply: "w".to_owned() }
+    Content::principle(title, "p", "w")
 }
 
 pub(crate) fn add(bank: &mut Bank, tier: Tier, title: &str) -> SkillPartId {
     let skill = bank.next_skill(&tier);
-    let event = BankEvent::Proposed {
-        skill: skill.clone(),
-        tier,
-        content: principle(title),
-        source: Source::Imported,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
+    let (content, evidence) = (principle(title), Evidence::default());
+    let event = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, evidence);
     bank.record(0, Author::Process, event).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(0, Author::Process, admitted).unwrap();

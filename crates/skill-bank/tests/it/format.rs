@@ -59,14 +59,8 @@ const SPARSE_KRILL: &str = "{\"general_skills\": [\n {\"name\": \"Look First\", 
 
 fn propose(bank: &mut Bank, tier: &Tier, content: Content) -> SkillRef {
     let skill = bank.next_skill(tier);
-    let proposed = BankEvent::Proposed {
-        skill: skill.clone(),
-        tier: tier.clone(),
-        content,
-        source: Source::Distilled,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
+    let evidence = Evidence::default();
+    let proposed = BankEvent::proposed(skill.clone(), tier.clone(), content, Source::Distilled, evidence);
     bank.record(1, Author::Process, proposed).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(1, Author::Process, admitted).unwrap();

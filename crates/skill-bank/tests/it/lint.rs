@@ -7,11 +7,7 @@ use skill_bank::episode::{EpisodeStep, read_episodes};
 use skill_bank::lint::{Forbidden, LintRule, MAX_SKILL_BYTES, lint_skill};
 
 fn rules(text: &str, forbidden: &Forbidden, max_chars: usize) -> Vec<LintRule> {
-    let content = Content::Principle {
-        title: "Look".to_owned(),
-        principle: text.to_owned(),
-        when_to_apply: "Always.".to_owned(),
-    };
+    let content = Content::principle("Look", text, "Always.");
     lint_skill(&content, forbidden, max_chars).into_iter().map(|finding| finding.rule).collect()
 }
 

@@ -9,22 +9,12 @@ use skill_bank::{
 use skill_core::{ItemId, SkillPartId, Usage};
 
 pub(crate) fn principle(title: &str) -> Content {
-    Content::Principle {
-        title: title.into(),
-        principle: format!("Do {title}."),
-        when_to_apply: String::new(),
-    }
+    Content::principle(title, format!("Do {title}."), "")
 }
 
 fn propose(bank: &mut Bank, skill: SkillRef, tier: &Tier, title: &str) -> Result<SkillRef, BankError> {
-    let proposed = BankEvent::Proposed {
-        skill: skill.clone(),
-        tier: tier.clone(),
-        content: principle(title),
-        source: Source::Distilled,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
+    let (content, evidence) = (principle(title), Evidence::default());
+    let proposed = BankEvent::proposed(skill.clone(), tier.clone(), content, Source::Distilled, evidence);
     bank.record(0, Author::Process, proposed)?;
     Ok(skill)
 }
@@ -189,14 +179,7 @@ fn whole_log() -> String {
     let content =
         Content::Mistake { description: "d".into(), why_it_happens: "w".into(), how_to_avoid: String::new() };
     let mistake = bank.next_skill(&Tier::Mistakes);
-    let proposed = BankEvent::Proposed {
-        skill: mistake.clone(),
-        tier: Tier::Mistakes,
-        content,
-        source: Source::Distilled,
-        parents: Vec::new(),
-        evidence,
-    };
+    let proposed = BankEvent::proposed(mistake.clone(), Tier::Mistakes, content, Source::Distilled, evidence);
     bank.record(0, Author::Process, proposed).unwrap();
     let skill = new_skill(&mut bank, &Tier::General, "one");
     let opened = BankEvent::TrialOpened { skill: skill.clone(), max_rollouts: 64, design_sha256: "0".into() };

@@ -17,11 +17,7 @@ pub(crate) fn skill(id: &str, tier: Tier, lower_bound: Option<f64>) -> ViewedSki
             why_it_happens: String::new(),
             how_to_avoid: format!("Avoid {id}."),
         },
-        _ => Content::Principle {
-            title: format!("Title {id}"),
-            principle: format!("Do {id}."),
-            when_to_apply: format!("When {id}."),
-        },
+        _ => Content::principle(format!("Title {id}"), format!("Do {id}."), format!("When {id}.")),
     };
     let utility = lower_bound.map(|lower| Utility {
         difference: lower + 0.1,
@@ -185,11 +181,9 @@ fn the_text_has_the_sections_in_their_order() {
 #[test]
 fn long_skills_are_cut_and_empty_ones_left_out() {
     let mut long = skill("g0", Tier::General, None);
-    long.content =
-        Content::Principle { title: "T".into(), principle: "word ".repeat(200), when_to_apply: "W".into() };
+    long.content = Content::principle("T", "word ".repeat(200), "W");
     let mut empty = skill("g1", Tier::General, None);
-    empty.content =
-        Content::Principle { title: String::new(), principle: " ".into(), when_to_apply: "W".into() };
+    empty.content = Content::principle("", " ", "W");
     let view = BankView::new(vec![long, empty, skill("g2", Tier::General, None)]);
     let selection = retrieval(|settings| settings.top_k = 2).select(&view, "", "", None);
     assert_eq!(ids(&selection, Section::General), ["g0", "g2"]);
@@ -277,11 +271,7 @@ fn vectors_that_cannot_be_compared_are_refused() {
 #[test]
 fn the_text_that_is_embedded_is_the_papers() {
     let text = |title: &str, principle: &str, when_to_apply: &str| {
-        embedding_text(&Content::Principle {
-            title: title.into(),
-            principle: principle.into(),
-            when_to_apply: when_to_apply.into(),
-        })
+        embedding_text(&Content::principle(title, principle, when_to_apply))
     };
     assert_eq!(text(" T ", "P.", "W\n").as_deref(), Some("T. P.. W"));
     assert_eq!(text("", "P", " ").as_deref(), Some("P"));

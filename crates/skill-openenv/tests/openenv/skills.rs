@@ -15,15 +15,9 @@ use std::sync::Arc;
 
 /// Proposes a skill, and makes it active if that is asked for.
 pub(crate) fn propose(bank: &mut Bank, tier: Tier, title: &str, is_active: bool) -> SkillRef {
-    let content = Content::Principle {
-        title: title.to_owned(),
-        principle: format!("Do {title}."),
-        when_to_apply: "Always.".to_owned(),
-    };
+    let content = Content::principle(title, format!("Do {title}."), "Always.");
     let skill = bank.next_skill(&tier);
-    let (source, evidence) = (Source::Person, Evidence::default());
-    let proposed =
-        BankEvent::Proposed { skill: skill.clone(), tier, content, source, parents: vec![], evidence };
+    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Person, Evidence::default());
     bank.record(0, Author::Person, proposed).unwrap();
     if is_active {
         let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Person };

@@ -14,18 +14,9 @@ const PAPER: &str =
     r#"{"general_skills": [{"skill_id": "gen_001", "title": "Look", "principle": "Look first."}]}"#;
 
 fn proposed(bank: &Bank, title: &str) -> BankEvent {
-    BankEvent::Proposed {
-        skill: bank.next_skill(&Tier::General),
-        tier: Tier::General,
-        content: Content::Principle {
-            title: title.into(),
-            principle: "Do it.".into(),
-            when_to_apply: String::new(),
-        },
-        source: Source::Person,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    }
+    let content = Content::principle(title, "Do it.", "");
+    let skill = bank.next_skill(&Tier::General);
+    BankEvent::proposed(skill, Tier::General, content, Source::Person, Evidence::default())
 }
 
 #[test]

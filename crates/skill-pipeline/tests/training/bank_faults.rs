@@ -159,19 +159,8 @@ fn unmeasured_bank() -> (Bank, SkillRef) {
     let mut bank = Bank::new();
     let tier = Tier::of_type("stuck");
     let skill = bank.next_skill(&tier);
-    let content = Content::Principle {
-        title: "Knock".into(),
-        principle: "Knock twice and wait.".into(),
-        when_to_apply: "At a door.".into(),
-    };
-    let proposed = BankEvent::Proposed {
-        skill: skill.clone(),
-        tier,
-        content,
-        source: Source::Person,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
+    let content = Content::principle("Knock", "Knock twice and wait.", "At a door.");
+    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Person, Evidence::default());
     bank.record(0, Author::Person, proposed).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(0, Author::Person, admitted).unwrap();

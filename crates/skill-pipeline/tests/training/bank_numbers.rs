@@ -29,21 +29,10 @@ type Parts = BTreeMap<(u32, String), Vec<f64>>;
 fn bank_with_candidate(evidence: &[String]) -> Bank {
     let mut bank = Bank::new();
     let tier = Tier::of_type("stuck");
-    let content = Content::Principle {
-        title: "Use force".into(),
-        principle: "Lean in and push hard.".into(),
-        when_to_apply: "It does not move.".into(),
-    };
+    let content = Content::principle("Use force", "Lean in and push hard.", "It does not move.");
     let mut of_tasks = Evidence::default();
     of_tasks.items = evidence.iter().map(ItemId::new).collect();
-    let proposed = BankEvent::Proposed {
-        skill: bank.next_skill(&tier),
-        tier,
-        content,
-        source: Source::Distilled,
-        parents: Vec::new(),
-        evidence: of_tasks,
-    };
+    let proposed = BankEvent::proposed(bank.next_skill(&tier), tier, content, Source::Distilled, of_tasks);
     bank.record(0, Author::Process, proposed).unwrap();
     bank
 }
