@@ -55,7 +55,7 @@ impl EpisodeAgent {
 }
 
 /// One attempt at a task, and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Episode {
@@ -141,34 +141,6 @@ impl Episode {
     /// True if the type of the task is known.
     pub fn has_type(&self) -> bool {
         !self.task_type.is_empty() && self.task_type != UNKNOWN_TYPE
-    }
-}
-
-impl Default for Episode {
-    fn default() -> Self {
-        Self {
-            id: String::new(),
-            item: ItemId::new(""),
-            task_type: String::new(),
-            goal: String::new(),
-            success: false,
-            soft: 0.0,
-            fail_reason: String::new(),
-            answer: String::new(),
-            reference: String::new(),
-            steps: Vec::new(),
-            last_observation: String::new(),
-            environment: String::new(),
-            data_source: String::new(),
-            skills_shown: Vec::new(),
-            skill: String::new(),
-            agent: None,
-            place: String::new(),
-            trajectory: None,
-            description: String::new(),
-            planning_pattern: None,
-            mistakes: Vec::new(),
-        }
     }
 }
 

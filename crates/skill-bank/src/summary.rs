@@ -8,7 +8,7 @@ use skill_core::{SkillPartId, estimate_tokens};
 use std::collections::BTreeMap;
 
 /// A bank in numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct BankSummary {
     /// The skills that were ever proposed.
@@ -64,17 +64,8 @@ pub struct LongestSkill {
 impl BankSummary {
     /// The numbers of a bank, in a time that grows with its size and no faster (but for sorting).
     pub fn of(bank: &Bank) -> Self {
-        let mut summary = Self {
-            skills: 0,
-            measured: 0,
-            unmeasured: 0,
-            pinned: 0,
-            round: bank.round(),
-            tiers: Vec::new(),
-            longest: None,
-            near_duplicates: near_duplicates(bank),
-            tokens_if_all_shown: 0,
-        };
+        let mut summary =
+            Self { round: bank.round(), near_duplicates: near_duplicates(bank), ..Self::default() };
         let mut tiers: BTreeMap<&Tier, TierSummary> = BTreeMap::new();
         for skill in bank.skills() {
             summary.skills += 1;

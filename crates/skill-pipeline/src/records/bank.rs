@@ -21,7 +21,7 @@ pub const LOG_FILE: &str = "log.jsonl";
 pub const BANK_DIR: &str = "bank";
 
 /// What a round came to; round 0 is the distillation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RoundRecord {
     /// See [`FORMAT_VERSION`].
@@ -62,24 +62,7 @@ pub struct RoundRecord {
 
 impl RoundRecord {
     pub(crate) fn new(round: u32) -> Self {
-        Self {
-            format_version: FORMAT_VERSION.to_owned(),
-            round,
-            rates: Vec::new(),
-            shown: BTreeMap::new(),
-            weak: Vec::new(),
-            proposed: Vec::new(),
-            left_out: Vec::new(),
-            notes: Vec::new(),
-            trials: Vec::new(),
-            admitted: Vec::new(),
-            retired: Vec::new(),
-            waiting: Vec::new(),
-            standing: IndexMap::new(),
-            n_active: 0,
-            validation: None,
-            tokens: IndexMap::new(),
-        }
+        Self { format_version: FORMAT_VERSION.to_owned(), round, ..Self::default() }
     }
 }
 

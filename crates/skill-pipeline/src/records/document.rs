@@ -106,6 +106,7 @@ pub struct EpochEndState {
 
 skill_core::named_enum! {
     /// What a step came to.
+    #[derive(Default)]
     #[non_exhaustive]
     pub enum StepAction {
         /// The candidate is better than every skill before it.
@@ -121,6 +122,7 @@ skill_core::named_enum! {
         /// The candidate is the current skill to the byte: nothing was evaluated.
         SkipNoOp = "skip_no_op",
         /// Nobody proposed an edit.
+        #[default]
         SkipNoPatches = "skip_no_patches",
         /// The skill was to be rewritten, and no new skill came out.
         SkipNoRewrite = "skip_no_rewrite",
@@ -224,7 +226,7 @@ pub struct MicroBatchRecord {
 }
 
 /// `steps/step_0001/step_record.json`, and a row of `history.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepRecord {
     /// The step, from 1.
@@ -365,54 +367,8 @@ impl StepRecord {
 
     /// The record of a step of which nothing is known yet but where it is: no items, scores of 0, and no patches.
     pub fn begun(step: StepIdx, epoch: EpochIdx) -> Self {
-        Self {
-            step,
-            epoch,
-            step_in_epoch: 0,
-            batch_seed: 0,
-            batch_item_ids: Vec::new(),
-            rollout_hard: 0.0,
-            rollout_soft: 0.0,
-            rollout_n: 0,
-            accumulation_batches: Vec::new(),
-            n_failure_patches: 0,
-            n_success_patches: 0,
-            n_notes_read: None,
-            n_empty_replies: 0,
-            n_edits_merged: None,
-            n_edits_ranked: None,
-            screening: None,
-            edit_budget: None,
-            lr_control_mode: BudgetControl::default(),
-            lr_decision: None,
-            rewrite_change_summary: None,
-            apply_report: None,
-            candidate_hash: None,
-            current_skill_hash: None,
-            candidate_skill_len: None,
-            selection_n_seen: None,
-            selection_n: None,
-            selection_interval: None,
-            selection_hard: None,
-            selection_soft: None,
-            selection_from_step: None,
-            gate_metric: Gate::default().metric.as_str().to_owned(),
-            gate_mode: None,
-            paired: None,
-            candidate_gate_score: None,
-            saving: None,
-            action: StepAction::SkipNoPatches,
-            n_execution_lapse_notes: None,
-            n_appendix_notes_added: None,
-            n_appendix_notes_total: None,
-            n_appendix_notes_consolidated: None,
-            score_before: 0.0,
-            current_score: 0.0,
-            best_score: 0.0,
-            best_step: StepIdx(0),
-            tokens: TokensByStage::new(),
-            notes: Vec::new(),
-        }
+        let gate_metric = Gate::default().metric.as_str().to_owned();
+        Self { step, epoch, gate_metric, ..Self::default() }
     }
 }
 

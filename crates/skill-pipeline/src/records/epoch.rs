@@ -82,9 +82,11 @@ fn transcript(result: &RolloutResult) -> String {
 
 skill_core::named_enum! {
     /// What a slow update came to.
+    #[derive(Default)]
     #[non_exhaustive]
     pub enum SlowUpdateAction {
         /// The first epoch has nothing to compare with: an empty region was put into the skill.
+        #[default]
         InjectPlaceholder = "inject_placeholder",
         /// The skill with the new guidance is better than every skill before it.
         AcceptNewBest = "accept_new_best",
@@ -125,7 +127,7 @@ impl SlowUpdateAction {
 }
 
 /// `slow_update/epoch_02/slow_result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SlowUpdateRecord {
     /// The version of the format.

@@ -31,7 +31,7 @@ pub const TIMES_FILE: &str = "rl_times.json";
 pub const SUMMARY_FILE: &str = "rl_summary.json";
 
 /// A finished iteration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RlIteration {
     /// Its number, from 1.
     pub iteration: u64,

@@ -263,24 +263,10 @@ fn new_slow_record(state: &TrainState, epoch: EpochIdx, step: StepIdx) -> SlowUp
         epoch,
         step,
         action: SlowUpdateAction::InjectPlaceholder,
-        reasoning: String::new(),
-        slow_update_content: String::new(),
-        prev_hard: None,
-        curr_hard: None,
-        n_pairs: IndexMap::new(),
-        candidate_hash: None,
-        selection_n_seen: None,
-        selection_n: None,
-        selection_interval: None,
-        selection_hard: None,
-        selection_soft: None,
-        candidate_gate_score: None,
-        paired: None,
         score_before: state.current.score,
         current_score: state.current.score,
         best_score: state.best.score,
-        tokens: TokensByStage::new(),
-        notes: Vec::new(),
+        ..SlowUpdateRecord::default()
     }
 }
 
