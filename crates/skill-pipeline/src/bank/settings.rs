@@ -1,5 +1,6 @@
 //! The settings of training a bank.
 
+use skill_bank::evolve::EvolveSettings;
 use skill_bank::trial::{TrialOutcome, TrialSettings};
 use skill_core::named_enum;
 use skill_core::stats::stratified::TrialRule;
@@ -97,6 +98,18 @@ impl BankSettings {
             rule: rule.for_trial(number),
             outcome,
             ..TrialSettings::default()
+        }
+    }
+
+    /// The settings of an evolution.
+    pub fn of_evolution(&self) -> EvolveSettings {
+        EvolveSettings {
+            threshold: self.weak_below,
+            min_rollouts: self.min_rollouts,
+            max_new_skills: self.max_new_skills,
+            max_analysis_deep: self.max_analysis_deep,
+            max_analysis_shallow: self.max_analysis_shallow,
+            ..EvolveSettings::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::OutsideBank;
 use super::error::OutsideError;
-use crate::bank::settings::{Admission, BankSettings};
+use crate::bank::settings::Admission;
 use skill_bank::distill::{Admit, LeftOut, apply};
 use skill_bank::episode::TrainEpisode;
 use skill_bank::evolve::{Evolution, EvolvePlan, EvolveSettings};
@@ -63,7 +63,7 @@ impl OutsideBank {
         let mut episodes = self.episodes.take_unread();
         skill_bank::episode::assign_types(&mut episodes, task_type);
         let (episodes, _) = sets.train().take(episodes);
-        let settings = evolve_settings(&self.settings);
+        let settings = self.settings.of_evolution();
         let plan = EvolvePlan::new(&episodes, &settings);
         self.is_evolving = true;
         Ok(EvolutionDraft {
@@ -125,16 +125,5 @@ impl OutsideBank {
         }
         let left_out = evolution.left_out.iter().chain(&applied.left_out).map(LeftOut::to_string).collect();
         Ok(Proposed { candidates, left_out })
-    }
-}
-
-fn evolve_settings(asked: &BankSettings) -> EvolveSettings {
-    EvolveSettings {
-        threshold: asked.weak_below,
-        min_rollouts: asked.min_rollouts,
-        max_new_skills: asked.max_new_skills,
-        max_analysis_deep: asked.max_analysis_deep,
-        max_analysis_shallow: asked.max_analysis_shallow,
-        ..EvolveSettings::default()
     }
 }
