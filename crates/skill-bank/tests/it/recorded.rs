@@ -1,33 +1,13 @@
 //! Recorded data of the reference: where it lies, and how many rows of it were compared.
 
+#[path = "../../../skill-train/tests/it/recorded/counted.rs"]
+mod counted;
+
+pub(crate) use counted::Counted;
+
 use crate::support::conformance;
 use serde_json::Value;
 use std::path::PathBuf;
-
-/// Says at its end how many cases were compared, and fails if there were none.
-pub(crate) struct Counted {
-    what: &'static str,
-    n_cases: usize,
-}
-
-impl Counted {
-    pub(crate) fn new(what: &'static str) -> Self {
-        Self { what, n_cases: 0 }
-    }
-
-    pub(crate) fn add(&mut self) {
-        self.n_cases += 1;
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            println!("{}: {} cases compared", self.what, self.n_cases);
-            assert!(self.n_cases > 0, "{} has no cases", self.what);
-        }
-    }
-}
 
 /// The folder of the recorded data.
 pub(crate) fn folder() -> PathBuf {

@@ -10,12 +10,14 @@
 mod core_groups;
 mod edit_groups;
 mod merge_groups;
+#[path = "../support/recorded.rs"]
+mod recorded;
 mod scorer_groups;
 mod slow_groups;
 
+use recorded::{is_same, read_files};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// What a handler made of a case.
 pub(crate) enum Verdict {
@@ -65,7 +67,7 @@ const GROUPS: [(&str, Group); 29] = [
 fn conformance_with_the_recorded_vectors() {
     let mut failures = Vec::new();
     let mut n_checked = BTreeMap::new();
-    for (file, groups) in read_files() {
+    for (file, groups) in read_files("conformance") {
         for (name, cases) in groups.as_object().unwrap() {
             let Some((_, group)) = GROUPS.iter().find(|(known, _)| known == name) else {
                 failures.push(format!("{file}: the table has no group `{name}`"));
@@ -86,20 +88,6 @@ fn conformance_with_the_recorded_vectors() {
     assert!(untried.is_empty(), "no case was read of {untried:?}");
 }
 
-fn read_files() -> Vec<(String, Value)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/conformance");
-    let mut paths: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    paths.sort();
-    paths
-        .iter()
-        .map(|path| {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            (name, serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
-        })
-        .collect()
-}
-
 fn check(place: &str, case: &Value, handler: fn(&Value, &Value) -> Verdict) -> Option<String> {
     match handler(&case["in"], &case["out"]) {
         Verdict::Ours(ours) if is_same(&ours, &case["out"]) => None,
@@ -110,26 +98,6 @@ fn check(place: &str, case: &Value, handler: fn(&Value, &Value) -> Verdict) -> O
             println!("{place}: differs on purpose: {difference}");
             None
         }
-    }
-}
-
-/// Equal, numbers to 1e-9; the order of keys does not matter.
-fn is_same(ours: &Value, recorded: &Value) -> bool {
-    match (ours, recorded) {
-        (Value::Number(ours), Value::Number(recorded)) => {
-            ours == recorded || (ours.as_f64().unwrap() - recorded.as_f64().unwrap()).abs() <= 1e-9
-        }
-        (Value::Array(ours), Value::Array(recorded)) => {
-            ours.len() == recorded.len()
-                && ours.iter().zip(recorded).all(|(ours, recorded)| is_same(ours, recorded))
-        }
-        (Value::Object(ours), Value::Object(recorded)) => {
-            ours.len() == recorded.len()
-                && ours
-                    .iter()
-                    .all(|(key, ours)| recorded.get(key).is_some_and(|recorded| is_same(ours, recorded)))
-        }
-        _ => ours == recorded,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A recorded run beside the directory of ours.
 
+use crate::recorded::is_same;
 use crate::world::scores;
 use serde_json::{Value, json};
 use skill_core::SkillDoc;
@@ -311,24 +312,4 @@ fn apply_summary(ours: &Value, theirs: &Value) -> Value {
         mine["errors"] = json!(0);
     }
     mine
-}
-
-/// Equal, numbers to 1e-9.
-fn is_same(ours: &Value, recorded: &Value) -> bool {
-    match (ours, recorded) {
-        (Value::Number(ours), Value::Number(recorded)) => {
-            (ours.as_f64().unwrap() - recorded.as_f64().unwrap()).abs() <= 1e-9
-        }
-        (Value::Array(ours), Value::Array(recorded)) => {
-            ours.len() == recorded.len()
-                && ours.iter().zip(recorded).all(|(ours, recorded)| is_same(ours, recorded))
-        }
-        (Value::Object(ours), Value::Object(recorded)) => {
-            ours.len() == recorded.len()
-                && ours
-                    .iter()
-                    .all(|(key, ours)| recorded.get(key).is_some_and(|recorded| is_same(ours, recorded)))
-        }
-        _ => ours == recorded,
-    }
 }

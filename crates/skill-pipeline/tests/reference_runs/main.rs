@@ -7,21 +7,23 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod compare;
+#[path = "../support/recorded.rs"]
+mod recorded;
 mod settings;
 mod world;
 
 use compare::Comparison;
+use recorded::read_files;
 use serde_json::Value;
 use skill_core::SkillDoc;
 use skill_pipeline::{EarlyStop, TrainSettings, Trainer};
-use std::path::Path;
 use std::sync::Arc;
 
 #[test]
 fn the_recorded_runs_come_out_the_same() {
     let mut failures = Vec::new();
     let mut n_runs = 0;
-    for (file, recorded) in read_files() {
+    for (file, recorded) in read_files("reference-runs") {
         let initial = recorded["world"]["initial_skill"].as_str().unwrap();
         for (name, run) in recorded["runs"].as_object().unwrap() {
             n_runs += 1;
@@ -36,20 +38,6 @@ fn the_recorded_runs_come_out_the_same() {
     }
     assert!(n_runs > 0, "no run was read");
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
-}
-
-fn read_files() -> Vec<(String, Value)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/reference-runs");
-    let mut paths: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    paths.sort();
-    paths
-        .iter()
-        .map(|path| {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            (name, serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
-        })
-        .collect()
 }
 
 /// Makes a run again: what differs on purpose, or what is wrong.
