@@ -21,7 +21,8 @@ use crate::identity::check_identity;
 use crate::kind::{MODE, RunKind};
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
-use crate::run_dir::{atomic, parse_versioned, read_times};
+use crate::run_dir::atomic::{self, failed};
+use crate::run_dir::{parse_versioned, read_times};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -194,18 +195,14 @@ fn collect_files(
     prefix: &str,
     files: &mut BTreeMap<String, String>,
 ) -> Result<(), PipelineError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PipelineError::RunDir { action: "read", path, source }
-    };
-    for entry in std::fs::read_dir(dir).map_err(failed(dir))? {
-        let path = entry.map_err(failed(dir))?.path();
+    for entry in std::fs::read_dir(dir).map_err(failed("read", dir))? {
+        let path = entry.map_err(failed("read", dir))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{prefix}{name}");
         if path.is_dir() {
             collect_files(&path, &format!("{name}/"), files)?;
         } else {
-            let bytes = std::fs::read(&path).map_err(failed(&path))?;
+            let bytes = std::fs::read(&path).map_err(failed("read", &path))?;
             files.insert(name, hex_sha256(&bytes));
         }
     }

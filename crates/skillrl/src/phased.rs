@@ -32,10 +32,11 @@ use skill_pipeline::phases::{Phases, add_phase_time, hash_of_dir, phase_times, p
 use skill_pipeline::records::phases::{Phase, PhaseRecord, TEST_FILE, TestGames};
 use skill_pipeline::records::sft::{POLICY_DIR, SftGames};
 use skill_pipeline::records::{ConfigFile, RunIdentity};
+use skill_pipeline::run_dir::atomic::{self, failed};
 use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::process_log::ProcessLog;
 use skill_pipeline::run_dir::vacant::check_vacant;
-use skill_pipeline::run_dir::{RunDir, atomic, is_stop_requested, way_to, withdraw_stop};
+use skill_pipeline::run_dir::{RunDir, is_stop_requested, way_to, withdraw_stop};
 use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, identity};
 use skill_weights::policy::WeightsSpent;
 use skill_weights::sft::demos::Demonstrator;
@@ -249,11 +250,7 @@ impl PhasedTrainer {
             atomic::remove_dir(&beside)?;
             copy_dir(&from, &beside)?;
             atomic::remove_dir(&to)?;
-            std::fs::rename(&beside, &to).map_err(|source| PipelineError::RunDir {
-                action: "write",
-                path: to.clone(),
-                source,
-            })?;
+            std::fs::rename(&beside, &to).map_err(failed("write", &to))?;
             return Ok(Some(record.clone().reused()));
         }
         Ok(None)
@@ -447,11 +444,7 @@ fn check_result(phase: Phase, dir: &Path, record: &PhaseRecord) -> Result<(), Pi
     let found = match phase {
         Phase::Collect => {
             let path = dir.join(TRAJECTORIES_FILE);
-            let bytes = std::fs::read(&path).map_err(|source| PipelineError::RunDir {
-                action: "read",
-                path: path.clone(),
-                source,
-            })?;
+            let bytes = std::fs::read(&path).map_err(failed("read", &path))?;
             hex_sha256(&bytes)
         }
         Phase::Distill => hash_of_dir(&dir.join(SHOWN_DIR))?,
@@ -467,18 +460,14 @@ fn check_result(phase: Phase, dir: &Path, record: &PhaseRecord) -> Result<(), Pi
 }
 
 fn copy_dir(from: &Path, to: &Path) -> Result<(), PipelineError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PipelineError::RunDir { action: "copy", path, source }
-    };
     atomic::create_dir(to)?;
-    for entry in std::fs::read_dir(from).map_err(failed(from))? {
-        let path = entry.map_err(failed(from))?.path();
+    for entry in std::fs::read_dir(from).map_err(failed("copy", from))? {
+        let path = entry.map_err(failed("copy", from))?.path();
         let into = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy_dir(&path, &into)?;
         } else {
-            std::fs::copy(&path, &into).map_err(failed(&path))?;
+            std::fs::copy(&path, &into).map_err(failed("copy", &path))?;
         }
     }
     Ok(())

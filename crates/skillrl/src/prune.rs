@@ -153,10 +153,6 @@ fn write_skill(out: &Path, skill: &SkillDoc) -> Result<PathBuf, PipelineError> {
         return Ok(path);
     }
     let path = out.join(SKILL_DIR);
-    write_folder(&path, &package).map_err(|source| PipelineError::RunDir {
-        action: "write",
-        path: path.clone(),
-        source,
-    })?;
+    write_folder(&path, &package).map_err(atomic::failed("write", &path))?;
     Ok(path)
 }

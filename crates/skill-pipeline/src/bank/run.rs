@@ -13,6 +13,7 @@ use crate::event::{Event, EventSink as _, Stage};
 use crate::records::bank::{BankSummary, RECORD_FILE, RoundRecord, SUMMARY_FILE, ValidationRecord};
 use crate::records::evaluation::Evaluation;
 use crate::records::{FORMAT_VERSION, StageTokens};
+use crate::run_dir::atomic::failed;
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::timings::TimingsLog;
 use crate::run_dir::{EvaluationDir, RunDir, RunPart, read_bank_summary, round_path, summarise};
@@ -251,7 +252,7 @@ impl BankRun<'_> {
             .filter(|(task_type, (shown, _))| shown_by_type.get(task_type) == Some(shown))
             .map(|(task_type, (_, pooled))| (task_type, pooled))
             .collect();
-        let plan = EvolvePlan::with_earlier(episodes, &comparable, &self.evolve_settings());
+        let plan = EvolvePlan::with_earlier(episodes, &comparable, &self.settings().of_evolution());
         self.pooled = plan
             .rates
             .iter()
@@ -414,11 +415,7 @@ impl BankRun<'_> {
 ///
 /// A file that cannot be read or is not what it should be.
 pub fn read_record(path: &Path) -> Result<RoundRecord, PipelineError> {
-    let bytes = std::fs::read(path).map_err(|source| PipelineError::RunDir {
-        action: "read",
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes = std::fs::read(path).map_err(failed("read", path))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
 }

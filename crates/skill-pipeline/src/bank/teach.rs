@@ -11,25 +11,13 @@ use skill_bank::distill::{
     apply, distill,
 };
 use skill_bank::episode::TrainEpisode;
-use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
+use skill_bank::evolve::{EvolvePlan, evolve};
 use skill_bank::lint::Forbidden;
 use skill_core::StepIdx;
 use skill_envs::{Env, Split};
 use skill_llm::{CallCtx, Journal};
 
 impl BankRun<'_> {
-    pub(super) fn evolve_settings(&self) -> EvolveSettings {
-        let asked = self.settings();
-        EvolveSettings {
-            threshold: asked.weak_below,
-            min_rollouts: asked.min_rollouts,
-            max_new_skills: asked.max_new_skills,
-            max_analysis_deep: asked.max_analysis_deep,
-            max_analysis_shallow: asked.max_analysis_shallow,
-            ..EvolveSettings::default()
-        }
-    }
-
     pub(super) async fn distil(
         &mut self,
         episodes: &[TrainEpisode],
@@ -60,7 +48,7 @@ impl BankRun<'_> {
         if !plan.is_needed() {
             return Ok(());
         }
-        let settings = self.evolve_settings();
+        let settings = self.settings().of_evolution();
         let step = Some(StepIdx(record.round));
         let watch = self.begin();
         self.tell_stage(step, Stage::Evolve, 1);

@@ -27,7 +27,8 @@ const RANDOM_CHARACTERS: usize = 6;
 /// The most files that are flushed at a time.
 const MAX_FLUSHED_AT_ONCE: usize = 8;
 
-pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PipelineError {
+/// The error of a file with which something could not be done, such as `read`, `write` or `create`.
+pub fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PipelineError {
     move |source| PipelineError::RunDir { action, path: path.to_owned(), source }
 }
 
@@ -141,11 +142,8 @@ impl OnDisk<'_> {
             }
             Self::Names(path) => (path, sync_dir(path)),
         };
-        match flushed {
-            // What is gone again belonged to a step that was restarted.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done.map_err(failed("write", path)),
-        }
+        // What is gone again belonged to a step that was restarted.
+        if_there(flushed).map_err(failed("write", path))
     }
 }
 
@@ -309,11 +307,7 @@ fn is_temporary(name: &str) -> bool {
 ///
 /// [`PipelineError::RunDir`] naming the file.
 pub fn remove_file(path: &Path) -> Result<(), PipelineError> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(failed("write", path)(error)),
-    }
+    if_there(fs::remove_file(path)).map_err(failed("write", path))
 }
 
 /// Removes a directory with all that is in it, if it is there.
@@ -322,10 +316,14 @@ pub fn remove_file(path: &Path) -> Result<(), PipelineError> {
 ///
 /// [`PipelineError::RunDir`] naming the directory.
 pub fn remove_dir(path: &Path) -> Result<(), PipelineError> {
-    match fs::remove_dir_all(path) {
-        Ok(()) => Ok(()),
+    if_there(fs::remove_dir_all(path)).map_err(failed("write", path))
+}
+
+/// Something done to a file that may be gone, which is not an error.
+fn if_there(done: io::Result<()>) -> io::Result<()> {
+    match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(failed("write", path)(error)),
+        done => done,
     }
 }
 

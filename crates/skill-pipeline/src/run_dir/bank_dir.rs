@@ -10,8 +10,9 @@
 //! Each line of the log has a hash of itself and of those before it. What that cannot show, that lines at its end are
 //! missing, is seen by `measurements.json`, which is written after them and counts the events.
 
+use super::atomic::{self, failed};
+use super::is_run;
 use super::vacant::check_vacant;
-use super::{atomic, is_run};
 use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
 use serde::Deserialize;
@@ -175,20 +176,17 @@ impl BankDir {
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
         check_is_bank(path)?;
         let file = path.join(LOG_FILE);
-        let failed = |action: &'static str| {
-            let path = file.clone();
-            move |source| PipelineError::RunDir { action, path, source }
-        };
-        let log = File::options().read(true).append(true).open(&file).map_err(failed("read"))?;
+        let log = File::options().read(true).append(true).open(&file).map_err(failed("read", &file))?;
         match log.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(PipelineError::BankLocked { path: path.to_owned() }),
-            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+            Err(TryLockError::Error(source)) => return Err(failed("lock", &file)(source)),
         }
-        let text = fs::read_to_string(&file).map_err(failed("read"))?;
+        let text = fs::read_to_string(&file).map_err(failed("read", &file))?;
         let whole = whole_lines(&text);
         if whole.len() < text.len() {
-            log.set_len(u64::try_from(whole.len()).unwrap_or(u64::MAX)).map_err(failed("write"))?;
+            let n_bytes = u64::try_from(whole.len()).unwrap_or(u64::MAX);
+            log.set_len(n_bytes).map_err(failed("write", &file))?;
         }
         let ReadLog { bank, chain, .. } =
             Bank::read_log(whole).map_err(|source| PipelineError::Bank { path: file.clone(), source })?;
@@ -223,7 +221,7 @@ impl BankDir {
             lines.push_str(&chain.line(record));
         }
         let written = self.log.write_all(lines.as_bytes()).and_then(|()| self.log.sync_data());
-        written.map_err(|source| PipelineError::RunDir { action: "write", path: file, source })?;
+        written.map_err(failed("write", &file))?;
         (self.bank, self.chain) = (bank, chain);
         self.refresh()
     }

@@ -30,7 +30,7 @@ impl<'run> EventLog<'run> {
     /// A file that cannot be opened, read or cut.
     pub fn open(run_dir: &Path, sink: &'run dyn EventSink) -> Result<Self, PipelineError> {
         let path = run_dir.join("events.jsonl");
-        let file = cut_half_a_line(&path)
+        let file = cut_half_a_line_of(&path)
             .and_then(|()| {
                 let file = File::options().create(true).append(true).open(&path)?;
                 Ok((file, hash_of_file(&path)?))
@@ -70,12 +70,16 @@ fn hash_of_file(path: &Path) -> std::io::Result<RunningSha256> {
 }
 
 /// Takes away what a machine that died, or a full disk, left of a line, so that every line stays JSON.
-fn cut_half_a_line(path: &Path) -> std::io::Result<()> {
-    let mut file = match File::options().read(true).write(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
+fn cut_half_a_line_of(path: &Path) -> std::io::Result<()> {
+    match File::options().read(true).write(true).open(path) {
+        Ok(mut file) => cut_half_a_line(&mut file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Cuts a file of lines behind its last line break.
+pub(super) fn cut_half_a_line(file: &mut File) -> std::io::Result<()> {
     let n_bytes = file.seek(SeekFrom::End(0))?;
     let mut kept = n_bytes;
     let mut byte = [b'\n'];

@@ -383,11 +383,7 @@ impl RunDir {
     }
 
     fn read_skill(path: PathBuf, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
-        let text = fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = fs::read_to_string(&path).map_err(atomic::failed("read", &path))?;
         let skill = SkillDoc::new(text);
         if skill.hash() == *hash {
             return Ok(skill);

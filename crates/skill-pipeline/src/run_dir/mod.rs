@@ -44,7 +44,7 @@ pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_R
 pub use read::{
     RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
 };
-pub use read::{parse_versioned, read_times};
+pub use read::{parse_versioned, read_times, read_versioned};
 pub use reader::{AnswerBrief, RunReader, RunTotals};
 pub use sent::Sent;
 pub use skill_llm::journal::JOURNAL_FILE;

@@ -23,6 +23,7 @@ pub use add::{Held, NoteAbout, NoteRequest, add_note};
 
 use super::atomic::failed;
 use super::line_log::whole_lines;
+use super::read::read_bytes;
 use super::reader::RunReader;
 use crate::error::PipelineError;
 use crate::records::FORMAT_VERSION;
@@ -32,9 +33,7 @@ use serde_json::Value;
 use skill_core::constraints::{EditConstraints, Forbidden};
 use skill_core::{ItemId, StepIdx};
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The name of the file in the directory of a run.
 pub const NOTES_FILE: &str = "notes.jsonl";
@@ -53,8 +52,10 @@ pub(crate) const MAX_CONSTRAINTS: usize = 100;
 
 skill_core::named_enum! {
     /// What a line of the file is.
+    #[derive(Default)]
     pub enum NoteKind {
         /// Something that the next step's analysts read.
+        #[default]
         Note = "note",
         /// A text of the skill that stays.
         Pin = "pin",
@@ -66,7 +67,7 @@ skill_core::named_enum! {
 }
 
 /// A line of the file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunNote {
     /// Its number, from 1.
@@ -109,11 +110,7 @@ pub struct RunNote {
 /// A file that cannot be read, and a line that is not a note.
 pub fn read_notes(run: &Path) -> Result<Vec<RunNote>, PipelineError> {
     let path = run.join(NOTES_FILE);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(failed("read", &path)(source)),
-    };
+    let Some(bytes) = read_bytes(&path)? else { return Ok(Vec::new()) };
     let lines = whole_lines(&bytes).zip(1_usize..);
     let read = lines.map(|(line, number)| {
         let damaged = |message| PipelineError::Corrupt { path: path.clone(), message };
@@ -273,12 +270,7 @@ pub fn copy_notes_for_replay(recorded: &RunReader, into: &Path) -> Result<(), Pi
 /// How many lines of the notes a step read when it began in an earlier process, by the log of events; `None` if it has not
 /// begun before.
 pub(crate) fn read_at_an_earlier_start(run: &Path, step: StepIdx) -> Result<Option<usize>, PipelineError> {
-    let path: PathBuf = run.join("events.jsonl");
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failed("read", &path)(source)),
-    };
+    let Some(bytes) = read_bytes(&run.join("events.jsonl"))? else { return Ok(None) };
     let starts = whole_lines(&bytes).filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let of_step = |event: &Value| {
         event.get("event").and_then(Value::as_str) == Some("step_started")

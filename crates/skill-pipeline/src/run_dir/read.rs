@@ -129,7 +129,12 @@ pub(super) fn not_readable(path: PathBuf, error: &serde_json::Error) -> Pipeline
     PipelineError::Corrupt { path, message: format!("{what}: {error}") }
 }
 
-pub(super) fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
+/// A file of an object that carries its version, see [`parse_versioned`]; `None` where there is none.
+///
+/// # Errors
+///
+/// A file that cannot be read, is not JSON, is of another format, or was changed.
+pub fn read_versioned<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
     read_bytes(path)?.map(|bytes| parse_versioned(path, &bytes)).transpose()
 }
 

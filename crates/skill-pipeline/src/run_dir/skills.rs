@@ -2,6 +2,7 @@
 //!
 //! A file that was changed by hand, cut or replaced is not what was measured, so nobody gets it for a skill of the run.
 
+use super::atomic::failed;
 use super::evaluation::EvaluationDir;
 use super::path::{epoch_snapshot_path, slow_update_path, snapshot_path, step_path};
 use super::read::is_held;
@@ -202,11 +203,7 @@ fn hashes(
 }
 
 fn read_skill(path: PathBuf) -> Result<SkillDoc, PipelineError> {
-    let text = std::fs::read_to_string(&path).map_err(|source| PipelineError::RunDir {
-        action: "read",
-        path,
-        source,
-    })?;
+    let text = std::fs::read_to_string(&path).map_err(failed("read", &path))?;
     Ok(SkillDoc::new(text))
 }
 

@@ -89,11 +89,7 @@ pub(crate) fn write_policy(run: &RunDir, mut files: Vec<PolicyFile>) -> Result<(
         atomic::write(&beside.join(name), &bytes)?;
     }
     atomic::remove_dir(&policy)?;
-    fs::rename(&beside, &policy).map_err(|source| PipelineError::RunDir {
-        action: "write",
-        path: policy.clone(),
-        source,
-    })
+    fs::rename(&beside, &policy).map_err(atomic::failed("write", &policy))
 }
 
 /// A fault that several episodes share.

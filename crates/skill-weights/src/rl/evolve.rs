@@ -14,7 +14,7 @@ use super::bank::RlBank;
 use super::rollout::Played;
 use skill_bank::distill::{Admit, DistillError, LeftOut, Proposal, Teacher, apply};
 use skill_bank::episode::ItemSets;
-use skill_bank::evolve::{EvolvePlan, EvolveSettings, evolve};
+use skill_bank::evolve::{EvolvePlan, evolve};
 use skill_bank::lint::Forbidden;
 use skill_bank::trial::{TrialError, TrialState};
 use skill_bank::{Bank, BankError, BankEvent, BankSource, BankView, Episode};
@@ -194,15 +194,7 @@ impl<'run> Evolving<'run> {
         self.state.since = iteration;
         self.log = LineLog::open(&self.dir.join(episodes_name(iteration)), 0)?.0;
         let Some(teacher) = self.teacher.clone() else { return Ok(()) };
-        let asked = &self.setup.settings;
-        let settings = EvolveSettings {
-            threshold: asked.weak_below,
-            min_rollouts: asked.min_rollouts,
-            max_new_skills: asked.max_new_skills,
-            max_analysis_deep: asked.max_analysis_deep,
-            max_analysis_shallow: asked.max_analysis_shallow,
-            ..EvolveSettings::default()
-        };
+        let settings = self.setup.settings.of_evolution();
         let (episodes, _) = self.sets.train().take(episodes);
         let plan = EvolvePlan::new(&episodes, &settings);
         self.record.weak.clone_from(&plan.weak);
@@ -278,11 +270,7 @@ impl<'run> Evolving<'run> {
         let current = self.dir.join(episodes_name(self.state.since));
         let Ok(entries) = std::fs::read_dir(self.dir.join(EPISODES_DIR)) else { return Ok(()) };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| *path != current) {
-            std::fs::remove_file(&path).map_err(|source| PipelineError::RunDir {
-                action: "remove",
-                path: path.clone(),
-                source,
-            })?;
+            std::fs::remove_file(&path).map_err(atomic::failed("remove", &path))?;
         }
         Ok(())
     }

@@ -21,13 +21,12 @@ use skill_pipeline::records::sft::SftGames;
 use skill_pipeline::records::signs::TrainingAlerts;
 use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::line_log::{LineLog, LogMark};
-use skill_pipeline::run_dir::{RunDir, atomic, parse_versioned, read_times};
+use skill_pipeline::run_dir::{RunDir, atomic, read_times, read_versioned};
 use skill_pipeline::shell::OpenRun;
 use skill_pipeline::warning::Warning;
 use skill_train::TrainError;
 use skill_train::seam::{CallId, LoadRequest, SaveRequest};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,12 +57,7 @@ pub(super) struct RlCheckpoint {
 
 impl RlCheckpoint {
     pub(super) fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
-        let path = run.join(CHECKPOINT_FILE);
-        match std::fs::read(&path) {
-            Ok(bytes) => parse_versioned(&path, &bytes).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
-        }
+        read_versioned(&run.join(CHECKPOINT_FILE))
     }
 
     fn write(&self, run: &Path) -> Result<(), PipelineError> {
@@ -445,17 +439,9 @@ pub(super) fn record_of(
         reward: played.iter().map(|played| played.reward).sum::<f64>() / played.len().max(1) as f64,
         invalid_actions: played.iter().map(|played| u64::from(played.invalid_actions)).sum(),
         groups_without_signal,
-        rows: 0,
-        tokens: 0,
         sampled_tokens: rows().map(|row| row.n_sampled() as u64).sum(),
-        entropy: 0.0,
-        kl: 0.0,
-        clipped: 0.0,
-        loss: 0.0,
-        grad_norm: 0.0,
-        steps: 0,
         by_task_type,
-        bank: None,
+        ..RlIteration::default()
     }
 }
 

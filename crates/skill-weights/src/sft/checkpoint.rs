@@ -9,9 +9,8 @@ use skill_pipeline::error::PipelineError;
 use skill_pipeline::records::FORMAT_VERSION;
 use skill_pipeline::records::sft::{CHECKPOINT_FILE, STEPS_FILE, VALIDATION_FILE};
 use skill_pipeline::run_dir::line_log::{LineLog, LogMark};
-use skill_pipeline::run_dir::{atomic, parse_versioned};
+use skill_pipeline::run_dir::{atomic, read_versioned};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The position of a run.
@@ -77,12 +76,7 @@ impl Checkpoint {
     }
 
     pub(super) fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
-        let path = file(run);
-        match std::fs::read(&path) {
-            Ok(bytes) => parse_versioned(&path, &bytes).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
-        }
+        read_versioned(&file(run))
     }
 
     pub(super) fn write(&self, run: &Path) -> Result<(), PipelineError> {

@@ -6,6 +6,7 @@ use crate::event::Stage;
 use crate::kind::RunKind;
 use crate::records::document::StepAction;
 use crate::run_dir::atomic::failed;
+use crate::run_dir::event_log::{cut_half_a_line, unix_millis};
 use crate::run_dir::reader::RunReader;
 use crate::run_dir::{EvaluationDir, JOURNAL_FILE};
 use crate::text::{clip, one_line};
@@ -15,8 +16,7 @@ use skill_envs::Split;
 use skill_llm::journal::JournalReader;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::io::Write as _;
 
 /// How many of the last rollouts of the journal are looked at for those of the step under way.
 const LAST_ROLLOUTS: u32 = 4_096;
@@ -103,9 +103,10 @@ pub fn add_note(run: &RunReader, asked: &NoteRequest) -> Result<RunNote, Pipelin
     file.lock().map_err(failed("lock", &path))?;
     let notes = read_notes(run.path())?;
     let written = checked(run, &notes, asked)?;
-    let note = RunNote { number: notes.len() + 1, unix_ms: Some(unix_ms()), ..written };
+    let note = RunNote { number: notes.len() + 1, unix_ms: Some(unix_millis()), ..written };
     let mut line = serde_json::to_vec(&note).map_err(|error| failed("write", &path)(error.into()))?;
     line.push(b'\n');
+    // A process that was killed while it wrote has left a line without an end, which nobody has read.
     cut_half_a_line(&mut file)
         .and_then(|()| file.write_all(&line))
         .and_then(|()| file.sync_data())
@@ -113,37 +114,10 @@ pub fn add_note(run: &RunReader, asked: &NoteRequest) -> Result<RunNote, Pipelin
     Ok(note)
 }
 
-/// A process that was killed while it wrote has left a line without an end, which nobody has read.
-fn cut_half_a_line(file: &mut File) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    if whole < bytes.len() { file.set_len(whole as u64) } else { Ok(()) }
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-const BLANK: RunNote = RunNote {
-    number: 0,
-    kind: NoteKind::Note,
-    item: None,
-    step: None,
-    edit: None,
-    about: None,
-    text: String::new(),
-    forbidden: None,
-    withdraws: None,
-    from_step: None,
-    unix_ms: None,
-};
-
 fn checked(run: &RunReader, notes: &[RunNote], asked: &NoteRequest) -> Result<RunNote, PipelineError> {
     match asked {
         NoteRequest::Note { about, text } => {
-            let note = RunNote { text: said(text)?, ..BLANK };
+            let note = RunNote { text: said(text)?, ..RunNote::default() };
             match about {
                 NoteAbout::Run => Ok(note),
                 NoteAbout::Item(item) => {
@@ -166,7 +140,9 @@ fn checked(run: &RunReader, notes: &[RunNote], asked: &NoteRequest) -> Result<Ru
             let is_withdrawn = notes.iter().any(|note| note.withdraws == Some(*number));
             let is_there = notes.iter().any(|note| note.number == *number && note.withdraws.is_none());
             match is_there && !is_withdrawn {
-                true => Ok(RunNote { kind: NoteKind::Withdraw, withdraws: Some(*number), ..BLANK }),
+                true => {
+                    Ok(RunNote { kind: NoteKind::Withdraw, withdraws: Some(*number), ..RunNote::default() })
+                }
                 false => Err(NoteRefusal::NoNote { number: *number, n_notes: notes.len() }.into()),
             }
         }
@@ -176,7 +152,7 @@ fn checked(run: &RunReader, notes: &[RunNote], asked: &NoteRequest) -> Result<Ru
 fn pinned(run: &RunReader, held: &Held, notes: &[RunNote]) -> Result<RunNote, PipelineError> {
     check_room(notes)?;
     let note = match held {
-        Held::Text(text) => RunNote { text: said(text)?, ..BLANK },
+        Held::Text(text) => RunNote { text: said(text)?, ..RunNote::default() },
         Held::Edit { step, edit } => {
             let found = edit_of(run, *step, *edit)?;
             let adds = matches!(found.op, EditOp::Append | EditOp::InsertAfter | EditOp::Replace);
@@ -184,7 +160,7 @@ fn pinned(run: &RunReader, held: &Held, notes: &[RunNote]) -> Result<RunNote, Pi
                 return Err(nothing_to_hold(*step, *edit, &found, "pin"));
             }
             let text = found.content.trim().to_owned();
-            RunNote { step: Some(*step), edit: Some(*edit), text, ..BLANK }
+            RunNote { step: Some(*step), edit: Some(*edit), text, ..RunNote::default() }
         }
     };
     let last = run.state()?.map_or(StepIdx(0), |state| state.last_completed_step);
@@ -198,7 +174,7 @@ fn pinned(run: &RunReader, held: &Held, notes: &[RunNote]) -> Result<RunNote, Pi
 
 fn forbidden(run: &RunReader, held: &Held, notes: &[RunNote]) -> Result<RunNote, PipelineError> {
     check_room(notes)?;
-    let note = RunNote { kind: NoteKind::Forbid, ..BLANK };
+    let note = RunNote { kind: NoteKind::Forbid, ..RunNote::default() };
     match held {
         Held::Text(text) => Ok(RunNote { forbidden: Some(Forbidden::Content { text: said(text)? }), ..note }),
         Held::Edit { step, edit } => {
