@@ -74,6 +74,49 @@ skill_core::named_enum! {
     }
 }
 
+impl Stage {
+    /// What the calls of the stage are for.
+    pub fn kind(self) -> StageKind {
+        match self {
+            Self::Rollout | Self::Screen | Self::RolloutPrev | Self::RolloutCurr | Self::Collect => {
+                StageKind::Training
+            }
+            Self::Trial => StageKind::Trial,
+            Self::Baseline | Self::Evaluate | Self::SlowEvaluate | Self::FinalSelection => {
+                StageKind::Selection
+            }
+            Self::FreshBaseline | Self::FreshBest => StageKind::Fresh,
+            Self::TestBaseline | Self::TestBest | Self::TestNoSkill => StageKind::Test,
+            Self::Reflect
+            | Self::Aggregate
+            | Self::Select
+            | Self::Update
+            | Self::Appendix
+            | Self::SlowUpdate
+            | Self::MetaSkill
+            | Self::Distill
+            | Self::Evolve => StageKind::Optimizer,
+        }
+    }
+}
+
+/// What the calls of a stage are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StageKind {
+    /// Rollouts of training items, which the optimizer learns from.
+    Training,
+    /// Rollouts that try a skill of a bank.
+    Trial,
+    /// An evaluation on the selection split, which decides what is kept.
+    Selection,
+    /// An evaluation on the selection split that decides nothing.
+    Fresh,
+    /// An evaluation on the test split.
+    Test,
+    /// Calls of the optimizer or the teacher.
+    Optimizer,
+}
+
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

@@ -30,6 +30,7 @@ use skill_core::rewrite::UpdateMode;
 use skill_core::search_plan::screened_items;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_envs::{Env, Split};
+use skill_pipeline::event::StageKind;
 use skill_pipeline::records::arm::NoSkillArm;
 use skill_pipeline::{Protocol, Stage, TrainSettings};
 
@@ -486,39 +487,17 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
     let grown = Span::new(probe.skill_bytes, probe.skill_bytes.saturating_add(assumptions.max_growth_bytes));
     let skill = assumptions.tokens(grown, Span::default());
     let with_skill = Span { high: argument.high.saturating_add(skill.high), ..argument };
-    match (stage, settings.update_mode) {
-        (Stage::Reflect | Stage::Aggregate, UpdateMode::FullRewriteMinibatch) | (Stage::Update, _) => {
-            of_optimizer(with_skill)
-        }
-        (
-            Stage::Reflect
-            | Stage::Aggregate
-            | Stage::Select
-            | Stage::Appendix
-            | Stage::SlowUpdate
-            | Stage::MetaSkill
-            | Stage::Distill
-            | Stage::Evolve,
-            _,
-        ) => of_optimizer(argument),
-        (
-            Stage::Baseline
-            | Stage::Rollout
-            | Stage::Screen
-            | Stage::RolloutPrev
-            | Stage::RolloutCurr
-            | Stage::SlowEvaluate
-            | Stage::Evaluate
-            | Stage::FinalSelection
-            | Stage::FreshBaseline
-            | Stage::FreshBest
-            | Stage::TestBaseline
-            | Stage::TestBest
-            | Stage::TestNoSkill
-            | Stage::Collect
-            | Stage::Trial,
-            _,
-        ) => probe.target_reply(assumptions),
+    let is_of_skills = settings.update_mode == UpdateMode::FullRewriteMinibatch;
+    let writes_a_skill =
+        stage == Stage::Update || is_of_skills && matches!(stage, Stage::Reflect | Stage::Aggregate);
+    match stage.kind() {
+        StageKind::Optimizer if writes_a_skill => of_optimizer(with_skill),
+        StageKind::Optimizer => of_optimizer(argument),
+        StageKind::Training
+        | StageKind::Trial
+        | StageKind::Selection
+        | StageKind::Fresh
+        | StageKind::Test => probe.target_reply(assumptions),
     }
 }
 

@@ -10,7 +10,7 @@
 //!   `an_episode_of_a_run_names_the_skill_that_the_agent_was_shown`.
 
 use crate::error::PipelineError;
-use crate::event::Stage;
+use crate::event::{Stage, StageKind};
 use crate::run_dir::{JOURNAL_FILE, RunReader};
 use crate::stage::rollout::recorded_result;
 use skill_bank::Episode;
@@ -41,27 +41,12 @@ skill_core::named_enum! {
 
 impl RolloutUse {
     fn of(stage: Stage) -> Self {
-        match stage {
-            Stage::Rollout | Stage::Screen | Stage::RolloutPrev | Stage::RolloutCurr | Stage::Collect => {
-                Self::Train
-            }
-            Stage::Trial => Self::Trial,
-            Stage::Baseline
-            | Stage::Evaluate
-            | Stage::SlowEvaluate
-            | Stage::FinalSelection
-            | Stage::FreshBaseline
-            | Stage::FreshBest => Self::Val,
-            Stage::TestBaseline | Stage::TestBest | Stage::TestNoSkill => Self::Test,
-            Stage::Reflect
-            | Stage::Aggregate
-            | Stage::Select
-            | Stage::Update
-            | Stage::Appendix
-            | Stage::SlowUpdate
-            | Stage::MetaSkill
-            | Stage::Distill
-            | Stage::Evolve => Self::Other,
+        match stage.kind() {
+            StageKind::Training => Self::Train,
+            StageKind::Trial => Self::Trial,
+            StageKind::Selection | StageKind::Fresh => Self::Val,
+            StageKind::Test => Self::Test,
+            StageKind::Optimizer => Self::Other,
         }
     }
 

@@ -26,7 +26,7 @@ use whole::WholeBatch;
 
 use super::StageCtx;
 use crate::error::PipelineError;
-use crate::event::{Event, Stage};
+use crate::event::{Event, StageKind};
 use crate::warning::Warning;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -283,31 +283,9 @@ impl<'run> Agent<'run> {
         source: &'run Arc<dyn SkillSource>,
         ctx: &'run StageCtx<'run>,
     ) -> Self {
-        let scope = match ctx.stage {
-            Stage::Baseline
-            | Stage::Evaluate
-            | Stage::SlowEvaluate
-            | Stage::FinalSelection
-            | Stage::FreshBaseline
-            | Stage::FreshBest
-            | Stage::TestBaseline
-            | Stage::TestBest
-            | Stage::TestNoSkill => EVALUATION.to_owned(),
-            Stage::Rollout
-            | Stage::Reflect
-            | Stage::Aggregate
-            | Stage::Select
-            | Stage::Screen
-            | Stage::Update
-            | Stage::Appendix
-            | Stage::RolloutPrev
-            | Stage::RolloutCurr
-            | Stage::SlowUpdate
-            | Stage::MetaSkill
-            | Stage::Collect
-            | Stage::Distill
-            | Stage::Trial
-            | Stage::Evolve => ctx.place().to_string(),
+        let scope = match ctx.stage.kind() {
+            StageKind::Selection | StageKind::Fresh | StageKind::Test => EVALUATION.to_owned(),
+            StageKind::Training | StageKind::Trial | StageKind::Optimizer => ctx.place().to_string(),
         };
         let env = rollouts.env();
         let before = vec![scope, env.name().to_owned(), canonical_json(&env.settings())];

@@ -8,7 +8,7 @@
 use super::warnings::Warned;
 use super::{OWN_TARGET, TrainState, Trainer};
 use crate::error::{PipelineError, SettingsError};
-use crate::event::{Event, EventSink as _, Stage};
+use crate::event::{Event, EventSink as _, Stage, StageKind};
 use crate::identity::{check_is_document, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
 use crate::records::document::RuntimeState;
@@ -502,29 +502,15 @@ impl Run<'_> {
     /// ones after them.
     pub(super) fn draws_at(&self, stage: Stage) -> Draws {
         let per_item = self.settings.evidence.selection_repeats;
-        match stage {
-            Stage::Baseline | Stage::Evaluate | Stage::SlowEvaluate | Stage::FinalSelection => {
-                Draws { first: 0, per_item }
+        match stage.kind() {
+            StageKind::Selection => Draws { first: 0, per_item },
+            StageKind::Fresh => Draws { first: per_item, per_item },
+            StageKind::Training if stage == Stage::Rollout => {
+                Draws { first: 0, per_item: self.settings.samples }
             }
-            Stage::FreshBaseline | Stage::FreshBest => Draws { first: per_item, per_item },
-            Stage::Rollout => Draws { first: 0, per_item: self.settings.samples },
-            Stage::Reflect
-            | Stage::Aggregate
-            | Stage::Select
-            | Stage::Screen
-            | Stage::Update
-            | Stage::Appendix
-            | Stage::RolloutPrev
-            | Stage::RolloutCurr
-            | Stage::SlowUpdate
-            | Stage::MetaSkill
-            | Stage::TestBaseline
-            | Stage::TestBest
-            | Stage::TestNoSkill
-            | Stage::Collect
-            | Stage::Distill
-            | Stage::Trial
-            | Stage::Evolve => Draws::default(),
+            StageKind::Training | StageKind::Trial | StageKind::Test | StageKind::Optimizer => {
+                Draws::default()
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use super::TrainState;
 use super::run::{Run, StageWatch};
 use crate::error::PipelineError;
-use crate::event::Stage;
+use crate::event::StageKind;
 use crate::records::StageTokens;
 use crate::records::document::StepRecord;
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
@@ -57,31 +57,13 @@ impl Run<'_> {
         if used.calls == 0 || used.tokens() > 0 {
             return;
         }
-        let (model, is_warned) = match watch.stage() {
-            Stage::Reflect
-            | Stage::Aggregate
-            | Stage::Select
-            | Stage::Update
-            | Stage::Appendix
-            | Stage::SlowUpdate
-            | Stage::MetaSkill
-            | Stage::Distill
-            | Stage::Evolve => (RunModel::Optimizer, &mut self.warned.of_uncounted_optimizer),
-            Stage::Baseline
-            | Stage::Rollout
-            | Stage::Screen
-            | Stage::Evaluate
-            | Stage::RolloutPrev
-            | Stage::RolloutCurr
-            | Stage::SlowEvaluate
-            | Stage::FinalSelection
-            | Stage::FreshBaseline
-            | Stage::FreshBest
-            | Stage::TestBaseline
-            | Stage::TestBest
-            | Stage::TestNoSkill
-            | Stage::Collect
-            | Stage::Trial => (RunModel::Target, &mut self.warned.of_uncounted_target),
+        let (model, is_warned) = match watch.stage().kind() {
+            StageKind::Optimizer => (RunModel::Optimizer, &mut self.warned.of_uncounted_optimizer),
+            StageKind::Training
+            | StageKind::Trial
+            | StageKind::Selection
+            | StageKind::Fresh
+            | StageKind::Test => (RunModel::Target, &mut self.warned.of_uncounted_target),
         };
         if !std::mem::replace(is_warned, true) {
             self.warn(watch.step(), Warning::UncountedTokens { model });
