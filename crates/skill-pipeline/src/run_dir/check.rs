@@ -220,21 +220,7 @@ impl<'run> Checking<'run> {
     /// cannot be read, and those that no state names.
     fn recorded(&mut self, n_lines: u64) -> Recorded {
         let mut recorded = Recorded::default();
-        let bytes = match read_bytes(&self.run.join(FILES_FILE)) {
-            Ok(Some(bytes)) if !bytes.is_empty() => bytes,
-            Ok(Some(_)) => {
-                self.damaged(FILES_FILE, Fault::Empty, self.remedy);
-                return recorded;
-            }
-            Ok(None) => {
-                self.damaged(FILES_FILE, Fault::Missing, self.remedy);
-                return recorded;
-            }
-            Err(error) => {
-                self.unreadable(FILES_FILE, &error, self.remedy);
-                return recorded;
-            }
-        };
+        let Some(bytes) = self.bytes_of(FILES_FILE, self.remedy) else { return recorded };
         let (mut n_read, mut damaged, mut is_complete) = (0, None, false);
         for (number, line) in (1_u64..).zip(whole_lines(&bytes)) {
             n_read = number;
@@ -279,13 +265,29 @@ impl<'run> Checking<'run> {
 
     /// As [`hashed`](Self::hashed), of a file that is brought back in this way.
     fn hashed_with(&mut self, name: &str, hash: &str, remedy: Remedy) {
+        self.file(name, remedy, |bytes| hex_sha256(bytes) == hash);
+    }
+
+    /// Holds a file against what it should be. An empty one that is not whole is named as such.
+    fn file(&mut self, name: &str, remedy: Remedy, is_whole: impl FnOnce(&[u8]) -> bool) {
         match read_bytes(&self.run.join(name)) {
-            Ok(Some(bytes)) if hex_sha256(&bytes) == hash => self.whole(name),
+            Ok(Some(bytes)) if is_whole(&bytes) => self.whole(name),
             Ok(Some(bytes)) if bytes.is_empty() => self.damaged(name, Fault::Empty, remedy),
             Ok(Some(_)) => self.damaged(name, Fault::Changed, remedy),
             Ok(None) => self.damaged(name, Fault::Missing, remedy),
             Err(error) => self.unreadable(name, &error, remedy),
         }
+    }
+
+    /// What a file holds; `None` for one that is empty, missing or unreadable, which is noted.
+    fn bytes_of(&mut self, name: &str, remedy: Remedy) -> Option<Vec<u8>> {
+        match read_bytes(&self.run.join(name)) {
+            Ok(Some(bytes)) if !bytes.is_empty() => return Some(bytes),
+            Ok(Some(_)) => self.damaged(name, Fault::Empty, remedy),
+            Ok(None) => self.damaged(name, Fault::Missing, remedy),
+            Err(error) => self.unreadable(name, &error, remedy),
+        }
+        None
     }
 
     /// Whether a process has trained here; an imported run has no logs, no journal and not every file of a step.

@@ -42,7 +42,7 @@ impl Checking<'_> {
             self.marked(name, mark, grows, remedy);
         }
         if !marks.contains_key(EVENTS_FILE) && self.run.join(EVENTS_FILE).exists() {
-            self.events_without_a_mark();
+            self.file(EVENTS_FILE, Remedy::NotNeeded, |bytes| !bytes.is_empty() && are_json_lines(bytes));
         }
         if !marks.contains_key(TIMINGS_FILE) && self.run.join(TIMINGS_FILE).exists() {
             let bytes = read_bytes(&self.run.join(TIMINGS_FILE));
@@ -66,23 +66,10 @@ impl Checking<'_> {
     /// The last mark of each file.
     fn marks(&mut self, is_expected: bool) -> Result<BTreeMap<String, FileMark>, PipelineError> {
         let mut marks = BTreeMap::new();
-        let bytes = match read_bytes(&self.run.join(TIMINGS_LOG)) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => {
-                if is_expected {
-                    self.damaged(TIMINGS_LOG, Fault::Missing, Remedy::NotNeeded);
-                }
-                return Ok(marks);
-            }
-            Err(error) => {
-                self.unreadable(TIMINGS_LOG, &error, Remedy::NotNeeded);
-                return Ok(marks);
-            }
-        };
-        if bytes.is_empty() {
-            self.damaged(TIMINGS_LOG, Fault::Empty, Remedy::NotNeeded);
+        if !is_expected && !self.run.join(TIMINGS_LOG).exists() {
             return Ok(marks);
         }
+        let Some(bytes) = self.bytes_of(TIMINGS_LOG, Remedy::NotNeeded) else { return Ok(marks) };
         let mut damaged = None;
         for (number, line) in (1_u32..).zip(whole_lines(&bytes)) {
             match TimingsLine::read(line) {
@@ -103,32 +90,12 @@ impl Checking<'_> {
     }
 
     fn marked(&mut self, name: &str, mark: &FileMark, grows: bool, remedy: Remedy) {
-        let bytes = match read_bytes(&self.run.join(name)) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return self.damaged(name, Fault::Missing, remedy),
-            Err(error) => return self.unreadable(name, &error, remedy),
-        };
-        let n_marked = usize::try_from(mark.bytes).unwrap_or(usize::MAX);
-        let marked = bytes.get(..n_marked).filter(|_| grows || bytes.len() == n_marked);
-        let rest = bytes.get(n_marked..).unwrap_or_default();
-        if marked.is_some_and(|marked| FileMark::of(marked) == *mark) && are_json_lines(rest) {
-            self.whole(name);
-        } else if bytes.is_empty() {
-            self.damaged(name, Fault::Empty, remedy);
-        } else {
-            self.damaged(name, Fault::Changed, remedy);
-        }
-    }
-
-    fn events_without_a_mark(&mut self) {
-        match read_bytes(&self.run.join(EVENTS_FILE)) {
-            Ok(Some(bytes)) if bytes.is_empty() => {
-                self.damaged(EVENTS_FILE, Fault::Empty, Remedy::NotNeeded);
-            }
-            Ok(bytes) if are_json_lines(bytes.as_deref().unwrap_or_default()) => self.whole(EVENTS_FILE),
-            Ok(_) => self.damaged(EVENTS_FILE, Fault::Changed, Remedy::NotNeeded),
-            Err(error) => self.unreadable(EVENTS_FILE, &error, Remedy::NotNeeded),
-        }
+        self.file(name, remedy, |bytes| {
+            let n_marked = usize::try_from(mark.bytes).unwrap_or(usize::MAX);
+            let marked = bytes.get(..n_marked).filter(|_| grows || bytes.len() == n_marked);
+            let rest = bytes.get(n_marked..).unwrap_or_default();
+            marked.is_some_and(|marked| FileMark::of(marked) == *mark) && are_json_lines(rest)
+        });
     }
 }
 
