@@ -1,7 +1,7 @@
 //! Gradient accumulation: several micro-batches under the same skill make one step.
 
-use super::{files, read};
-use crate::world::{Job, changed, changed_settings, settings, target};
+use super::read;
+use crate::world::{Job, changed, changed_settings, check_same_files, settings, target};
 use serde_json::{Value, json};
 use skill_pipeline::{PipelineError, SettingsError, TrainSettings};
 use std::path::Path;
@@ -61,19 +61,7 @@ fn a_micro_batch_without_items_is_filled_again_and_its_items_are_measured_again(
 
 #[test]
 fn accumulation_resumes_and_widens_to_the_same_files() {
-    let run = |settings: TrainSettings| {
-        let dir = tempfile::tempdir().unwrap();
-        job(settings).run(dir.path()).unwrap();
-        files(dir.path())
-    };
-    let undisturbed = run(TrainSettings { workers: 1, ..accumulating() });
-    assert_eq!(run(TrainSettings { workers: 1000, ..accumulating() }), undisturbed);
-    for fails_from in [0, 9, 11, 13, 15, 24, 31, 47] {
-        let dir = tempfile::tempdir().unwrap();
-        Job { target: target(fails_from), ..job(accumulating()) }.run(dir.path()).unwrap_err();
-        job(accumulating()).run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), undisturbed, "failed from call {fails_from} on");
-    }
+    check_same_files("accumulation", &accumulating(), job, 0, &[0, 9, 11, 13, 15, 24, 31, 47]);
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Failure-only reflection, and the edit budget that the optimizer chooses.
 
-use super::{files, read};
-use crate::world::{Job, changed, changed_settings, optimizer, settings, target};
+use super::read;
+use crate::world::{Job, changed, changed_settings, check_same_files, optimizer, record, settings};
 use async_trait::async_trait;
 use serde_json::json;
 use skill_core::BudgetControl;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};
 use skill_pipeline::TrainSettings;
-use std::path::Path;
 use std::sync::Arc;
 
 fn autonomous() -> TrainSettings {
@@ -36,10 +35,6 @@ impl ChatModel for Choosing {
 
 fn choosing(reply: &'static str) -> Arc<dyn ChatModel> {
     Arc::new(Choosing { inner: optimizer(), reply })
-}
-
-fn record(dir: &Path, step: u32) -> serde_json::Value {
-    read(dir.join(format!("steps/step_{step:04}/step_record.json")))
 }
 
 #[test]
@@ -85,19 +80,7 @@ fn more_than_there_is_is_all_of_it() {
 #[test]
 fn a_chosen_budget_resumes_and_widens_to_the_same_files() {
     let job = |settings| Job { settings, optimizer: choosing(r#"{"learning_rate": 2}"#), ..Job::default() };
-    let run = |settings| {
-        let dir = tempfile::tempdir().unwrap();
-        job(settings).run(dir.path()).unwrap();
-        files(dir.path())
-    };
-    let undisturbed = run(TrainSettings { workers: 1, ..autonomous() });
-    assert_eq!(run(TrainSettings { workers: 1000, ..autonomous() }), undisturbed);
-    for fails_from in [11, 15, 25, 37] {
-        let dir = tempfile::tempdir().unwrap();
-        Job { target: target(fails_from), ..job(autonomous()) }.run(dir.path()).unwrap_err();
-        job(autonomous()).run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), undisturbed, "failed from call {fails_from} on");
-    }
+    check_same_files("a chosen budget", &autonomous(), job, 0, &[11, 15, 25, 37]);
     let dir = tempfile::tempdir().unwrap();
     Job { stop_after: 1, ..job(autonomous()) }.run(dir.path()).unwrap_err();
     let changes = changed_settings(job(settings()).run(dir.path()));

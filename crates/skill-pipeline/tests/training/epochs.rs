@@ -1,7 +1,9 @@
 //! The end of an epoch: slow update, meta skill, a run without a gate, and the last skill as the best one.
 
 use crate::run_files::files;
-use crate::world::{Counted, INITIAL_SKILL, Job, changed, changed_settings, optimizer, settings, target};
+use crate::world::{
+    Counted, INITIAL_SKILL, Job, changed, changed_settings, optimizer, settings, target, text,
+};
 use crate::{actions, read};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -128,10 +130,6 @@ fn slow(dir: &Path, epoch: u32) -> Value {
 
 fn slow_actions(dir: &Path) -> Vec<String> {
     (1..=3).map(|epoch| slow(dir, epoch)["action"].as_str().unwrap().to_owned()).collect()
-}
-
-fn text(path: impl AsRef<Path>) -> String {
-    std::fs::read_to_string(path).unwrap()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The step memory in whole runs.
 
-use super::{files, read};
-use crate::world::{Job, settings, stubborn_optimizer, target};
+use super::read;
+use crate::world::{Job, check_same_files, settings, stubborn_optimizer};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_llm::scripted::ScriptedModel;
@@ -53,24 +53,8 @@ fn what_was_rejected_is_in_the_prompts_of_later_steps_and_epochs() {
 
 #[test]
 fn a_run_that_is_stopped_anywhere_remembers_the_same() {
-    let undisturbed = tempfile::tempdir().unwrap();
-    let job = || Job { optimizer: remembering(Arc::default()), ..Job::default() };
-    job().run(undisturbed.path()).unwrap();
-    for stop_after in 1..=5 {
-        let dir = tempfile::tempdir().unwrap();
-        Job { stop_after, ..job() }.run(dir.path()).unwrap_err();
-        job().run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), files(undisturbed.path()), "stopped after step {stop_after}");
-    }
-    for fails_from in [12, 25, 31, 44] {
-        let dir = tempfile::tempdir().unwrap();
-        Job { target: target(fails_from), ..job() }.run(dir.path()).unwrap_err();
-        job().run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), files(undisturbed.path()), "failed from call {fails_from} on");
-    }
-    let wide = tempfile::tempdir().unwrap();
-    Job { settings: TrainSettings { workers: 1000, ..settings() }, ..job() }.run(wide.path()).unwrap();
-    assert_eq!(files(wide.path()), files(undisturbed.path()));
+    let job = |settings| Job { settings, optimizer: remembering(Arc::default()), ..Job::default() };
+    check_same_files("a memory", &settings(), job, 5, &[12, 25, 31, 44]);
 }
 
 #[test]

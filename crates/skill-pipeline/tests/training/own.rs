@@ -1,12 +1,12 @@
 //! Environments that bring their own batches or their own reflection.
 
 use crate::read;
-use crate::world::{INITIAL_SKILL, Words, optimizer, settings, target};
+use crate::world::{Job, Words, settings, target};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::plan::BatchPlan;
-use skill_core::{RolloutResult, SkillDoc, SourceType};
+use skill_core::{RolloutResult, SourceType};
 use skill_envs::{Env as _, EnvError, RolloutCtx, SkillSource};
 use skill_llm::{ChatModel, ChatRequest, Message};
 use skill_pipeline::stage::own::{
@@ -74,26 +74,20 @@ impl OwnReflection for Whole {
 }
 
 fn run(whole: &Arc<Whole>, settings: TrainSettings, dir: &Path) -> Result<Summary, PipelineError> {
-    run_on(whole, settings, dir, usize::MAX).0
+    run_on(whole, settings, dir).0
 }
 
 fn run_on(
     whole: &Arc<Whole>,
     settings: TrainSettings,
     dir: &Path,
-    fails_from: usize,
 ) -> (Result<Summary, PipelineError>, usize) {
-    let target = target(fails_from);
-    let trainer = Trainer::new(Arc::new(Words::new()), Arc::clone(&target) as _, optimizer())
-        .with_settings(settings)
-        .with_initial_skill(SkillDoc::new(INITIAL_SKILL))
-        .with_batches(Arc::clone(whole) as _);
-    let trainer = match whole.proposals.is_empty() {
-        true => trainer,
-        false => trainer.with_reflection(Arc::clone(whole) as _),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let outcome = runtime.block_on(trainer.train(dir));
+    let (whole, target) = (Arc::clone(whole), target(usize::MAX));
+    let trainer = Box::new(move |trainer: Trainer| {
+        let trainer = trainer.with_batches(Arc::clone(&whole) as _);
+        if whole.proposals.is_empty() { trainer } else { trainer.with_reflection(whole) }
+    });
+    let outcome = Job { settings, target: Arc::clone(&target), trainer, ..Job::default() }.run(dir);
     (outcome, target.n_calls.load(std::sync::atomic::Ordering::Relaxed))
 }
 
@@ -102,7 +96,7 @@ fn whole_batches_come_to_what_single_items_do() {
     let epoch_end = EpochEnd { slow_update: SlowUpdate::Gated, ..EpochEnd::OFF };
     let settings = TrainSettings { epoch_end, ..settings() };
     let (one_by_one, whole_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let single = crate::world::Job { settings: settings.clone(), ..Default::default() };
+    let single = Job { settings: settings.clone(), ..Job::default() };
     let single = single.run(one_by_one.path()).unwrap();
     let whole = Arc::new(Whole::default());
     let summary = run(&whole, settings, whole_dir.path()).unwrap();
@@ -138,16 +132,16 @@ fn no_candidate_of_whole_batches_is_rejected_early() {
 #[test]
 fn a_batch_is_the_unit_of_resume_and_its_replies_are_paid_for_once() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (expect, n_calls) = run_on(&Arc::new(Whole::default()), settings(), other.path(), usize::MAX);
+    let (expect, n_calls) = run_on(&Arc::new(Whole::default()), settings(), other.path());
     let broken = Arc::new(Whole { breaks_at: Some(3), ..Whole::default() });
-    let (outcome, before) = run_on(&broken, settings(), dir.path(), usize::MAX);
+    let (outcome, before) = run_on(&broken, settings(), dir.path());
     match outcome.unwrap_err() {
         PipelineError::Rollout { place, .. } => assert!(place.ends_with("all items"), "{place}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(broken.batches.lock().len(), 4, "the batch is tried once");
     let resumed = Arc::new(Whole::default());
-    let (outcome, after) = run_on(&resumed, settings(), dir.path(), usize::MAX);
+    let (outcome, after) = run_on(&resumed, settings(), dir.path());
     assert_eq!(outcome.unwrap().best_selection_score, expect.unwrap().best_selection_score);
     assert_eq!(before + after, n_calls, "no reply is asked for twice");
     let first = |whole: &Whole, at: usize| whole.batches.lock()[at].clone();
@@ -181,11 +175,9 @@ fn an_environment_plans_its_own_batches_and_no_run_goes_on_with_another_plan() {
 fn a_step_without_any_reply_is_skipped_and_counted_where_that_is_asked_for() {
     let train = |dir: &Path, skips: bool| {
         let silent = skill_llm::ScriptedModel::answering("silent", |_| String::new());
-        let trainer = Trainer::new(Arc::new(Words::new()), target(usize::MAX), Arc::new(silent))
-            .with_settings(settings());
-        let trainer = if skips { trainer.skipping_empty_replies() } else { trainer };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(trainer.train(dir))
+        let trainer =
+            Box::new(move |trainer: Trainer| if skips { trainer.skipping_empty_replies() } else { trainer });
+        Job { optimizer: Arc::new(silent), trainer, ..Job::default() }.run(dir)
     };
     let (ended, skipped) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert!(matches!(train(ended.path(), false), Err(PipelineError::SilentOptimizer { .. })));

@@ -1,7 +1,7 @@
 //! Runs whose skill is a folder.
 
 use super::files;
-use super::world::{StopAfter, Words, settings, target};
+use super::world::{Job, edits_in};
 use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::carried::CarriedFile;
@@ -9,7 +9,7 @@ use skill_core::package::PackageFault;
 use skill_core::{SkillDoc, SkillPackage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};
-use skill_pipeline::{PipelineError, StopSignal, Summary, Trainer};
+use skill_pipeline::{PipelineError, Summary, Trainer};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,19 +37,7 @@ fn optimizer(seen: Arc<Mutex<Vec<ChatRequest>>>) -> Arc<dyn ChatModel> {
                 {"op": "append", "file": "references/rules.md", "target": "", "content": format!("- rule {word}")},
                 {"op": "append", "file": "scripts/run.sh", "target": "", "content": "rm -r /"},
             ]),
-            None => match prompt.split_once("```json") {
-                Some((_, list)) => {
-                    let patches: serde_json::Value =
-                        serde_json::from_str(list.split("```").next().unwrap()).unwrap();
-                    patches
-                        .as_array()
-                        .unwrap()
-                        .iter()
-                        .flat_map(|patch| patch["edits"].as_array().unwrap().clone())
-                        .collect()
-                }
-                None => json!([]),
-            },
+            None => edits_in(&prompt).into(),
         };
         let reply = json!({"reasoning": "r", "edits": edits, "selected_indices": [0, 1], "no_change": false});
         Ok(ChatReply::text(reply.to_string(), Usage::default()))
@@ -57,15 +45,8 @@ fn optimizer(seen: Arc<Mutex<Vec<ChatRequest>>>) -> Arc<dyn ChatModel> {
 }
 
 fn run(dir: &Path, stop_after: u32, seen: &Arc<Mutex<Vec<ChatRequest>>>) -> Result<Summary, PipelineError> {
-    let stop = StopSignal::default();
-    let events = StopAfter { step: stop_after, stop: stop.clone(), seen: Mutex::default() };
-    let trainer = Trainer::new(Arc::new(Words::new()), target(usize::MAX), optimizer(Arc::clone(seen)))
-        .with_settings(settings())
-        .with_initial_skill(package().unwrap())
-        .with_events(Arc::new(events))
-        .with_stop(stop);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(trainer.train(dir))
+    let trainer = Box::new(|trainer: Trainer| trainer.with_initial_skill(package().unwrap()));
+    Job { stop_after, optimizer: optimizer(Arc::clone(seen)), trainer, ..Job::default() }.run(dir)
 }
 
 #[test]

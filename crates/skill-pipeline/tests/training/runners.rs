@@ -56,13 +56,17 @@ impl RolloutRunner for Worker {
     }
 }
 
+fn job_on(worker: &Arc<Worker>) -> Job {
+    let worker = Arc::clone(worker);
+    Job { trainer: Box::new(|trainer| trainer.with_runner(worker)), ..Job::default() }
+}
+
 #[test]
 fn a_run_made_elsewhere_writes_the_same_files() {
     let [here, there] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     Job::default().run(here.path()).unwrap();
     let worker = Worker::new(Words::new(), target(usize::MAX));
-    let runner = Some(Arc::clone(&worker) as Arc<dyn RolloutRunner>);
-    Job { runner, ..Job::default() }.run(there.path()).unwrap();
+    job_on(&worker).run(there.path()).unwrap();
     assert_eq!(files(here.path()), files(there.path()));
     assert_eq!(*worker.made.lock(), *worker.acknowledged.lock());
 }
@@ -71,16 +75,14 @@ fn a_run_made_elsewhere_writes_the_same_files() {
 fn a_fault_elsewhere_stops_the_run_and_is_no_score() {
     let dir = tempfile::tempdir().unwrap();
     let worker = Worker::new(Words::new(), target(25));
-    let runner = Some(Arc::clone(&worker) as Arc<dyn RolloutRunner>);
-    let error = Job { runner, ..Job::default() }.run(dir.path()).unwrap_err();
+    let error = job_on(&worker).run(dir.path()).unwrap_err();
     let PipelineError::Rollout { source: source @ EnvError::Remote(_), .. } = error else {
         panic!("{error:?}");
     };
     assert!(source.is_retryable());
     // What came before is kept: the rest alone is made by the next process.
     let rest = Worker::new(Words::new(), target(usize::MAX));
-    let runner = Some(Arc::clone(&rest) as Arc<dyn RolloutRunner>);
-    Job { runner, ..Job::default() }.run(dir.path()).unwrap();
+    job_on(&rest).run(dir.path()).unwrap();
     let (made, before) = (rest.made.lock(), worker.acknowledged.lock());
     assert!(!before.is_empty() && made.is_disjoint(&before));
 }

@@ -1,7 +1,7 @@
 //! A gate that accepts fewer tokens at the same score.
 
-use crate::run_files::files;
-use crate::world::{Job, changed, changed_settings, counted, settings};
+use crate::read;
+use crate::world::{Job, changed, changed_settings, check_same_files, counted, settings};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::TokenSaving;
@@ -112,43 +112,18 @@ fn a_saving_that_costs_score_or_is_too_small_is_rejected() {
 
 #[test]
 fn a_margin_is_given_up_once_and_not_with_each_acceptance() {
-    let undisturbed = tempfile::tempdir().unwrap();
-    let run = |dir: &Path, stop_after| {
-        let base = job(saving(0.01, 0.1), &["- rule"]);
-        Job { stop_after, ..base }.run(dir)
-    };
-    let summary = run(undisturbed.path(), u32::MAX).unwrap();
+    let (dir, settings) = (tempfile::tempdir().unwrap(), saving(0.01, 0.1));
+    let summary = job(settings.clone(), &["- rule"]).run(dir.path()).unwrap();
     assert_eq!((summary.total_accepts, summary.best_selection_score), (1, 0.9));
-    let state: Value =
-        serde_json::from_slice(&std::fs::read(undisturbed.path().join("runtime_state.json")).unwrap())
-            .unwrap();
+    let state = read(dir.path().join("runtime_state.json"));
     assert_eq!(state["best_reference"]["origin"], state["current_reference"]["origin"]);
     assert!(state["best_reference"].is_object(), "{state}");
-    for stop_after in 1..6 {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(run(dir.path(), stop_after), Err(PipelineError::Stopped { .. })));
-        run(dir.path(), u32::MAX).unwrap();
-        assert_eq!(files(dir.path()), files(undisturbed.path()), "stopped after step {stop_after}");
-    }
+    check_same_files("a margin", &settings, |settings| job(settings, &["- rule"]), 5, &[]);
 }
 
 #[test]
 fn the_number_of_workers_and_a_stop_change_no_file() {
-    let run = |workers, stop_after, dir: &Path| {
-        let settings = TrainSettings { workers, ..saving(0.12, 0.0) };
-        Job { stop_after, ..job(settings, &["- talk"]) }.run(dir)
-    };
-    let undisturbed = tempfile::tempdir().unwrap();
-    run(1, u32::MAX, undisturbed.path()).unwrap();
-    let many = tempfile::tempdir().unwrap();
-    run(1000, u32::MAX, many.path()).unwrap();
-    assert_eq!(files(many.path()), files(undisturbed.path()));
-    for stop_after in 1..6 {
-        let dir = tempfile::tempdir().unwrap();
-        run(8, stop_after, dir.path()).unwrap_err();
-        run(8, u32::MAX, dir.path()).unwrap();
-        assert_eq!(files(dir.path()), files(undisturbed.path()), "stopped after step {stop_after}");
-    }
+    check_same_files("a saving", &saving(0.12, 0.0), |settings| job(settings, &["- talk"]), 5, &[]);
 }
 
 #[test]

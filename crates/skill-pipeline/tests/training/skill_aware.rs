@@ -1,7 +1,7 @@
 //! Skill-aware reflection: lapses of the agent become notes in the appendix.
 
 use super::{actions, files, read};
-use crate::world::{Job, optimizer, settings, target};
+use crate::world::{Job, check_same_files, list_in, optimizer, settings, text};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::appendix::appendix_notes;
@@ -9,7 +9,6 @@ use skill_core::{EditBudget, Schedule, SkillDoc};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};
 use skill_pipeline::{AppendixSource, SkillAware, TrainSettings};
-use std::path::Path;
 use std::sync::Arc;
 
 fn aware(consolidate_above: usize) -> TrainSettings {
@@ -34,9 +33,7 @@ impl ChatModel for Noting {
         let prompt = request.text_of(Role::User);
         let usage = Usage { input: 9, output: 3, ..Usage::default() };
         if let Some((_, rest)) = prompt.split_once("# Notes to shorten") {
-            let json = rest.split("```json").nth(1).unwrap().split("```").next().unwrap();
-            let notes: Vec<String> = serde_json::from_str(json).unwrap();
-            let kept: Vec<&String> = notes.iter().step_by(2).collect();
+            let kept: Vec<Value> = list_in(rest).into_iter().step_by(2).collect();
             return Ok(ChatReply::text(json!({ "appendix_notes": kept }).to_string(), usage));
         }
         if !request.text_of(Role::System).contains("`appendix_notes`") {
@@ -57,10 +54,6 @@ impl ChatModel for Noting {
 
 fn job(settings: TrainSettings, edits: bool) -> Job {
     Job { settings, optimizer: Arc::new(Noting { inner: optimizer(), edits }), ..Job::default() }
-}
-
-fn text(path: impl AsRef<Path>) -> String {
-    std::fs::read_to_string(path).unwrap()
 }
 
 #[test]
@@ -134,25 +127,7 @@ fn analysts_of_successes_write_notes_only_where_they_may() {
 
 #[test]
 fn notes_resume_and_widen_to_the_same_files() {
-    let run = |settings| {
-        let dir = tempfile::tempdir().unwrap();
-        job(settings, true).run(dir.path()).unwrap();
-        files(dir.path())
-    };
-    let undisturbed = run(TrainSettings { workers: 1, ..aware(3) });
-    assert_eq!(run(TrainSettings { workers: 1000, ..aware(3) }), undisturbed);
-    for stop_after in 1..=5 {
-        let dir = tempfile::tempdir().unwrap();
-        Job { stop_after, ..job(aware(3), true) }.run(dir.path()).unwrap_err();
-        job(aware(3), true).run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), undisturbed, "stopped after step {stop_after}");
-    }
-    for fails_from in [10, 15, 25, 37] {
-        let dir = tempfile::tempdir().unwrap();
-        Job { target: target(fails_from), ..job(aware(3), true) }.run(dir.path()).unwrap_err();
-        job(aware(3), true).run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), undisturbed, "failed from call {fails_from} on");
-    }
+    check_same_files("notes", &aware(3), |settings| job(settings, true), 5, &[10, 15, 25, 37]);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! `stop_after_step`: a file that asks the process that trains to end after the step under way.
 
 use crate::run_files::files;
-use crate::world::{INITIAL_SKILL, Words, optimizer, settings, target};
-use skill_core::SkillDoc;
+use crate::world::{Job, settings};
 use skill_pipeline::run_dir::{STOP_FILE, is_held, is_stop_requested, request_stop, withdraw_stop};
 use skill_pipeline::{Event, Evidence, PipelineError, Stage, Summary, TrainSettings, Trainer};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Trains, and does something when an event comes.
@@ -21,12 +20,10 @@ fn train_with(
     dir: &Path,
     on_event: impl Fn(&Path, &Event) + Send + Sync + 'static,
 ) -> Result<Summary, PipelineError> {
-    let run: PathBuf = dir.to_owned();
-    let trainer = Trainer::new(Arc::new(Words::new()), target(usize::MAX), optimizer())
-        .with_settings(settings)
-        .with_initial_skill(SkillDoc::new(INITIAL_SKILL))
-        .with_events(Arc::new(move |event: &Event| on_event(&run, event)));
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(trainer.train(dir))
+    let run = dir.to_owned();
+    let events = Arc::new(move |event: &Event| on_event(&run, event));
+    let trainer = Box::new(|trainer: Trainer| trainer.with_events(events));
+    Job { settings, trainer, ..Job::default() }.run(dir)
 }
 
 #[test]

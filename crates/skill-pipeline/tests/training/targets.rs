@@ -1,12 +1,12 @@
 //! The gate over several targets.
 
 use crate::run_files::files;
-use crate::world::{Counted, Job, Words, changed_settings, counted, optimizer, settings, target};
+use crate::world::{Counted, Job, changed_settings, counted, settings, target};
 use serde_json::Value;
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};
 use skill_pipeline::run_dir::EvaluationDir;
-use skill_pipeline::{PipelineError, RunReader, StopSignal, Summary, TargetsScore, TrainSettings, Trainer};
+use skill_pipeline::{PipelineError, RunReader, Summary, TargetsScore, TrainSettings, Trainer};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,18 +30,10 @@ fn train(
     settings: TrainSettings,
     [own, other]: [Arc<Counted>; 2],
 ) -> Result<Summary, PipelineError> {
-    let trainer = Trainer::new(Arc::new(Words::new()), own.clone(), optimizer())
-        .with_settings(settings)
-        .with_initial_skill(skill_core::SkillDoc::new(crate::world::INITIAL_SKILL))
-        .with_targets(
-            score,
-            vec![
-                ("target".to_owned(), own as Arc<dyn ChatModel>),
-                ("small".to_owned(), other as Arc<dyn ChatModel>),
-            ],
-        )
-        .with_stop(StopSignal::default());
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(trainer.train(dir))
+    let targets: Vec<(String, Arc<dyn ChatModel>)> =
+        vec![("target".to_owned(), own.clone()), ("small".to_owned(), other)];
+    let trainer = Box::new(move |trainer: Trainer| trainer.with_targets(score, targets));
+    Job { settings, target: own, trainer, ..Job::default() }.run(dir)
 }
 
 fn both() -> [Arc<Counted>; 2] {

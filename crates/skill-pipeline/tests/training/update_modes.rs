@@ -1,7 +1,7 @@
 //! The update modes that rewrite the skill: by suggestions, and by whole skills of the analysts.
 
-use super::{files, read};
-use crate::world::{Job, changed, changed_settings, settings, target};
+use super::read;
+use crate::world::{Job, changed, changed_settings, check_same_files, list_in, record, settings, text};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::BudgetControl;
@@ -9,7 +9,6 @@ use skill_core::rewrite::UpdateMode;
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Role, Usage};
 use skill_pipeline::TrainSettings;
-use std::path::Path;
 use std::sync::Arc;
 
 const REWRITING: [UpdateMode; 2] = [UpdateMode::RewriteFromSuggestions, UpdateMode::FullRewriteMinibatch];
@@ -22,11 +21,6 @@ const SKILL: &str = "---\nname: words\n---\n\n# Skill\n\n- base\n\n\
 
 fn in_mode(update_mode: UpdateMode) -> TrainSettings {
     TrainSettings { update_mode, ..settings() }
-}
-
-fn patches_in(prompt: &str) -> Vec<Value> {
-    let (_, list) = prompt.split_once("```json").unwrap();
-    serde_json::from_str(list.split("```").next().unwrap()).unwrap()
 }
 
 fn listed(patches: &[Value], key: &str) -> Vec<Value> {
@@ -63,14 +57,14 @@ fn answer(request: &ChatRequest) -> Value {
         return json!({ "failure_summary": [], "patch": patch });
     }
     if prompt.contains("# Suggestions to follow") {
-        let suggestions = patches_in(&prompt);
+        let suggestions = list_in(&prompt);
         let rules =
             suggestions.iter().map(|suggestion| suggestion["instruction"].as_str().unwrap().to_owned());
         let new_skill = skill_of(rules_in(&prompt).into_iter().chain(rules).collect());
         return json!({ "reasoning": "followed", "change_summary": ["the rules"], "new_skill": new_skill });
     }
     if prompt.contains("# Patches to merge") {
-        let patches = patches_in(&prompt);
+        let patches = list_in(&prompt);
         let suggestions = listed(&patches, "revise_suggestions");
         // The second skill of the first analyst that says anything.
         let skills: Vec<Value> = listed(&patches, "skill_candidates").into_iter().take(2).collect();
@@ -91,14 +85,6 @@ fn answering(answer: impl Fn(&ChatRequest) -> String + Send + Sync + 'static) ->
 
 fn job(settings: TrainSettings) -> Job {
     Job { settings, skill: SKILL, optimizer: optimizer(), ..Job::default() }
-}
-
-fn record(dir: &Path, step: u32) -> Value {
-    read(dir.join(format!("steps/step_{step:04}/step_record.json")))
-}
-
-fn text(path: impl AsRef<Path>) -> String {
-    std::fs::read_to_string(path).unwrap()
 }
 
 #[test]
@@ -218,25 +204,7 @@ fn where_the_optimizer_chooses_no_suggestion_nothing_is_rewritten() {
 #[test]
 fn rewrites_resume_and_widen_to_the_same_files() {
     for mode in REWRITING {
-        let run = |settings| {
-            let dir = tempfile::tempdir().unwrap();
-            job(settings).run(dir.path()).unwrap();
-            files(dir.path())
-        };
-        let undisturbed = run(TrainSettings { workers: 1, ..in_mode(mode) });
-        assert_eq!(run(TrainSettings { workers: 1000, ..in_mode(mode) }), undisturbed);
-        for stop_after in 1..=5 {
-            let dir = tempfile::tempdir().unwrap();
-            Job { stop_after, ..job(in_mode(mode)) }.run(dir.path()).unwrap_err();
-            job(in_mode(mode)).run(dir.path()).unwrap();
-            assert_eq!(files(dir.path()), undisturbed, "{mode:?} stopped after step {stop_after}");
-        }
-        for fails_from in [11, 15, 25, 37] {
-            let dir = tempfile::tempdir().unwrap();
-            Job { target: target(fails_from), ..job(in_mode(mode)) }.run(dir.path()).unwrap_err();
-            job(in_mode(mode)).run(dir.path()).unwrap();
-            assert_eq!(files(dir.path()), undisturbed, "{mode:?} failed from call {fails_from} on");
-        }
+        check_same_files(mode.as_str(), &in_mode(mode), job, 5, &[11, 15, 25, 37]);
     }
     let dir = tempfile::tempdir().unwrap();
     Job { stop_after: 1, ..job(settings()) }.run(dir.path()).unwrap_err();

@@ -1,11 +1,13 @@
 //! A toy world: an item is solved if its word is in the skill.
 
+use crate::read;
+use crate::run_files::files;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::canonical::hex_sha256;
 use skill_core::{RolloutResult, SkillDoc};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, RolloutRunner, SkillSource, Split};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId,
@@ -225,6 +227,17 @@ pub(crate) fn lucky_target() -> Arc<Counted> {
     counted(inner, usize::MAX, Value::Null)
 }
 
+/// The list that a prompt has in a block of JSON; nothing where it has none.
+pub(crate) fn list_in(prompt: &str) -> Vec<Value> {
+    let Some((_, list)) = prompt.split_once("```json") else { return Vec::new() };
+    serde_json::from_str(list.split("```").next().unwrap()).unwrap()
+}
+
+/// The edits of the patches in a prompt.
+pub(crate) fn edits_in(prompt: &str) -> Vec<Value> {
+    list_in(prompt).iter().flat_map(|patch| patch["edits"].as_array().unwrap().clone()).collect()
+}
+
 /// Proposes an append per missing word; every third analyst call proposes an edit that cannot land.
 pub(crate) fn optimizer() -> Arc<dyn ChatModel> {
     Arc::new(ScriptedModel::from_fn("optimizer", |request: &ChatRequest, _: &CallCtx| {
@@ -240,16 +253,8 @@ pub(crate) fn optimizer() -> Arc<dyn ChatModel> {
                     .map(|word| json!({"op": "append", "content": format!("- rule {word}")}))
                     .collect()
             }
-        } else if let Some((_, list)) = prompt.split_once("```json") {
-            let patches: Value = serde_json::from_str(list.split("```").next().unwrap()).unwrap();
-            patches
-                .as_array()
-                .unwrap()
-                .iter()
-                .flat_map(|patch| patch["edits"].as_array().unwrap().clone())
-                .collect()
         } else {
-            json!([])
+            edits_in(&prompt).into()
         };
         let reply = json!({"reasoning": "r", "edits": edits, "selected_indices": [0, 1], "no_change": false});
         Ok(ChatReply::text(reply.to_string(), Usage { input: 100, output: 20, ..Usage::default() }))
@@ -300,7 +305,8 @@ pub(crate) struct Job {
     pub(crate) stop_after: u32,
     pub(crate) skill: &'static str,
     pub(crate) optimizer: Arc<dyn ChatModel>,
-    pub(crate) runner: Option<Arc<dyn RolloutRunner>>,
+    /// What else is asked of the trainer.
+    pub(crate) trainer: Box<dyn FnOnce(Trainer) -> Trainer>,
     /// A cap on calls, and how many of them are lost: sent, and in no record.
     pub(crate) calls: Option<(u64, u64)>,
 }
@@ -314,7 +320,7 @@ impl Default for Job {
             stop_after: u32::MAX,
             skill: INITIAL_SKILL,
             optimizer: optimizer(),
-            runner: None,
+            trainer: Box::new(|trainer| trainer),
             calls: None,
         }
     }
@@ -345,15 +351,44 @@ impl Job {
             Some(budget) => trainer.with_budget(budget, Vec::new()),
             None => trainer,
         };
-        let trainer = match self.runner {
-            Some(runner) => trainer.with_runner(runner),
-            None => trainer,
-        };
+        let trainer = (self.trainer)(trainer);
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap()
             .block_on(trainer.train(dir))
+    }
+}
+
+/// A run comes to the same files with one worker and with many, and where it is stopped after any of the first so many
+/// steps, or its target fails from a call on.
+#[track_caller]
+pub(crate) fn check_same_files(
+    what: &str,
+    settings: &TrainSettings,
+    job: impl Fn(TrainSettings) -> Job,
+    n_stops: u32,
+    fails: &[usize],
+) {
+    let with_workers = |workers| {
+        let dir = tempfile::tempdir().unwrap();
+        job(TrainSettings { workers, ..settings.clone() }).run(dir.path()).unwrap();
+        files(dir.path())
+    };
+    let undisturbed = with_workers(1);
+    assert_eq!(with_workers(1000), undisturbed, "{what} with many workers");
+    for stop_after in 1..=n_stops {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Job { stop_after, ..job(settings.clone()) }.run(dir.path()).unwrap_err();
+        assert!(matches!(error, PipelineError::Stopped { .. }), "{error:?}");
+        job(settings.clone()).run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), undisturbed, "{what} stopped after step {stop_after}");
+    }
+    for fails_from in fails {
+        let dir = tempfile::tempdir().unwrap();
+        Job { target: target(*fails_from), ..job(settings.clone()) }.run(dir.path()).unwrap_err();
+        job(settings.clone()).run(dir.path()).unwrap();
+        assert_eq!(files(dir.path()), undisturbed, "{what} failed from call {fails_from} on");
     }
 }
 
@@ -369,4 +404,13 @@ pub(crate) fn changed_settings(outcome: Result<Summary, PipelineError>) -> Vec<S
 /// A setting with two values.
 pub(crate) fn changed(name: &str, was: impl Into<Value>, is: impl Into<Value>) -> SettingChange {
     SettingChange::Value { name: name.to_owned(), was: was.into(), is: is.into() }
+}
+
+/// What a run has on record of a step.
+pub(crate) fn record(dir: &Path, step: u32) -> Value {
+    read(dir.join(format!("steps/step_{step:04}/step_record.json")))
+}
+
+pub(crate) fn text(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap()
 }
