@@ -1,7 +1,7 @@
 //! No damage to a run that trains weights goes unseen.
 
 use crate::damages::assert_every_damage_is_named;
-use crate::setup::{bigram, data, settings, trainer};
+use crate::setup::{bigram, check_same_files, files, new_run, trainer};
 use crate::{rl, rl_bank};
 use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::check::{Fault, check};
@@ -9,10 +9,7 @@ use skill_weights::policy::WeightsCaps;
 
 #[tokio::test]
 async fn every_damage_to_a_run_that_fine_tunes_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let settings = settings();
-    let data = data(&settings).await;
-    let run = dir.path().join("run");
+    let (dir, run, settings, data) = new_run().await;
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
     let n_damaged = assert_every_damage_is_named(&run, &["run.lock", "sft_times.json"]);
     assert!(n_damaged > 80, "{n_damaged}");
@@ -24,8 +21,7 @@ async fn every_damage_to_a_run_that_fine_tunes_is_named() {
     // It goes on to the same files, and its checks hold to the end.
     trainer(&half, &bigram(&half), &data, &settings).train(&half).await.unwrap();
     assert_eq!(check(&half).unwrap().damage, []);
-    let files = |run: &std::path::Path| crate::setup::files(run);
-    assert!(files(&half) == files(&run));
+    check_same_files(&files(&half), &files(&run), "after a cap");
 }
 
 #[tokio::test]
@@ -48,9 +44,7 @@ async fn every_damage_to_a_run_of_reinforcement_learning_is_named() {
 
 #[tokio::test]
 async fn a_run_is_whole_wherever_it_was_killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let settings = settings();
-    let data = data(&settings).await;
+    let (dir, _, settings, data) = new_run().await;
     for call in 0..16 {
         let run = dir.path().join(format!("killed-{call}"));
         let dying = bigram(&run).failing_at(call, || skill_train::TrainError::Cancelled);
@@ -68,10 +62,7 @@ async fn a_run_is_whole_wherever_it_was_killed() {
 
 #[tokio::test]
 async fn a_run_of_an_earlier_version_is_whole_and_gets_its_hashes_from_the_same_command() {
-    let dir = tempfile::tempdir().unwrap();
-    let settings = settings();
-    let data = data(&settings).await;
-    let run = dir.path().join("run");
+    let (_dir, run, settings, data) = new_run().await;
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
     // Earlier versions had none of these.
     for name in ["files.jsonl", "timings.jsonl", "policy/SHA256SUMS"] {

@@ -174,20 +174,8 @@ async fn each_example_has_the_skills_that_are_selected_for_its_task() {
     let mut bank = Bank::new();
     let mut admit = |tier: Tier, title: &str, principle: &str| {
         let skill = bank.next_skill(&tier);
-        let content = Content::Principle {
-            title: title.into(),
-            principle: principle.into(),
-            when_to_apply: String::new(),
-        };
-        let source = Source::Person;
-        let proposed = BankEvent::Proposed {
-            skill: skill.clone(),
-            tier,
-            content,
-            source,
-            parents: Vec::new(),
-            evidence: Evidence::default(),
-        };
+        let content = Content::principle(title, principle, "");
+        let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Person, Evidence::default());
         bank.record(0, Author::Person, proposed).unwrap();
         bank.record(0, Author::Person, BankEvent::Admitted { skill, basis: Basis::Person }).unwrap();
     };

@@ -1,15 +1,12 @@
 //! Faults: what is named, and what is left.
 
-use crate::setup::{bigram, data, is_at_step, settings, trainer};
+use crate::setup::{bigram, is_at_step, new_run, trainer};
 use skill_pipeline::PipelineError;
 use skill_train::TrainError;
 
 #[tokio::test]
 async fn a_loss_that_is_not_a_number_ends_the_run_at_its_step_and_keeps_the_last_checkpoint() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let settings = settings();
-    let data = data(&settings).await;
+    let (_dir, run, settings, data) = new_run().await;
     let error = trainer(&run, &bigram(&run).with_nan_at(3), &data, &settings).train(&run).await.unwrap_err();
     assert!(is_at_step(&error, 3), "{error:?}");
     let PipelineError::Weights { source, .. } = &error else { panic!("{error:?}") };
@@ -24,10 +21,7 @@ async fn a_loss_that_is_not_a_number_ends_the_run_at_its_step_and_keeps_the_last
 
 #[tokio::test]
 async fn a_full_disk_at_a_checkpoint_leaves_the_one_before() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let settings = settings();
-    let data = data(&settings).await;
+    let (dir, run, settings, data) = new_run().await;
     let full = || TrainError::Io {
         path: "checkpoints/objects/1".into(),
         source: std::io::Error::from(std::io::ErrorKind::StorageFull),
@@ -52,10 +46,7 @@ async fn a_full_disk_at_a_checkpoint_leaves_the_one_before() {
 
 #[tokio::test]
 async fn damaged_files_of_a_run_are_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let settings = settings();
-    let data = data(&settings).await;
+    let (_dir, run, settings, data) = new_run().await;
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
     let again = async || trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap_err();
     let checkpoint = run.join("checkpoint.json");
@@ -77,10 +68,7 @@ async fn damaged_files_of_a_run_are_named() {
 
 #[tokio::test]
 async fn a_run_is_not_resumed_on_lines_that_were_changed() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let settings = settings();
-    let data = data(&settings).await;
+    let (_dir, run, settings, data) = new_run().await;
     // It dies in step 4, behind the checkpoint of step 2.
     trainer(&run, &bigram(&run).with_nan_at(4), &data, &settings).train(&run).await.unwrap_err();
     for name in ["steps.jsonl", "validation.jsonl"] {
@@ -103,10 +91,7 @@ async fn a_run_is_not_resumed_on_lines_that_were_changed() {
 
 #[tokio::test]
 async fn a_clock_that_cannot_be_read_is_an_error_and_does_not_begin_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let settings = settings();
-    let data = data(&settings).await;
+    let (_dir, run, settings, data) = new_run().await;
     trainer(&run, &bigram(&run).with_nan_at(4), &data, &settings).train(&run).await.unwrap_err();
     let path = run.join("sft_times.json");
     let whole = std::fs::read(&path).unwrap();

@@ -1,7 +1,7 @@
 //! Games along the way.
 
 use crate::runs::lines;
-use crate::setup::{bigram, data, settings, text, trainer};
+use crate::setup::{bigram, new_run, text, trainer};
 use crate::world::{Doors, whole_history};
 use skill_core::SkillDoc;
 use skill_envs::source::document;
@@ -11,10 +11,7 @@ use std::sync::Arc;
 
 #[tokio::test]
 async fn games_are_played_before_the_first_step_and_with_each_validation() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let settings = settings();
-    let data = data(&settings).await;
+    let (_dir, run, settings, data) = new_run().await;
     let env = Doors::env(12, whole_history());
     let games = EnvGames::new(env, document(&SkillDoc::new("Look first.")), text(), 2);
     let trainer = trainer(&run, &bigram(&run), &data, &settings).with_games(Arc::new(games));

@@ -1,6 +1,6 @@
 //! A run that is killed anywhere ends with the same bytes.
 
-use crate::setup::{bigram, data, files, settings, trainer};
+use crate::setup::{bigram, check_same_files, data, files, settings, trainer};
 use skill_train::TrainError;
 
 #[tokio::test]
@@ -25,10 +25,6 @@ async fn a_run_that_dies_in_any_call_ends_with_the_same_bytes() {
         std::fs::create_dir_all(run.join("checkpoints/objects")).unwrap();
         std::fs::write(run.join("checkpoints/objects/.half.1"), b"half").unwrap();
         trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
-        let found = files(&run);
-        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "call {call}");
-        for (name, bytes) in &expected {
-            assert!(found[name] == *bytes, "{name} differs after a death in call {call}");
-        }
+        check_same_files(&files(&run), &expected, &format!("after a death in call {call}"));
     }
 }

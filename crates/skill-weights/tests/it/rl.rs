@@ -2,7 +2,7 @@
 
 use crate::bigram::Bigram;
 use crate::runs::lines;
-use crate::setup::{files, text};
+use crate::setup::{bigram, check_same_files, files, text};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use skill_core::{RolloutResult, SkillDoc};
@@ -95,10 +95,6 @@ fn trainer(run: &Path, env: Letters, model: &Bigram, settings: &RlSettings) -> R
     let (backend, writer) = (Arc::new(model.clone()), Arc::new(model.clone()));
     let source = document(&SkillDoc::new("Say letters."));
     RlTrainer::new(Arc::new(env), source, backend, store, writer, text()).with_settings(settings.clone())
-}
-
-fn bigram(run: &Path) -> Bigram {
-    Bigram::new(&run.join(CHECKPOINTS_DIR))
 }
 
 pub(crate) async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram) {
@@ -223,8 +219,7 @@ async fn a_run_that_dies_in_any_call_ends_with_the_same_bytes() {
     settings.kl_coeff = 0.01;
     let whole = dir.path().join("whole");
     let (_, model) = train(&whole, &settings).await;
-    let (mut expected, n_calls) = (files(&whole), model.n_calls());
-    expected.remove("rl_times.json");
+    let (expected, n_calls) = (files(&whole), model.n_calls());
     assert!(n_calls > 15, "{n_calls}");
     for call in 0..n_calls {
         let run = dir.path().join(format!("killed-{call}"));
@@ -234,12 +229,7 @@ async fn a_run_that_dies_in_any_call_ends_with_the_same_bytes() {
         let torn = std::fs::read(&iterations).unwrap_or_default();
         std::fs::write(&iterations, [torn.as_slice(), b"{\"iteration\":"].concat()).unwrap();
         train(&run, &settings).await;
-        let mut found = files(&run);
-        found.remove("rl_times.json");
-        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "call {call}");
-        for (name, bytes) in &expected {
-            assert!(found[name] == *bytes, "{name} differs after a death in call {call}");
-        }
+        check_same_files(&files(&run), &expected, &format!("after a death in call {call}"));
     }
 }
 

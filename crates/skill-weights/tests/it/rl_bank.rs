@@ -2,7 +2,7 @@
 
 use crate::bigram::Bigram;
 use crate::runs::lines;
-use crate::setup::{files, text};
+use crate::setup::{bigram, check_same_files, files, text};
 use async_trait::async_trait;
 use serde_json::json;
 use skill_bank::distill::TeacherPrompts;
@@ -85,20 +85,10 @@ impl Env for Advised {
 }
 
 fn candidate(bank: &mut Bank, title: &str) -> SkillRef {
-    let skill = bank.next_skill(&Tier::of_type("doors"));
     let tier = Tier::of_type("doors");
-    let proposed = BankEvent::Proposed {
-        skill: skill.clone(),
-        tier,
-        content: Content::Principle {
-            title: title.to_owned(),
-            principle: format!("{title} at every door."),
-            when_to_apply: "At a door.".to_owned(),
-        },
-        source: Source::Imported,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
+    let skill = bank.next_skill(&tier);
+    let content = Content::principle(title, format!("{title} at every door."), "At a door.");
+    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, Evidence::default());
     bank.record(0, Author::Process, proposed).unwrap();
     skill
 }
@@ -175,10 +165,6 @@ fn with_bank(run: &Path, model: &Bigram, settings: &RlSettings, bank: RlBank) ->
         .with_games(Arc::new(games))
 }
 
-fn bigram(run: &Path) -> Bigram {
-    Bigram::new(&run.join(CHECKPOINTS_DIR))
-}
-
 pub(crate) async fn train(run: &Path, settings: &RlSettings) -> (RlSummary, Bigram, usize) {
     let (model, n_asked) = (bigram(run), Arc::default());
     let summary = trainer(run, &model, settings, &n_asked).train(run).await.unwrap();
@@ -241,8 +227,7 @@ async fn a_run_with_a_bank_that_dies_ends_with_the_same_bytes_and_pays_no_reply_
     settings.iterations = 8;
     let whole = dir.path().join("whole");
     let (_, model, n_expected) = train(&whole, &settings).await;
-    let is_process =
-        |name: &str| name == "rl_times.json" || name.starts_with("journal") || name.starts_with("cache");
+    let is_process = |name: &str| name.starts_with("journal") || name.starts_with("cache");
     let comparable = |run: &Path| {
         let mut files = files(run);
         files.retain(|name, _| !is_process(name));
@@ -257,11 +242,7 @@ async fn a_run_with_a_bank_that_dies_ends_with_the_same_bytes_and_pays_no_reply_
         trainer(&run, &dying, &settings, &n_asked).train(&run).await.unwrap_err();
         let (_, _, again) = train(&run, &settings).await;
         assert_eq!(n_asked.load(Ordering::Relaxed) + again, n_expected, "call {call}");
-        let found = comparable(&run);
-        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "call {call}");
-        for (name, bytes) in &expected {
-            assert!(found[name] == *bytes, "{name} differs after a death in call {call}");
-        }
+        check_same_files(&comparable(&run), &expected, &format!("after a death in call {call}"));
     }
 }
 

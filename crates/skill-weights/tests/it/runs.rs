@@ -1,6 +1,6 @@
 //! Whole runs: what is learnt, and what the files say.
 
-use crate::setup::{bigram, data, settings, text, trainer};
+use crate::setup::{bigram, data, files, new_run, settings, text, trainer};
 use crate::world::{Doors, whole_history};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -16,10 +16,8 @@ pub(crate) fn lines<T: serde::de::DeserializeOwned>(file: &Path) -> Vec<T> {
 
 #[tokio::test]
 async fn the_loss_falls_and_every_step_has_a_line() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let (settings, seen) = (settings(), Arc::new(Mutex::new(Vec::new())));
-    let data = data(&settings).await;
+    let (_dir, run, settings, data) = new_run().await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let events = {
         let seen = Arc::clone(&seen);
         Arc::new(move |event: &Event| seen.lock().push(serde_json::to_value(event).unwrap()))
@@ -91,10 +89,8 @@ async fn only_the_last_state_and_the_best_one_stay() {
 #[tokio::test]
 async fn a_stop_and_a_cap_keep_what_is_trained_and_the_run_continues() {
     for stops in [true, false] {
-        let dir = tempfile::tempdir().unwrap();
-        let (run, whole) = (dir.path().join("run"), dir.path().join("whole"));
-        let settings = settings();
-        let data = data(&settings).await;
+        let (dir, run, settings, data) = new_run().await;
+        let whole = dir.path().join("whole");
         trainer(&whole, &bigram(&whole), &data, &settings).train(&whole).await.unwrap();
         let stop = StopSignal::default();
         let after_two = {
@@ -122,16 +118,13 @@ async fn a_stop_and_a_cap_keep_what_is_trained_and_the_run_continues() {
         }
         assert!(run.join("policy/weights.bin").is_file());
         trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
-        assert_eq!(crate::setup::files(&run), crate::setup::files(&whole));
+        assert_eq!(files(&run), files(&whole));
     }
 }
 
 #[tokio::test]
 async fn a_directory_of_another_run_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let mut settings = settings();
-    let data = data(&settings).await;
+    let (_dir, run, mut settings, data) = new_run().await;
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
     settings.learning_rate = 0.25;
     let error = trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap_err();
@@ -142,16 +135,14 @@ async fn a_directory_of_another_run_is_refused() {
     let error = trainer(&run, &bigram(&run), &other, &settings).train(&run).await.unwrap_err();
     assert!(matches!(error, PipelineError::Mismatch { .. }));
     // A finished run is finished again, and its files are those that it had.
-    let before = crate::setup::files(&run);
+    let before = files(&run);
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
-    assert_eq!(crate::setup::files(&run), before);
+    assert_eq!(files(&run), before);
 }
 
 #[tokio::test]
 async fn a_step_is_measured_before_a_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let settings = settings();
-    let data = data(&settings).await;
+    let (dir, _, settings, data) = new_run().await;
     let backend: Arc<dyn skill_train::seam::TrainBackend> = Arc::new(bigram(dir.path()));
     let cost = skill_weights::sft::measured_step(&backend, &data, &settings).await.unwrap();
     let [tokens, _] = data.n_tokens();

@@ -16,8 +16,9 @@ use skill_weights::policy::PolicyText;
 use skill_weights::sft::demos::{Demonstrations, Demonstrator, Played};
 use skill_weights::sft::{SftData, SftTrainer};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 
 const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
                         {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -60,6 +61,14 @@ pub(crate) async fn data(settings: &SftSettings) -> SftData {
     SftData::new(&played, &text(), settings).unwrap()
 }
 
+/// A directory, a run in it, and what it is trained with.
+pub(crate) async fn new_run() -> (TempDir, PathBuf, SftSettings, SftData) {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, settings) = (dir.path().join("run"), settings());
+    let data = data(&settings).await;
+    (dir, run, settings, data)
+}
+
 pub(crate) fn bigram(run: &Path) -> Bigram {
     Bigram::new(&run.join(CHECKPOINTS_DIR))
 }
@@ -83,11 +92,23 @@ fn collect(run: &Path, dir: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
         let name = path.strip_prefix(run).unwrap().display().to_string();
         if path.is_dir() {
             collect(run, &path, files);
-        } else if !["events.jsonl", "timings.jsonl", "sft_times.json", "lock", ".lock"]
+        } else if !["events.jsonl", "timings.jsonl", "sft_times.json", "rl_times.json", "lock", ".lock"]
             .contains(&name.as_str())
         {
             files.insert(name, std::fs::read(&path).unwrap());
         }
+    }
+}
+
+#[track_caller]
+pub(crate) fn check_same_files(
+    found: &BTreeMap<String, Vec<u8>>,
+    expected: &BTreeMap<String, Vec<u8>>,
+    what: &str,
+) {
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{what}");
+    for (name, bytes) in expected {
+        assert!(found[name] == *bytes, "{name} differs, {what}");
     }
 }
 
