@@ -15,7 +15,7 @@ mod amend;
 pub mod bank;
 pub mod collect;
 mod default_file;
-mod draft;
+pub(crate) mod draft;
 pub mod env;
 pub mod error;
 pub mod key;
@@ -62,8 +62,6 @@ pub use types::{
     Anchors, BudgetConfig, Config, EvalConfig, GateConfig, LimitsConfig, ModelsConfig, NatsConfig,
     PromptsConfig, RetryConfig, RunConfig, Runner, Schedule, SkillConfig, TaskConfig, TrainConfig, TrainMode,
 };
-
-pub(crate) use draft::merge;
 
 use draft::Draft;
 use key::{KeySpec, PathUse, ValueType};

@@ -1,8 +1,8 @@
 //! SkillOpt's YAML with its `_base_`, as one list of keys.
 
 use super::source::read_text;
+use crate::config::draft::merge;
 use crate::config::mapping::draft::Entry;
-use crate::config::merge;
 use crate::error::ImportError;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
