@@ -2,8 +2,9 @@
 
 use super::key::KeyDefault::{Absent, Required, Value};
 use super::key::ValueType::{Text, Url, Variable};
-use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
+use super::key::declare::{choice, decisive, integer, number, process, settings};
 use super::key::{DIRECTORY, FILE, FILE_OR_DIRECTORY, Kinds, MAX_COUNT, MAX_TOKENS, PRICE};
+use super::keys::with_defaults;
 use super::models::key_variable;
 use super::path::ConfigPath;
 use skill_bank::retrieve::{RetrievalMode, RetrievalSettings};

@@ -2,7 +2,8 @@
 
 use super::key::KeyDefault::{Absent, Value};
 use super::key::MAX_COUNT;
-use super::key::declare::{choice, decisive, integer, settings, with_defaults};
+use super::key::declare::{choice, decisive, integer, settings};
+use super::keys::with_defaults;
 use skill_core::named_enum;
 
 named_enum! {

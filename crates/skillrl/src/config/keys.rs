@@ -189,6 +189,19 @@ pub(super) fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
     serde_json::from_value(fields.collect::<Map<_, _>>().into()).expect("the defaults are those of the keys")
 }
 
+/// [`Default`] for sections, each as a section of which nothing is set.
+macro_rules! with_defaults {
+    ($($name:ident),+) => {$(
+        impl Default for $name {
+            fn default() -> Self {
+                $crate::config::keys::of_defaults(Self::KEYS)
+            }
+        }
+    )+};
+}
+
+pub(in crate::config) use with_defaults;
+
 /// All sections, in the order of the file.
 pub fn sections() -> &'static [SectionSpec] {
     SECTIONS

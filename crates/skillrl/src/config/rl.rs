@@ -1,8 +1,9 @@
 //! The section of reinforcement learning.
 
 use super::key::KeyDefault::{Absent, Value};
-use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
+use super::key::declare::{choice, decisive, integer, number, process, settings};
 use super::key::{MAX_COUNT, MAX_TOKENS};
+use super::keys::with_defaults;
 use super::sft::MAX_RANK;
 use skill_pipeline::settings::{
     RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics,

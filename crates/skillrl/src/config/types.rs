@@ -12,10 +12,11 @@ use super::collect::CollectConfig;
 use super::env::EnvConfig;
 use super::key::KeyDefault::{Absent, Value};
 use super::key::ValueType::{Flag, Text, Texts, Variable};
-use super::key::declare::{choice, decisive, integer, number, process, settings, with_defaults};
+use super::key::declare::{choice, decisive, integer, number, process, settings};
 use super::key::{
     DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
 };
+use super::keys::with_defaults;
 use super::models::ModelConfig;
 use super::path::ConfigPath;
 use super::rl::RlConfig;

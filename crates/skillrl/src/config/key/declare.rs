@@ -224,17 +224,6 @@ macro_rules! settings {
     };
 }
 
-/// [`Default`] for sections, each as a section of which nothing is set.
-macro_rules! with_defaults {
-    ($($name:ident),+) => {$(
-        impl Default for $name {
-            fn default() -> Self {
-                $crate::config::keys::of_defaults(Self::KEYS)
-            }
-        }
-    )+};
-}
-
 /// The keys of a section with kinds: a struct for each name under `structs`, and one table of all keys.
 ///
 /// Groups follow in the order of the file; `[a b] of KINDS { rows }` declares keys of the structs that are named `a` and
@@ -304,6 +293,4 @@ macro_rules! kinds_table {
     };
 }
 
-pub(in crate::config) use {
-    doc_of, kinds, kinds_table, kinds_with, settings, settings_struct, with_defaults,
-};
+pub(in crate::config) use {doc_of, kinds, kinds_table, kinds_with, settings, settings_struct};
