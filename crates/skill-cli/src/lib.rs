@@ -32,7 +32,7 @@ mod wrap;
 use args::{Cli, Command, ConfigCommand, EnvCommand, Shown};
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use command::UsageError;
+use command::{Told, UsageError};
 use std::ffi::OsString;
 use std::io::Write as _;
 
@@ -119,20 +119,12 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Env(EnvCommand::Export(args)) => command::env::export(&args),
         Command::Env(EnvCommand::Serve(args)) => command::env::serve(&args),
         Command::Journal(journal) => command::journal::run(&journal),
-        Command::Skill(skill) => match command::skill::run(&skill) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(command::lint::Failed)) => return exit_code::LINT,
-            Err(error) => Err(error),
-        },
+        Command::Skill(skill) => command::skill::run(&skill),
         Command::Bank(bank) => command::bank::run(&bank),
         Command::Blame(args) => command::blame::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Status(args) => command::status::run(&args),
-        Command::Check(args) => match command::check::run(&args) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(command::check::Damaged)) => return exit_code::DAMAGED,
-            Err(error) => Err(error),
-        },
+        Command::Check(args) => command::check::run(&args),
         Command::Watch(args) => command::watch::run(&args),
         Command::Show(args) => command::show::run(&args),
         Command::Diff(args) => command::diff::run(&args),
@@ -151,11 +143,7 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Export(args) => command::export::run(&args),
         Command::Prune(args) => command::prune::run(&args),
         Command::Import(args) => command::import::run(&args),
-        Command::Lint(args) => match command::lint::run(&args) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(command::lint::Failed)) => return exit_code::LINT,
-            Err(error) => Err(error),
-        },
+        Command::Lint(args) => command::lint::run(&args),
         Command::Config(ConfigCommand::Prompts { dir, force }) => command::prompts::export(&dir, force),
         Command::Help(args) => command::help::run(&args),
     };
@@ -170,12 +158,13 @@ fn report(error: &anyhow::Error) -> u8 {
     if is_closed_pipe(error) {
         return exit_code::SUCCESS;
     }
+    if let Some(told) = error.downcast_ref::<Told>() {
+        return told.code;
+    }
     let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
     let known = error.downcast_ref::<skillrl::Error>();
     let usage = error.downcast_ref::<UsageError>();
-    let ended = error.downcast_ref::<command::skill::ended::Ended>();
     let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
-    let hint = hint.or_else(|| ended.map(|ended| ended.hint.to_owned()));
     // The message of a usage error already says what to change.
     let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
     if let Some(hint) = hint {
@@ -184,16 +173,11 @@ fn report(error: &anyhow::Error) -> u8 {
     let text = wrap::wrapped(&text, wrap::stderr_width());
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    let has_regressed = error.downcast_ref::<command::Regression>().is_some();
-    if let Some(ended) = ended {
-        return ended.code;
+    match (known, usage) {
+        (Some(known), _) => exit_code::of(known.failure()),
+        (None, Some(usage)) => usage.code,
+        (None, None) => exit_code::OTHER,
     }
-    let of_others = match (usage, has_regressed) {
-        (Some(usage), _) => usage.code,
-        (None, true) => exit_code::REGRESSED,
-        (None, false) => exit_code::OTHER,
-    };
-    known.map_or_else(|| of_others, |known| exit_code::of(known.failure()))
 }
 
 /// What to do about what the operating system has refused, where nothing better is known.

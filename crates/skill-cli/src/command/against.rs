@@ -1,7 +1,8 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
-use super::{Regression, UsageError};
+use super::UsageError;
 use crate::args::EvalArgs;
+use crate::exit_code;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::Item;
@@ -135,12 +136,12 @@ impl Limits {
 }
 
 /// Limits that were not kept, as a failure.
-pub(super) fn check(broken: &[String], compared: Option<&Comparison>) -> Result<(), Regression> {
+pub(super) fn check(broken: &[String], compared: Option<&Comparison>) -> Result<(), UsageError> {
     if broken.is_empty() {
         return Ok(());
     }
     let against = compared.map(|compared| format!("; {}", describe(compared).trim_end())).unwrap_or_default();
-    Err(Regression { message: format!("{}{against}", broken.join("; ")) })
+    Err(UsageError::new(format!("{}{against}", broken.join("; "))).with_code(exit_code::REGRESSED))
 }
 
 #[cfg(test)]

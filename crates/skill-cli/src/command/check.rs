@@ -1,6 +1,8 @@
 //! `skillrl check`: verifies that every file of a run is as the run wrote it.
 
+use super::Told;
 use crate::args::CheckArgs;
+use crate::exit_code;
 use crate::table::harmless;
 use skillrl::pipeline::run_dir::check::{Damage, Remedy, RunCheck, check};
 use std::fmt::Write as _;
@@ -8,18 +10,15 @@ use std::fmt::Write as _;
 /// The most files that a line names.
 const MAX_NAMED: usize = 3;
 
-/// Files are damaged; which ones was printed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Damaged;
-
-pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Result<(), Damaged>> {
+pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let found = check(&args.run).map_err(skillrl::Error::Pipeline)?;
     if args.json {
         super::print(&(serde_json::to_string(&found)? + "\n"))?;
     } else {
         super::print_wrapped(&described(&found))?;
     }
-    Ok(if found.damage.is_empty() { Ok(()) } else { Err(Damaged) })
+    anyhow::ensure!(found.damage.is_empty(), Told { code: exit_code::DAMAGED });
+    Ok(())
 }
 
 fn described(found: &RunCheck) -> String {

@@ -1,6 +1,8 @@
 //! `skillrl lint`: what a person should know about a skill before others use it.
 
+use super::Told;
 use crate::args::package::LintArgs;
+use crate::exit_code;
 use serde_json::json;
 use skillrl::config::{Config, LoadedConfig, ModelRole};
 use skillrl::core::SkillPackage;
@@ -16,11 +18,7 @@ use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The skill has findings that fail it; the command has told which.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failed;
-
-pub(crate) fn run(args: &LintArgs) -> anyhow::Result<Result<(), Failed>> {
+pub(crate) fn run(args: &LintArgs) -> anyhow::Result<()> {
     let skill = skill_at(&args.path)?;
     let package = SkillPackage::of(&skill);
     let is_run = run_status(&args.path) != RunStatus::Absent;
@@ -57,7 +55,8 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<Result<(), Failed>> {
         super::print_wrapped(&describe(&args.path, &findings, (n_errors, n_warnings), n_items))?;
     }
     let fails = n_errors > 0 || (args.strict && n_warnings > 0);
-    Ok(if fails { Err(Failed) } else { Ok(()) })
+    anyhow::ensure!(!fails, Told { code: exit_code::LINT });
+    Ok(())
 }
 
 /// The training items to compare with; `None` where nothing says which.

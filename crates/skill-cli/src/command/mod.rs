@@ -82,7 +82,7 @@ use std::sync::Arc;
 const STOPPING_RUN: &str =
     "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
 
-/// A command line that asks for what cannot be.
+/// A failure in words of this program: mostly a command line that asks for what cannot be.
 #[derive(Debug)]
 pub(crate) struct UsageError {
     message: String,
@@ -99,7 +99,11 @@ impl UsageError {
 
     /// The same of data that cannot be used as they are.
     pub(crate) fn of_data(message: impl Into<String>) -> Self {
-        Self { code: exit_code::DATA, ..Self::new(message) }
+        Self::new(message).with_code(exit_code::DATA)
+    }
+
+    pub(crate) fn with_code(self, code: u8) -> Self {
+        Self { code, ..self }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -115,19 +119,19 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// A skill that is worse than it was, where that was asked to be a failure.
+/// A failure that a command has told in its output; only the exit code is left to say.
 #[derive(Debug)]
-pub(crate) struct Regression {
-    message: String,
+pub(crate) struct Told {
+    pub(crate) code: u8,
 }
 
-impl std::fmt::Display for Regression {
+impl std::fmt::Display for Told {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+        f.write_str("the output says what has failed")
     }
 }
 
-impl std::error::Error for Regression {}
+impl std::error::Error for Told {}
 
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";

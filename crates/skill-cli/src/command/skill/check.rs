@@ -2,8 +2,8 @@
 
 use super::session::{check_names, skill_folders};
 use crate::args::skill::SkillCheckArgs;
-use crate::command::lint::Failed;
-use crate::command::{print, print_wrapped};
+use crate::command::{Told, print, print_wrapped};
+use crate::exit_code;
 use serde_json::json;
 use skill_agents::home::Moved;
 use skill_agents::{Agent, Listed, NamedBy, SameName, Shown, Skill, agents, listed};
@@ -19,7 +19,7 @@ struct Seen {
     notes: Vec<String>,
 }
 
-pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<Result<(), Failed>> {
+pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<()> {
     let chosen: Vec<&'static Agent> = match &args.agent {
         Some(name) => vec![super::named(name)?],
         None => agents()?.iter().collect(),
@@ -51,7 +51,8 @@ pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<Result<(), Failed>> {
     } else {
         print_wrapped(&described(&findings, &seen))?;
     }
-    Ok(if has_errors || has_notes { Err(Failed) } else { Ok(()) })
+    anyhow::ensure!(!has_errors && !has_notes, Told { code: exit_code::LINT });
+    Ok(())
 }
 
 fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {

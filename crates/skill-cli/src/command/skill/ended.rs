@@ -1,5 +1,6 @@
 //! How commands that start agents end early.
 
+use crate::command::UsageError;
 use crate::exit_code;
 use skill_agents::measure::{Stop, StoreError};
 use skillrl::reports::words::dollars;
@@ -7,94 +8,75 @@ use skillrl::reports::words::dollars;
 /// What to do about runs that failed.
 const LOOK: &str = "look at stream.jsonl and stderr.txt of these runs; the same command retries them";
 
-/// A measurement that ended early; its text says why and what to do.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    message: String,
-    pub(crate) hint: &'static str,
-    pub(crate) code: u8,
+/// A directory that cannot be used.
+pub(crate) fn of_store(error: &StoreError) -> UsageError {
+    let (code, hint) = match error {
+        StoreError::OtherSettings { .. } => {
+            (exit_code::OTHER_RUN, "use the same settings, or another directory with --dir")
+        }
+        StoreError::InUse { .. } => {
+            (exit_code::RUN_DIR, "wait until it has ended, or name another directory with --dir")
+        }
+        StoreError::File { .. } => (exit_code::RUN_DIR, "name another directory with --dir"),
+        StoreError::Damaged { .. } => {
+            (exit_code::RUN_DIR, "remove the folder of this run: the same command repeats it")
+        }
+    };
+    UsageError::new(skillrl::llm::error::with_causes(error)).with_hint(hint).with_code(code)
 }
 
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
+/// A measurement in which every run failed; `said` is the message of one of them.
+pub(crate) fn without_a_run(said: &str) -> UsageError {
+    UsageError::new(format!("no run counted: {said}")).with_hint(LOOK).with_code(exit_code::OUTAGE)
 }
 
-impl std::error::Error for Ended {}
-
-impl Ended {
-    /// A directory that cannot be used.
-    pub(crate) fn of_store(error: &StoreError) -> Self {
-        let (code, hint) = match error {
-            StoreError::OtherSettings { .. } => {
-                (exit_code::OTHER_RUN, "use the same settings, or another directory with --dir")
-            }
-            StoreError::InUse { .. } => {
-                (exit_code::RUN_DIR, "wait until it has ended, or name another directory with --dir")
-            }
-            StoreError::File { .. } => (exit_code::RUN_DIR, "name another directory with --dir"),
-            StoreError::Damaged { .. } => {
-                (exit_code::RUN_DIR, "remove the folder of this run: the same command repeats it")
-            }
-        };
-        Self { message: skillrl::llm::error::with_causes(error), hint, code }
-    }
-
-    /// A measurement in which every run failed; `said` is the message of one of them.
-    pub(crate) fn without_a_run(said: &str) -> Self {
-        Self { message: format!("no run counted: {said}"), hint: LOOK, code: exit_code::OUTAGE }
-    }
-
-    pub(crate) fn of(stop: &Stop) -> Self {
-        let (message, hint, code) = match stop {
-            Stop::Calls(n) => (
-                format!("the cap of {n} starts is reached"),
-                "raise --calls to measure the remaining runs",
-                exit_code::BUDGET,
-            ),
-            Stop::Budget(spent) => (
-                format!("the budget is reached after {}", dollars(*spent)),
-                "raise --budget to measure the remaining runs",
-                exit_code::BUDGET,
-            ),
-            Stop::NoCost => (
-                "the agent does not report what it costs, so --budget cannot be kept".to_owned(),
-                "name its prices with --price IN,OUT, or cap its starts with --calls",
-                exit_code::USAGE,
-            ),
-            Stop::NotStarted(what) => {
-                (what.clone(), "install the agent, or name its program with --program", exit_code::USAGE)
-            }
-            Stop::Refused(what) => (
-                format!("the agent's account refuses: {what}"),
-                "sign in with the agent's own program, then run the same command again",
-                exit_code::PROVIDER_REFUSED,
-            ),
-            Stop::Limited(what) => (
-                format!("the agent's account has reached a limit: {what}"),
-                "run the same command when it is over, or add --wait: nothing that was measured is run again",
-                exit_code::PROVIDER_REFUSED,
-            ),
-            Stop::Busy(what) => (
-                format!("the model's server takes no more requests at the moment: {what}"),
-                "run the same command again, with a lower --concurrency or with --wait",
-                exit_code::OUTAGE,
-            ),
-            Stop::KeepsFailing(what) => {
-                (format!("the agent failed three times in a row: {what}"), LOOK, exit_code::OUTAGE)
-            }
-            Stop::Stopped => (
-                "stopped".to_owned(),
-                "run the same command again for the remaining runs",
-                exit_code::STOPPED,
-            ),
-            Stop::Estimated => (
-                "only the first run was made".to_owned(),
-                "without --estimate the others follow",
-                exit_code::SUCCESS,
-            ),
-        };
-        Self { message, hint, code }
-    }
+/// A measurement that ended early; the text says why and what to do.
+pub(crate) fn of(stop: &Stop) -> UsageError {
+    let (message, hint, code) = match stop {
+        Stop::Calls(n) => (
+            format!("the cap of {n} starts is reached"),
+            "raise --calls to measure the remaining runs",
+            exit_code::BUDGET,
+        ),
+        Stop::Budget(spent) => (
+            format!("the budget is reached after {}", dollars(*spent)),
+            "raise --budget to measure the remaining runs",
+            exit_code::BUDGET,
+        ),
+        Stop::NoCost => (
+            "the agent does not report what it costs, so --budget cannot be kept".to_owned(),
+            "name its prices with --price IN,OUT, or cap its starts with --calls",
+            exit_code::USAGE,
+        ),
+        Stop::NotStarted(what) => {
+            (what.clone(), "install the agent, or name its program with --program", exit_code::USAGE)
+        }
+        Stop::Refused(what) => (
+            format!("the agent's account refuses: {what}"),
+            "sign in with the agent's own program, then run the same command again",
+            exit_code::PROVIDER_REFUSED,
+        ),
+        Stop::Limited(what) => (
+            format!("the agent's account has reached a limit: {what}"),
+            "run the same command when it is over, or add --wait: nothing that was measured is run again",
+            exit_code::PROVIDER_REFUSED,
+        ),
+        Stop::Busy(what) => (
+            format!("the model's server takes no more requests at the moment: {what}"),
+            "run the same command again, with a lower --concurrency or with --wait",
+            exit_code::OUTAGE,
+        ),
+        Stop::KeepsFailing(what) => {
+            (format!("the agent failed three times in a row: {what}"), LOOK, exit_code::OUTAGE)
+        }
+        Stop::Stopped => {
+            ("stopped".to_owned(), "run the same command again for the remaining runs", exit_code::STOPPED)
+        }
+        Stop::Estimated => (
+            "only the first run was made".to_owned(),
+            "without --estimate the others follow",
+            exit_code::SUCCESS,
+        ),
+    };
+    UsageError::new(message).with_hint(hint).with_code(code)
 }

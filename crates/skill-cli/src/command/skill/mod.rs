@@ -1,7 +1,7 @@
 //! `skillrl skill`: skills where people use them.
 
 mod check;
-pub(crate) mod ended;
+mod ended;
 mod loads;
 mod optimizer;
 mod plugin;
@@ -11,19 +11,17 @@ mod triggers;
 mod wait;
 
 use super::UsageError;
-use super::lint::Failed;
 use crate::args::skill::SkillCommand;
 use skill_agents::{Agent, agent, agents};
 
-pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<Result<(), Failed>> {
+pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<()> {
     match command {
-        SkillCommand::Check(args) => return check::run(args),
-        SkillCommand::Triggers(args) => triggers::run(args)?,
-        SkillCommand::Plugin(args) => plugin::run(args)?,
-        SkillCommand::Train(args) => train::run(args)?,
-        SkillCommand::Loads(args) => loads::run(args)?,
+        SkillCommand::Check(args) => check::run(args),
+        SkillCommand::Triggers(args) => triggers::run(args),
+        SkillCommand::Plugin(args) => plugin::run(args),
+        SkillCommand::Train(args) => train::run(args),
+        SkillCommand::Loads(args) => loads::run(args),
     }
-    Ok(Ok(()))
 }
 
 /// The agent of a name.

@@ -1,6 +1,6 @@
 //! What the commands that start agents share: skills, queries, the program, the directory, and how they end.
 
-use super::ended::Ended;
+use super::ended;
 use super::named;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
@@ -257,7 +257,7 @@ fn located(program: &str) -> String {
 }
 
 pub(crate) fn store_error(error: &StoreError) -> anyhow::Error {
-    Ended::of_store(error).into()
+    ended::of_store(error).into()
 }
 
 fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {

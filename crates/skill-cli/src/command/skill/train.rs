@@ -1,6 +1,6 @@
 //! `skillrl train DIR --agent NAME`: trains the description of a skill.
 
-use super::ended::Ended;
+use super::ended;
 use super::session::{Session, store_error};
 use super::triggers::write_report;
 use super::wait::through_limits;
@@ -196,5 +196,5 @@ fn finish(
         print("\n")?;
     }
     write_report(session);
-    stop.map_or(Ok(()), |stop| Err(Ended::of(stop).into()))
+    stop.map_or(Ok(()), |stop| Err(ended::of(stop).into()))
 }

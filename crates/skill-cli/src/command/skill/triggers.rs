@@ -1,6 +1,6 @@
 //! `skillrl skill triggers`: how often an agent loads a skill.
 
-use super::ended::Ended;
+use super::ended;
 use super::session::{Session, queries_file, skills_at, store_error};
 use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
@@ -40,10 +40,10 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
     match measured.stop {
         Some(Stop::Calls(_)) if args.measure.replay => Ok(()),
         Some(Stop::Estimated) | None => match (found.counted, found.failed.first()) {
-            (0, Some(run)) => Err(Ended::without_a_run(&run.said()).into()),
+            (0, Some(run)) => Err(ended::without_a_run(&run.said()).into()),
             _ => Ok(()),
         },
-        Some(stop) => Err(Ended::of(&stop).into()),
+        Some(stop) => Err(ended::of(&stop).into()),
     }
 }
 
@@ -91,7 +91,7 @@ fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
     let write = async || session.write(&prompt).await;
     let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, write);
     let reply = block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))?;
-    let reply = reply.map_err(|stop| Ended::of(&stop))?;
+    let reply = reply.map_err(|stop| ended::of(&stop))?;
     let lines: Vec<&str> = reply.lines().map(str::trim).filter(|line| line.starts_with('{')).collect();
     let first = skills.first().map(|skill| skill.listed_name(session.setup.agent)).unwrap_or_default();
     let queries = read_queries(&lines.join("\n"), "the reply", first).map_err(|fault| {

@@ -1,6 +1,5 @@
 //! `--wait`: a limit of the agent's account is waited for, and the work goes on.
 
-use super::ended::Ended;
 use crate::command::say;
 use skill_agents::measure::{Measured, Stop, StoreError};
 use skill_agents::train::Trained;
@@ -61,7 +60,7 @@ pub(super) async fn through_limits<T: MayStop>(
             Some(_) | None => return Ok(ended),
         };
         if let Some(stop) = ended.stop() {
-            say(&format!("{}; waiting for {} s", Ended::of(stop), wait.as_secs()));
+            say(&format!("{}; waiting for {} s", super::ended::of(stop), wait.as_secs()));
         }
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
