@@ -22,6 +22,17 @@ pub(crate) enum Show {
     Json,
 }
 
+impl Show {
+    /// As `--json` and `--quiet` ask for.
+    pub(crate) fn of(is_json: bool, is_quiet: bool) -> Self {
+        match (is_json, is_quiet) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Quiet,
+            (false, false) => Self::Progress,
+        }
+    }
+}
+
 /// Shows events as they come.
 pub(crate) struct Progress {
     show: Show,

@@ -68,6 +68,7 @@ use before_train::{Beginning, Watched};
 use skillrl::config::LoadedConfig;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::atomic;
 #[cfg(feature = "weights")]
@@ -198,7 +199,7 @@ pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(B
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::trainer::bank(loaded, Arc::new(Progress::new(show)), stop.clone())?;
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
-    report::write_after_bank_run(&dir, &outcome);
+    report::write_after(&dir, RunKind::Bank, &outcome);
     Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))
 }
 

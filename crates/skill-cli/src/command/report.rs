@@ -5,13 +5,8 @@ use crate::args::ReportArgs;
 use crate::table::counted;
 use anyhow::Context as _;
 use skillrl::pipeline::kind::RunKind;
-use skillrl::pipeline::records::bank::BankSummary;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::records::phases::Phase;
-#[cfg(feature = "weights")]
-use skillrl::pipeline::records::rl::RlSummary;
-#[cfg(feature = "weights")]
-use skillrl::pipeline::records::sft::SftSummary;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
 use skillrl::reports::DoubtfulLabel;
 use std::fmt::Write as _;
@@ -69,27 +64,9 @@ fn csv_cell(cell: &str) -> String {
     }
 }
 
-/// As [`write_after_run`], for a run that trains a bank.
-pub(super) fn write_after_bank_run(dir: &Path, outcome: &Result<BankSummary, PipelineError>) {
-    if is_own(outcome) && RunKind::Bank.is_at(dir) {
-        write_or_warn(dir);
-    }
-}
-
-/// As [`write_after_run`], for a run that fine-tunes.
-#[cfg(feature = "weights")]
-pub(super) fn write_after_sft(dir: &Path, outcome: &Result<SftSummary, PipelineError>) {
-    let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
-    if (is_capped || is_own(outcome)) && RunKind::Sft.is_at(dir) {
-        write_or_warn(dir);
-    }
-}
-
-/// As [`write_after_run`], for a run of reinforcement learning.
-#[cfg(feature = "weights")]
-pub(super) fn write_after_rl(dir: &Path, outcome: &Result<RlSummary, PipelineError>) {
-    let is_capped = matches!(outcome, Err(PipelineError::SftCapped { .. }));
-    if (is_capped || is_own(outcome)) && RunKind::Rl.is_at(dir) {
+/// As [`write_after_run`], for a run of a kind that is known by its files.
+pub(super) fn write_after<T>(dir: &Path, kind: RunKind, outcome: &Result<T, PipelineError>) {
+    if is_own(outcome) && kind.is_at(dir) {
         write_or_warn(dir);
     }
 }
@@ -122,7 +99,12 @@ fn is_own<T>(outcome: &Result<T, PipelineError>) -> bool {
         Ok(_) => true,
         Err(error) => {
             error.is_stop()
-                || matches!(error, PipelineError::Rollout { .. } | PipelineError::Optimizer { .. })
+                || matches!(
+                    error,
+                    PipelineError::Rollout { .. }
+                        | PipelineError::Optimizer { .. }
+                        | PipelineError::SftCapped { .. }
+                )
         }
     }
 }

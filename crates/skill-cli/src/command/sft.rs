@@ -1,26 +1,21 @@
 //! `skillrl sft`: a local model learns from demonstrations.
 
-use crate::args::SftArgs;
-
 #[cfg(feature = "weights")]
-pub(crate) fn run(args: &SftArgs) -> anyhow::Result<()> {
-    built_in::run(args)
-}
+pub(crate) use built_in::run;
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn run(_: &SftArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &crate::args::SftArgs) -> anyhow::Result<()> {
     Err(super::not_built_in("local models"))
 }
 
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{SftArgs, Start};
-    use crate::command::report::write_after_sft;
+    use crate::command::report::write_after;
     use crate::command::start::load_started;
     use crate::command::{UsageError, block_on, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
-    use crate::run_text::fact_lines;
-    use crate::run_text::summary::verdict_text;
+    use crate::run_text::summary::weights_lines;
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
@@ -29,14 +24,13 @@ mod built_in {
     use skillrl::pipeline::records::sft::SftSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
-    use skillrl::reports::Fact;
     use skillrl::sft::{SftRequest, prepare, teacher};
     use skillrl::weights::sft::demos::Demonstrator;
     use skillrl::weights::sft::{StepCost, measured_step};
     use std::path::Path;
     use std::sync::Arc;
 
-    pub(super) fn run(args: &SftArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(args: &SftArgs) -> anyhow::Result<()> {
         let start =
             Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
         let started = load_started(&start, args.quiet || args.json)?;
@@ -59,11 +53,7 @@ mod built_in {
         // The calls are held until the run has ended.
         let (reasoner, _kept) = teacher(&loaded, &out, &[])?.unzip();
         request.reasoner = reasoner;
-        let show = match (args.json, args.quiet) {
-            (true, _) => Show::Json,
-            (false, true) => Show::Quiet,
-            (false, false) => Show::Progress,
-        };
+        let show = Show::of(args.json, args.quiet);
         let stop = StopSignal::default();
         let events = Arc::new(Progress::new(show));
         let work = async {
@@ -82,7 +72,7 @@ mod built_in {
                 return Ok(Outcome::Estimate(cost));
             }
             let trained = prepared.trainer.train(&out).await;
-            write_after_sft(&out, &trained);
+            write_after(&out, RunKind::Sft, &trained);
             Ok(Outcome::Trained(Box::new(trained?)))
         };
         let outcome: Result<Outcome, skillrl::Error> = block_on(
@@ -144,21 +134,8 @@ mod built_in {
     }
 
     fn summary_text(summary: &SftSummary, out: &Path) -> anyhow::Result<String> {
-        let run = skillrl::report::overview(out).map_err(skillrl::Error::Pipeline)?;
-        let verdict = skillrl::report::verdict(out)?;
-        let policy = out.join("policy");
-        let policy = policy.display();
-        let facts: Vec<Fact> = run.facts().into_iter().filter(|fact| fact.name != "verdict").collect();
-        let next = format!(
-            "`skillrl eval --policy {policy}` measures the weights after step {}, which are in {policy}",
-            summary.policy_step
-        );
-        Ok(format!(
-            "{} steps on {} examples\n{}{}",
-            summary.steps,
-            summary.train_examples,
-            fact_lines(&facts, ""),
-            verdict_text(&verdict, None, &next)
-        ))
+        let measured = format!("the weights after step {}, which are in", summary.policy_step);
+        let lines = weights_lines(out, &measured)?;
+        Ok(format!("{} steps on {} examples\n{lines}", summary.steps, summary.train_examples))
     }
 }

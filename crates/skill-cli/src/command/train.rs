@@ -60,11 +60,7 @@ fn trained(
     args: &TrainArgs,
 ) -> anyhow::Result<()> {
     let simulated = simulated_line(start, loaded, &ModelRole::of_training(&loaded.config));
-    let show = match (args.json, args.quiet) {
-        (true, _) => Show::Json,
-        (false, true) => Show::Quiet,
-        (false, false) => Show::Progress,
-    };
+    let show = Show::of(args.json, args.quiet);
     if loaded.config.train.mode == TrainMode::Weights {
         return phased::run(loaded, args, show, &simulated);
     }

@@ -1,14 +1,10 @@
 //! `skillrl train-server`: weights of other runs are trained on this machine.
 
-use crate::args::TrainServerArgs;
-
 #[cfg(feature = "weights")]
-pub(crate) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
-    built_in::run(args)
-}
+pub(crate) use built_in::run;
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn run(_: &TrainServerArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &crate::args::TrainServerArgs) -> anyhow::Result<()> {
     Err(super::not_built_in("local models"))
 }
 
@@ -25,7 +21,7 @@ mod built_in {
     use std::path::{Path, PathBuf};
     use tokio::net::TcpListener;
 
-    pub(super) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
         let (token, is_made_up) = key(args)?;
         let shown = token.as_ref().filter(|_| is_made_up).map(|token| token.as_str().to_owned());
         let models: Vec<(String, PathBuf)> = args.models.iter().map(|text| named(text)).collect();

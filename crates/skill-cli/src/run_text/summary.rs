@@ -208,6 +208,17 @@ fn interval_words(difference: f64, paired: &PairedRecord) -> String {
     format!(" ({}{})", points(difference), interval.unwrap_or_default())
 }
 
+/// The results of a run that trains weights; `measured` says what its policy is, and ends before its path.
+#[cfg(feature = "weights")]
+pub(crate) fn weights_lines(dir: &Path, measured: &str) -> anyhow::Result<String> {
+    let run = skillrl::report::overview(dir).map_err(skillrl::Error::Pipeline)?;
+    let verdict = skillrl::report::verdict(dir)?;
+    let facts: Vec<_> = run.facts().into_iter().filter(|fact| fact.name != "verdict").collect();
+    let policy = dir.join("policy").display().to_string();
+    let next = format!("`skillrl eval --policy {policy}` measures {measured} {policy}");
+    Ok(super::fact_lines(&facts, "") + &verdict_text(&verdict, None, &next))
+}
+
 /// The results of a run that trains a bank, and what it sent.
 pub(crate) fn bank_lines(summary: &BankSummary, spent: Option<u64>, dir: &Path) -> String {
     let [n_trials, n_admitted] = summary.trials;
