@@ -4,14 +4,17 @@ use super::data_start::{self, Use};
 use crate::args::EstimateArgs;
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::config::{LoadedConfig, ModelConfig, ModelRole, TrainMode};
+use skillrl::core::SkillDoc;
 use skillrl::core::usage::dollars;
+use skillrl::envs::Env;
 use skillrl::estimate::{
-    BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps, bank_estimate,
-    weights_estimate,
+    Assumptions, BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps,
+    bank_estimate, estimate_passes, probe, weights_estimate,
 };
-use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
+use skillrl::pipeline::{PipelineError, StopSignal, TrainSettings};
+use skillrl::prompts;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
@@ -73,6 +76,22 @@ pub(super) fn of(prepared: &Prepared) -> anyhow::Result<Estimate> {
     let work = || super::block_on(StopSignal::default(), "stopping", prepared.estimate());
     let silent = tracing::subscriber::NoSubscriber::default();
     Ok(tracing::subscriber::with_default(silent, work)??)
+}
+
+/// What so many passes over the validation split take at most.
+pub(super) fn passes_cost(
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    skill: &SkillDoc,
+    settings: &TrainSettings,
+    n_passes: u64,
+) -> anyhow::Result<StageEstimate> {
+    let prompts = prompts::library(&loaded.config.prompts, env)?;
+    let max_tokens = loaded.config.models.target.max_tokens();
+    let probing = probe(env, &prompts, skill, settings, max_tokens);
+    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
+        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
+    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
 }
 
 /// What `skillrl sft` takes, where it is configured: by the run in `run.dir`, else by measuring a step.

@@ -62,10 +62,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let env = world::environment(&loaded, engine.judge()?)?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let target = engine.model(ModelRole::Target)?;
-    if env.items(split).is_empty() {
-        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
-        return Err(skillrl::Error::Pipeline(error).into());
-    }
+    check_not_empty(env.as_ref(), split)?;
     if let Some(earlier) = &earlier {
         earlier.check_items(env.items(split))?;
         earlier.check_max_drop(&loaded, env.items(split), limits)?;
@@ -151,6 +148,14 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         )?;
     }
     super::against::check(&broken, compared.as_ref())?;
+    Ok(())
+}
+
+/// Refuses a split without items.
+pub(super) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl::Error> {
+    if env.items(split).is_empty() {
+        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use super::described_spend;
-use super::eval::{score_words, unkept, warn_of_silence, warn_of_test_split};
+use super::eval::{check_not_empty, score_words, unkept, warn_of_silence, warn_of_test_split};
 use super::eval_out::deciding;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
@@ -72,10 +72,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     };
     let target = engine.model(ModelRole::Target)?;
     let embedding = engine.retrieval_model()?;
-    if env.items(split).is_empty() {
-        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split };
-        return Err(skillrl::Error::Pipeline(error).into());
-    }
+    check_not_empty(env.as_ref(), split)?;
     warn_of_test_split(&loaded, split);
     let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), embedding.as_deref())?;
     let mut settings = deciding(&loaded, env.as_ref(), split, target.id());

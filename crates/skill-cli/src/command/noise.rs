@@ -1,6 +1,7 @@
 //! `skillrl doctor --measure`: what the selection split can show, before money is spent on training.
 
-use super::eval::warn_of_silence;
+use super::estimate::passes_cost;
+use super::eval::{check_not_empty, warn_of_silence};
 use crate::args::NoiseArgs;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped};
@@ -11,7 +12,7 @@ use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
-use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, foreseen, n_steps, probe};
+use skillrl::estimate::{Span, StageEstimate, foreseen, n_steps};
 use skillrl::llm::ChatModel;
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::vacant::check_vacant;
@@ -20,7 +21,7 @@ use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
 use skillrl::reports::words::percent;
-use skillrl::{prompts, skills, trainer, world};
+use skillrl::{skills, trainer, world};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -37,15 +38,13 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     settings.validate().map_err(skillrl::Error::Pipeline)?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
-    if env.items(Split::Val).is_empty() {
-        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
-        return Err(skillrl::Error::Pipeline(error).into());
-    }
+    check_not_empty(env.as_ref(), Split::Val)?;
     let skill = match &args.skill {
         Some(path) => skills::read_skill(path)?,
         None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
     };
-    let cost = cost(&loaded, env.as_ref(), &skill, &settings)?;
+    // At most: a pass that the run's journal holds is not paid for again.
+    let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, PASSES.len() as u64)?;
     if args.dry_run {
         return if args.json {
             super::print(&format!("{}\n", serde_json::to_string(&cost)?))
@@ -73,22 +72,6 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     } else {
         super::print_wrapped(&describe(&report))
     }
-}
-
-/// What the two passes will take at most: a pass that the run's journal holds is not paid for again.
-fn cost(
-    loaded: &LoadedConfig,
-    env: &dyn Env,
-    skill: &SkillDoc,
-    settings: &TrainSettings,
-) -> anyhow::Result<StageEstimate> {
-    let prompts = prompts::library(&loaded.config.prompts, env)?;
-    let max_tokens = loaded.config.models.target.max_tokens();
-    let probing = probe(env, &prompts, skill, settings, max_tokens);
-    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
-        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
-    let n_passes = PASSES.len() as u64;
-    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
 }
 
 /// Both passes, through the journal of the run: what is measured here, a run from the same skill does not pay for again.

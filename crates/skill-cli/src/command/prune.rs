@@ -1,25 +1,25 @@
 //! `skillrl prune`: takes rules out of a skill that it does not need.
 
 use super::UsageError;
+use super::estimate::passes_cost;
+use super::eval::check_not_empty;
 use crate::args::{PruneArgs, Start, as_word};
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped, harmless};
-use skillrl::config::LoadedConfig;
-use skillrl::core::SkillDoc;
 use skillrl::core::rules::{SkillRule, skill_rules};
 use skillrl::core::stats::normal::upper_quantile;
 use skillrl::core::usage::dollars;
 use skillrl::engine::Engine;
-use skillrl::envs::{Env, Split};
-use skillrl::estimate::{Assumptions, Span, StageEstimate, estimate_passes, probe};
+use skillrl::envs::Split;
+use skillrl::estimate::{Span, StageEstimate};
 use skillrl::pipeline::noise::{ALPHA, recorded_flip_rate};
 use skillrl::pipeline::provenance::Origin;
 use skillrl::pipeline::prune::{PruneRecord, RuleDecision, RuleRecord, RuleToTry};
 use skillrl::pipeline::records::paired::PairedRecord;
-use skillrl::pipeline::{PipelineError, RunReader, StopSignal, TrainSettings};
+use skillrl::pipeline::{RunReader, StopSignal};
 use skillrl::prune::{PRUNED_DIR, PruneOptions, RECORD_FILE, order, prune};
 use skillrl::reports::words::{percent, points};
-use skillrl::{prompts, trainer, world};
+use skillrl::{trainer, world};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -40,10 +40,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
     let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
-    if env.items(Split::Val).is_empty() {
-        let error = PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val };
-        return Err(skillrl::Error::Pipeline(error).into());
-    }
+    check_not_empty(env.as_ref(), Split::Val)?;
     let n_items = env.items(Split::Val).len();
     let flip_rate =
         RunReader::open(&loaded.run_dir()).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
@@ -56,7 +53,8 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     let run_dir = loaded.run_dir();
     let order = order(&run_dir, &skill, &rules);
     if args.dry_run {
-        let cost = cost(&loaded, env.as_ref(), &skill, &settings, rules.len())?;
+        // At most a pass with the skill, and one without each rule.
+        let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, rules.len() as u64 + 1)?;
         return if args.json {
             let tried: Vec<usize> = order.iter().map(|tried| tried.rule_idx + 1).collect();
             super::print(&format!("{}\n", serde_json::json!({"order": tried, "cost": cost})))
@@ -66,10 +64,8 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     }
     let out = args.out.clone().unwrap_or_else(|| run_dir.join(PRUNED_DIR));
     let options = PruneOptions { skill, order, margin: args.margin, out };
-    let (stop, progress) = (
-        StopSignal::default(),
-        Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress }),
-    );
+    let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
+    let stop = StopSignal::default();
     let work = prune(&loaded, &mut engine, &env, &options, &progress, &stop);
     let (path, record) = super::block_on(stop.clone(), "stopping", work)??;
     if args.json {
@@ -110,23 +106,6 @@ fn check_noise(margin: f64, n_items: usize, flip_rate: Option<f64>) -> Result<()
 /// skill, so the difference of two passes has a standard error of `sqrt(rate / n)`.
 fn hidden_loss(flip_rate: f64, n_items: usize) -> f64 {
     upper_quantile(ALPHA) * (flip_rate / n_items.max(1) as f64).sqrt()
-}
-
-/// What the pruning will take at most: a pass with the skill, and one without each rule.
-fn cost(
-    loaded: &LoadedConfig,
-    env: &dyn Env,
-    skill: &SkillDoc,
-    settings: &TrainSettings,
-    n_rules: usize,
-) -> anyhow::Result<StageEstimate> {
-    let prompts = prompts::library(&loaded.config.prompts, env)?;
-    let max_tokens = loaded.config.models.target.max_tokens();
-    let probing = probe(env, &prompts, skill, settings, max_tokens);
-    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
-        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
-    let n_passes = n_rules as u64 + 1;
-    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
 }
 
 fn describe_plan(name: &str, rules: &[SkillRule], order: &[RuleToTry], cost: &StageEstimate) -> String {
