@@ -3,7 +3,7 @@
 use crate::markdown::{DIFFERENCES, Page, pages};
 use regex::Regex;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Code and quotations, in which nothing is a link or a sentence of ours.
@@ -105,10 +105,13 @@ fn anchors_are_those_of_forges() {
 fn tests_that_are_named_exist() {
     static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`([a-z0-9]+(_[a-z0-9]+){4,})`").unwrap());
     static FUNCTION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b(?:fn|def) (\w+)\(").unwrap());
-    let mut sources = String::new();
+    let mut paths = Vec::new();
     for dir in ["crates", "xtask", "benches"] {
-        read_sources(&crate::markdown::root().join(dir), &mut sources);
+        list_files(&crate::markdown::root().join(dir), &mut paths);
     }
+    let is_source = |path: &&PathBuf| path.extension().is_some_and(|end| end == "rs" || end == "py");
+    let sources = paths.iter().filter(is_source).map(|path| std::fs::read_to_string(path).unwrap());
+    let sources = sources.collect::<String>();
     let functions: BTreeSet<&str> =
         FUNCTION.captures_iter(&sources).map(|found| found.get(1).unwrap().as_str()).collect();
     let named_in = [DIFFERENCES, "ARCHITECTURE.md", "docs/gate.md"];
@@ -147,7 +150,7 @@ fn files_that_are_named_exist() {
         for (line, text) in page.prose() {
             for found in FILE.captures_iter(text).filter(|found| !found[1].contains("NAME")) {
                 n_named += 1;
-                if !paths.iter().any(|path| path.ends_with(&format!("/{}", &found[1]))) {
+                if !paths.iter().any(|path| path.ends_with(&found[1])) {
                     failures.push(format!("{}: there is no file {}", page.at(line), &found[1]));
                 }
             }
@@ -157,24 +160,13 @@ fn files_that_are_named_exist() {
     assert!(n_named > 80, "{n_named}");
 }
 
-fn list_files(dir: &Path, paths: &mut Vec<String>) {
+fn list_files(dir: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() {
             list_files(&path, paths);
         } else {
-            paths.push(path.display().to_string());
-        }
-    }
-}
-
-fn read_sources(dir: &Path, sources: &mut String) {
-    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            read_sources(&path, sources);
-        } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "py") {
-            sources.push_str(&std::fs::read_to_string(&path).unwrap());
+            paths.push(path);
         }
     }
 }
