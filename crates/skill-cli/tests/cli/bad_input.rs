@@ -269,7 +269,7 @@ fn check(row: &Row, stderr: &str, code: Option<i32>) {
 
 /// A run of the task that an outage stopped between its first and its second step.
 fn after_step_1(server: &Server) -> TestContext {
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     server.answer_with(server::outage_after(N_CALLS_OF_STEP_1));
     context.run(TRAIN).assert_code(code::OUTAGE);
     assert_eq!(context.json("task/run/runtime_state.json")["last_completed_step"], 1);
@@ -298,9 +298,7 @@ fn an_unreachable_server_is_an_outage() {
     let context = TestContext::with_task(&model_at(&address, "target"), &model_at(&address, "optimizer"));
     context.write("task/run/.notes.txt", "a person's own file");
     for args in [TRAIN, &["eval", CONFIG]] {
-        let outcome = context.run(args);
-        outcome.assert_code(code::OUTAGE);
-        assert_names(&outcome.stderr, &[&format!("{address}/v1"), "`base_url`"]);
+        context.run(args).fails(code::OUTAGE, &[&format!("{address}/v1"), "`base_url`"]);
     }
     // What the log says of it is the whole sentence, not its beginning.
     let log = context.read("task/run/events.jsonl");
@@ -313,8 +311,7 @@ fn an_unreachable_server_is_an_outage() {
 
 #[test]
 fn a_target_reply_that_is_cut_is_scored_and_said_so() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
         true => server::healthy(request),
         false => reply("Good day to", "length"),
@@ -331,8 +328,7 @@ fn a_target_reply_that_is_cut_is_scored_and_said_so() {
 
 #[test]
 fn an_optimizer_reply_that_is_cut_keeps_what_is_whole() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
         true => {
             let whole = json!({"op": "append", "target": "", "content": GOOD_RULE});
@@ -385,9 +381,7 @@ fn what_the_system_refuses_ends_with_what_to_do() {
         (&["serve", "--token-env", "NO_SUCH_TOKEN"], code::USAGE, "NO_SUCH_TOKEN"),
         (&["serve", "--listen", "7878"], code::USAGE, "7878"),
     ] {
-        let outcome = context.run(args);
-        outcome.assert_code(expect_code);
-        assert_names(&outcome.stderr, &[name]);
+        let outcome = context.run(args).fails(expect_code, &[name]);
         said.add(&args.join(" "), &outcome);
     }
     insta::assert_snapshot!("what_the_system_refuses", said.text());
@@ -399,33 +393,20 @@ fn a_directory_of_runs_or_of_data_is_not_taken_for_a_run() {
     let refused = |dir: &str, found: &str| {
         let (before, run_dir) = (context.files("."), format!("run.dir={dir}"));
         for command in [&["train"][..], &["doctor", "--measure"]] {
-            let outcome = context.run(&[command, &["demo/skillrl.toml", "--set", &run_dir]].concat());
-            outcome.assert_code(code::RUN_DIR);
-            assert_names(&outcome.stderr, &[&format!("{dir} "), found, "`run.dir`"]);
+            context
+                .run(&[command, &["demo/skillrl.toml", "--set", &run_dir]].concat())
+                .fails(code::RUN_DIR, &[&format!("{dir} "), found, "`run.dir`"]);
         }
         let doctor = context.run(&["doctor", "demo/skillrl.toml", "--offline", "--set", &run_dir]).stdout;
         assert_names(&doctor, &[&format!("{dir} "), found]);
         assert_eq!(context.files("."), before);
     };
+    let train = |dir: &str| {
+        context.succeed(&["train", "demo/skillrl.toml", "--quiet", "--set", dir, "--set", "train.epochs=1"]);
+    };
     refused("demo/data", "test.jsonl, train.jsonl, val.jsonl");
-    context.succeed(&[
-        "train",
-        "demo/skillrl.toml",
-        "--quiet",
-        "--set",
-        "run.dir=runs/a",
-        "--set",
-        "train.epochs=1",
-    ]);
+    train("run.dir=runs/a");
     refused("runs", "the run a");
     context.write("hidden/.gitignore", "*\n");
-    context.succeed(&[
-        "train",
-        "demo/skillrl.toml",
-        "--quiet",
-        "--set",
-        "run.dir=hidden",
-        "--set",
-        "train.epochs=1",
-    ]);
+    train("run.dir=hidden");
 }

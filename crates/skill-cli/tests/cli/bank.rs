@@ -122,10 +122,6 @@ fn with_banks() -> TestContext {
     context
 }
 
-fn json(context: &TestContext, args: &[&str]) -> Value {
-    serde_json::from_str(&context.succeed(args)).unwrap()
-}
-
 #[test]
 fn a_bank_is_looked_at() {
     let context = with_banks();
@@ -148,7 +144,7 @@ fn a_bank_is_looked_at() {
 #[test]
 fn everything_about_a_bank_is_in_the_json() {
     let context = with_banks();
-    let shown = json(&context, &["bank", "show", "lived", "--json"]);
+    let shown = context.succeed_json(&["bank", "show", "lived", "--json"]);
     let tiers: Vec<&Value> = shown["tiers"].as_array().unwrap().iter().map(|tier| &tier["tier"]).collect();
     assert_eq!(tiers, [&Value::from("general"), &serde_json::json!({"task_type": "heat"})]);
     let general = &shown["tiers"][0]["skills"];
@@ -158,7 +154,7 @@ fn everything_about_a_bank_is_in_the_json() {
     let heat = &shown["tiers"][1]["skills"];
     assert_eq!((&heat[0]["state"], &heat[2]["pinned"]), (&"retired".into(), &true.into()));
 
-    let skill = json(&context, &["bank", "show", "lived", "hea_003", "--json"]);
+    let skill = context.succeed_json(&["bank", "show", "lived", "hea_003", "--json"]);
     assert_eq!(skill["versions"][0]["parents"], serde_json::json!(["hea_001", "hea_002"]));
     assert_eq!(skill["versions"][0]["evidence"]["items"], serde_json::json!(["game-1", "game-2"]));
     let events: Vec<&str> =
@@ -167,10 +163,10 @@ fn everything_about_a_bank_is_in_the_json() {
 
     let log = context.succeed(&["bank", "log", "lived", "--json"]);
     assert!(log.lines().eq(lived().log_text().lines().skip(1)));
-    let blame = json(&context, &["bank", "blame", "lived", "gen_001", "--json"]);
+    let blame = context.succeed_json(&["bank", "blame", "lived", "gen_001", "--json"]);
     let versions = &blame["skills"][0]["versions"];
     assert_eq!((&versions[1]["parents"][0], &versions[1]["round"]), (&"gen_001".into(), &1.into()));
-    let diff = json(&context, &["bank", "diff", "lived", "gen_001@1", "gen_001", "--json"]);
+    let diff = context.succeed_json(&["bank", "diff", "lived", "gen_001@1", "gen_001", "--json"]);
     assert_eq!(diff["to"]["version"], "gen_001@2");
     assert_eq!(diff["to"]["content"]["principle"], "Look twice before you act.");
 }
@@ -189,11 +185,11 @@ fn banks_are_imported_changed_compared_and_written_back() {
         assert_eq!(context.read(&format!("{dir}/bank.json")), context.read(file));
     }
     context.succeed(&["bank", "import", "paper.json", "--admit", "measured", "--out", "waiting"]);
-    let value = json(&context, &["inspect", "waiting", "--json"]);
+    let value = context.succeed_json(&["inspect", "waiting", "--json"]);
     let tiers = value["summary"]["tiers"].as_array().unwrap();
     let counts = |state: &str| tiers.iter().map(|tier| tier[state].as_u64().unwrap()).sum::<u64>();
     assert_eq!((counts("candidate"), counts("active")), (4, 0), "they wait for trials");
-    let value = json(&context, &["inspect", "from-skillrl", "--json"]);
+    let value = context.succeed_json(&["inspect", "from-skillrl", "--json"]);
     assert_eq!((&value["summary"]["measured"], &value["summary"]["unmeasured"]), (&0.into(), &4.into()));
 
     context.copy_dir("from-skillrl", "changed");
@@ -223,7 +219,7 @@ fn banks_are_imported_changed_compared_and_written_back() {
     assert_eq!(events, expect);
     assert!(!context.read("changed/bank.json").contains("gen_002"), "the file for others follows");
     insta::assert_snapshot!("bank_diff", context.succeed(&["bank", "diff", "from-skillrl", "changed"]));
-    let diff = json(&context, &["bank", "diff", "from-skillrl", "changed", "--json"]);
+    let diff = context.succeed_json(&["bank", "diff", "from-skillrl", "changed", "--json"]);
     assert_eq!(diff["changed"][0]["pinned"]["after"], true);
     assert_eq!(diff["changed"][1]["state"]["after"], "retired");
     assert_eq!(diff["changed"].as_array().unwrap().len(), 2);
@@ -236,12 +232,12 @@ fn a_version_is_restored_in_the_place_of_the_active_one() {
     let context = with_banks();
     let said = context.succeed(&["bank", "restore", "lived", "gen_001@1"]);
     assert_names(&said, &["restored gen_001@1", "version 2 is retired"]);
-    let skill = json(&context, &["bank", "show", "lived", "gen_001", "--json"]);
+    let skill = context.succeed_json(&["bank", "show", "lived", "gen_001", "--json"]);
     let states: Vec<&Value> = skill["versions"].as_array().unwrap().iter().map(|v| &v["state"]).collect();
     assert_eq!(states, ["active", "retired"]);
     // A candidate that a person does not want, and a pinned skill that a person gives up all the same.
     context.succeed(&["bank", "retire", "lived", "gen_002", "hea_003"]);
-    let skill = json(&context, &["bank", "show", "lived", "hea_003", "--json"]);
+    let skill = context.succeed_json(&["bank", "show", "lived", "hea_003", "--json"]);
     assert_eq!((&skill["state"], &skill["pinned"]), (&"retired".into(), &true.into()));
 }
 
@@ -249,7 +245,8 @@ fn a_version_is_restored_in_the_place_of_the_active_one() {
 fn what_an_export_has_no_place_for_is_listed() {
     let context = with_banks();
     let export = |bank: &str, format: &str, out: &str| {
-        let value = json(&context, &["bank", "export", bank, "--format", format, "--out", out, "--json"]);
+        let value =
+            context.succeed_json(&["bank", "export", bank, "--format", format, "--out", out, "--json"]);
         (value["skills"].as_u64().unwrap(), value["left_out"].clone())
     };
     let (n_skills, left_out) = export("lived", "skillrl", "lived.json");
@@ -258,7 +255,7 @@ fn what_an_export_has_no_place_for_is_listed() {
     let counts =
         ["versions", "measurements", "pins", "evidence"].map(|name| left_out[name].as_u64().unwrap());
     assert_eq!(counts, [1, 1, 1, 2]);
-    let again = json(&context, &["bank", "show", "lived.json", "--json"]);
+    let again = context.succeed_json(&["bank", "show", "lived.json", "--json"]);
     assert_eq!(again["tiers"].as_array().unwrap().len(), 2, "it is a bank of the paper");
 
     let (n_skills, left_out) = export("paper.json", "krill", "out.krill.json");
@@ -286,13 +283,13 @@ fn inspect_knows_banks() {
     insta::assert_snapshot!("bank_inspect", context.succeed(&["inspect", "lived"]));
     insta::assert_snapshot!("bank_inspect_file", context.succeed(&["inspect", "paper.json"]));
     for (path, format) in [("paper.json", "skillrl"), ("krill.json", "krill"), ("lived", "log")] {
-        let value = json(&context, &["inspect", path, "--json"]);
+        let value = context.succeed_json(&["inspect", path, "--json"]);
         assert_eq!((&value["kind"], &value["format"]), (&"bank".into(), &format.into()), "{path}");
     }
-    let value = json(&context, &["inspect", "paper.json", "--json"]);
+    let value = context.succeed_json(&["inspect", "paper.json", "--json"]);
     assert_eq!(value["summary"]["near_duplicates"], serde_json::json!([["gen_001", "gen_002"]]));
     assert_eq!(value["summary"]["longest"]["id"], "hea_001");
-    let value = json(&context, &["inspect", "lived/log.jsonl", "--json"]);
+    let value = context.succeed_json(&["inspect", "lived/log.jsonl", "--json"]);
     assert_eq!(value["summary"]["pinned"], 1);
 }
 
@@ -351,14 +348,10 @@ fn banks_that_cannot_be_used_are_refused() {
     }
     context.write("empty/notes.txt", "");
     for args in [["bank", "show", "empty"].as_slice(), &["bank", "pin", "empty", "gen_001"]] {
-        let outcome = context.run(args);
-        outcome.assert_code(code::DATA);
-        assert_names(&outcome.stderr, &["empty", "log.jsonl"]);
+        let outcome = context.run(args).fails(code::DATA, &["empty", "log.jsonl"]);
         said.add("a directory that is no bank", &outcome);
     }
-    let outcome = context.run(&["bank", "show", "nowhere"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["nowhere"]);
+    context.run(&["bank", "show", "nowhere"]).fails(code::USAGE, &["nowhere"]);
     insta::assert_snapshot!("bank_bad", said.text());
 }
 
@@ -373,7 +366,7 @@ fn a_log_that_was_cut_within_a_line_is_read_to_the_line_before() {
     assert_names(&outcome.stderr, &["note: the log ends within a line"]);
     let skill: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(skill["pinned"], false, "the last event did not happen");
-    let value = json(&context, &["inspect", "lived", "--json"]);
+    let value = context.succeed_json(&["inspect", "lived", "--json"]);
     assert_eq!(value["notes"].as_array().unwrap().len(), 1);
     // A change goes on from there.
     context.succeed(&["bank", "pin", "lived", "hea_003"]);
@@ -410,9 +403,7 @@ fn changes_that_make_no_sense_are_refused_and_change_nothing() {
             &["paper.json exists already"],
         ),
     ] {
-        let outcome = context.run(&[&["bank"], args].concat());
-        outcome.assert_code(code::USAGE);
-        assert_names(&outcome.stderr, names);
+        let outcome = context.run(&[&["bank"], args].concat()).fails(code::USAGE, names);
         assert_eq!(outcome.stdout, "", "{what}");
         said.add(what, &outcome);
     }
@@ -426,9 +417,7 @@ fn a_bank_that_another_process_changes_is_read_and_not_changed() {
     let context = with_banks();
     let log = File::open(context.path("lived/log.jsonl")).unwrap();
     log.lock().unwrap();
-    let outcome = context.run(&["bank", "pin", "lived", "gen_001"]);
-    outcome.assert_code(code::RUN_DIR);
-    assert_names(&outcome.stderr, &["lived", "another process"]);
+    context.run(&["bank", "pin", "lived", "gen_001"]).fails(code::RUN_DIR, &["lived", "another process"]);
     context.succeed(&["bank", "show", "lived"]);
     context.succeed(&["inspect", "lived"]);
     drop(log);
@@ -445,14 +434,12 @@ fn ten_thousand_skills_are_listed_imported_and_changed() {
     };
     let skills: Vec<String> = (1..=10_000).map(skill).collect();
     context.write("large.json", &format!(r#"{{"general_skills": [{}]}}"#, skills.join(", ")));
-    let value = json(&context, &["inspect", "large.json", "--json"]);
+    let value = context.succeed_json(&["inspect", "large.json", "--json"]);
     assert_eq!(value["summary"]["skills"], 10_000);
     assert_eq!(context.succeed(&["bank", "show", "large.json"]).lines().count(), 10_002);
     context.succeed(&["bank", "import", "large.json", "--out", "bank"]);
     assert_eq!(context.succeed(&["bank", "retire", "bank", "gen_9999"]), "retired gen_9999: Skill 9999\n");
-    let outcome = context.run(&["bank", "pin", "bank", "gen_99999"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["did you mean `gen_9999"]);
+    context.run(&["bank", "pin", "bank", "gen_99999"]).fails(code::USAGE, &["did you mean `gen_9999"]);
 }
 
 #[test]
@@ -462,13 +449,13 @@ fn a_skill_of_a_hundred_kilobytes_is_kept_whole_and_noted() {
     let title = "Long ".repeat(200);
     let long = PAPER.replace("Look at everything.", &text).replace("Look first", title.trim());
     context.write("long.json", &long);
-    let value = json(&context, &["inspect", "long.json", "--json"]);
+    let value = context.succeed_json(&["inspect", "long.json", "--json"]);
     assert_eq!(value["summary"]["longest"]["id"], "gen_002");
     let notes = value["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note.as_str().unwrap().contains("`gen_002`")), "{notes:?}");
     let shown = context.succeed(&["bank", "show", "long.json"]);
     assert!(shown.lines().all(|line| line.chars().count() < 200), "titles are cut in lists");
-    let skill = json(&context, &["bank", "show", "long.json", "gen_002", "--json"]);
+    let skill = context.succeed_json(&["bank", "show", "long.json", "gen_002", "--json"]);
     assert_eq!(skill["versions"][0]["content"]["principle"], text);
     context.succeed(&["bank", "import", "long.json", "--out", "bank"]);
     assert_eq!(context.read("bank/bank.json"), long);
@@ -514,7 +501,7 @@ fn what_a_task_would_be_shown_is_explained() {
     let goal = ["bank", "show", "paper.json", "--goal", "put a hot egg in the fridge"];
     insta::assert_snapshot!("bank_goal", context.succeed(&goal));
     let shown = |args: &[&str]| {
-        let value = json(&context, &[args, &["--json"]].concat());
+        let value = context.succeed_json(&[args, &["--json"]].concat());
         let shown = value["selection"]["shown"].as_array().unwrap();
         shown.iter().map(|skill| skill["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -530,14 +517,12 @@ fn what_a_task_would_be_shown_is_explained() {
 fn what_an_item_of_a_configuration_would_be_shown_is_explained() {
     let demo = TestContext::with_demo();
     demo.write("paper.json", PAPER);
-    let checked = json(&demo, &["env", "check", "demo/skillrl.toml", "--json"]);
+    let checked = demo.succeed_json(&["env", "check", "demo/skillrl.toml", "--json"]);
     let item = checked["item"]["id"].as_str().unwrap();
     let args = ["bank", "show", "paper.json", "--config", "demo/skillrl.toml", "--item"];
-    let value = json(&demo, &[&args[..], &[item, "--json"]].concat());
+    let value = demo.succeed_json(&[&args[..], &[item, "--json"]].concat());
     assert!(!value["goal"].as_str().unwrap().is_empty(), "{value}");
     assert_eq!(value["selection"]["shown"][0]["id"], "gen_001");
-    let outcome = demo.run(&[&args[..], &["no-such-item"]].concat());
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["no-such-item"]);
+    demo.run(&[&args[..], &["no-such-item"]].concat()).fails(code::USAGE, &["no-such-item"]);
     demo.run(&["bank", "show", "paper.json", "--item", item]).assert_code(code::USAGE);
 }

@@ -34,7 +34,7 @@ fn events_and_status_agree_about_a_bank() {
     let events = context.succeed(&["train", "household.toml", "--json"]);
     let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let named = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
-    let status: Value = serde_json::from_str(&context.succeed(&["status", "run", "--json"])).unwrap();
+    let status = context.succeed_json(&["status", "run", "--json"]);
     let bank = &status["bank"];
     assert_eq!((&status["n_steps"], &status["total_steps"]), (&1.into(), &1.into()));
     assert_eq!(bank["last_round"], 1);

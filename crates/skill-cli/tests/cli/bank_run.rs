@@ -13,17 +13,13 @@ fn with_run(size: BankRunSize) -> TestContext {
     context
 }
 
-fn json(context: &TestContext, args: &[&str]) -> Value {
-    serde_json::from_str(&context.succeed(args)).unwrap()
-}
-
 #[test]
 fn a_report_is_a_page_or_data_and_changes_nothing() {
     let context = with_run(SIZE);
     let files = context.untimed_files("run");
     assert_eq!(context.succeed(&["report", "run", "--output", "page.html"]), "page.html\n");
     let page = context.read("page.html");
-    let report = json(&context, &["report", "run", "--json"]);
+    let report = context.succeed_json(&["report", "run", "--json"]);
     assert_eq!((&report["counts"]["active"], &report["tried"]["all"]), (&3.into(), &6.into()));
     let percent = |score: &Value| format!("{:.1} %", score.as_f64().unwrap() * 100.0);
     let test = &report["test"];
@@ -41,15 +37,13 @@ fn show_leads_to_rounds_items_and_the_bank() {
     let bank = context.succeed(&["bank", "show", "run/bank"]);
     assert!(text.ends_with(&bank), "{text}");
     assert_names(&text, &["finished", "round 2: weak bridge", "on 16 test items", "95 % interval"]);
-    assert_eq!(json(&context, &["show", "run", "--json"])["rounds"].as_array().unwrap().len(), 3);
+    assert_eq!(context.succeed_json(&["show", "run", "--json"])["rounds"].as_array().unwrap().len(), 3);
 
     let text = context.succeed(&["show", "run", "--step", "1"]);
     assert_names(&text, &["round 1, trial 3", "admitted, ", "2 of 8 training rollouts", "left out: "]);
-    let record = json(&context, &["show", "run", "--step", "1", "--json"]);
+    let record = context.succeed_json(&["show", "run", "--step", "1", "--json"]);
     assert_eq!(record, context.json("run/rounds/round_0001/record.json"));
-    let outcome = context.run(&["show", "run", "--step", "3"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["round 3", "0 to 2"]);
+    context.run(&["show", "run", "--step", "3"]).fails(code::USAGE, &["round 3", "0 to 2"]);
 
     let text = context.succeed(&["show", "run", "--item", "val-00003"]);
     assert_names(&text, &["validation split", "without", "round 2", "gen_001", "Look at part 0"]);
@@ -93,9 +87,7 @@ fn diff_compares_the_bank_at_two_moments_and_versions_of_skills() {
     config["config"]["bank"] = serde_json::json!({ "initial": "first" });
     config.as_object_mut().unwrap().remove("checksum");
     context.write("run/config.json", &config.to_string());
-    let outcome = context.run(&["diff", "run"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["bank diff first run/bank"]);
+    context.run(&["diff", "run"]).fails(code::USAGE, &["bank diff first run/bank"]);
 }
 
 #[test]
@@ -108,7 +100,7 @@ fn a_bank_is_compared_with_a_document() {
         &text,
         &["3 rounds", "3 of 6 trials", "a bank of 3 skills", "on 16 items of both", "95 % interval"],
     );
-    let compared = json(&context, &["compare", "document", "run", "--json"]);
+    let compared = context.succeed_json(&["compare", "document", "run", "--json"]);
     let trains: Vec<&Value> = (0..2).map(|side| &compared["runs"][side]["trains"]).collect();
     assert_eq!(trains, ["document", "bank"]);
     assert!(context.read("both.html").contains("a bank of 3 skills"));
@@ -117,7 +109,7 @@ fn a_bank_is_compared_with_a_document() {
 #[test]
 fn a_run_in_progress_is_shown_as_far_as_it_is() {
     let context = with_run(BankRunSize { n_rounds: 0, is_finished: false, ..SIZE });
-    let report = json(&context, &["report", "run", "--json"]);
+    let report = context.succeed_json(&["report", "run", "--json"]);
     assert_eq!((&report["trials"][0]["phase"], &report["selection"]), (&"open".into(), &Value::Null));
     context.succeed(&["report", "run"]);
     context.succeed(&["show", "run"]);

@@ -1,6 +1,6 @@
 //! `skillrl collect`, `distill`, `eval --bank`, and `train` where a bank is trained.
 
-use crate::context::{Outcome, TestContext, assert_same_files, code};
+use crate::context::{TestContext, assert_same_files, code, parsed, set};
 use crate::said::assert_names;
 use crate::server::{self, Server, model_at};
 use serde_json::Value;
@@ -24,21 +24,6 @@ max_turns = 30
 max_repetitions = 3
 "#;
 
-/// A bank in one round of evolution, with short trials.
-const TRAIN: [&str; 11] = [
-    "train",
-    "household.toml",
-    "--quiet",
-    "--set",
-    "train.mode=bank",
-    "--set",
-    "evolution.rounds=1",
-    "--set",
-    "evolution.max_trials=2",
-    "--set",
-    "evolution.max_trial_rollouts=64",
-];
-
 /// What the last line of a command says when all replies were kept.
 const NOTHING_SENT: &str = "no request was sent now";
 
@@ -59,20 +44,20 @@ fn distill<'args>(file: &'args str, out: &'args str, more: &[&'args str]) -> Vec
     [&["distill", file, "--config", "household.toml", "--out", out, "--quiet"], more].concat()
 }
 
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+/// The command that trains a bank in one round of evolution, with short trials and these settings.
+fn train<'a>(settings: &[&'a str]) -> Vec<&'a str> {
+    let short = [
+        "train.mode=bank",
+        "evolution.rounds=1",
+        "evolution.max_trials=2",
+        "evolution.max_trial_rollouts=64",
+    ];
+    [&["train", "household.toml", "--quiet"][..], &set(&short), &set(settings)].concat()
 }
 
 /// Episodes by their ids, as a file of `collect` has them.
 fn ids(text: &str) -> Vec<String> {
-    text.lines().map(|line| json(line)["id"].as_str().unwrap().to_owned()).collect()
-}
-
-#[track_caller]
-fn assert_refused(outcome: &Outcome, expect: i32, names: &[&str]) {
-    outcome.assert_code(expect);
-    assert_eq!(outcome.stdout, "");
-    assert_names(&outcome.stderr, names);
+    text.lines().map(|line| parsed(line)["id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -87,7 +72,7 @@ fn episodes_are_collected_once() {
     assert_names(&again, &[NOTHING_SENT]);
     assert_eq!(context.read("episodes.jsonl"), episodes, "the same file");
 
-    let value = json(&context.succeed(&[&collect[..], &["--json"]].concat()));
+    let value = context.succeed_json(&[&collect[..], &["--json"]].concat());
     assert_eq!((&value["episodes"], &value["split"]), (&12.into(), &"train".into()));
     let types = value["by_task_type"].as_object().unwrap();
     assert_eq!(types.len(), 6, "{types:?}");
@@ -111,7 +96,7 @@ fn a_distillation_that_died_behind_its_bank_is_finished_by_the_same_command() {
     assert!(context.path("bank/measurements.json").is_file());
     // What a person made of the bank meanwhile is not taken for it.
     context.write("bank.calls/made_from", &format!("begun {made}"));
-    let first = json(context.read("bank/log.jsonl").lines().nth(1).unwrap());
+    let first = parsed(context.read("bank/log.jsonl").lines().nth(1).unwrap());
     let id = first["skill"].as_str().unwrap().to_owned();
     context.succeed(&["bank", "pin", "bank", &id]);
     context.run(&command).assert_code(code::RUN_DIR);
@@ -130,18 +115,17 @@ fn each_task_is_tried_once_before_any_is_tried_again() {
     let sample = |id: &String| id.rsplit_once('/').unwrap().1.to_owned();
     let samples: Vec<String> = many.iter().map(sample).collect();
     assert_eq!(samples, [["0"; 12].as_slice(), &["1"; 3]].concat());
-    let outcome = context.run(&["collect", "household.toml", "--split", "dev", "--out", "x.jsonl"]);
-    assert_refused(&outcome, code::USAGE, &["dev"]);
+    context
+        .run(&["collect", "household.toml", "--split", "dev", "--out", "x.jsonl"])
+        .refused(code::USAGE, &["dev"]);
     std::fs::create_dir(context.path("dir")).unwrap();
-    let outcome = context.run(&["collect", "household.toml", "--out", "dir"]);
-    assert_refused(&outcome, code::USAGE, &["dir"]);
+    context.run(&["collect", "household.toml", "--out", "dir"]).refused(code::USAGE, &["dir"]);
 }
 
 /// Counted where the requests arrive.
 #[test]
 fn a_collection_that_an_outage_ended_asks_only_for_what_is_missing() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let collect =
         ["collect", "task/skillrl.toml", "--out", "episodes.jsonl", "--quiet", "--set", "run.workers=1"];
     server.answer_with(server::outage_after(3));
@@ -157,12 +141,12 @@ fn a_collection_that_an_outage_ended_asks_only_for_what_is_missing() {
 #[test]
 fn a_directory_gets_candidates_and_a_file_active_skills() {
     let context = with_episodes();
-    let made = json(&context.succeed(&distill("episodes.jsonl", "bank", &["--json"])));
+    let made = context.succeed_json(&distill("episodes.jsonl", "bank", &["--json"]));
     let n_skills = made["skills"].as_u64().unwrap();
-    let summary = json(&context.succeed(&["inspect", "bank", "--json"]))["summary"].clone();
+    let summary = context.succeed_json(&["inspect", "bank", "--json"])["summary"].clone();
     assert_eq!((&summary["skills"], &summary["measured"]), (&n_skills.into(), &0.into()), "{summary}");
     let states = |bank: &str| {
-        let shown = json(&context.succeed(&["bank", "show", bank, "--json"]));
+        let shown = context.succeed_json(&["bank", "show", bank, "--json"]);
         let tiers = shown["tiers"].as_array().unwrap().clone();
         let skills = tiers.iter().flat_map(|tier| tier["skills"].as_array().unwrap());
         skills.map(|skill| skill["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -173,7 +157,7 @@ fn a_directory_gets_candidates_and_a_file_active_skills() {
     assert!(by_tier.contains_key("general") && by_tier.contains_key("mistakes"), "{by_tier:?}");
     assert!(made["calls"].as_u64().unwrap() > 0);
     // What a skill was made from is kept.
-    let blame = json(&context.succeed(&["bank", "blame", "bank", "--json"]));
+    let blame = context.succeed_json(&["bank", "blame", "bank", "--json"]);
     let versions = &blame["skills"][0]["versions"][0];
     assert_eq!(versions["source"], "distilled");
     assert!(!versions["evidence"]["items"].as_array().unwrap().is_empty(), "{versions}");
@@ -198,7 +182,7 @@ fn a_directory_gets_candidates_and_a_file_active_skills() {
         context.succeed(&distill("episodes.jsonl", out, &[]));
         assert_same_files(&context.files("."), &files);
         let other = distill("episodes.jsonl", out, &["--max", "3"]);
-        assert_refused(&context.run(&other), expect, &[out]);
+        context.run(&other).refused(expect, &[out]);
         assert_same_files(&context.files("."), &files);
     }
     let forced = context.succeed(&distill("episodes.jsonl", "bank.json", &["--force"]));
@@ -220,7 +204,7 @@ fn files_that_hold_no_or_half_an_episode_are_said() {
     context.write("prose.jsonl", "The agent went to the kitchen.\nIt found a mug.\n");
     context.write("empty.jsonl", "");
     for file in ["prose.jsonl", "empty.jsonl", "nowhere.jsonl"] {
-        assert_refused(&context.run(&distill(file, "bank", &[])), code::USAGE, &[file]);
+        context.run(&distill(file, "bank", &[])).refused(code::USAGE, &[file]);
         assert!(!context.path("bank").exists(), "{file}");
     }
     let outcome = context.run(&["distill", "--config", "household.toml", "--out", "bank"]);
@@ -237,8 +221,9 @@ fn a_dead_teacher_leaves_no_bank() {
     );
     let patience = ["--set", "retry.max_attempts=2", "--set", "retry.first_delay_s=0.001"];
     for out in ["bank", "bank.json"] {
-        let outcome = context.run(&distill("episodes.jsonl", out, &patience));
-        assert_refused(&outcome, code::OUTAGE, &["distill", "`base_url`"]);
+        context
+            .run(&distill("episodes.jsonl", out, &patience))
+            .refused(code::OUTAGE, &["distill", "`base_url`"]);
         assert!(!context.path(out).exists(), "{out}");
     }
 }
@@ -254,18 +239,17 @@ fn a_teacher_whose_replies_cannot_be_used_leaves_no_bank() {
         &format!("optimizer = {}", server.model("teacher")),
     );
     server.answer_with(|_, _| server::reply("They should look around first.", "stop"));
-    let outcome = context.run(&distill("episodes.jsonl", "prose", &[]));
-    assert_refused(&outcome, code::OUTAGE, &["distill"]);
+    context.run(&distill("episodes.jsonl", "prose", &[])).refused(code::OUTAGE, &["distill"]);
     assert!(!context.path("prose").exists());
     // To propose nothing is a result.
     server.answer_with(|_, _| server::reply("{\"skills\": []}", "stop"));
-    let made = json(&context.succeed(&distill("episodes.jsonl", "nothing", &["--json"])));
+    let made = context.succeed_json(&distill("episodes.jsonl", "nothing", &["--json"]));
     assert_eq!(made["skills"], 0, "{made}");
     assert_names(&made.to_string(), &["`general`", "`mistakes`"]);
     let one = r#"{"title": "Look first", "principle": "Look around before you act.", "when_to_apply": "Always.",
         "description": "Acting blindly", "why_it_happens": "Haste.", "how_to_avoid": "Look around first."}"#;
     server.answer_with(move |_, _| server::reply(one, "stop"));
-    let made = json(&context.succeed(&distill("episodes.jsonl", "one", &["--json"])));
+    let made = context.succeed_json(&distill("episodes.jsonl", "one", &["--json"]));
     assert!(made["skills"].as_u64().unwrap() > 0, "{made}");
 }
 
@@ -276,12 +260,12 @@ fn a_bank_is_measured_against_none() {
     let eval = |bank: &str, more: &[&str]| {
         context.run(&[&["eval", "household.toml", "--bank", bank, "--quiet"], more].concat())
     };
-    assert_refused(&eval("candidates", &[]), code::USAGE, &["candidates", "no active skill"]);
+    eval("candidates", &[]).refused(code::USAGE, &["candidates", "no active skill"]);
 
     context.succeed(&distill("episodes.jsonl", "active", &["--admit", "unmeasured"]));
     let outcome = eval("active", &["--split", "val", "--json", "--out", "measured"]);
     outcome.assert_code(code::SUCCESS);
-    let value = json(&outcome.stdout);
+    let value = parsed(&outcome.stdout);
     assert_eq!(value["split"], "val");
     assert_eq!(value["skills"], value["unmeasured"], "none was tried");
     for half in ["with", "without"] {
@@ -300,15 +284,14 @@ fn a_bank_is_measured_against_none() {
     let again = eval("active", &["--split", "val", "--out", "measured"]);
     assert_names(&again.stdout, &[NOTHING_SENT]);
     assert_eq!(context.json("measured/bank_evaluation.json"), value);
-    let other = eval("active", &["--against", "skill.md"]);
-    assert_refused(&other, code::USAGE, &["--against"]);
-    assert_refused(&eval("nowhere", &[]), code::RUN_DIR, &["nowhere"]);
+    eval("active", &["--against", "skill.md"]).refused(code::USAGE, &["--against"]);
+    eval("nowhere", &[]).refused(code::RUN_DIR, &["nowhere"]);
 }
 
 #[test]
 fn a_run_that_trains_a_bank_is_the_same_each_time() {
     let context = household();
-    context.succeed(&TRAIN);
+    context.succeed(&train(&[]));
     let files = context.untimed_files("run");
     for file in
         ["bank/log.jsonl", "bank/bank.json", "bank/measurements.json", "rounds/round_0000/record.json"]
@@ -335,7 +318,7 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
     context.succeed(&["inspect", "run/bank"]);
     // Training has written the report, which has the results of single items.
     assert!(context.read("run/report.html").contains("Test split, without"));
-    let report = json(&context.succeed(&["report", "run", "--json"]));
+    let report = context.succeed_json(&["report", "run", "--json"]);
     for split in ["selection", "test"] {
         assert_eq!((&report[split]["after"]["n"], &report[split]["paired"]["n"]), (&6.into(), &6.into()));
         let after = if split == "test" { "test" } else { "score" };
@@ -349,21 +332,19 @@ fn a_run_that_trains_a_bank_is_the_same_each_time() {
 
     let kept = |context: &TestContext| context.succeed(&["journal", "stats", "run", "--json"]);
     let before = kept(&context);
-    context.succeed(&TRAIN);
+    context.succeed(&train(&[]));
     assert_same_files(&context.untimed_files("run"), &files);
     assert_eq!(kept(&context), before, "nothing is sent");
 
     // One worker, and a cap on the way, come to the same files.
     let other = household();
-    let args = [&TRAIN[..], &["--set", "run.workers=1"]].concat();
+    let args = train(&["run.workers=1"]);
     other.run(&[&args[..], &["--set", "budget.calls=400"]].concat()).assert_code(code::BUDGET);
     other.succeed(&args);
     assert_same_files(&other.untimed_files("run"), &files);
 
     // Other rounds are another run.
-    let outcome = context.run(&[&TRAIN[..], &["--set", "evolution.rounds=2"]].concat());
-    outcome.assert_code(code::OTHER_RUN);
-    assert_names(&outcome.stderr, &["evolution.rounds"]);
+    context.run(&train(&["evolution.rounds=2"])).fails(code::OTHER_RUN, &["evolution.rounds"]);
 }
 
 #[test]
@@ -376,15 +357,14 @@ fn rollouts_count_for_later_rounds_while_their_type_is_shown_the_same() {
         |rate: &Value| (rate["rollouts"].as_u64().unwrap(), rate["pooled"]["rollouts"].as_u64().unwrap());
     // Without trials nothing is admitted, so nothing that is shown changes.
     let still = household();
-    still
-        .succeed(&[&TRAIN[..], &["--set", "evolution.max_trials=0", "--set", "evolution.rounds=2"]].concat());
+    still.succeed(&train(&["evolution.max_trials=0", "evolution.rounds=2"]));
     for rate in rates(&still, 2) {
         let (rollouts, pooled) = counts(&rate);
         assert_eq!(pooled, 3 * rollouts, "{rate}");
     }
     // Without measuring, round 0 admits all that was distilled.
     let changed = household();
-    changed.succeed(&[&TRAIN[..], &["--set", "bank.admit=unmeasured"]].concat());
+    changed.succeed(&train(&["bank.admit=unmeasured"]));
     let restarted =
         rates(&changed, 1).iter().map(counts).filter(|(rollouts, pooled)| rollouts == pooled).count();
     assert!(restarted > 0);
@@ -394,11 +374,9 @@ fn rollouts_count_for_later_rounds_while_their_type_is_shown_the_same() {
 fn doctor_says_what_the_training_of_a_bank_takes() {
     let context = household();
     let settings = ["--set", "train.mode=bank", "--set", "evolution.rounds=2", "--set", "budget.calls=10"];
-    let report = json(
-        &context.succeed(&[&["doctor", "household.toml", "--offline", "--json"][..], &settings].concat()),
-    );
-    let estimate =
-        json(&context.succeed(&[&["estimate", "household.toml", "--json"][..], &settings].concat()));
+    let report =
+        context.succeed_json(&[&["doctor", "household.toml", "--offline", "--json"][..], &settings].concat());
+    let estimate = context.succeed_json(&[&["estimate", "household.toml", "--json"][..], &settings].concat());
     let findings = report["findings"].as_array().unwrap();
     let cost: Vec<&Value> = findings.iter().filter(|finding| finding["check"] == "cost").collect();
     let calls = |bound: &str| estimate["total"]["calls"][bound].to_string();
@@ -412,39 +390,35 @@ fn doctor_says_what_the_training_of_a_bank_takes() {
 #[test]
 fn a_run_that_trains_a_bank_is_replayed_without_a_call() {
     let context = household();
-    let short = ["--set", "evolution.rounds=0", "--set", "evolution.max_trials=1"];
-    context.succeed(&[&TRAIN[..], &short].concat());
+    context.succeed(&train(&["evolution.rounds=0", "evolution.max_trials=1"]));
     let files = context.untimed_files("run");
     let text = context.succeed(&["replay", "run", "--quiet"]);
     assert_names(&text, &["run-replay/bank:", ", 0 sent", "identical:"]);
     assert_same_files(&context.untimed_files("run-replay"), &files);
     // What the recording does not hold ends a strict replay, and is sent by a live one.
     let longer = ["replay", "run", "--into", "longer", "--set", "evolution.rounds=1", "--quiet"];
-    let outcome = context.run(&longer);
-    outcome.assert_code(code::DIVERGED);
-    assert_names(&outcome.stderr, &["1 finished step", "--live"]);
+    context.run(&longer).fails(code::DIVERGED, &["1 finished step", "--live"]);
     let text = context.succeed(&[&longer[..], &["--live"]].concat());
     assert_names(&text, &["changed:", "evolution.rounds", "The recorded run's result:"]);
     assert!(!text.contains(", 0 sent"), "{text}");
     // A change of the recorded bank is found.
     let log = context.read("run/bank/log.jsonl");
     context.write("run/bank/log.jsonl", &log.replacen("process", "person", 1));
-    let outcome = context.run(&["replay", "run", "--quiet"]);
-    outcome.assert_code(code::DIVERGED);
-    assert_names(&outcome.stderr, &["bank/log.jsonl is the first file"]);
+    context.run(&["replay", "run", "--quiet"]).fails(code::DIVERGED, &["bank/log.jsonl is the first file"]);
 }
 
 /// A distilled bank is where a run begins; tasks that its skills were made from try none of them.
 #[test]
 fn a_run_of_a_bank_is_measured_with_its_bank() {
     let context = household();
-    context.succeed(&TRAIN);
+    context.succeed(&train(&[]));
     let named = context.run(&["eval", "run", "--bank", "run/bank", "--split", "test"]);
     let alone = context.run(&["eval", "run", "--split", "test"]);
     assert_eq!((alone.code, &alone.stdout), (named.code, &named.stdout));
     assert_names(&alone.stderr, &["run/bank"]);
-    let outcome = context.run(&["eval", "run", "--min-score", "50"]);
-    assert_refused(&outcome, code::USAGE, &["trains a bank", "--min-score"]);
+    context
+        .run(&["eval", "run", "--min-score", "50"])
+        .refused(code::USAGE, &["trains a bank", "--min-score"]);
 }
 
 #[test]
@@ -457,7 +431,7 @@ fn candidates_of_a_distilled_bank_are_tried_on_other_tasks() {
         context.succeed(&collect);
         context.succeed(&distill(&episodes, &bank, &[]));
         let (initial, dir) = (format!("bank.initial={bank}"), format!("run.dir={run}"));
-        context.succeed(&[&TRAIN[..], &["--set", &initial, "--set", &dir]].concat());
+        context.succeed(&train(&[&initial, &dir]));
         let record = context.json(&format!("{run}/rounds/round_0000/record.json"));
         assert_eq!(record["proposed"], serde_json::json!([]), "the bank is there already");
         let trials = record["trials"].as_array().unwrap();
@@ -484,8 +458,7 @@ fn skills_that_people_wrote_are_tried_and_reported_without_evidence() {
         serde_json::json!({"general_skills": [skill], "task_specific_skills": {}, "common_mistakes": []});
     context.write("own.json", &bank.to_string());
     context.succeed(&["bank", "import", "own.json", "--out", "own", "--admit", "measured"]);
-    let outcome =
-        context.run(&[&TRAIN[..], &["--set", "bank.initial=own", "--set", "evolution.rounds=0"]].concat());
+    let outcome = context.run(&train(&["bank.initial=own", "evolution.rounds=0"]));
     outcome.assert_code(code::SUCCESS);
     assert!(!outcome.stderr.contains("warning"), "{}", outcome.stderr);
     assert_names(&context.read("run/report.html"), &["Open what is closed", "none recorded"]);
@@ -518,8 +491,9 @@ fn keys_that_mean_nothing_for_what_is_trained_are_refused_by_name() {
 #[test]
 fn a_bank_is_not_trained_on_with_a_new_journal() {
     let context = household();
-    let outcome = context.run(&[&TRAIN[..], &["--new-journal"]].concat());
-    assert_refused(&outcome, code::USAGE, &["--new-journal", "`run.dir`"]);
+    context
+        .run(&[&train(&[])[..], &["--new-journal"]].concat())
+        .refused(code::USAGE, &["--new-journal", "`run.dir`"]);
     assert!(!context.path("run").exists());
 }
 
@@ -560,26 +534,26 @@ fn a_measurement_of_a_bank_is_replaced_only_where_that_is_asked() {
         ("one", vec!["--set", "env.max_turns=20"], "max_turns"),
         ("one", vec!["--set", "retrieval.top_k=1"], "retrieval"),
     ] {
-        assert_refused(&eval(bank, &more), code::USAGE, &["measured", name, "--force"]);
+        eval(bank, &more).refused(code::USAGE, &["measured", name, "--force"]);
         assert_eq!(context.json("measured/bank_evaluation.json"), kept, "{name}");
     }
     eval("other", &["--force"]).assert_code(code::SUCCESS);
     assert_ne!(context.json("measured/bank_evaluation.json"), kept);
     context.write("measured/bank_evaluation.json", "{}");
-    assert_refused(&eval("one", &[]), code::USAGE, &["measured", "--force"]);
+    eval("one", &[]).refused(code::USAGE, &["measured", "--force"]);
 }
 
 #[test]
 fn a_measurement_of_a_bank_warns_as_that_of_a_skill_does() {
     let context = with_episodes();
     context.succeed(&distill("episodes.jsonl", "bank", &["--admit", "unmeasured"]));
-    context.run(&[&TRAIN[..], &["--set", "budget.calls=20"]].concat()).assert_code(code::BUDGET);
+    context.run(&train(&["budget.calls=20"])).assert_code(code::BUDGET);
     let eval = ["eval", "household.toml", "--bank", "bank", "--quiet"];
     let warned = context.run(&[&eval[..], &["--split", "test", "--json"]].concat());
     warned.assert_code(code::SUCCESS);
     assert_names(&warned.stderr, &["warning", "test split"]);
     // What was shown is what the results say.
-    let value = json(&warned.stdout);
+    let value = parsed(&warned.stdout);
     let n_shown: usize =
         value["items"].as_object().unwrap().values().map(|ids| ids.as_array().unwrap().len()).sum();
     assert!(n_shown > 0);

@@ -93,11 +93,8 @@ fn task(server: &Server) -> TestContext {
 }
 
 fn task_with(server: &Server, limit: &str) -> TestContext {
-    let model = |name| {
-        let more = format!("{limit}, price_input = {PRICE_INPUT:.1}, price_output = {PRICE_OUTPUT:.1} }}");
-        server.model(name).replace(" }", &more)
-    };
-    let context = TestContext::with_task(&model("target"), &model("optimizer"));
+    let prices = format!(", price_input = {PRICE_INPUT:.1}, price_output = {PRICE_OUTPUT:.1}");
+    let context = server.task_with(&(limit.to_owned() + &prices));
     let filler = "word ".repeat(100);
     for (split, n_items) in [("train", 8), ("val", 400)] {
         let items: Vec<String> = (0..n_items)
@@ -216,10 +213,9 @@ fn the_server_bills_no_more_than_a_cap_allows_where_replies_have_no_limit() {
         let billed = Arc::new(Mutex::new(Billed::default()));
         server.answer_with(answer_at_length(&billed));
         let value = if cap == "tokens" { TOKENS.to_string() } else { format!("{MONEY:.1}") };
-        let sets = [format!("run.workers={workers}"), format!("budget.{cap}={value}")];
-        let mut args = vec!["eval", "task/skillrl.toml", "--split", "val"];
-        args.extend(sets.iter().flat_map(|set| ["--set", set.as_str()]));
-        let outcome = context.run(&args);
+        let (at_once, limit) = (format!("run.workers={workers}"), format!("budget.{cap}={value}"));
+        let eval = ["eval", "task/skillrl.toml", "--split", "val", "--set", &at_once, "--set", &limit];
+        let outcome = context.run(&eval);
         assert_eq!(outcome.code, Some(code::BUDGET), "{}", outcome.stderr);
         let Billed { tokens, money, .. } = *billed.lock();
         let used = if cap == "tokens" { tokens as f64 / TOKENS as f64 } else { money / MONEY };

@@ -21,9 +21,7 @@ fn a_changed_best_skill_is_neither_exported_nor_measured_nor_blamed_as_the_run_s
             &["eval", "demo/skillrl.toml"],
             &["blame", "demo/run"],
         ] {
-            let refused = context.run(args);
-            refused.assert_code(code::RUN_DIR);
-            assert_names(&refused.stderr, &["best_skill.md", "hash"]);
+            context.run(args).fails(code::RUN_DIR, &["best_skill.md", "hash"]);
         }
     }
     assert!(!context.path("packages").exists());
@@ -68,9 +66,9 @@ fn a_changed_skill_of_a_step_is_not_shown_as_the_run_s() {
         let file = format!("demo/run/skills/skill_v{step:04}.md");
         let whole = context.read(&file);
         context.write(&file, "cut");
-        let refused = context.run(&["blame", "demo/run", "--step", &step.to_string()]);
-        refused.assert_code(code::RUN_DIR);
-        assert_names(&refused.stderr, &[&format!("skill_v{step:04}.md was changed")]);
+        context
+            .run(&["blame", "demo/run", "--step", &step.to_string()])
+            .fails(code::RUN_DIR, &[&format!("skill_v{step:04}.md was changed")]);
         context.write(&file, &whole);
     }
     context.succeed(&["blame", "demo/run"]);

@@ -111,8 +111,7 @@ fn runs_of_every_kind_are_whole() {
 
 #[test]
 fn a_run_is_checked_while_it_is_trained_and_as_a_killed_process_leaves_it() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let seen: Arc<Mutex<Vec<RunCheck>>> = Arc::default();
     let (run, killed) = (context.path("run"), context.path("killed"));
     let checks = Arc::clone(&seen);
@@ -213,9 +212,7 @@ fn no_run_is_an_error_and_no_damage() {
     let context = with_run();
     for (known, other) in [("\"2.0\"", "\"9.0\""), ("\"9.0\"", "\"1.0\"")] {
         context.replace("run/runtime_state.json", known, other);
-        let refused = context.run(&["check", "run"]);
-        refused.assert_code(code::RUN_DIR);
-        assert!(refused.stderr.contains(other.trim_matches('"')), "{}", refused.stderr);
+        context.run(&["check", "run"]).fails(code::RUN_DIR, &[other.trim_matches('"')]);
     }
 }
 
@@ -226,9 +223,7 @@ fn a_run_whose_replies_were_read_otherwise_is_not_resumed() {
     config["identity"]["env.settings"].as_object_mut().unwrap().remove("scoring_version").unwrap();
     config.as_object_mut().unwrap().remove("checksum").unwrap();
     context.write("run/config.json", &config.to_string());
-    let refused = train(&context, &[]);
-    refused.assert_code(code::OTHER_RUN);
-    assert!(refused.stderr.contains("scoring_version"), "{}", refused.stderr);
+    train(&context, &[]).fails(code::OTHER_RUN, &["scoring_version"]);
     context.succeed(&["status", "run"]);
     context.succeed(&["report", "run"]);
 }

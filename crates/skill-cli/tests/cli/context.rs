@@ -1,6 +1,8 @@
 //! A temporary directory with a task in it, and the binary started there.
 
 use crate::finished_demo;
+use crate::said::assert_names;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -45,6 +47,19 @@ const TIMED_FILES: [&str; 11] = [
 /// The only environment variable of the tests; each child gets it where a test says so.
 pub(crate) const KEY_VARIABLE: &str = "SKILLRL_TEST_KEY";
 
+/// A decoder with random weights.
+pub(crate) const CHAT_TINY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
+
+/// That decoder as a configuration has it, and with the same reply to the same prompt.
+#[cfg(feature = "weights")]
+pub(crate) fn local_model() -> String {
+    format!(
+        "{{ kind = \"local\", path = \"{CHAT_TINY}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
+         temperature = 0.0, response_schema = \"ignore\" }}"
+    )
+}
+
 /// The contents of files by their path below a directory.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -87,15 +102,7 @@ impl TestContext {
     pub(crate) fn with_task(target: &str, optimizer: &str) -> Self {
         let context = Self::new();
         for (split, n_items) in [("train", 4), ("val", 2), ("test", 2)] {
-            let items: Vec<String> = (1..=n_items)
-                .map(|number| {
-                    let word = format!("{split}word{number}");
-                    format!(
-                        "{{\"id\": \"{split}-{number}\", \"question\": \"Repeat: {word}.\", \"answers\": [\"{word}\"]}}\n"
-                    )
-                })
-                .collect();
-            context.write(&format!("task/data/{split}.jsonl"), &items.concat());
+            context.write_items(split, n_items);
         }
         context.write("task/skill.md", "# Repeating\n\n- Be polite.\n");
         context.write(
@@ -124,12 +131,14 @@ impl TestContext {
     }
 
     fn copy_from(&self, directory: &Path) {
-        let mut files = Files::new();
-        collect(directory, directory, &mut files);
-        for (path, bytes) in files {
-            let path = self.dir.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, bytes).unwrap();
+        write_files(self.dir.path(), files_below(directory));
+    }
+
+    /// Copies files of an example of the repository into a directory.
+    pub(crate) fn copy_example(&self, example: &str, to: &str, files: &[&str]) {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
+        for file in files {
+            self.write(&format!("{to}/{file}"), &std::fs::read_to_string(example.join(file)).unwrap());
         }
     }
 
@@ -143,21 +152,29 @@ impl TestContext {
 
     /// Copies a directory into a new one.
     pub(crate) fn copy_dir(&self, from: &str, to: &str) {
-        for (file, bytes) in self.files(from) {
-            let path = self.path(to).join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, bytes).unwrap();
-        }
+        write_files(&self.path(to), self.files(from));
     }
 
-    pub(crate) fn json(&self, path: &str) -> serde_json::Value {
-        serde_json::from_str(&self.read(path)).unwrap()
+    #[track_caller]
+    pub(crate) fn json(&self, path: &str) -> Value {
+        parsed(&self.read(path))
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    /// Gives a split of the task so many items.
+    pub(crate) fn write_items(&self, split: &str, n_items: usize) {
+        let item = |number: usize| {
+            let word = format!("{split}word{number}");
+            format!(
+                "{{\"id\": \"{split}-{number}\", \"question\": \"Repeat: {word}.\", \"answers\": [\"{word}\"]}}\n"
+            )
+        };
+        self.write(&format!("task/data/{split}.jsonl"), &(1..=n_items).map(item).collect::<String>());
     }
 
     /// Adds text at the end of a file.
@@ -179,9 +196,7 @@ impl TestContext {
 
     /// Every file below a directory.
     pub(crate) fn files(&self, dir: &str) -> Files {
-        let (root, mut files) = (self.path(dir), Files::new());
-        collect(&root, &root, &mut files);
-        files
+        files_below(&self.path(dir))
     }
 
     /// The files of a run that two runs of the same settings have in common to the byte.
@@ -209,6 +224,19 @@ impl TestContext {
         Outcome::of(self.command(args).output().unwrap())
     }
 
+    /// Runs a command within limits that a shell sets, such as `ulimit -d 1000`.
+    pub(crate) fn run_within(&self, limits: &str, args: &[&str]) -> Outcome {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("{limits} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_skillrl")]);
+        Outcome::of(limited.args(args).current_dir(self.dir.path()).output().unwrap())
+    }
+
+    /// Runs a command that must succeed and write JSON.
+    #[track_caller]
+    pub(crate) fn succeed_json(&self, args: &[&str]) -> Value {
+        parsed(&self.succeed(args))
+    }
+
     /// Runs a command that must succeed; returns its standard output.
     #[track_caller]
     pub(crate) fn succeed(&self, args: &[&str]) -> String {
@@ -231,6 +259,37 @@ impl Outcome {
     pub(crate) fn assert_code(&self, expect: i32) {
         assert_eq!(self.code, Some(expect), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
     }
+
+    /// Checks the code of a command that did not succeed, and that its message names all of these.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32, names: &[&str]) -> Self {
+        self.assert_code(code);
+        assert_names(&self.stderr, names);
+        self
+    }
+
+    /// Checks as [`fails`](Self::fails) does, and that nothing was written to standard output.
+    #[track_caller]
+    pub(crate) fn refused(self, code: i32, names: &[&str]) -> Self {
+        let outcome = self.fails(code, names);
+        assert_eq!(outcome.stdout, "");
+        outcome
+    }
+}
+
+fn files_below(root: &Path) -> Files {
+    let mut files = Files::new();
+    collect(root, root, &mut files);
+    files
+}
+
+/// Writes files into a directory, which need not exist.
+pub(crate) fn write_files(root: &Path, files: Files) {
+    for (path, bytes) in files {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
 }
 
 fn collect(root: &Path, dir: &Path, files: &mut Files) {
@@ -243,6 +302,17 @@ fn collect(root: &Path, dir: &Path, files: &mut Files) {
             files.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap());
         }
     }
+}
+
+/// JSON that a program has written.
+#[track_caller]
+pub(crate) fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// These settings on the command line.
+pub(crate) fn set<'a>(settings: &[&'a str]) -> Vec<&'a str> {
+    settings.iter().flat_map(|setting| ["--set", *setting]).collect()
 }
 
 /// Compares two sets of files and names the first that differs, rather than showing all bytes of both.

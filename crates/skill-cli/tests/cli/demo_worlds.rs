@@ -1,25 +1,15 @@
 //! `skillrl demo` in a household and in a shop, and small runs from the same files.
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{TestContext, assert_same_files, code, set};
 use std::path::Path;
 
 /// A tenth of the demo: enough for an accepted step.
-const SMALL: [&str; 10] = [
-    "--set",
-    "env.max_train=6",
-    "--set",
-    "env.max_val=6",
-    "--set",
-    "env.max_test=4",
-    "--set",
-    "train.epochs=1",
-    "--set",
-    "train.batch_size=6",
-];
+const SMALL: [&str; 5] =
+    ["env.max_train=6", "env.max_val=6", "env.max_test=4", "train.epochs=1", "train.batch_size=6"];
 
-/// The whole demo: the score goes up, steps are accepted and rejected, and what it promises holds.
+/// The whole demo: the score goes up, steps are accepted and rejected, and what it promises holds; returns its text.
 #[track_caller]
-fn check_demo(world: &str, measured: &str, gain: f64) {
+pub(crate) fn check_demo(world: &str, measured: &str, gain: f64) -> String {
     let context = TestContext::new();
     let text = context.succeed(&["demo", "--world", world, "--dir", "kept"]);
     for (ending, what) in [("  accepted", "accepted"), ("  rejected", "rejected")] {
@@ -35,13 +25,18 @@ fn check_demo(world: &str, measured: &str, gain: f64) {
     assert!(text.contains(&told), "{told}\n{text}");
 
     // The two lines to change are told as they are in the file, and what replaces them is valid.
+    let config = context.read("kept/skillrl.toml");
     let (_, lines) = text.split_once("these two lines of kept/skillrl.toml:\n\n").unwrap();
     let of_sign = |sign: &str| lines.lines().filter_map(|line| line.strip_prefix(sign)).collect::<Vec<_>>();
-    for (simulated, real) in of_sign("- ").into_iter().zip(of_sign("+ ")) {
+    let (simulated, real) = (of_sign("- "), of_sign("+ "));
+    assert_eq!((simulated.len(), real.len()), (2, 2), "{lines}");
+    for (simulated, real) in simulated.into_iter().zip(real) {
+        assert!(config.lines().any(|line| line == simulated), "{simulated}");
         context.replace("kept/skillrl.toml", simulated, real);
     }
     let shown = context.succeed(&["config", "show", "kept/skillrl.toml"]);
     assert_eq!(shown.matches("kind = \"openai\"").count(), 2, "{shown}");
+    text
 }
 
 #[test]
@@ -59,19 +54,13 @@ fn the_demo_in_a_shop() {
 fn check_small_run(world: &str) {
     let context = TestContext::new();
     context.succeed(&["init", "--demo", "demo", "--world", world]);
-    let train = |more: &[&str]| {
-        let args: Vec<&str> = ["train", "demo/skillrl.toml", "--quiet"]
-            .into_iter()
-            .chain(SMALL)
-            .chain(more.iter().copied())
-            .collect();
-        context.run(&args)
+    let train = |settings: &[&str]| {
+        context.run(&[&["train", "demo/skillrl.toml", "--quiet"][..], &set(&SMALL), &set(settings)].concat())
     };
-    train(&["--set", "run.workers=1"]).assert_code(code::SUCCESS);
+    train(&["run.workers=1"]).assert_code(code::SUCCESS);
     let expect = context.untimed_files("demo/run");
-    train(&["--set", "run.dir=again", "--set", "run.workers=30", "--set", "budget.calls=40"])
-        .assert_code(code::BUDGET);
-    train(&["--set", "run.dir=again", "--set", "run.workers=30"]).assert_code(code::SUCCESS);
+    train(&["run.dir=again", "run.workers=30", "budget.calls=40"]).assert_code(code::BUDGET);
+    train(&["run.dir=again", "run.workers=30"]).assert_code(code::SUCCESS);
     assert_same_files(&context.untimed_files("again"), &expect);
     let replayed = context.succeed(&["replay", "demo/run"]);
     assert!(replayed.contains("identical"), "{replayed}");

@@ -6,9 +6,9 @@ use crate::context::{TestContext, code};
 #[test]
 fn a_program_without_the_formats_says_how_to_get_them() {
     let context = TestContext::with_task("{ kind = \"simulated\" }", "{ kind = \"simulated\" }");
-    let outcome = context.run(&["env", "export", "task/skillrl.toml", "--out", "tasks.jsonl"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
+    context
+        .run(&["env", "export", "task/skillrl.toml", "--out", "tasks.jsonl"])
+        .fails(code::USAGE, &["--features full"]);
 }
 
 #[cfg(feature = "weights")]

@@ -30,8 +30,7 @@ fn the_demo_can_show_the_ends_of_epochs() {
 
 fn lines_of_guidance_name_their_epoch(context: &TestContext) {
     let args = ["blame", "demo/run", "--step", "12"];
-    let blame: Value =
-        serde_json::from_str(&context.succeed(&[args.as_slice(), &["--json"]].concat())).unwrap();
+    let blame = context.succeed_json(&[args.as_slice(), &["--json"]].concat());
     let lines: Vec<&Value> =
         blame["lines"].as_array().unwrap().iter().filter(|line| is_guidance(&line["origin"])).collect();
     let text = |line: &Value| line["text"].as_str().unwrap().to_owned();
@@ -68,7 +67,7 @@ fn the_report_has_the_ends_of_epochs(context: &TestContext) {
     for epoch in 1..=3 {
         assert!(page.contains(&format!("<details id=\"epoch-{epoch}\">")), "{epoch}");
     }
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    let report = context.succeed_json(&["report", "demo/run", "--json"]);
     let summary = context.json("demo/run/summary.json");
     let calls = summary["token_summary"].as_object().unwrap().values();
     let n_calls: u64 = calls.map(|used| used["calls"].as_u64().unwrap()).sum();

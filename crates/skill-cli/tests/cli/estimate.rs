@@ -1,6 +1,6 @@
 //! `skillrl estimate`: what was estimated is what a run takes.
 
-use crate::context::{KEY_VARIABLE, TestContext, code};
+use crate::context::{KEY_VARIABLE, TestContext, code, set};
 use crate::said::assert_names;
 use crate::server::Server;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 const CONFIG: &str = "demo/skillrl.toml";
 
 pub(crate) fn estimated(context: &TestContext, args: &[&str]) -> Value {
-    serde_json::from_str(&context.succeed(&[&["estimate", CONFIG, "--json"], args].concat())).unwrap()
+    context.succeed_json(&[&["estimate", CONFIG, "--json"], args].concat())
 }
 
 /// Checks that each stage of a finished run took what was estimated, and that all stages were.
@@ -52,16 +52,8 @@ fn the_demo_takes_what_was_estimated() {
 #[test]
 fn a_longer_run_of_other_settings_takes_what_was_estimated() {
     let context = TestContext::with_demo();
-    let longer = [
-        "--set",
-        "train.epochs=6",
-        "--set",
-        "train.batch_size=7",
-        "--set",
-        "train.minibatch_size=2",
-        "--set",
-        "train.merge_batch_size=2",
-    ];
+    let longer =
+        set(&["train.epochs=6", "train.batch_size=7", "train.minibatch_size=2", "train.merge_batch_size=2"]);
     let estimate = estimated(&context, &longer);
     assert_eq!(estimate["steps"], 36);
     context.succeed(&[&["train", CONFIG, "--quiet"], longer.as_slice()].concat());
@@ -73,19 +65,14 @@ fn a_longer_run_of_other_settings_takes_what_was_estimated() {
 #[test]
 fn an_estimate_needs_no_key_sends_nothing_and_knows_the_prices() {
     let server = Server::start();
-    let model = |name: &str| {
-        let further =
-            format!(", api_key_env = \"{KEY_VARIABLE}\", price_input = 2.0, price_output = 10.0 }}");
-        server.model(name).replace(" }", &further)
-    };
-    let context = TestContext::with_task(&model("target"), &model("optimizer"));
+    let more = format!(", api_key_env = \"{KEY_VARIABLE}\", price_input = 2.0, price_output = 10.0");
+    let context = server.task_with(&more);
     let outcome = context.run(&["estimate", "task/skillrl.toml"]);
     outcome.assert_code(code::SUCCESS);
     assert_eq!((outcome.stderr.as_str(), server.n_calls()), ("", 0));
     insta::assert_snapshot!("estimate_with_prices", outcome.stdout);
 
-    let text = context.succeed(&["estimate", "task/skillrl.toml", "--json"]);
-    let total: Value = serde_json::from_str::<Value>(&text).unwrap()["total"].take();
+    let total = context.succeed_json(&["estimate", "task/skillrl.toml", "--json"])["total"].take();
     for (end, name) in ["low", "high"].into_iter().enumerate() {
         let tokens = |quantity: &str| total[quantity][name].as_f64().unwrap();
         let expect = (tokens("input_tokens") * 2.0 + tokens("output_tokens") * 10.0) / 1e6;
@@ -95,8 +82,7 @@ fn an_estimate_needs_no_key_sends_nothing_and_knows_the_prices() {
 
 #[test]
 fn a_model_that_may_cost_money_needs_a_price() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (_server, context) = Server::with_task();
     let outcome = context.run(&["estimate", "task/skillrl.toml"]);
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stdout, &["`price_input`", "`price_output`"]);
@@ -105,9 +91,9 @@ fn a_model_that_may_cost_money_needs_a_price() {
 #[test]
 fn what_cannot_be_estimated_is_said_with_a_hint() {
     let context = TestContext::with_demo();
-    let too_long = context.run(&["estimate", CONFIG, "--set", "train.epochs=1000000"]);
-    too_long.assert_code(code::USAGE);
-    assert_names(&too_long.stderr, &["4,000,000 steps", "`train.epochs`", "`train.batch_size`"]);
+    context
+        .run(&["estimate", CONFIG, "--set", "train.epochs=1000000"])
+        .fails(code::USAGE, &["4,000,000 steps", "`train.epochs`", "`train.batch_size`"]);
     context.run(&["estimate", "nowhere.toml"]).assert_code(code::USAGE);
     context.write("demo/data/val.jsonl", "");
     context.run(&["estimate", CONFIG]).assert_code(code::DATA);

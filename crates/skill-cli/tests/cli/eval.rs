@@ -1,6 +1,6 @@
 //! `skillrl eval`.
 
-use crate::context::{TestContext, assert_same_files, code, without_tokens};
+use crate::context::{TestContext, assert_same_files, code, parsed, without_tokens};
 use crate::said::assert_names;
 use crate::server::{self, Server};
 use serde_json::Value;
@@ -95,9 +95,7 @@ fn references_that_are_not_numbers_are_refused_and_answers_without_one_counted()
             &["train", "skillrl.toml", "-y"],
             &["env", "check", "skillrl.toml"],
         ] {
-            let outcome = context.run(command);
-            outcome.assert_code(code::DATA);
-            assert_names(&outcome.stderr, &["data.jsonl, line 10", reference]);
+            context.run(command).fails(code::DATA, &["data.jsonl, line 10", reference]);
         }
         // An item that is as it should be can still be tried.
         let outcome =
@@ -129,8 +127,7 @@ fn an_evaluation_is_not_written_into_a_run() {
 #[test]
 fn the_test_split_of_an_unfinished_run_comes_with_a_warning() {
     let warning = "warning: this is the test split of the run in task/run, which is not finished";
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let warns = |split: &str| {
         let outcome = context.run(&["eval", CONFIG, "--split", split, "--quiet"]);
         outcome.assert_code(code::SUCCESS);
@@ -148,8 +145,7 @@ fn the_test_split_of_an_unfinished_run_comes_with_a_warning() {
 
 #[test]
 fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let eval = ["eval", CONFIG, "--split", "train", "--out", "out", "--json", "--set", "run.workers=1"];
     server.answer_with(server::outage_after(3));
     context.run(&eval).assert_code(code::OUTAGE);
@@ -164,21 +160,19 @@ fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
 
 #[test]
 fn what_cannot_be_compared_is_not_measured() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     context.succeed(&["eval", CONFIG, "--out", "val"]);
     let n_before = server.n_calls();
-    let refused = context.run(&["eval", CONFIG, "--split", "test", "--out", "test", "--against", "val"]);
-    refused.assert_code(code::USAGE);
-    assert_names(&refused.stderr, &["val/results.json"]);
+    context
+        .run(&["eval", CONFIG, "--split", "test", "--out", "test", "--against", "val"])
+        .fails(code::USAGE, &["val/results.json"]);
     assert_eq!(server.n_calls(), n_before);
 }
 
 /// A measurement is evidence: another one takes its place only where that is asked.
 #[test]
 fn a_measurement_is_not_replaced_by_another_one_unasked() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     context.write("other.md", "# Other\n");
     let out = ["eval", CONFIG, "--out", "out"];
     context.succeed(&out);
@@ -190,9 +184,7 @@ fn a_measurement_is_not_replaced_by_another_one_unasked() {
         (["--split", "test"], "a measurement on other items"),
     ] {
         let args = [out.as_slice(), &more].concat();
-        let refused = context.run(&args);
-        refused.assert_code(code::USAGE);
-        assert!(refused.stderr.contains(&format!("error: out holds {what}")), "{}", refused.stderr);
+        context.run(&args).fails(code::USAGE, &[&format!("error: out holds {what}")]);
         assert!(context.files("out") == before && server.n_calls() == n_before);
     }
     let other_model = [out.as_slice(), &["--set", "models.target.temperature=0.5"]].concat();
@@ -222,37 +214,27 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
     assert!(against_itself.stdout.contains("+0.0 points"), "{}", against_itself.stdout);
     eval("0012", &["--against", "bad", "--fail-on-drop"]).assert_code(0);
     eval("0000", &["--against", "good"]).assert_code(0);
-    let dropped = eval("0000", &["--against", "good", "--fail-on-drop", "--json"]);
-    dropped.assert_code(code::REGRESSED);
-    assert_names(&dropped.stderr, &["significantly less"]);
+    let dropped = eval("0000", &["--against", "good", "--fail-on-drop", "--json"])
+        .fails(code::REGRESSED, &["significantly less"]);
     let value: Value = serde_json::from_str(&dropped.stdout).unwrap();
     assert!(value["against"]["difference"].as_f64().unwrap() < -0.5, "{value}");
 
     // So few items exclude no small loss, which is found before anything is measured.
     let hopeless = eval("0012", &["--against", "good", "--max-drop", "1", "--out", "unpaid"]);
-    hopeless.assert_code(code::USAGE);
-    assert!(
-        hopeless.stderr.contains("--max-drop ") && !context.path("unpaid").exists(),
-        "{}",
-        hopeless.stderr
-    );
+    hopeless.fails(code::USAGE, &["--max-drop "]);
+    assert!(!context.path("unpaid").exists());
     eval("0012", &["--against", "good", "--max-drop", "20", "--min-score", "80"]).assert_code(0);
     for limit in [&["--against", "good", "--max-drop", "20"][..], &["--min-score", "80 %"]] {
         let broken = eval("0000", &[limit, &["--markdown"]].concat());
         broken.assert_code(code::REGRESSED);
-        assert!(
-            broken.stdout.contains("**Failed:**") && broken.stdout.contains("| all | "),
-            "{}",
-            broken.stdout
-        );
+        assert_names(&broken.stdout, &["**Failed:**", "| all | "]);
         let value = parsed(&eval("0000", &[limit, &["--json"]].concat()).stdout);
         assert_eq!(value["broken_limits"].as_array().map(Vec::len), Some(1), "{value}");
     }
 
     // What is not a measurement is found before anything is measured.
-    let outcome = eval("0000", &["--against", "nowhere", "--out", "unpaid"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("nowhere") && !context.path("unpaid").exists(), "{}", outcome.stderr);
+    eval("0000", &["--against", "nowhere", "--out", "unpaid"]).fails(code::USAGE, &["nowhere"]);
+    assert!(!context.path("unpaid").exists());
     eval("0000", &["--fail-on-drop"]).assert_code(code::USAGE);
     eval("0000", &["--max-drop", "3"]).assert_code(code::USAGE);
 }
@@ -261,7 +243,7 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
 fn a_measurement_has_its_interval_and_what_the_run_measured() {
     let context = TestContext::with_finished_demo();
     let eval = ["eval", "demo/skillrl.toml", "--split", "test"];
-    let measured = parsed(&context.succeed(&[&eval[..], &["--json", "--quiet"]].concat()));
+    let measured = context.succeed_json(&[&eval[..], &["--json", "--quiet"]].concat());
     let (hard, interval) = (measured["hard"].as_f64().unwrap(), &measured["interval"]);
     assert!(interval[0].as_f64().unwrap() < hard && hard <= interval[1].as_f64().unwrap(), "{measured}");
     // These models always answer the same.
@@ -269,14 +251,9 @@ fn a_measurement_has_its_interval_and_what_the_run_measured() {
         (&measured["in_run"]["hard"], &measured["in_run"]["flip_rate"]),
         (&measured["hard"], &0.0.into())
     );
-    let other =
-        parsed(&context.succeed(&[&eval[..], &["--skill", "demo/initial_skill.md", "--json"]].concat()));
+    let other = context.succeed_json(&[&eval[..], &["--skill", "demo/initial_skill.md", "--json"]].concat());
     assert_eq!(other["in_run"]["hard"], context.json("demo/run/summary.json")["baseline_test_hard"]);
     let another = [&eval[..], &["--skill", "other.md", "--json"]].concat();
     context.write("other.md", "# Another skill\n");
-    assert_eq!(parsed(&context.succeed(&another))["in_run"], Value::Null);
-}
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
+    assert_eq!(context.succeed_json(&another)["in_run"], Value::Null);
 }

@@ -7,10 +7,8 @@ const CONFIG: &str = "shell/skillrl.toml";
 /// The example of the repository in `shell`.
 fn example() -> TestContext {
     let context = TestContext::new();
-    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/exec-shell");
-    for name in ["skillrl.toml", "safe.sh", "target.json", "optimizer.json"] {
-        context.write(&format!("shell/{name}"), &std::fs::read_to_string(example.join(name)).unwrap());
-    }
+    let files = ["skillrl.toml", "safe.sh", "target.json", "optimizer.json"];
+    context.copy_example("exec-shell", "shell", &files);
     context
 }
 
@@ -44,11 +42,9 @@ fn a_program_that_dies_in_the_middle_stops_the_run_and_it_goes_on_later() {
     let context = example();
     // After the baseline: the first batch meets a program that dies on one of its items.
     context.replace("shell/safe.sh", "  *'\"method\":\"reset\"'*)\n", "  *'\"method\":\"reset\"'*)\n    case $line in *train-3*) echo 'the disk is full' >&2; exit 3 ;; esac\n");
-    let outcome = context.run(&["train", CONFIG, "--quiet"]);
-    outcome.assert_code(code::OUTAGE);
-    for said in ["train-3", "`sh safe.sh`", "exit code 3", "the disk is full"] {
-        assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
-    }
+    context
+        .run(&["train", CONFIG, "--quiet"])
+        .fails(code::OUTAGE, &["train-3", "`sh safe.sh`", "exit code 3", "the disk is full"]);
     context.write("shell/safe.sh", &example().read("shell/safe.sh"));
     context.succeed(&["train", CONFIG, "--quiet"]);
     assert_same_files(&undisturbed, &context.untimed_files("shell/run"));
@@ -57,13 +53,13 @@ fn a_program_that_dies_in_the_middle_stops_the_run_and_it_goes_on_later() {
 #[test]
 fn a_program_that_is_not_there_is_named() {
     let context = example();
-    let outcome = context.run(&["env", "play", CONFIG, "--set", "env.program=[\"sh\", \"gone.sh\"]"]);
-    outcome.assert_code(code::DATA);
-    assert!(outcome.stderr.contains("cannot open gone.sh"), "{}", outcome.stderr);
+    let outcome = context
+        .run(&["env", "play", CONFIG, "--set", "env.program=[\"sh\", \"gone.sh\"]"])
+        .fails(code::DATA, &["cannot open gone.sh"]);
     assert!(!outcome.stderr.contains('\u{1b}'), "colours in a file: {}", outcome.stderr);
-    let outcome = context.run(&["env", "play", CONFIG, "--set", "env.program=[\"no-such-program\"]"]);
-    outcome.assert_code(code::DATA);
-    assert!(outcome.stderr.contains("no-such-program"), "{}", outcome.stderr);
+    context
+        .run(&["env", "play", CONFIG, "--set", "env.program=[\"no-such-program\"]"])
+        .fails(code::DATA, &["no-such-program"]);
 }
 
 /// Nothing of a game that was played by hand is kept, so nobody is told to go on with it.

@@ -21,13 +21,8 @@ fn nothing() -> ResponseTemplate {
 
 /// The task of the other tests, with more items to select on.
 fn context(server: &Server) -> TestContext {
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
-    let line = |number: usize| {
-        format!(
-            "{{\"id\": \"val-{number}\", \"question\": \"Repeat: valword{number}.\", \"answers\": [\"valword{number}\"]}}\n"
-        )
-    };
-    context.write("task/data/val.jsonl", &(1..=N_VAL).map(line).collect::<String>());
+    let context = server.task();
+    context.write_items("val", N_VAL);
     context
 }
 
@@ -86,9 +81,7 @@ fn a_longer_outage_behind_http_200_stops_the_run_and_the_same_command_continues(
             false => server::healthy(request),
         });
         for _ in 0..2 {
-            let stopped = train(&disturbed, 2);
-            stopped.assert_code(code::OUTAGE);
-            assert_names(&stopped.stderr, &["`content`"]);
+            train(&disturbed, 2).fails(code::OUTAGE, &["`content`"]);
         }
         server.answer_with(|_, request| server::healthy(request));
         train(&disturbed, 2).assert_code(code::SUCCESS);
@@ -107,9 +100,7 @@ fn a_single_item_without_content_is_no_score_either() {
             false => server::healthy(request),
         }
     });
-    let stopped = train(&context, 2);
-    stopped.assert_code(code::OUTAGE);
-    assert!(stopped.stderr.contains("val-7"), "{}", stopped.stderr);
+    train(&context, 2).fails(code::OUTAGE, &["val-7"]);
 }
 
 #[test]
@@ -120,15 +111,13 @@ fn without_any_server_a_run_fails_fast_and_says_where_it_looked() {
     let outcome = context.run(&["train", "task/skillrl.toml", "--set", "retry.max_attempts=8"]);
     outcome.assert_code(code::OUTAGE);
     let error = outcome.stderr.split_once("error: ").map_or("", |(_, error)| error);
-    assert!(error.contains(&format!("cannot reach {address}/v1")), "{}", outcome.stderr);
-    assert!(error.contains("gave up after 3 attempts"), "{}", outcome.stderr);
-    assert!(error.contains("`base_url`"), "{}", outcome.stderr);
+    let cause = format!("cannot reach {address}/v1");
+    assert_names(error, &[&cause, "gave up after 3 attempts", "`base_url`"]);
 }
 
 #[test]
 fn rate_limits_with_a_stated_wait_end_no_run() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     // More limits for the first call than it has attempts.
     let n_limited = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&n_limited);
@@ -145,8 +134,7 @@ fn rate_limits_with_a_stated_wait_end_no_run() {
 /// One line says that the judge is asked again, and then comes the error; nothing of a log is between them.
 #[test]
 fn a_judge_that_answers_in_the_wrong_form_is_said_once() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     context.replace(
         "task/skillrl.toml",
         "[env]\nkind = \"qa\"\n",

@@ -3,7 +3,7 @@
 //! The run is kept in cargo's directory for test data under a key of the program's build, so a rebuilt program trains
 //! again. A lock on a file keeps processes from training it twice or reading it half written.
 
-use crate::context::TestContext;
+use crate::context::{TestContext, write_files};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -52,10 +52,6 @@ fn train(root: &Path, path: &Path) {
     let context = TestContext::with_demo();
     context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
     let unfinished = root.join("unfinished");
-    for (file, bytes) in context.files(".") {
-        let file = unfinished.join(file);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, bytes).unwrap();
-    }
+    write_files(&unfinished, context.files("."));
     fs::rename(unfinished, path).unwrap();
 }

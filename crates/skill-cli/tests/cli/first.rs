@@ -23,9 +23,8 @@ fn list(names: &[&str]) -> ResponseTemplate {
 }
 
 fn context() -> (Server, TestContext) {
-    let server = Server::start();
+    let (server, context) = Server::with_task();
     server.answer_with(|_, request| listing(request));
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
     (server, context)
 }
 
@@ -334,7 +333,7 @@ fn an_item_is_tried_and_everything_shown() {
     insta::assert_snapshot!(without_times(&redacted(&shown, &server)));
     assert_eq!(server.n_calls(), 1);
     assert!(!context.path("task/run").exists(), "nothing is written");
-    let report: Value = serde_json::from_str(&context.succeed(&["try", "val-1", CONFIG, "--json"])).unwrap();
+    let report = context.succeed_json(&["try", "val-1", CONFIG, "--json"]);
     assert_eq!(report["calls"][0]["sent"], true);
     assert_eq!(report["result"]["hard"], 0);
     assert_eq!(report["usage"], json!({"input": 10, "cached": 0, "output": 5, "reasoning": 0}));
@@ -377,20 +376,12 @@ fn with_a_run_its_journal_answers_what_was_tried_before() {
 #[test]
 fn a_try_that_fails_shows_what_was_asked() {
     let (server, context) = context();
-    let outcome = context.run(&["try", "val-9", CONFIG]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("item `val-9`"), "{}", outcome.stderr);
+    context.run(&["try", "val-9", CONFIG]).fails(code::USAGE, &["item `val-9`"]);
     // The other commands take the configuration first.
-    let swapped = context.run(&["try", CONFIG]);
-    swapped.assert_code(code::USAGE);
-    assert_names(&swapped.stderr, &[CONFIG, "hint: ", "`skillrl try ITEM"]);
+    context.run(&["try", CONFIG]).fails(code::USAGE, &[CONFIG, "hint: ", "`skillrl try ITEM"]);
     server.answer_with(|_, _| ResponseTemplate::new(503).set_body_string("overloaded"));
-    let outcome = context.run(&["try", "val-1", CONFIG]);
-    outcome.assert_code(code::OUTAGE);
-    assert!(
-        outcome.stdout.contains("Repeat: valword1.") && outcome.stdout.contains("HTTP 503"),
-        "{}",
-        outcome.stdout
-    );
-    assert_names(&outcome.stderr, &["error: ", "HTTP 503", "hint: retry it"]);
+    let outcome = context
+        .run(&["try", "val-1", CONFIG])
+        .fails(code::OUTAGE, &["error: ", "HTTP 503", "hint: retry it"]);
+    assert_names(&outcome.stdout, &["Repeat: valword1.", "HTTP 503"]);
 }

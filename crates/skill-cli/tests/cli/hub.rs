@@ -105,13 +105,7 @@ fn what_the_hub_does_not_have_is_named_and_nothing_is_left() {
     serve(&server);
     let url = server.address();
     let check = |hub: &str, name: &str, part: &str| {
-        let outcome = train(&context, hub, &url, name);
-        outcome.assert_code(code::USAGE);
-        assert!(
-            outcome.stderr.contains(part) && outcome.stderr.contains("hint: "),
-            "{name}: {}",
-            outcome.stderr
-        );
+        train(&context, hub, &url, name).fails(code::USAGE, &[part, "hint: "]);
         assert!(!context.path("data").exists() && !context.path("skillrl.toml").exists(), "{name}");
     };
     check(&url, "hf://team/private", "`team/private`");

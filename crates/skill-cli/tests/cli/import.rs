@@ -39,9 +39,7 @@ fn an_imported_configuration_is_estimated_at_once() {
     assert!(!context.read("here/skillrl.toml").contains("hidden-123"));
     context.succeed(&["estimate", "here/skillrl.toml"]);
     let again = ["import", "there/config.yaml", "--to", "here"];
-    let refused = context.run(&again);
-    refused.assert_code(code::USAGE);
-    assert_names(&refused.stderr, &["here/skillrl.toml", "hint: --force"]);
+    context.run(&again).fails(code::USAGE, &["here/skillrl.toml", "hint: --force"]);
     context.succeed(&[&again[..], &["--force"]].concat());
 }
 
@@ -63,9 +61,7 @@ fn a_candidate_becomes_a_skill_that_is_measured() {
     context.succeed(&["import", "candidate.json", "--to", "clerk.md"]);
     assert_eq!(context.read("clerk.md"), "# Clerk\n\n- Be brief.\n");
     context.succeed(&["eval", "demo/skillrl.toml", "--skill", "clerk.md", "--quiet"]);
-    let outcome = context.run(&["import", "demo", "--to", "x"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["demo is not a known configuration"]);
+    context.run(&["import", "demo", "--to", "x"]).fails(code::USAGE, &["demo is not a known configuration"]);
 }
 
 /// What was not recorded cannot be shown; what was can.
@@ -122,10 +118,7 @@ fn a_configuration_of_krill_is_mapped_and_its_keys_are_not_copied() {
         }
     }
     let config = context.read("here/skillrl.toml");
-    assert!(
-        config.contains("model = \"policy-7b\"") && config.contains("api_key_env = \"OPENAI_API_KEY\""),
-        "{config}"
-    );
+    assert_names(&config, &["model = \"policy-7b\"", "api_key_env = \"OPENAI_API_KEY\""]);
     assert!(
         listed("unmapped").contains(&"model.teacher_api_key".to_owned()),
         "people are told about their key"
@@ -133,8 +126,7 @@ fn a_configuration_of_krill_is_mapped_and_its_keys_are_not_copied() {
     assert!(listed("mapped").contains(&"sft.epochs".to_owned()));
     assert!(config.contains("\n[rl]\n") && config.contains("\niterations = 150\n"), "{config}");
     // What is known here is mapped; sections that this program does not have yet are listed.
-    let known = context.succeed(&["config", "schema"]);
-    let schema: Value = serde_json::from_str(&known).unwrap();
+    let schema = context.succeed_json(&["config", "schema"]);
     for (section, keys) in [
         ("retrieval", ["skill_retrieval.top_k", "skill_retrieval.similarity_threshold"]),
         ("evolution", ["evolution.max_new_skills", "evolution.evolution_threshold"]),

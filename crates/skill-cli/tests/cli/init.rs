@@ -1,6 +1,7 @@
 //! `skillrl init` on a terminal.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use crate::terminal::{Screen, on_terminal};
 
 /// Enough for three splits.
@@ -28,16 +29,15 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     let typed = "tasks\nticket.jsonl\ntickets.jsonl\nnothing\nlabel\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
     let screen = init(&context, typed);
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
-    for said in [
+    let names = [
         "the first item has the fields number, ticket text, label",
         "the first item has no such field",
         "Prompt [{{ item[\"ticket text\"] }}]",
         "the key itself is asked for nowhere",
         "MY_KEY is not set yet",
         "next: skillrl doctor skillrl.toml",
-    ] {
-        assert!(screen.text.contains(said), "{said}:\n{}", screen.text);
-    }
+    ];
+    assert_names(&screen.text, &names);
     let file = context.read("skillrl.toml");
     for line in [
         "kind = \"tasks\"",
@@ -120,11 +120,7 @@ fn a_program_a_world_and_a_no() {
     context.remove("skillrl.toml");
     let screen = init(&context, "4\n\nollama\nqwen\n\n\n\nno\n");
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
-    assert!(
-        screen.text.contains("env.kind = webshop") && screen.text.contains("nothing was written"),
-        "{}",
-        screen.text
-    );
+    assert_names(&screen.text, &["env.kind = webshop", "nothing was written"]);
     assert!(!context.path("skillrl.toml").exists());
 }
 

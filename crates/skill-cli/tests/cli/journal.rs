@@ -76,10 +76,7 @@ fn what_cannot_be_found_is_said_with_a_hint() {
         (&["list", "demo"], code::RUN_DIR, &["demo/journal.sqlite"]),
         (&["stats", "damaged/journal.sqlite"], code::RUN_DIR, &["damaged/journal.sqlite", "--new-journal"]),
     ] {
-        let outcome = context.run(&[&["journal"], args].concat());
-        outcome.assert_code(expect_code);
-        assert_names(&outcome.stderr, names);
-        assert_eq!(outcome.stdout, "");
+        let outcome = context.run(&[&["journal"], args].concat()).refused(expect_code, names);
         said.add(&args.join(" "), &outcome);
     }
     insta::assert_snapshot!("journal_refusals", said.text());
@@ -90,8 +87,7 @@ fn a_call_is_shown_with_everything() {
     let context = with_run();
     let call = listed(&context, &["--place", "step 1 / reflect / failure 1"])[0].clone();
     let id = call["id"].to_string();
-    let whole: Value =
-        serde_json::from_str(&context.succeed(&["journal", "show", RUN, &id, "--json"])).unwrap();
+    let whole = context.succeed_json(&["journal", "show", RUN, &id, "--json"]);
     assert_eq!((&whole["call"], &whole["place"]), (&call["id"], &call["place"]));
     let text = context.succeed(&["journal", "show", RUN, &id]);
     let reply = whole["reply"].as_str().unwrap().trim_end();
@@ -114,9 +110,7 @@ fn an_export_is_json_lines() {
         ["journal", "export", "demo/run/journal.sqlite", "--place", "baseline", "--out", "calls.jsonl"];
     assert_eq!(context.succeed(&args), "");
     assert_eq!(lines(&context.read("calls.jsonl")).len(), 40);
-    let refused = context.run(&args);
-    refused.assert_code(code::USAGE);
-    assert_names(&refused.stderr, &["error: calls.jsonl ", "--force"]);
+    context.run(&args).fails(code::USAGE, &["error: calls.jsonl ", "--force"]);
     let forced = context.run(&[args.as_slice(), &["--force"]].concat());
     forced.assert_code(code::SUCCESS);
     assert_eq!(forced.stderr, "wrote 40 lines to calls.jsonl\n");
@@ -220,7 +214,7 @@ fn stats_are_those_of_the_run() {
     context.succeed(&["train", "demo/skillrl.toml", "--quiet", "--set", "run.workers=1"]);
     let text = context.succeed(&["journal", "stats", RUN]);
     assert!(!text.contains("money"), "simulated models cost nothing:\n{text}");
-    let stats: Value = serde_json::from_str(&context.succeed(&["journal", "stats", RUN, "--json"])).unwrap();
+    let stats = context.succeed_json(&["journal", "stats", RUN, "--json"]);
     let summary = context.json("demo/run/summary.json");
     let used = summary["token_summary"].as_object().unwrap();
     let rows = stats["by_stage_and_model"].as_array().unwrap();
@@ -236,9 +230,7 @@ fn stats_are_those_of_the_run() {
 #[test]
 fn stats_have_money_where_prices_are_configured() {
     let server = Server::start();
-    let priced =
-        |name: &str| server.model(name).replace(" }", ", price_input = 100.0, price_output = 100.0 }");
-    let context = TestContext::with_task(&priced("target"), &priced("optimizer"));
+    let context = server.task_with(", price_input = 100.0, price_output = 100.0");
     let said = context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
     let (_, paid) = said.split_once(" reply tokens, ").unwrap();
     let paid = paid.lines().next().unwrap();
@@ -257,12 +249,11 @@ fn the_reasoning_of_a_reply_is_shown() {
         ResponseTemplate::new(200)
             .set_body_json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
     });
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     context.succeed(&["eval", "task/skillrl.toml", "--split", "val", "--out", "measured", "--quiet"]);
     let text = context.succeed(&["journal", "show", "measured", "1"]);
     assert!(text.contains("── reasoning ──\nWhich word is it?\n"), "{text}");
-    let call: Value =
-        serde_json::from_str(&context.succeed(&["journal", "show", "measured", "1", "--json"])).unwrap();
+    let call = context.succeed_json(&["journal", "show", "measured", "1", "--json"]);
     assert_eq!((&call["reasoning"], &call["reply"]), (&json!("Which word is it?"), &json!("word")));
     let results = context.json("measured/results.json");
     assert_eq!(results[0]["trajectory"]["messages"][2]["reasoning"], "Which word is it?", "{results}");

@@ -1,7 +1,7 @@
 //! `kill -9` in the middle of a run, then the same command: nothing that was answered and kept is asked again.
 #![cfg(unix)]
 
-use crate::context::{KEY_VARIABLE, TestContext, assert_same_files, code};
+use crate::context::{KEY_VARIABLE, assert_same_files, code};
 use crate::said::assert_names;
 use crate::server::{self, Server};
 use parking_lot::Mutex;
@@ -76,8 +76,7 @@ fn kept(journal: &Path) -> Counts {
 #[test]
 fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
     let server = Server::start();
-    let with_key = |name| server.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
-    let context = TestContext::with_task(&with_key("target"), &with_key("optimizer"));
+    let context = server.task_with(&format!(", api_key_env = \"{KEY_VARIABLE}\""));
     let command = |dir: &str, key: &str| {
         let run_dir = format!("run.dir={dir}");
         let mut command =
@@ -123,8 +122,7 @@ fn a_killed_run_goes_on_and_asks_nothing_again_that_was_kept() {
 #[test]
 fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earlier_reason() {
     let server = Server::start();
-    let with_key = |name| server.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
-    let context = TestContext::with_task(&with_key("target"), &with_key("optimizer"));
+    let context = server.task_with(&format!(", api_key_env = \"{KEY_VARIABLE}\""));
     let command = |key: &str| {
         let mut command = context.command(&["train", "task/skillrl.toml", "--set", "run.workers=1"]);
         command.env(KEY_VARIABLE, key).stdout(Stdio::null()).stderr(Stdio::null());
@@ -155,7 +153,7 @@ fn a_killed_run_is_said_to_be_interrupted_and_not_to_work_or_to_stop_for_an_earl
     for gone in ["  now ", "  left ", "401"] {
         assert!(!status.contains(gone), "{gone}: {status}");
     }
-    let json: Value = serde_json::from_str(&context.succeed(&["status", "task/run", "--json"])).unwrap();
+    let json = context.succeed_json(&["status", "task/run", "--json"]);
     assert_eq!((&json["phase"], &json["live"]), (&Value::from("interrupted"), &Value::Null));
     context.succeed(&["report", "task/run", "--output", "killed.html"]);
     let page = context.read("killed.html");

@@ -1,12 +1,10 @@
 //! Class labels: what `env check` and `doctor` doubt before a run, and what the report shows of classes after it.
 
-use crate::context::{TestContext, code};
-use crate::server::{Server, body, is_optimizer, reply};
+use crate::context::{TestContext, code, parsed};
+use crate::said::assert_names;
+use crate::server::Server;
+use crate::train_data::{QUEUES, answer};
 use serde_json::{Value, json};
-use wiremock::Request;
-
-const QUEUES: [(&str, &str); 3] =
-    [("billing", "Charged twice"), ("shipping", "The parcel is late"), ("refund", "Money back")];
 
 /// Whether a ticket is about billing and labelled as another queue.
 fn is_mislabelled(number: usize) -> bool {
@@ -22,24 +20,6 @@ fn tickets(last_rows: &str) -> String {
     };
     let rows: String = (0..60).map(row).collect();
     format!("id,body,queue\n{rows}{last_rows}")
-}
-
-/// The target knows billing at once, and the others only with the rule that the optimizer proposes.
-fn answer(_: usize, request: &Request) -> wiremock::ResponseTemplate {
-    let body = body(request);
-    if is_optimizer(&body) {
-        let edit = json!({"op": "append", "target": "", "content": "- Parcels go to shipping, money back is a refund."});
-        return reply(&json!({"patch": {"reasoning": "rule missing", "edits": [edit]}}).to_string(), "stop");
-    }
-    let said = body.to_string();
-    let knows = said.contains("Parcels go to shipping");
-    let queue = match () {
-        () if said.contains("Charged twice") => "Billing.",
-        () if knows && said.contains("parcel is late") => "shipping",
-        () if knows && said.contains("Money back") => "refund",
-        () => "I do not know",
-    };
-    reply(queue.trim_end_matches('.').to_lowercase().as_str(), "stop")
 }
 
 fn trained(data: &str) -> TestContext {
@@ -59,14 +39,10 @@ fn trained_saying(data: &str) -> (TestContext, String) {
     (context, outcome.stderr.clone())
 }
 
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
-
 #[test]
 fn the_report_shows_classes_confusions_and_doubtful_labels() {
     let context = trained(&tickets(""));
-    let report = parsed(&context.succeed(&["report", "--json", "runs/tickets"]));
+    let report = context.succeed_json(&["report", "--json", "runs/tickets"]);
     let classes = &report["classes"];
     assert_eq!(
         (&classes["split"], &classes["after"]["labels"]),
@@ -91,9 +67,7 @@ fn the_report_shows_classes_confusions_and_doubtful_labels() {
         assert_eq!(item["n_answered"], item["n_rollouts"]);
     }
     let page = context.read("runs/tickets/report.html");
-    for part in ["<h2 id=\"classes\">", "<table class=\"matrix\">", "<h3 id=\"doubtful-labels\">"] {
-        assert!(page.contains(part), "{part}");
-    }
+    assert_names(&page, &["<h2 id=\"classes\">", "<table class=\"matrix\">", "<h3 id=\"doubtful-labels\">"]);
 }
 
 #[test]
@@ -104,9 +78,9 @@ fn a_report_of_a_run_without_class_labels_has_no_classes() {
     context.write("data.csv", &format!("question,answer\n{rows}"));
     let args = ["train", "data.csv", "--model", "m", "--base-url", &server.address(), "--yes"];
     context.run(&args).assert_code(code::SUCCESS);
-    assert_eq!(parsed(&context.succeed(&["report", "--json", "runs/data"]))["classes"], Value::Null);
+    assert_eq!(context.succeed_json(&["report", "--json", "runs/data"])["classes"], Value::Null);
     assert!(!context.read("runs/data/report.html").contains("id=\"classes\""));
-    assert_eq!(parsed(&context.succeed(&["env", "check", "--json"])).get("labels"), None);
+    assert_eq!(context.succeed_json(&["env", "check", "--json"]).get("labels"), None);
 }
 
 #[test]
@@ -117,7 +91,7 @@ fn misspelt_contradicting_and_rare_labels_are_named_before_a_run() {
     // The pair is said once, beside what conflicts.
     let warned = said.lines().filter(|line| line.starts_with("warning: ") && line.contains("`biling` (1 "));
     assert_eq!(warned.count(), 1, "{said}");
-    let labels = &parsed(&context.succeed(&["env", "check", "--json"]))["labels"];
+    let labels = &context.succeed_json(&["env", "check", "--json"])["labels"];
     let classes = labels["classes"].as_array().unwrap();
     let n_items: u64 = classes
         .iter()

@@ -1,7 +1,6 @@
 //! Journals that are larger than the memory: nothing reads one whole.
 
 use crate::context::{Outcome, TestContext, code};
-use std::process::Command;
 
 /// Far more than the program may have.
 const JOURNAL_BYTES: u32 = 128 << 20;
@@ -22,14 +21,7 @@ fn with_large_journal() -> TestContext {
 
 /// The program with a limit on its memory.
 fn run_with_limit(context: &TestContext, args: &[&str]) -> Outcome {
-    let program = context.command(args);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", &format!("ulimit -d {MOST_MEMORY_KB} && exec \"$0\" \"$@\"")]);
-    limited
-        .arg(program.get_program())
-        .args(program.get_args())
-        .current_dir(program.get_current_dir().unwrap());
-    Outcome::of(limited.output().unwrap())
+    context.run_within(&format!("ulimit -d {MOST_MEMORY_KB}"), args)
 }
 
 #[test]
@@ -60,12 +52,7 @@ fn an_evaluation_keeps_no_trajectories_in_memory() {
     const SKILL_BYTES: usize = 60 << 10;
     let model = "{ kind = \"simulated\" }";
     let context = TestContext::with_task(model, model);
-    let item = |number| {
-        format!(
-            "{{\"id\": \"long-{number}\", \"question\": \"Repeat: {number}.\", \"answers\": [\"{number}\"]}}\n"
-        )
-    };
-    context.write("task/data/val.jsonl", &(0..ITEMS).map(item).collect::<String>());
+    context.write_items("val", ITEMS);
     context.write("task/skill.md", &"- Be polite, and repeat what is asked.\n".repeat(SKILL_BYTES / 39));
     let outcome = run_with_limit(&context, &["eval", "task/skillrl.toml", "--out", "out", "--quiet"]);
     assert_eq!(outcome.code, Some(code::SUCCESS), "{}", outcome.stderr);

@@ -2,16 +2,13 @@
 #![cfg(target_os = "linux")]
 
 use crate::context::{KEY_VARIABLE, TestContext};
-use std::os::unix::process::CommandExt as _;
+use crate::read_only::{NOBODY, as_nobody, copy_of_program};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Far longer than starting a program takes; only a failed test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A user who may do nothing, by convention.
-const NOBODY: u32 = 65_534;
 
 const SECRET: &str = "sk-that-nobody-may-read-0123456789";
 
@@ -112,21 +109,14 @@ fn give(path: &Path, user: u32) {
 fn a_program_cannot_read_the_keys_of_the_process_that_started_it() {
     let at_hello = "cat /proc/$PPID/environ > parent 2>/dev/null; cat /proc/$$/environ > own";
     let context = program(at_hello, "exit 0");
-    // A copy, since nobody may look into the directory of the build.
-    let binary = context.path("skillrl");
-    std::fs::copy(env!("CARGO_BIN_EXE_skillrl"), &binary).unwrap();
-    let is_root = rustix::process::geteuid().is_root();
-    if is_root {
+    let binary = copy_of_program(&context);
+    if rustix::process::geteuid().is_root() {
         give(&context.path("."), NOBODY);
     }
     let run = |program: &Path, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args).current_dir(context.path(".")).env("TMPDIR", context.path("tmp"));
-        command.env(KEY_VARIABLE, SECRET).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if is_root {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        command.status().unwrap();
+        let mut command = as_nobody(&context, program, args);
+        command.env("TMPDIR", context.path("tmp")).env(KEY_VARIABLE, SECRET);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
         (context.read("parent"), context.read("own"))
     };
     // Started by a shell it can, so the rest says something.

@@ -9,24 +9,18 @@ fn a_program_without_local_models_says_how_to_get_one_with_them() {
         TestContext::with_task("{ kind = \"local\", path = \"m.gguf\" }", "{ kind = \"simulated\" }");
     context.write("task/m.gguf", "not read");
     for args in [&["init", "--local", "m.gguf"][..], &["eval", "task/skillrl.toml", "--split", "test"]] {
-        let outcome = context.run(args);
-        outcome.assert_code(code::USAGE);
-        assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
+        context.run(args).fails(code::USAGE, &["--features full"]);
     }
 }
 
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{TestContext, code};
-
-    /// A model with random weights.
-    const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
+    use crate::context::{CHAT_TINY, local_model};
+    use crate::said::assert_names;
 
     fn local() -> String {
-        format!(
-            "{{ kind = \"local\", path = \"{MODEL}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
-             response_schema = \"ignore\" }}"
-        )
+        local_model().replace("temperature = 0.0, ", "")
     }
 
     fn task() -> TestContext {
@@ -63,17 +57,15 @@ mod built_in {
         let context = task();
         let outcome = context.run(&["doctor", "task/skillrl.toml"]);
         let said = format!("{}{}", outcome.stdout, outcome.stderr);
-        for part in ["chat-tiny", "F32", "512 tokens", "of memory", "cost nothing", "instructions"] {
-            assert!(said.contains(part), "{part}: {said}");
-        }
+        assert_names(&said, &["chat-tiny", "F32", "512 tokens", "of memory", "cost nothing", "instructions"]);
     }
 
     #[test]
     fn init_writes_a_configuration_of_local_models() {
         let context = TestContext::new();
-        context.succeed(&["init", "--local", MODEL, "here.toml"]);
+        context.succeed(&["init", "--local", CHAT_TINY, "here.toml"]);
         let text = context.read("here.toml");
-        let path = format!("path = \"{MODEL}\"");
+        let path = format!("path = \"{CHAT_TINY}\"");
         assert_eq!(text.matches("\nkind = \"local\"").count(), 2, "{text}");
         assert_eq!(text.matches(path.as_str()).count(), 2, "{text}");
         context.run(&["init", "--local", "absent.gguf", "other.toml"]).assert_code(code::USAGE);
@@ -83,14 +75,9 @@ mod built_in {
     fn a_file_that_cannot_be_used_is_named() {
         let context = task();
         context.write("task/broken.gguf", "GGUF and nothing else");
-        let outcome = context.run(&[
-            "eval",
-            "task/skillrl.toml",
-            "--split",
-            "test",
-            "--set",
-            "models.target.path=broken.gguf",
-        ]);
+        let eval =
+            ["eval", "task/skillrl.toml", "--split", "test", "--set", "models.target.path=broken.gguf"];
+        let outcome = context.run(&eval);
         assert!(outcome.stderr.contains("broken.gguf"), "{}", outcome.stderr);
         assert_ne!(outcome.code, Some(code::SUCCESS));
     }

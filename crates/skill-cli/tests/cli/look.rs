@@ -1,8 +1,6 @@
 //! The commands that look at a run.
 
 use crate::context::{TestContext, code};
-use crate::said::assert_names;
-use serde_json::Value;
 
 #[test]
 fn blame_says_where_each_line_comes_from() {
@@ -10,14 +8,13 @@ fn blame_says_where_each_line_comes_from() {
     let files = context.untimed_files("demo/run");
     insta::assert_snapshot!(context.succeed(&["blame", "demo/run"]));
     // A file of the run is the same, and so is the step that made it.
-    let best = context.succeed(&["blame", "demo/run", "--json"]);
-    let blame: Value = serde_json::from_str(&best).unwrap();
+    let blame = context.succeed_json(&["blame", "demo/run", "--json"]);
     let made_by = context.json("demo/run/summary.json")["best_step"].to_string();
     for args in [
         &["blame", "demo/run/best_skill.md", "--json"][..],
         &["blame", "demo/run", "--json", "--step", &made_by],
     ] {
-        assert_eq!(serde_json::from_str::<Value>(&context.succeed(args)).unwrap(), blame);
+        assert_eq!(context.succeed_json(args), blame);
     }
     // Every line of the skill is there, and all that changed has an edit with trajectories behind it.
     let skill = context.read("demo/run/best_skill.md");
@@ -50,9 +47,7 @@ fn blame_follows_a_skill_that_left_its_run() {
     let context = TestContext::with_finished_demo();
     let text = context.read("demo/run/best_skill.md");
     context.write("deployed/SKILL.md", &format!("{text}- Greet the captain.\n"));
-    let outcome = context.run(&["blame", "deployed/SKILL.md"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["deployed/SKILL.md", "--run DIR"]);
+    context.run(&["blame", "deployed/SKILL.md"]).fails(code::USAGE, &["deployed/SKILL.md", "--run DIR"]);
     let shown = context.succeed(&["blame", "deployed/SKILL.md", "--run", "demo/run"]);
     let line = shown.lines().find(|line| line.contains("Greet the captain")).unwrap();
     assert!(line.contains("by hand"), "{line}");
@@ -60,9 +55,7 @@ fn blame_follows_a_skill_that_left_its_run() {
     assert!(
         context.succeed(&["blame", "demo/run", "--step", "0"]).lines().all(|line| !line.contains("edit"))
     );
-    let outcome = context.run(&["blame", "demo/run", "--step", "99"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["step 99", "12"]);
+    context.run(&["blame", "demo/run", "--step", "99"]).fails(code::USAGE, &["step 99", "12"]);
     context.run(&["blame", "demo"]).assert_code(code::RUN_DIR);
 }
 
@@ -83,7 +76,5 @@ fn a_run_is_found_by_its_configuration_and_where_nothing_is_named() {
         outcome.assert_code(code::SUCCESS);
         assert!(outcome.stderr.contains("run: runs/one"), "{command:?}: {}", outcome.stderr);
     }
-    let of_several = context.run(&["report", "runs"]);
-    of_several.assert_code(code::USAGE);
-    assert!(of_several.stderr.contains("runs/one"), "{}", of_several.stderr);
+    context.run(&["report", "runs"]).fails(code::USAGE, &["runs/one"]);
 }

@@ -6,7 +6,7 @@ use crate::server::{self, Server};
 
 /// A task on a server, with a run that a cap has ended after its first step.
 fn capped(server: &Server) -> TestContext {
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     server.answer_with(|_, request| server::healthy(request));
     train(&context, "calls=8", &[]).assert_code(code::BUDGET);
     assert_eq!(context.json("run/runtime_state.json")["last_completed_step"], 1);
@@ -69,9 +69,8 @@ fn an_older_copy_of_a_journal_is_not_gone_on_with_unasked() {
     refused.assert_code(code::RUN_DIR);
     insta::assert_snapshot!("an_older_journal", refused.stderr);
     assert_eq!(server.n_calls(), 10);
-    let begun = train(&context, "calls=9", &["--new-journal"]);
-    begun.assert_code(code::BUDGET);
-    assert_names(&begun.stderr, &["warning: the journal ", " 8 requests"]);
+    train(&context, "calls=9", &["--new-journal"])
+        .fails(code::BUDGET, &["warning: the journal ", " 8 requests"]);
     assert_eq!(server.n_calls(), 11, "the cap is on what the journal knows");
     train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
 }
@@ -101,9 +100,7 @@ fn a_pruned_journal_keeps_what_its_run_has_spent() {
     assert_names(&stats, &["pruned 8 requests more, 80 tokens in, 40 out"]);
     let status = context.succeed(&["status", "run"]);
     assert!(status.contains("spent  8 calls, 120 tokens"), "{status}");
-    let stopped = train(&context, "calls=8", &[]);
-    stopped.assert_code(code::BUDGET);
-    assert_names(&stopped.stderr, &["cap on calls", "(8 of 8)"]);
+    train(&context, "calls=8", &[]).fails(code::BUDGET, &["cap on calls", "(8 of 8)"]);
     assert_eq!(server.n_calls(), 8);
     train(&context, "calls=1000", &[]).assert_code(code::SUCCESS);
 }

@@ -159,8 +159,7 @@ mod served {
 
     #[test]
     fn a_run_lives_on_when_its_server_and_the_servers_group_end() {
-        let models = Server::start();
-        let context = TestContext::with_task(&models.model("target"), &models.model("optimizer"));
+        let (models, context) = Server::with_task();
         let gate = Arc::new(Gate::default());
         let of_server = Arc::clone(&gate);
         models.answer_with(move |_, request| {

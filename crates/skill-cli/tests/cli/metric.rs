@@ -6,7 +6,7 @@ use crate::server::{self, Server};
 
 /// A task whose answers become nearly right: the strict score stays 0, and the graded one does not.
 fn nearly_right(server: &Server, metric: &str, dir: &str) -> (TestContext, String) {
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     let stdout = train(&context, server, metric, dir);
     (context, stdout)
 }

@@ -81,8 +81,9 @@ const MISTAKES: &[Mistake] = &[
         "train tickets.csv --model m --base-url @",
         code::USAGE,
         &["tickets.csv", "answer"],
-        &["`queue` has 3 values in 60 rows", "--answer queue"],
+        &["`ticket_id`, `body`, `queue`", "`queue` has 3 values in 60 rows", "--answer queue"],
     ),
+    on("train tickets.csv --answer kind", code::USAGE, &["`kind`"], &["`queue`"]),
     on(
         "train tickets.csv --answer qeue --model m --base-url @",
         code::USAGE,

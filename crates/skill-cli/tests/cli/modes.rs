@@ -1,15 +1,13 @@
 //! Every way of making a step can be tried on the demo, with simulated models and without a network.
 
-use crate::context::TestContext;
+use crate::context::{TestContext, set};
 use serde_json::Value;
 
 /// Trains on the demo with these settings, and checks that the skill gets better and what a step of the run has.
 #[track_caller]
 fn check(settings: &[&str], shows: impl Fn(&Value) -> bool) {
     let context = TestContext::with_demo();
-    let mut args = vec!["train", "demo/skillrl.toml", "--quiet"];
-    args.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    context.succeed(&args);
+    context.succeed(&[&["train", "demo/skillrl.toml", "--quiet"][..], &set(settings)].concat());
     let summary = context.json("demo/run/summary.json");
     let score = |name: &str| summary[name].as_f64().unwrap();
     assert!(score("test_hard") >= score("baseline_test_hard") + 0.3, "{settings:?}: {summary}");

@@ -1,12 +1,11 @@
 //! The directory of a run that is renamed or replaced while the run is at work: the run ends, and is not split in two.
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{assert_same_files, code};
 use crate::server::{self, Server};
 
 #[test]
 fn a_run_whose_directory_is_renamed_or_replaced_ends_and_is_resumed_in_its_new_place() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let train = |dir: &str| {
         let run_dir = format!("run.dir={dir}");
         context.run(&["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1", "--set", &run_dir])

@@ -1,6 +1,7 @@
 //! A terminal of 40 columns.
 
-use crate::context::{TestContext, code};
+use crate::context::{TestContext, code, set};
+use crate::said::assert_names;
 use crate::terminal::on_terminal;
 
 const COLUMNS: u16 = 40;
@@ -49,11 +50,7 @@ const OTHERS: &[&[&str]] = &[
 #[test]
 fn tables_fit_and_nothing_fails_on_a_narrow_terminal() {
     let context = TestContext::with_finished_demo();
-    for (path, bytes) in context.files("demo") {
-        let path = context.path("again").join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
+    context.copy_dir("demo", "again");
     for args in TABLES {
         let screen = on_terminal(&context, args, COLUMNS, "");
         assert_eq!(screen.code, Some(code::SUCCESS), "{args:?}: {}", screen.text);
@@ -75,9 +72,9 @@ fn tables_fit_and_nothing_fails_on_a_narrow_terminal() {
 #[test]
 fn sentences_are_broken_between_words_and_names_of_settings_are_whole() {
     let context = TestContext::with_finished_demo();
-    let set = ["run.dir=short", "train.epochs=1", "train.max_skill_tokens=9000", "train.min_edit_budget=1"];
-    let set = set.iter().flat_map(|setting| ["--set", *setting]);
-    context.succeed(&["train", "demo/skillrl.toml", "--quiet"].into_iter().chain(set).collect::<Vec<_>>());
+    let settings =
+        ["run.dir=short", "train.epochs=1", "train.max_skill_tokens=9000", "train.min_edit_budget=1"];
+    context.succeed(&[&["train", "demo/skillrl.toml", "--quiet"][..], &set(&settings)].concat());
     for args in SENTENCES {
         let (whole, screen) = (context.run(args).stdout, on_terminal(&context, args, COLUMNS, ""));
         assert_eq!(screen.code, Some(code::SUCCESS), "{args:?}: {}", screen.text);
@@ -93,7 +90,5 @@ fn sentences_are_broken_between_words_and_names_of_settings_are_whole() {
         }
     }
     let compared = on_terminal(&context, &["compare", "demo/run", "short"], COLUMNS, "").text;
-    for key in ["train.epochs", "train.max_skill_tokens", "train.min_edit_budget"] {
-        assert!(compared.contains(key), "{key}\n{compared}");
-    }
+    assert_names(&compared, &["train.epochs", "train.max_skill_tokens", "train.min_edit_budget"]);
 }

@@ -11,9 +11,7 @@ const CONFIG: &str = "demo/skillrl.toml";
 #[test]
 fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
     let context = TestContext::with_demo();
-    let cost: Value =
-        serde_json::from_str(&context.succeed(&["doctor", "--measure", CONFIG, "--dry-run", "--json"]))
-            .unwrap();
+    let cost = context.succeed_json(&["doctor", "--measure", CONFIG, "--dry-run", "--json"]);
     assert_eq!(cost["calls"]["high"], 80);
     assert!(!context.path("demo/run/journal.sqlite").exists(), "an estimate leaves nothing");
 
@@ -22,8 +20,7 @@ fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
     insta::assert_snapshot!("noise", outcome.stdout);
     assert_names(&outcome.stderr, &["two passes", "80 calls, "]);
 
-    let report: Value =
-        serde_json::from_str(&context.succeed(&["doctor", "--measure", CONFIG, "--json"])).unwrap();
+    let report = context.succeed_json(&["doctor", "--measure", CONFIG, "--json"]);
     assert_eq!((&report["n_items"], &report["flip_rate"]), (&Value::from(40), &Value::from(0.0)));
     assert_eq!(report["reply_change_rate"], 0.0);
     assert_eq!(report["scores"][0], report["scores"][1]);
@@ -46,9 +43,7 @@ fn a_deterministic_target_has_no_noise_and_a_run_pays_for_no_pass_again() {
 #[test]
 fn an_effect_that_cannot_be_is_refused() {
     let context = TestContext::with_demo();
-    let outcome = context.run(&["doctor", "--measure", CONFIG, "--effect", "0"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--effect is 0"), "{}", outcome.stderr);
+    context.run(&["doctor", "--measure", CONFIG, "--effect", "0"]).fails(code::USAGE, &["--effect is 0"]);
 }
 
 #[test]
@@ -60,11 +55,11 @@ fn replies_that_change_without_a_score_are_not_called_deterministic() {
         let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
         ResponseTemplate::new(200).set_body_json(json!({"choices": [choice], "usage": usage}))
     });
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     let noise = ["doctor", "--measure", "task/skillrl.toml", "--quiet"];
     let text = context.succeed(&noise);
     assert!(text.contains("is not deterministic") && !text.contains("is deterministic"), "{text}");
-    let report: Value = serde_json::from_str(&context.succeed(&[&noise[..], &["--json"]].concat())).unwrap();
+    let report = context.succeed_json(&[&noise[..], &["--json"]].concat());
     let rates = (&report["flip_rate"], &report["reply_change_rate"]);
     assert_eq!(rates, (&Value::from(0.0), &Value::from(1.0)), "{report}");
 }

@@ -2,7 +2,6 @@
 
 use crate::context::{TestContext, assert_same_files, code};
 use crate::said::assert_names;
-use serde_json::Value;
 
 #[test]
 fn a_note_reaches_the_next_step_and_a_replay_is_the_same() {
@@ -12,8 +11,7 @@ fn a_note_reaches_the_next_step_and_a_replay_is_the_same() {
     let item = context.json("demo/run/history.json")[0]["batch_item_ids"][0].as_str().unwrap().to_owned();
     context.succeed(&["note", "demo/run", "Captains count too.", "--item", &item]);
     let line = context.read("demo/run/current_skill.md").lines().last().unwrap().to_owned();
-    let pinned = context.succeed(&["note", "demo/run", &line, "--pin", "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&pinned).unwrap()["number"], 2);
+    assert_eq!(context.succeed_json(&["note", "demo/run", &line, "--pin", "--json"])["number"], 2);
     context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
     let step = format!("step_{:04}", last + 1);
     let read = context.json(&format!("demo/run/steps/{step}/notes.json"));
@@ -39,9 +37,7 @@ fn notes_on_what_is_not_there_are_refused_with_what_is() {
         (&["x", "--pin", "--step", "1"], &["--edit"]),
         (&["x", "--pin", "--step", "1", "--edit", "1"], &["leave the text out"]),
     ] {
-        let outcome = context.run(&[&["note", "demo/run"], args].concat());
-        outcome.assert_code(code::USAGE);
-        assert_names(&outcome.stderr, names);
+        context.run(&[&["note", "demo/run"], args].concat()).fails(code::USAGE, names);
     }
     assert_eq!(context.succeed(&["note", "demo/run", "--list"]), "the run has no notes\n");
     let nowhere = context.run(&["note", "demo", "x"]);

@@ -1,17 +1,13 @@
 //! Traces, as a collector on this machine gets them.
 
 use crate::context::{KEY_VARIABLE, Outcome, TestContext, assert_same_files, code};
-use crate::server::Server;
+use crate::server::{Server, healthy};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Far longer than anything takes; only a failed test waits so long.
-#[cfg(unix)]
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -281,13 +277,11 @@ fn a_run_arrives_as_one_tree_of_run_steps_stages_rollouts_and_calls() {
 fn attempts_are_children_of_their_call_and_no_key_is_anywhere() {
     const KEY: &str = "sk-0123456789-never-seen";
     let (models, collector) = (Server::start(), Collector::start());
-    let keyed =
-        |name: &str| models.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
-    let context = TestContext::with_task(&keyed("target"), &keyed("optimizer"));
+    let context = models.task_with(&format!(", api_key_env = \"{KEY_VARIABLE}\""));
     context.replace("task/skillrl.toml", "max_attempts = 1", "max_attempts = 3\nfirst_delay_s = 0.0");
     models.answer_with(|call, request| match call {
         1 => wiremock::ResponseTemplate::new(503),
-        _ => crate::server::healthy(request),
+        _ => healthy(request),
     });
     let headers = ("OTEL_EXPORTER_OTLP_HEADERS", "x-collector-token=abc");
     let variables =
@@ -343,28 +337,14 @@ fn a_collector_that_fails_or_does_not_answer_changes_no_run_and_holds_none_up() 
 #[cfg(unix)]
 #[test]
 fn what_was_traced_is_sent_when_a_person_stops_the_run() {
-    let (models, collector) = (Server::start(), Collector::start());
-    let context = TestContext::with_task(&models.model("target"), &models.model("optimizer"));
-    // The third call is answered when the program has said that it stops.
-    let (pid_in, pid) = std::sync::mpsc::channel::<u32>();
-    let (line_in, line) = std::sync::mpsc::channel::<String>();
-    models.answer_with(move |call, request| {
-        if call == 3 {
-            let pid = pid.recv_timeout(PATIENCE).unwrap().to_string();
-            assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-            line.recv_timeout(PATIENCE).unwrap();
-        }
-        crate::server::healthy(request)
-    });
+    let (models, context) = Server::with_task();
+    let collector = Collector::start();
     let mut command = context.command(&["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1"]);
-    command.env(ENDPOINT, &collector.url).stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    pid_in.send(child.id()).unwrap();
-    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
-        // The models listen to the first line alone.
-        line_in.send(line.unwrap()).unwrap_or_default();
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(code::STOPPED));
+    command.env(ENDPOINT, &collector.url);
+    // The third call is answered when the program has said that it stops.
+    let outcome =
+        crate::interrupt::interrupt(&models, command, 3, "-INT", &[""], |_, request| healthy(request));
+    outcome.assert_code(code::STOPPED);
     let Arrived { spans, .. } = collector.arrived();
     let run = named(&spans, "run").next().unwrap();
     assert!(run.is_failed && spans.iter().any(|span| span.name == "chat target"));

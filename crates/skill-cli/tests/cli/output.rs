@@ -67,16 +67,9 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 /// The program with a limit on how large a file may become: to it, the disk is full then.
 #[cfg(unix)]
 fn run_on_full_disk(context: &TestContext, max_kb: u32, args: &[&str]) -> Outcome {
-    let program = context.command(args);
-    let mut limited = std::process::Command::new("sh");
     // Without the trap the system ends the program, instead of telling it.
     let n_blocks = 2 * max_kb;
-    limited.args(["-c", &format!("trap '' XFSZ && ulimit -f {n_blocks} && exec \"$0\" \"$@\"")]);
-    limited
-        .arg(program.get_program())
-        .args(program.get_args())
-        .current_dir(program.get_current_dir().unwrap());
-    Outcome::of(limited.output().unwrap())
+    context.run_within(&format!("trap '' XFSZ && ulimit -f {n_blocks}"), args)
 }
 
 #[cfg(unix)]
@@ -85,11 +78,8 @@ fn a_report_that_the_disk_does_not_take_leaves_the_old_one() {
     let context = TestContext::with_finished_demo();
     let before = context.files("demo/run");
     for args in [&["report", "demo/run"][..], &["report", "demo/run", "--output", "new.html"]] {
-        let outcome = run_on_full_disk(&context, 4, args);
-        outcome.assert_code(code::RUN_DIR);
-        for said in ["error: cannot write ", ".html: ", "hint: ", "free space"] {
-            assert!(outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
-        }
+        run_on_full_disk(&context, 4, args)
+            .fails(code::RUN_DIR, &["error: cannot write ", ".html: ", "hint: ", "free space"]);
     }
     assert!(!context.path("new.html").exists());
     // Neither a changed file nor half of one.
@@ -136,8 +126,8 @@ fn a_run_whose_report_cannot_be_written_is_finished_all_the_same() {
 fn a_device_is_written_to_and_not_replaced() {
     use std::os::unix::fs::FileTypeExt as _;
     let context = TestContext::with_finished_demo();
-    let outcome = context.run(&["report", "demo/run", "--output", "/dev/full"]);
-    outcome.assert_code(code::RUN_DIR);
-    assert_names(&outcome.stderr, &["/dev/full", "No space left"]);
+    context
+        .run(&["report", "demo/run", "--output", "/dev/full"])
+        .fails(code::RUN_DIR, &["/dev/full", "No space left"]);
     assert!(std::fs::metadata("/dev/full").unwrap().file_type().is_char_device());
 }

@@ -13,7 +13,7 @@ const MAIN: &str = "---\nname: repeating\ndescription: Repeats words. Use it whe
 
 /// A task whose initial skill is the folder `task/repeating`.
 fn with_package(server: &Server) -> TestContext {
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     context.write("task/repeating/SKILL.md", MAIN);
     context.write("task/repeating/references/style.md", "# Style\n\n- Small letters.\n");
     context.write("task/repeating/scripts/check.sh", "#!/bin/sh\nexit 0\n");
@@ -73,8 +73,7 @@ fn a_run_that_starts_from_a_folder_is_exported_as_one() {
     assert!(linted.contains("0 errors, 0 warnings"), "{linted}");
     // What was exported measures as the run's best skill.
     let hash = |skill: &str| {
-        let text = context.succeed(&["eval", CONFIG, "--skill", skill, "--json"]);
-        serde_json::from_str::<Value>(&text).unwrap()["skill_hash"].clone()
+        context.succeed_json(&["eval", CONFIG, "--skill", skill, "--json"])["skill_hash"].clone()
     };
     assert_eq!(hash("out/repeating"), hash("task/run/best_skill"));
     assert_eq!(hash("out/repeating"), context.json("task/run/summary.json")["best_skill_hash"]);
@@ -92,13 +91,13 @@ fn a_document_is_exported_with_a_name_and_a_description() {
     context.succeed(&["export", "skill.md", "--to", "vague", "--description", "Answers trivia."]);
     assert_names(&context.succeed(&["lint", "vague"]), &["[description-when]", "0 errors, 1 warning"]);
     let json = ["export", "trivia", "--to", "other", "--name", "other", "--json"];
-    let value: Value = serde_json::from_str(&context.succeed(&json)).unwrap();
+    let value = context.succeed_json(&json);
     assert_eq!((&value["path"], &value["files"]), (&"other".into(), &serde_json::json!(["SKILL.md"])));
     // The document without front matter has the hash that runs give it.
     context.write("plain/SKILL.md", "# Trivia\n");
     let lint: Value = serde_json::from_str(&context.run(&["lint", "plain", "--json"]).stdout).unwrap();
     context.write("plain.md", "# Trivia\n");
-    let of_file: Value = serde_json::from_str(&context.succeed(&["lint", "plain.md", "--json"])).unwrap();
+    let of_file = context.succeed_json(&["lint", "plain.md", "--json"]);
     assert_eq!(lint["skill_hash"], of_file["skill_hash"]);
 }
 
@@ -109,9 +108,8 @@ fn an_export_that_cannot_be_right_writes_nothing() {
     let mut said = Said::default();
     let mut check = |args: &[&str], names: &[&str]| {
         let before = context.files(".");
-        let outcome = context.run(&[&["export", "skill.md", "--to"], args].concat());
-        outcome.assert_code(code::USAGE);
-        assert_names(&outcome.stderr, names);
+        let outcome =
+            context.run(&[&["export", "skill.md", "--to"], args].concat()).fails(code::USAGE, names);
         assert_eq!(context.files("."), before);
         said.add(&args.join(" "), &outcome);
     };
@@ -149,8 +147,7 @@ fn bad_package(context: &TestContext) {
 
 #[test]
 fn a_bad_skill_is_described_and_fails() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     context.write(
         "task/data/train.jsonl",
         "{\"id\": \"t-1\", \"question\": \"Please repeat after me: one two three four five six seven.\", \"answers\": [\"one two three four five six seven\"]}\n\
@@ -187,8 +184,7 @@ fn warnings_fail_only_where_that_is_asked() {
 
 #[test]
 fn a_run_is_compared_with_its_own_training_items() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (_server, context) = Server::with_task();
     context.succeed(&["train", CONFIG, "--quiet"]);
     let said = context.run(&["lint", "task/run"]).stdout;
     assert_names(&said, &["4 training items"]);
@@ -196,8 +192,7 @@ fn a_run_is_compared_with_its_own_training_items() {
 
 #[test]
 fn contradictions_are_asked_for_only_with_a_model_and_the_size_is_said_first() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     context
         .write("skill.md", "# Booking\n- Confirm in one word.\n- Repeat the date in every confirmation.\n");
     let lint = |reply: &'static str| -> Outcome {
@@ -249,9 +244,7 @@ fn a_configuration_a_file_of_data_and_what_is_no_text_are_no_skill() {
     }
     std::fs::write(context.path("bytes.md"), b"# A skill\n\xff\xfe").unwrap();
     for args in [&["lint", "bytes.md"][..], &["eval", "demo/skillrl.toml", "--skill", "bytes.md"]] {
-        let outcome = context.run(args);
-        outcome.assert_code(code::USAGE);
-        assert_names(&outcome.stderr, &["error: bytes.md ", "UTF-8", "hint: name a Markdown file"]);
+        context.run(args).fails(code::USAGE, &["error: bytes.md ", "UTF-8", "hint: name a Markdown file"]);
     }
     assert!(!context.path("out").exists());
 }

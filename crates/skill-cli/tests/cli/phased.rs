@@ -1,10 +1,7 @@
 //! `skillrl train` where `train.mode` is "weights".
 
-use crate::context::{TestContext, code};
-use serde_json::{Value, json};
-
-/// A model with random weights.
-const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
+use crate::context::{CHAT_TINY, TestContext, code};
+use serde_json::json;
 
 /// A run of all phases in small households, as the lines of its sections say.
 fn task(context: &TestContext, dir: &str, more: &str) -> String {
@@ -13,7 +10,7 @@ fn task(context: &TestContext, dir: &str, more: &str) -> String {
         &file,
         &format!(
             "[run]\ndir = \"{dir}\"\nworkers = 4\n\
-             [models.target]\nkind = \"local\"\npath = \"{MODEL}\"\ncontext = 1024\nmax_tokens = 4\n\
+             [models.target]\nkind = \"local\"\npath = \"{CHAT_TINY}\"\ncontext = 1024\nmax_tokens = 4\n\
              [models.optimizer]\nkind = \"simulated\"\n[models.teacher]\nkind = \"simulated\"\n\
              [env]\nkind = \"alfworld\"\nrooms = \"small\"\ntask_types = [\"pick_and_place_simple\"]\n\
              max_train = 8\nmax_val = 1\nmax_test = 1\nmax_turns = 6\nthink = false\n\
@@ -30,7 +27,7 @@ fn task(context: &TestContext, dir: &str, more: &str) -> String {
 fn an_estimate_names_what_each_phase_plays() {
     let context = TestContext::new();
     let file = task(&context, "run", "validation_interval = 1\ngames = 1\n");
-    let estimate: Value = serde_json::from_str(&context.succeed(&["estimate", &file, "--json"])).unwrap();
+    let estimate = context.succeed_json(&["estimate", &file, "--json"]);
     assert_eq!(estimate["items"], json!([8, 1, 1]));
     let of = |place: usize| (&estimate["phases"][place]["stage"], &estimate["phases"][place]["rollouts"]);
     // The expert collects, without the policy.
@@ -44,11 +41,9 @@ fn only_a_target_on_this_machine_is_trained() {
     let context = TestContext::new();
     let file = task(&context, "run", "");
     let text = context.read(&file);
-    let local = format!("kind = \"local\"\npath = \"{MODEL}\"\ncontext = 1024\n");
+    let local = format!("kind = \"local\"\npath = \"{CHAT_TINY}\"\ncontext = 1024\n");
     context.write("served.toml", &text.replace(&local, "model = \"m\"\n"));
-    let outcome = context.run(&["train", "served.toml"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("`train.mode` is \"weights\""), "{}", outcome.stderr);
+    context.run(&["train", "served.toml"]).fails(code::USAGE, &["`train.mode` is \"weights\""]);
     // A simulated target is replaced by the decoder in ALFWorld only.
     let simulated = text.replace(&local, "kind = \"simulated\"\n").replace("max_tokens = 4\n", "");
     let shop = simulated.replace(
@@ -56,30 +51,24 @@ fn only_a_target_on_this_machine_is_trained() {
         "[env]\nkind = \"webshop\"\n",
     );
     context.write("shop.toml", &shop);
-    let outcome = context.run(&["train", "shop.toml"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("`train.mode` is \"weights\""), "{}", outcome.stderr);
+    context.run(&["train", "shop.toml"]).fails(code::USAGE, &["`train.mode` is \"weights\""]);
     let text = text.replace("mode = \"weights\"", "mode = \"bank\"");
     context.write(&file, &text);
-    let outcome = context.run(&["train", &file]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("`collect.agent`"), "{}", outcome.stderr);
+    context.run(&["train", &file]).fails(code::USAGE, &["`collect.agent`"]);
 }
 
 #[cfg(not(feature = "weights"))]
 #[test]
 fn a_program_without_local_models_says_how_to_get_them() {
     let context = TestContext::new();
-    let outcome = context.run(&["train", &task(&context, "run", "")]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
+    context.run(&["train", &task(&context, "run", "")]).fails(code::USAGE, &["--features full"]);
 }
 
 #[cfg(feature = "weights")]
 mod built_in {
-    use super::{TestContext, Value, code, json, task};
+    use super::{TestContext, code, json, task};
+    use serde_json::Value;
     use skillrl::pipeline::run_dir::check::check;
-    use std::path::{Path, PathBuf};
 
     fn phases(context: &TestContext, run: &str) -> Vec<(String, String, bool)> {
         let phases = context.json(&format!("{run}/phases.json"));
@@ -92,8 +81,9 @@ mod built_in {
     }
 
     /// Flips a bit of each checked file, cuts it, adds to it, and removes it.
-    fn assert_every_damage_is_named(run: &Path) {
-        let whole = check(run).unwrap();
+    fn assert_every_damage_is_named(context: &TestContext, run: &str) {
+        let dir = context.path(run);
+        let whole = check(&dir).unwrap();
         assert_eq!(whole.damage, []);
         // Reports, times, locks, and what belongs to the journals of SQLite.
         let is_expected = |name: &String| {
@@ -103,17 +93,16 @@ mod built_in {
         let unexpected: Vec<&String> = whole.not_checked.iter().filter(|name| !is_expected(name)).collect();
         assert!(unexpected.is_empty(), "{unexpected:?}");
         let mut n_damaged = 0;
-        for (file, path) in files_below(run) {
+        for (path, bytes) in context.files(run) {
+            let (path, file) = (dir.join(&path), path.to_string_lossy().replace('\\', "/"));
             let is_of_sqlite = ["-wal", "-shm"].iter().any(|end| file.ends_with(end));
-            let is_empty = std::fs::metadata(&path).unwrap().len() == 0;
-            if is_empty
+            if bytes.is_empty()
                 || is_of_sqlite
                 || whole.not_checked.contains(&file)
                 || file.ends_with("timings.jsonl")
             {
                 continue;
             }
-            let bytes = std::fs::read(&path).unwrap();
             let mut flipped = bytes.clone();
             flipped[bytes.len() / 2] ^= 1;
             let cut = bytes[..bytes.len() / 2].to_vec();
@@ -123,29 +112,14 @@ mod built_in {
                     Some(damaged) => std::fs::write(&path, damaged).unwrap(),
                     None => std::fs::remove_file(&path).unwrap(),
                 }
-                let found = check(run).unwrap();
+                let found = check(&dir).unwrap();
                 assert!(found.damage.iter().any(|damage| damage.file == file), "{file}: {:?}", found.damage);
                 n_damaged += 1;
             }
             std::fs::write(&path, bytes).unwrap();
         }
         assert!(n_damaged > 120, "{n_damaged}");
-        assert_eq!(check(run).unwrap().damage, []);
-    }
-
-    fn files_below(run: &Path) -> Vec<(String, PathBuf)> {
-        let (mut files, mut open) = (Vec::new(), vec![run.to_owned()]);
-        while let Some(dir) = open.pop() {
-            for path in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    open.push(path);
-                } else {
-                    let name = path.strip_prefix(run).unwrap().to_string_lossy().replace('\\', "/");
-                    files.push((name, path));
-                }
-            }
-        }
-        files
+        assert_eq!(check(&dir).unwrap().damage, []);
     }
 
     #[test]
@@ -163,7 +137,7 @@ mod built_in {
         {
             assert!(context.path(&format!("one/{path}")).exists(), "{path}");
         }
-        let status: Value = serde_json::from_str(&context.succeed(&["status", "one", "--json"])).unwrap();
+        let status = context.succeed_json(&["status", "one", "--json"]);
         assert_eq!((&status["phase"], &status["n_steps"]), (&json!("finished"), &json!(5)));
         assert_eq!(status["phases"]["phases"][2]["state"], "finished");
         assert!(status["phases"]["test"].as_array().unwrap().len() >= 3, "{status}");
@@ -171,7 +145,7 @@ mod built_in {
         assert!(page.contains("Games of the test split") && page.contains("sft/report.html"), "{page}");
         assert!(context.path("one/rl/report.html").is_file());
 
-        assert_every_damage_is_named(&context.path("one"));
+        assert_every_damage_is_named(&context, "one");
 
         // The same command does nothing again.
         let before = context.read("one/phases.json");
@@ -217,9 +191,9 @@ mod built_in {
         context.write("one/collect/trajectories.jsonl", &trajectories);
 
         // A finished phase with other settings is another run.
-        let changed = context.run(&["train", &file, "--quiet", "--set", "sft.learning_rate=0.5"]);
-        changed.assert_code(code::OTHER_RUN);
-        assert!(changed.stderr.contains("sft.learning_rate"), "{}", changed.stderr);
+        context
+            .run(&["train", &file, "--quiet", "--set", "sft.learning_rate=0.5"])
+            .fails(code::OTHER_RUN, &["sft.learning_rate"]);
         let absent = context.run(&["train", &task(&context, "three", ""), "--reuse", "nowhere"]);
         absent.assert_code(code::RUN_DIR);
     }
@@ -232,8 +206,7 @@ mod built_in {
             context.write(file, &text);
         };
         let requests = |run: &str, phase: &str| {
-            let stats = context.succeed(&["journal", "stats", &format!("{run}/{phase}.calls"), "--json"]);
-            serde_json::from_str::<Value>(&stats).unwrap()["totals"]["requests"].as_u64().unwrap()
+            context.succeed_json(&["journal", "stats", &format!("{run}/{phase}.calls"), "--json"])["totals"]["requests"].as_u64().unwrap()
         };
         let whole = task(&context, "whole", "");
         agent(&whole);
@@ -267,7 +240,7 @@ mod built_in {
         capped.assert_code(code::BUDGET);
         let begun: Vec<String> = phases(&context, "run").into_iter().map(|(name, ..)| name).collect();
         assert_eq!(begun, ["collect"]);
-        let status: Value = serde_json::from_str(&context.succeed(&["status", "run", "--json"])).unwrap();
+        let status = context.succeed_json(&["status", "run", "--json"]);
         assert_eq!((&status["phase"], &status["n_steps"]), (&json!("stopped"), &json!(1)));
         context.succeed(&["train", &file, "--quiet"]);
         assert_eq!(phases(&context, "run").len(), 5);

@@ -1,15 +1,11 @@
 //! The commands of single phases as krill and SkillRL have them: without a configuration, each takes what the one before
 //! it wrote, and the same command again resumes or says that it is done.
 
-use crate::context::{Outcome, TestContext, code};
+use crate::context::{Outcome, TestContext, code, parsed};
 use crate::said::assert_names;
 use crate::server::{Server, reply};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
 
 /// Thousands of games are made for a decoder to learn from; these tests need few.
 const FEW: [&str; 6] = ["--set", "env.max_train=16", "--set", "env.max_val=2", "--set", "env.max_test=2"];
@@ -51,18 +47,14 @@ fn the_same_command_again_is_done_and_another_one_is_refused() {
         assert_eq!(context.files("data"), files, "{again:?}");
     }
     // Programs that read the result get it in one shape.
-    let told = |more: &[&str]| -> Value {
-        parsed(&context.succeed(&few(&[&["distill", "--json"][..], more].concat())))
-    };
+    let told = |more: &[&str]| context.succeed_json(&few(&[&["distill", "--json"][..], more].concat()));
     let (resumed, forced) = (told(&[]), told(&["--force"]));
     let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&resumed), names(&forced));
     assert_eq!((&resumed["skills"], &resumed["by_tier"]), (&forced["skills"], &forced["by_tier"]));
     assert_eq!(resumed["calls"], 0);
     for other in [&["collect", "--episodes", "9"][..], &["distill", "--max", "3"]] {
-        let outcome = context.run(&few(other));
-        outcome.assert_code(code::USAGE);
-        assert_names(&outcome.stderr, &["--force", "data/"]);
+        context.run(&few(other)).fails(code::USAGE, &["--force", "data/"]);
         assert_eq!(context.read("data/trajectories.json").as_bytes(), files_of(&files, "trajectories.json"));
         assert_eq!(context.read("data/skill_bank.json").as_bytes(), files_of(&files, "skill_bank.json"));
     }
@@ -193,9 +185,7 @@ fn the_quick_start_of_krill_distils_by_its_own_configuration() {
 fn a_program_without_local_models_says_what_it_leaves_out() {
     let context = TestContext::new();
     for phase in [&["sft", "--num-examples", "4"][..], &["rl", "--skill-bank", "data/skill_bank.json"]] {
-        let outcome = context.run(phase);
-        outcome.assert_code(code::USAGE);
-        assert_names(&outcome.stderr, &["--features full"]);
+        context.run(phase).fails(code::USAGE, &["--features full"]);
     }
     let short =
         ["--set", "evolution.rounds=0", "--set", "evolution.max_trials=0", "--set", "env.max_turns=6"];
@@ -211,6 +201,7 @@ fn a_program_without_local_models_says_what_it_leaves_out() {
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{FEW, TestContext, assert_names, code, distilled, json, parsed};
+    use crate::context::set;
 
     const SFT: [&str; 5] = ["sft", "--num-examples", "12", "--epochs", "1"];
     const RL: [&str; 7] = ["rl", "--tasks", "1", "--group-size", "2", "--iterations", "1"];
@@ -246,19 +237,9 @@ mod built_in {
     #[test]
     fn all_phases_begin_with_the_small_decoder() {
         let context = TestContext::new();
-        let sizes = [
-            "--set",
-            "collect.episodes=8",
-            "--set",
-            "sft.epochs=1",
-            "--set",
-            "rl.iterations=1",
-            "--set",
-            "rl.tasks=1",
-            "--set",
-            "rl.group_size=2",
-        ];
-        let train = [&["train", "--env", "alfworld", "--mock"][..], &FEW, &sizes].concat();
+        let sizes =
+            ["collect.episodes=8", "sft.epochs=1", "rl.iterations=1", "rl.tasks=1", "rl.group_size=2"];
+        let train = [&["train", "--env", "alfworld", "--mock"][..], &FEW, &set(&sizes)].concat();
         let outcome = context.run(&train);
         outcome.assert_code(code::SUCCESS);
         let run = "runs/alfworld-mock";

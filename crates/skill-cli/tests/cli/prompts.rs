@@ -1,7 +1,6 @@
 //! `skillrl config prompts`, and prompts of a person's own.
 
 use crate::context::{TestContext, assert_same_files, code};
-use crate::said::assert_names;
 
 #[test]
 fn exported_prompts_are_those_that_are_built_in() {
@@ -14,9 +13,7 @@ fn exported_prompts_are_those_that_are_built_in() {
     assert!(exported.keys().any(|path| path.ends_with("sft_reason.md")));
 
     context.write("mine/ranking.md", "changed by a person");
-    let refused = context.run(&["config", "prompts", "mine"]);
-    refused.assert_code(code::USAGE);
-    assert_names(&refused.stderr, &["mine/", "--force"]);
+    context.run(&["config", "prompts", "mine"]).fails(code::USAGE, &["mine/", "--force"]);
     assert_eq!(context.read("mine/ranking.md"), "changed by a person");
     context.succeed(&["config", "prompts", "mine", "--force"]);
     assert_same_files(&context.files("mine"), &exported);

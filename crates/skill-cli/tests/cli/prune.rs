@@ -1,7 +1,6 @@
 //! `skillrl prune`.
 
 use crate::context::{TestContext, assert_same_files, code};
-use crate::said::assert_names;
 
 const MOON: &str = "- Greet the moon.";
 
@@ -45,9 +44,9 @@ fn a_rule_that_nobody_needs_is_taken_out() {
     assert_same_files(&files, &context.untimed_files("demo/run"));
     context.succeed(&["train", "demo/skillrl.toml", "--quiet"]);
     // Another pruning does not replace it.
-    let other = context.run(&[&asked[..], &["--margin", "0.05"]].concat());
-    other.assert_code(code::USAGE);
-    assert_names(&other.stderr, &["--margin was 0.0 and is 0.05", "hint: "]);
+    context
+        .run(&[&asked[..], &["--margin", "0.05"]].concat())
+        .fails(code::USAGE, &["--margin was 0.0 and is 0.05", "hint: "]);
     context.succeed(&[&asked[..], &["--margin", "0.05", "--out", "other", "--json"]].concat());
     assert!(context.path("other/prune.json").is_file() && context.path("other/skill.md").is_file());
 }

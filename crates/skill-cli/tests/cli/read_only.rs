@@ -4,11 +4,11 @@ use crate::context::{Outcome, TestContext, code};
 use crate::server::{self, Server};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A user who may do nothing, by convention.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Lets everybody read and nobody write; root may write all the same, so commands run as somebody else.
 fn protect(path: &Path) {
@@ -27,19 +27,28 @@ fn unprotect(path: &Path) {
     }
 }
 
-/// Runs a command as somebody who may not write into `run`.
-fn run(context: &TestContext, args: &[&str]) -> Outcome {
-    // A copy, since nobody may look into the directory of the build.
+/// A copy of the binary, since nobody may look into the directory of the build.
+pub(crate) fn copy_of_program(context: &TestContext) -> PathBuf {
     let binary = context.path("skillrl");
     if !binary.exists() {
         std::fs::copy(env!("CARGO_BIN_EXE_skillrl"), &binary).unwrap();
     }
-    let mut command = Command::new(binary);
+    binary
+}
+
+/// A program in the directory of a test, for root as nobody.
+pub(crate) fn as_nobody(context: &TestContext, program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(args).current_dir(context.path("."));
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    Outcome::of(command.output().unwrap())
+    command
+}
+
+/// Runs a command as somebody who may not write into `run`.
+fn run(context: &TestContext, args: &[&str]) -> Outcome {
+    Outcome::of(as_nobody(context, &copy_of_program(context), args).output().unwrap())
 }
 
 fn with_open_dir(context: &TestContext) {
@@ -73,8 +82,7 @@ fn a_finished_run_is_read_and_replayed() {
 /// A killed process leaves commits in the log beside the journal, and the file that readers agree by.
 #[test]
 fn what_is_in_the_log_of_a_killed_run_is_read_or_refused_and_never_left_out() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let (from, to) = (context.path("run"), context.path("killed"));
     let half = 7;
     server.answer_with(move |call, request| {
@@ -102,8 +110,6 @@ fn what_is_in_the_log_of_a_killed_run_is_read_or_refused_and_never_left_out() {
     unprotect(&context.path("killed"));
     context.remove("killed/journal.sqlite-shm");
     protect(&context.path("killed"));
-    let refused = run(&context, &["journal", "list", "killed"]);
-    refused.assert_code(code::RUN_DIR);
-    assert!(refused.stderr.contains("-wal file"), "{}", refused.stderr);
+    run(&context, &["journal", "list", "killed"]).fails(code::RUN_DIR, &["-wal file"]);
     unprotect(&context.path("killed"));
 }

@@ -1,53 +1,28 @@
 //! The reports and the pages of `serve` of what comes with the program: every bundled command, demo and example, of
 //! reduced size, also where a run stopped. `cargo xtask check demos` makes them at full size.
 
-use crate::context::{TestContext, code};
+use crate::context::{TestContext, code, set};
 use crate::serve::{Serving, get, wait_for};
-use std::path::Path;
 
 /// What stands where a section of a page was left out.
 const LEFT_OUT: &str = "data-left-out";
 
 /// Small worlds of both kinds.
-const SMALL: [&str; 8] = [
-    "--set",
-    "env.max_train=12",
-    "--set",
-    "env.max_val=4",
-    "--set",
-    "env.max_test=4",
-    "--set",
-    "env.max_turns=20",
-];
+const SMALL: [&str; 4] = ["env.max_train=12", "env.max_val=4", "env.max_test=4", "env.max_turns=20"];
 
 /// Banks in more rounds than are validated, with one short trial each: the default interval of validations is longer.
-const ROUNDS: [&str; 6] = [
-    "--set",
-    "evolution.rounds=2",
-    "--set",
-    "evolution.max_trials=1",
-    "--set",
-    "evolution.max_trial_rollouts=16",
-];
+const ROUNDS: [&str; 3] = ["evolution.rounds=2", "evolution.max_trials=1", "evolution.max_trial_rollouts=16"];
 
 /// The command that trains a bank in a small world, with these settings.
 fn bank_training<'a>(world: &'a str, settings: &[&'a str]) -> Vec<&'a str> {
     let train = ["train", "--env", world, "--mock", "--quiet", "--set", "train.mode=bank"];
-    let settings = settings.iter().flat_map(|setting| ["--set", *setting]).collect::<Vec<_>>();
-    [&train[..], &SMALL, &ROUNDS, &settings].concat()
-}
-
-fn copy_example(context: &TestContext, name: &str, files: &[&str]) {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-    for file in files {
-        context.write(&format!("{name}/{file}"), &std::fs::read_to_string(example.join(file)).unwrap());
-    }
+    [&train[..], &set(&SMALL), &set(&ROUNDS), &set(settings)].concat()
 }
 
 /// Each run has a whole report, written by the run or by `report`, and a page in `serve`.
 #[track_caller]
 fn assert_rendered(context: &TestContext, runs: &[&str]) {
-    let (_serving, url) = Serving::start(context, &[".", "--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(context, &["serve", ".", "--listen", "127.0.0.1:0"]);
     for run in runs {
         context.succeed(&["report", run, "--output", "page.html"]);
         let page = context.read("page.html");
@@ -98,15 +73,13 @@ fn documents_of_the_demos_and_examples_have_reports_and_pages() {
         context.succeed(&[&["demo", "--world", world, "--dir", world][..], &few, &epoch].concat());
     }
     context.succeed(&["demo", "--dir", "notes", "--set", "train.epochs=1"]);
-    copy_example(
-        &context,
-        "own-data",
-        &["skillrl.toml", "tickets.csv", "skill.md", "target.json", "optimizer.json"],
-    );
+    let files = ["skillrl.toml", "tickets.csv", "skill.md", "target.json", "optimizer.json"];
+    context.copy_example("own-data", "own-data", &files);
     context.succeed(&["train", "own-data/skillrl.toml", "--quiet"]);
     let mut runs = vec!["alfworld/run", "webshop/run", "notes/run", "own-data/run"];
     if cfg!(unix) {
-        copy_example(&context, "exec-shell", &["skillrl.toml", "safe.sh", "target.json", "optimizer.json"]);
+        let files = ["skillrl.toml", "safe.sh", "target.json", "optimizer.json"];
+        context.copy_example("exec-shell", "exec-shell", &files);
         context.succeed(&["train", "exec-shell/skillrl.toml", "--quiet"]);
         runs.push("exec-shell/run");
     }

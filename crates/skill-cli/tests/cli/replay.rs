@@ -1,6 +1,6 @@
 //! `skillrl replay`: strictly, up to where it diverges, and beyond.
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{KEY_VARIABLE, TestContext, assert_same_files, code, set};
 use crate::said::{Said, assert_names};
 use crate::server::{self, Server};
 
@@ -35,17 +35,14 @@ fn a_replay_that_comes_to_other_files_names_the_first() {
     context.append("demo/run/steps/step_0004/candidate_skill.md", "changed\n");
     context.append("demo/run/summary.json", "\n");
     let mut said = Said::default();
-    let outcome = context.run(&["replay", "demo/run", "--quiet"]);
-    outcome.assert_code(code::DIVERGED);
-    assert_names(
-        &outcome.stderr,
-        &["demo/run-replay", "steps/step_0004/candidate_skill.md is the first file"],
-    );
+    let outcome = context
+        .run(&["replay", "demo/run", "--quiet"])
+        .fails(code::DIVERGED, &["demo/run-replay", "steps/step_0004/candidate_skill.md is the first file"]);
     said.add("other files", &outcome);
     context.remove("demo/run/skills/skill_v0003.md");
-    let outcome = context.run(&["replay", "demo/run", "--quiet"]);
-    outcome.assert_code(code::DIVERGED);
-    assert_names(&outcome.stderr, &["skills/skill_v0003.md is the first file"]);
+    context
+        .run(&["replay", "demo/run", "--quiet"])
+        .fails(code::DIVERGED, &["skills/skill_v0003.md is the first file"]);
     insta::assert_snapshot!("replay_differs", said.text());
 }
 
@@ -66,15 +63,8 @@ fn a_changed_gate_diverges_where_the_optimizer_hears_of_it_and_live_goes_on() {
     insta::assert_snapshot!("replay_live", crate::context::without_sent(said));
 
     // It is the run that the changed setting gives without a recording.
-    context.succeed(&[
-        "train",
-        "demo/skillrl.toml",
-        "--set",
-        "gate.metric=soft",
-        "--set",
-        "run.dir=alone",
-        "--quiet",
-    ]);
+    let alone = set(&["gate.metric=soft", "run.dir=alone"]);
+    context.succeed(&[&["train", "demo/skillrl.toml", "--quiet"][..], &alone].concat());
     assert_same_files(&context.untimed_files("soft"), &context.untimed_files("alone"));
     // It does not go on as a run of other settings.
     let other = context.run(&["replay", "demo/run", "--into", "soft", "--quiet"]);
@@ -84,12 +74,9 @@ fn a_changed_gate_diverges_where_the_optimizer_hears_of_it_and_live_goes_on() {
 #[test]
 fn a_replay_needs_no_key_and_no_server() {
     let server = Server::start();
-    let keyed = |name: &str| {
-        server.model(name).replace(" }", &format!(", api_key_env = \"{}\" }}", crate::context::KEY_VARIABLE))
-    };
-    let context = TestContext::with_task(&keyed("target"), &keyed("optimizer"));
+    let context = server.task_with(&format!(", api_key_env = \"{KEY_VARIABLE}\""));
     let mut train = context.command(&["train", "task/skillrl.toml", "--quiet", "--set", "train.epochs=2"]);
-    assert!(train.env(crate::context::KEY_VARIABLE, "k-123").output().unwrap().status.success());
+    assert!(train.env(KEY_VARIABLE, "k-123").output().unwrap().status.success());
     let n_calls = server.n_calls();
     // What was set on the command line is a part of the recording.
     let text = context.succeed(&["replay", "task/run", "--quiet"]);
@@ -97,23 +84,20 @@ fn a_replay_needs_no_key_and_no_server() {
     assert_eq!(server.n_calls(), n_calls, "nothing is sent");
     assert_eq!(context.json("task/run-replay/summary.json")["config"]["train"]["epochs"], 2);
 
-    let live = context.run(&["replay", "task/run", "--into", "live", "--live"]);
-    live.assert_code(code::PROVIDER_REFUSED);
-    assert!(live.stderr.contains(crate::context::KEY_VARIABLE), "{}", live.stderr);
+    context
+        .run(&["replay", "task/run", "--into", "live", "--live"])
+        .fails(code::PROVIDER_REFUSED, &[KEY_VARIABLE]);
 }
 
 #[test]
 fn an_unfinished_run_is_replayed_as_far_as_it_came() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(server::outage_after(6));
     context
         .run(&["train", "task/skillrl.toml", "--set", "run.workers=1", "--quiet"])
         .assert_code(code::OUTAGE);
     server.answer_with(|_, request| server::healthy(request));
-    let outcome = context.run(&["replay", "task/run", "--quiet"]);
-    outcome.assert_code(code::DIVERGED);
-    assert_names(&outcome.stderr, &["6 calls", "0 finished steps"]);
+    context.run(&["replay", "task/run", "--quiet"]).fails(code::DIVERGED, &["6 calls", "0 finished steps"]);
     assert_eq!(server.n_calls(), 0);
     let text = context.succeed(&["replay", "task/run", "--quiet", "--live"]);
     let n_sent = server.n_calls();
@@ -125,9 +109,7 @@ fn an_unfinished_run_is_replayed_as_far_as_it_came() {
     // An outage after the divergence says how far it came, and the same command resumes.
     server.answer_with(server::outage_after(0));
     let args = ["replay", "task/run", "--set", "train.batch_size=1", "--into", "other", "--live", "--quiet"];
-    let outcome = context.run(&args);
-    outcome.assert_code(code::OUTAGE);
-    assert_names(&outcome.stderr, &["3 calls replayed, 1 sent"]);
+    context.run(&args).fails(code::OUTAGE, &["3 calls replayed, 1 sent"]);
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&args);
 }
@@ -137,9 +119,7 @@ fn what_cannot_be_replayed_is_said_with_a_hint() {
     let context = TestContext::with_finished_demo();
     let mut said = Said::default();
     let mut check = |args: &[&str], expect_code: i32, names: &[&str]| {
-        let outcome = context.run(&[&["replay"], args].concat());
-        outcome.assert_code(expect_code);
-        assert_names(&outcome.stderr, names);
+        let outcome = context.run(&[&["replay"], args].concat()).fails(expect_code, names);
         said.add(&args.join(" "), &outcome);
     };
     check(&["demo"], code::RUN_DIR, &["error: demo "]);
@@ -168,9 +148,7 @@ fn a_live_replay_keeps_the_caps_of_the_configuration() {
     let args =
         ["replay", "demo/run", "--set", "gate.metric=soft", "--into", "soft", "--quiet", "--live", "--set"];
     for cap in ["budget.calls=200", "budget.calls=420"] {
-        let outcome = context.run(&[args.as_slice(), &[cap]].concat());
-        outcome.assert_code(code::BUDGET);
-        assert_names(&outcome.stderr, &["cap on calls"]);
+        context.run(&[args.as_slice(), &[cap]].concat()).fails(code::BUDGET, &["cap on calls"]);
     }
     context.succeed(&[args.as_slice(), &["budget.calls=600"]].concat());
 }

@@ -1,6 +1,6 @@
 //! The report of a run: written at its end, on request, and while it goes on.
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{TestContext, assert_same_files, code, set};
 use crate::said::assert_names;
 use serde_json::Value;
 use skillrl::pipeline::run_dir::RunDir;
@@ -22,7 +22,7 @@ fn the_report_of_the_demo_says_what_the_run_came_to() {
         assert!(!page.contains(outside), "{outside}");
     }
     // Every step, every line of the skill and every item of the selection split is there.
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    let report = context.succeed_json(&["report", "demo/run", "--json"]);
     let count = |name: &str| report.pointer(name).unwrap().as_array().unwrap().len();
     assert_eq!((count("/steps"), count("/items/rows")), (12, 40));
     assert_eq!(count("/skill"), context.read("demo/run/best_skill.md").lines().count());
@@ -59,9 +59,8 @@ fn summed_up(context: &TestContext) -> Vec<Value> {
 fn a_report_counts_items_where_each_is_tried_more_than_once() {
     let context = TestContext::with_demo();
     let settings = ["gate.selection_repeats=2", "gate.mode=mcnemar", "train.epochs=1"];
-    let set = settings.iter().flat_map(|setting| ["--set", *setting]);
-    context.succeed(&["train", "demo/skillrl.toml", "--quiet"].into_iter().chain(set).collect::<Vec<_>>());
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    context.succeed(&[&["train", "demo/skillrl.toml", "--quiet"][..], &set(&settings)].concat());
+    let report = context.succeed_json(&["report", "demo/run", "--json"]);
     assert_eq!(report["items"]["rows"].as_array().unwrap().len(), 40);
     let selection = &report["headline"]["selection"];
     let count = |name: &str| selection["counts"][name].as_u64().unwrap();
@@ -69,7 +68,7 @@ fn a_report_counts_items_where_each_is_tried_more_than_once() {
     let steps = report["steps"].as_array().unwrap();
     assert!(steps.iter().any(|step| step["outcome"] == "indecisive"), "{steps:?}");
     // What an item won is won by its draws together.
-    let blame: Value = serde_json::from_str(&context.succeed(&["blame", "demo/run", "--json"])).unwrap();
+    let blame = context.succeed_json(&["blame", "demo/run", "--json"]);
     let blamed = blame["steps"].as_array().unwrap();
     assert!(!blamed.is_empty(), "{steps:?}");
     for step in blamed {
@@ -84,7 +83,7 @@ fn a_report_counts_items_where_each_is_tried_more_than_once() {
     let args = ["train", "demo/skillrl.toml", "--quiet", "--set", "train.epochs=1", "--set", "run.dir=once"];
     context.succeed(&args);
     let args = ["compare", "demo/run", "once", "--json", "--html", "both.html"];
-    let both: Value = serde_json::from_str(&context.succeed(&args)).unwrap();
+    let both = context.succeed_json(&args);
     let said = "40 items of the validation split were not tried equally often (2 and 1 draws of each): their scores are \
                 not compared.";
     assert_eq!((&both["not_compared"], &both["selection"]), (&Value::from(vec![said]), &Value::Null));
@@ -106,7 +105,7 @@ fn every_item_of_a_large_run_can_be_shown() {
     let context = TestContext::new();
     let size = RunSize { n_steps: 2, batch: 1, n_selection: 4, n_test: 400, ..RunSize::RUN_OF_10_000_STEPS };
     make_run(&context.path("large"), &size).unwrap();
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "large", "--json"])).unwrap();
+    let report = context.succeed_json(&["report", "large", "--json"]);
     assert!(report["trajectories"]["n_left_out"].as_u64().unwrap() > 100, "{}", report["trajectories"]);
     let results = context.json("large/test_eval_best/results.json");
     let mut failed = results.as_array().unwrap().iter().filter(|result| result["hard"] == 0.0);
@@ -156,8 +155,7 @@ fn two_runs_are_compared_on_one_page() {
     for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
         assert!(!page.contains(outside), "{outside}");
     }
-    let json: Value =
-        serde_json::from_str(&context.succeed(&["compare", "demo/run", "short", "--json"])).unwrap();
+    let json = context.succeed_json(&["compare", "demo/run", "short", "--json"]);
     let items = json["items"].as_array().unwrap();
     assert_eq!(items.len(), 40);
     let n_of = |outcome: &str| items.iter().filter(|item| item["outcome"] == outcome).count() as u64;
@@ -184,7 +182,7 @@ fn a_run_in_progress_has_a_report_and_a_damaged_one_names_its_file() {
     let context = TestContext::with_finished_demo();
     context.remove("demo/run/summary.json");
     let process = RunDir::open(&context.path("demo/run")).unwrap();
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "demo/run", "--json"])).unwrap();
+    let report = context.succeed_json(&["report", "demo/run", "--json"]);
     assert_eq!((&report["is_finished"], &report["headline"]["test"]), (&false.into(), &Value::Null));
     let verdict = &report["verdict"];
     let kinds: Vec<&Value> =
@@ -196,13 +194,9 @@ fn a_run_in_progress_has_a_report_and_a_damaged_one_names_its_file() {
     drop(process);
     // A page that stood there before stays when a file of the run is damaged.
     context.write("demo/run/history.jsonl", "{\"step\": 1\n");
-    let outcome = context.run(&["report", "demo/run"]);
-    outcome.assert_code(code::RUN_DIR);
-    assert!(outcome.stderr.contains("history.jsonl: is not JSON"), "{}", outcome.stderr);
+    context.run(&["report", "demo/run"]).fails(code::RUN_DIR, &["history.jsonl: is not JSON"]);
     assert!(context.read("demo/run/report.html").contains("steps, in progress"));
     context.run(&["report", "demo"]).assert_code(code::RUN_DIR);
     context.write("demo/run/config.json", "{\"format_version\": \"99.0\"}");
-    let outcome = context.run(&["report", "demo/run"]);
-    outcome.assert_code(code::RUN_DIR);
-    assert!(outcome.stderr.contains("99.0"), "{}", outcome.stderr);
+    context.run(&["report", "demo/run"]).fails(code::RUN_DIR, &["99.0"]);
 }

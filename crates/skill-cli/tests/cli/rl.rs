@@ -1,6 +1,7 @@
 //! `skillrl rl`.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use crate::serve::{Serving, get, wait_for};
 use serde_json::{Value, json};
 
@@ -8,9 +9,7 @@ use serde_json::{Value, json};
 #[test]
 fn a_program_without_local_models_says_how_to_get_reinforcement_learning() {
     let context = TestContext::with_task("{ kind = \"simulated\" }", "{ kind = \"simulated\" }");
-    let outcome = context.run(&["rl", "task/skillrl.toml"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
+    context.run(&["rl", "task/skillrl.toml"]).fails(code::USAGE, &["--features full"]);
 }
 
 /// An iteration of two groups of four episodes.
@@ -52,7 +51,7 @@ fn killed_run(context: &TestContext) {
 fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
     let context = TestContext::new();
     killed_run(&context);
-    let status: Value = serde_json::from_str(&context.succeed(&["status", "runs/grpo", "--json"])).unwrap();
+    let status = context.succeed_json(&["status", "runs/grpo", "--json"]);
     assert_eq!(
         (&status["phase"], &status["n_steps"], &status["total_steps"]),
         (&json!("interrupted"), &json!(3), &json!(8))
@@ -65,17 +64,16 @@ fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
     assert_eq!((&rl["episodes"], &rl["by_task_type"]["heat"]), (&json!([3, 8]), &json!([3, 4])));
     assert_eq!((&rl["first_games"]["won"], &rl["games"]["won"]), (&json!(1), &json!(3)));
     let said = context.succeed(&["status", "runs/grpo"]);
-    for part in [
+    let names = [
         "3/8 iterations",
         "0.075 → 0.325",
         "1 of 8 → 3 of 8",
         "heat 3 of 4",
         "3 of 10 won (11 to 60 %)",
         "80 tokens/s",
-    ] {
-        assert!(said.contains(part), "{part}\n{said}");
-    }
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "runs/grpo", "--json"])).unwrap();
+    ];
+    assert_names(&said, &names);
+    let report = context.succeed_json(&["report", "runs/grpo", "--json"]);
     assert_eq!(report["iterations"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["task_types"][0]["won"], json!([[1, 0.25], [2, 0.5], [3, 0.75]]));
     context.succeed(&["report", "runs/grpo", "--output", "page.html"]);
@@ -103,11 +101,9 @@ fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
     let events = std::fs::read(context.path("tb/events.out.tfevents.skillrl")).unwrap();
     let n_returns = events.windows(12).filter(|part| part == b"train/return").count();
     assert_eq!(n_returns, 3);
-    let compared = context.run(&["compare", "runs/grpo", "runs/grpo"]);
-    compared.assert_code(code::RUN_DIR);
-    assert!(compared.stderr.contains("weights"), "{}", compared.stderr);
+    context.run(&["compare", "runs/grpo", "runs/grpo"]).fails(code::RUN_DIR, &["weights"]);
 
-    let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "runs", "--listen", "127.0.0.1:0"]);
     wait_for(&url, "grpo");
     assert!(get(&url, "/").contains("reinforcement learning"));
     assert!(get(&url, "/report/grpo").contains("aria-label=\"Mean return\""));
@@ -125,9 +121,7 @@ fn a_run_of_reinforcement_learning_is_shown_by_every_program() {
         "skillrl_run_steps_total{run=\"grpo\"} 3",
         "skillrl_run_games{run=\"grpo\",what=\"won\"} 3",
     ];
-    for line in lines {
-        assert!(metrics.contains(line), "{line}\n{metrics}");
-    }
+    assert_names(&metrics, &lines);
 }
 
 #[test]
@@ -142,7 +136,7 @@ fn signs_of_a_failing_run_are_named_with_what_to_try() {
     let lost: String = (4..=6).map(lost).collect();
     let before = (1..=3).map(|number| format!("{}\n", iteration(number, number, 1.0)));
     context.write("runs/grpo/iterations.jsonl", &(before.collect::<String>() + &lost));
-    let status: Value = serde_json::from_str(&context.succeed(&["status", "runs/grpo", "--json"])).unwrap();
+    let status = context.succeed_json(&["status", "runs/grpo", "--json"]);
     let signs = status["rl"]["signs"].as_array().unwrap();
     assert_eq!(signs.len(), 1, "{status}");
     assert_eq!((&signs[0]["sign"], &signs[0]["first_iteration"]), (&json!("all_lost"), &json!(6)));
@@ -152,7 +146,7 @@ fn signs_of_a_failing_run_are_named_with_what_to_try() {
     context.succeed(&["report", "runs/grpo", "--output", "page.html"]);
     let page = context.read("page.html");
     assert!(page.contains("id=\"signs\"") && page.contains(advice), "{page}");
-    let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "runs", "--listen", "127.0.0.1:0"]);
     wait_for(&url, "grpo");
     assert!(get(&url, "/metrics").contains("skillrl_run_sign{run=\"grpo\",sign=\"all_lost\"} 1"));
     assert!(get(&url, "/").contains("<span class=\"tag\">all lost</span>"));
@@ -166,8 +160,7 @@ fn a_finished_run_that_is_extended_is_not_finished() {
         let summary = json!({"format_version": "2.0", "iterations": iterations, "tokens": 900,
                              "first": iteration(1, 1, 1.5), "last": iteration(3, 3, 1.0), "policy_state": "x"});
         context.write("runs/grpo/rl_summary.json", &summary.to_string());
-        let status: Value =
-            serde_json::from_str(&context.succeed(&["status", "runs/grpo", "--json"])).unwrap();
+        let status = context.succeed_json(&["status", "runs/grpo", "--json"]);
         status["phase"].clone()
     };
     assert_eq!([summary(3), summary(2)], [json!("finished"), json!("interrupted")]);
@@ -176,18 +169,11 @@ fn a_finished_run_that_is_extended_is_not_finished() {
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{TestContext, code};
-    use crate::context::Outcome;
+    use crate::context::{Outcome, local_model};
     use serde_json::{Value, json};
 
-    /// A model with random weights.
-    const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
-
     fn task() -> TestContext {
-        let model = format!(
-            "{{ kind = \"local\", path = \"{MODEL}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
-             temperature = 0.0, response_schema = \"ignore\" }}"
-        );
-        TestContext::with_task(&model, &model)
+        TestContext::with_task(&local_model(), &local_model())
     }
 
     fn rl<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -208,7 +194,7 @@ mod built_in {
             let lines = context.read(&format!("{out}/iterations.jsonl"));
             let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
             assert_eq!((&first["tasks"], &first["episodes"]), (&json!(2), &json!(6)));
-            let status: Value = serde_json::from_str(&context.succeed(&["status", &out, "--json"])).unwrap();
+            let status = context.succeed_json(&["status", &out, "--json"]);
             assert_eq!((&status["phase"], &status["rl"]["iteration"]), (&json!("finished"), &json!(2)));
             assert!(status["rl"]["tokens_per_second"].as_f64() > Some(0.0), "{status}");
             assert!(context.read(&format!("{out}/report.html")).contains("Games won by iteration"));
@@ -219,7 +205,7 @@ mod built_in {
             assert!(longer.starts_with(&lines) && longer.lines().count() == 3);
             let policy = format!("{out}/policy");
             let eval = ["eval", "task/skillrl.toml", "--policy", &policy, "--split", "test", "--json"];
-            let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
+            let measured = context.succeed_json(&eval);
             assert_eq!(measured["n"], 2, "{measured}");
             // It can be trained further, in a run of its own.
             let further = format!("{out}-further");
@@ -265,9 +251,9 @@ mod built_in {
         let names = ["group_size", "batch_size", "max_reply_tokens", "clip_epsilon", "tasks"];
         let found = names.map(|name| identity[&format!("rl.{name}")].clone());
         assert_eq!(found, [json!(3), json!(4), json!(6), json!(0.3), json!(2)]);
-        let alone = context.run(&[&json[..], &["--out", "x", "--group-size", "1"]].concat());
-        alone.assert_code(code::USAGE);
-        assert!(alone.stderr.contains("`rl.group_size`"), "{}", alone.stderr);
+        context
+            .run(&[&json[..], &["--out", "x", "--group-size", "1"]].concat())
+            .fails(code::USAGE, &["`rl.group_size`"]);
     }
 
     #[test]

@@ -34,9 +34,7 @@ fn a_key_that_a_server_echoes_is_written_nowhere() {
     for (echo_idx, echo) in ECHOES.into_iter().enumerate() {
         for verbosity in ["-vv", "-vvv"] {
             let server = Server::start();
-            let with_key =
-                |name| server.model(name).replace(" }", &format!(", api_key_env = \"{KEY_VARIABLE}\" }}"));
-            let context = TestContext::with_task(&with_key("target"), &with_key("optimizer"));
+            let context = server.task_with(&format!(", api_key_env = \"{KEY_VARIABLE}\""));
             server.answer_with(move |_, request: &Request| {
                 let header = request.headers.get("authorization").expect("the key is sent").to_str().unwrap();
                 assert!(header.contains(KEY));
@@ -78,8 +76,7 @@ fn echo(request: &Request) -> String {
 #[test]
 fn a_key_in_a_good_reply_is_written_nowhere_and_sent_nowhere() {
     let server = Server::start();
-    let with_key =
-        |name, variable| server.model(name).replace(" }", &format!(", api_key_env = \"{variable}\" }}"));
+    let with_key = |name, variable| server.model_with(name, &format!(", api_key_env = \"{variable}\""));
     let context =
         TestContext::with_task(&with_key("target", KEY_VARIABLE), &with_key("optimizer", OTHER_VARIABLE));
     let n_leaked = Arc::new(AtomicUsize::new(0));

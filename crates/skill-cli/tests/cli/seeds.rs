@@ -1,7 +1,7 @@
 //! The command lines of krill and of SkillRL in Rust: `--env`, `--mock`, JSON configurations; experts, and runs as
 //! episodes.
 
-use crate::context::{Outcome, TestContext, code};
+use crate::context::{TestContext, code, parsed, set};
 use crate::import::{KRILL, KRILL_KEY};
 use crate::said::assert_names;
 use crate::server::{closed_address, model_at};
@@ -25,36 +25,18 @@ fn household() -> TestContext {
 }
 
 /// A bank that is distilled and not evolved, with one short trial.
-const SHORT: [&str; 14] = [
-    "--set",
+const SHORT: [&str; 7] = [
     "env.max_train=12",
-    "--set",
     "env.max_val=6",
-    "--set",
     "env.max_test=6",
-    "--set",
     "evolution.rounds=0",
-    "--set",
     "evolution.max_trials=1",
-    "--set",
     "evolution.max_trial_rollouts=64",
-    "--set",
     "env.max_turns=30",
 ];
 
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
 fn episodes(context: &TestContext, file: &str) -> Vec<Value> {
-    context.read(file).lines().map(json).collect()
-}
-
-#[track_caller]
-fn assert_refused(outcome: &Outcome, names: &[&str]) {
-    outcome.assert_code(code::USAGE);
-    assert_eq!(outcome.stdout, "");
-    assert_names(&outcome.stderr, names);
+    context.read(file).lines().map(parsed).collect()
 }
 
 /// The messages of the request of a turn.
@@ -69,7 +51,7 @@ fn an_expert_walks_through_the_prompts_of_an_agent_without_a_model() {
     let context = household();
     let collect = ["collect", "household.toml", "--out", "demos.jsonl", "--json", "--quiet"];
     context.run(&collect).assert_code(code::OUTAGE);
-    let made = json(&context.succeed(&[&collect[..], &["--expert"]].concat()));
+    let made = context.succeed_json(&[&collect[..], &["--expert"]].concat());
     assert_eq!((&made["episodes"], &made["successes"]), (&12.into(), &12.into()), "{made}");
     assert_eq!(made["agent"]["kind"], "expert");
     assert_eq!(made["simulated_models"], serde_json::json!([]));
@@ -122,11 +104,12 @@ fn a_shop_has_an_expert_and_questions_have_none() {
     let context = TestContext::with_demo();
     let shop =
         ["collect", "--env", "webshop", "--expert", "--episodes", "12", "--out", "shop.jsonl", "--json"];
-    let made = json(&context.succeed(&shop));
+    let made = context.succeed_json(&shop);
     assert_eq!((&made["episodes"], &made["agent"]["kind"]), (&12.into(), &"expert".into()));
     assert!(made["successes"].as_u64().unwrap() >= 6, "{made}");
-    let outcome = context.run(&["collect", "demo/skillrl.toml", "--expert", "--out", "x.jsonl"]);
-    assert_refused(&outcome, &["\"qa\""]);
+    context
+        .run(&["collect", "demo/skillrl.toml", "--expert", "--out", "x.jsonl"])
+        .refused(code::USAGE, &["\"qa\""]);
     assert!(!context.path("x.jsonl").exists());
 }
 
@@ -137,22 +120,22 @@ fn mock_models_stand_in_for_all_others_and_every_result_says_so() {
     let target = serde_json::json!(["target"]);
     let collect = ["collect", "household.toml", "--mock", "--out", "episodes.jsonl"];
     assert_names(&context.succeed(&collect), &["simulated models: target"]);
-    assert_eq!(simulated(&json(&context.succeed(&[&collect[..], &["--json"]].concat()))), target);
+    assert_eq!(simulated(&context.succeed_json(&[&collect[..], &["--json"]].concat())), target);
     let distill =
         ["distill", "episodes.jsonl", "--config", "household.toml", "--mock", "--admit", "unmeasured"];
     assert_names(
         &context.succeed(&[&distill[..], &["--out", "bank"]].concat()),
         &["simulated models: teacher"],
     );
-    let made = json(&context.succeed(&[&distill[..], &["--out", "other", "--json"]].concat()));
+    let made = context.succeed_json(&[&distill[..], &["--out", "other", "--json"]].concat());
     assert_eq!(simulated(&made), serde_json::json!(["teacher"]));
     for bank in [&["--bank", "bank"][..], &[]] {
         let eval = [&["eval", "household.toml", "--mock"][..], bank].concat();
         assert_names(&context.succeed(&eval), &["simulated models: target"]);
-        assert_eq!(simulated(&json(&context.succeed(&[&eval[..], &["--json"]].concat()))), target);
+        assert_eq!(simulated(&context.succeed_json(&[&eval[..], &["--json"]].concat())), target);
     }
 
-    let train = [&["train", "household.toml", "--set", "train.mode=bank"][..], &SHORT].concat();
+    let train = [&["train", "household.toml", "--set", "train.mode=bank"][..], &set(&SHORT)].concat();
     let mock = [&train[..], &["--mock", "--quiet"]].concat();
     assert_names(&context.succeed(&mock), &["simulated models: target, teacher"]);
     let both = serde_json::json!(["target", "teacher"]);
@@ -161,9 +144,7 @@ fn mock_models_stand_in_for_all_others_and_every_result_says_so() {
     }
     assert!(!context.read("run/config.toml").contains("nobody"), "the text of what was run");
     // They are part of what the run is.
-    let outcome = context.run(&train);
-    outcome.assert_code(code::OTHER_RUN);
-    assert_names(&outcome.stderr, &["models.target"]);
+    context.run(&train).fails(code::OTHER_RUN, &["models.target"]);
 
     // The records of a document say it too, and its report.
     let document = ["train", "household.toml", "--mock", "--quiet", "--set", "run.dir=document"];
@@ -186,10 +167,11 @@ fn mock_is_refused_where_no_simulated_model_knows_the_tasks() {
         &["train", "exec.toml", "--mock"],
         &["eval", "exec.toml", "--mock"],
     ] {
-        assert_refused(&context.run(command), &["`env.kind`", "\"exec\"", "alfworld"]);
+        context.run(command).refused(code::USAGE, &["`env.kind`", "\"exec\"", "alfworld"]);
     }
-    let outcome = context.run(&["train", "demo/skillrl.toml", "--env", "alfworld"]);
-    assert_refused(&outcome, &["`env.kind`", "\"qa\"", "\"alfworld\""]);
+    context
+        .run(&["train", "demo/skillrl.toml", "--env", "alfworld"])
+        .refused(code::USAGE, &["`env.kind`", "\"qa\"", "\"alfworld\""]);
     assert_eq!(context.files("."), files);
 }
 
@@ -199,7 +181,7 @@ fn a_world_needs_no_configuration_file() {
     let context = TestContext::new();
     context.write("skillrl.toml", "this is not TOML");
     let world = ["--env", "alfworld", "--mock"];
-    let outcome = context.run(&[&["train"][..], &world, &SHORT].concat());
+    let outcome = context.run(&[&["train"][..], &world, &set(&SHORT)].concat());
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stderr, &["household games", "simulated models"]);
     let run = "runs/alfworld-mock";
@@ -217,8 +199,7 @@ fn a_world_needs_no_configuration_file() {
     let collect = ["collect", "--episodes", "6", "--output", "trajectories.jsonl"];
     context.succeed(&[&collect[..], &world, &few].concat());
     // Without a model there is nobody to ask.
-    let outcome = context.run(&["train", "--env", "alfworld"]);
-    assert_refused(&outcome, &["models.target.model", "--mock"]);
+    context.run(&["train", "--env", "alfworld"]).refused(code::USAGE, &["models.target.model", "--mock"]);
 
     // The episodes name their world.
     context.remove("skillrl.toml");
@@ -246,17 +227,16 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
         outcome.stdout
     };
     let config = shown(&["config", "show", "krill.json", "--set", "env.kind=alfworld"]);
-    for line in ["total = 7 ", "model = \"policy-7b\"", "api_key_env = \"OPENAI_API_KEY\"", "mode = \"bank\""]
-    {
-        assert!(config.contains(line), "{line}: {config}");
-    }
+    let names =
+        ["total = 7 ", "model = \"policy-7b\"", "api_key_env = \"OPENAI_API_KEY\"", "mode = \"bank\""];
+    assert_names(&config, &names);
     shown(&["estimate", "krill.json", "--set", "env.kind=alfworld"]);
     let collect = ["--env", "alfworld", "--mock", "--episodes", "6", "--output", "episodes.jsonl"];
     shown(&[&["collect", "--config", "krill.json"][..], &collect].concat());
     let distill =
         ["--trajectories", "episodes.jsonl", "--output", "bank.json", "--env", "alfworld", "--mock"];
     shown(&[&["distill", "--config", "krill.json"][..], &distill].concat());
-    shown(&[&["train", "--config", "krill.json", "--env", "alfworld", "--mock"][..], &SHORT].concat());
+    shown(&[&["train", "--config", "krill.json", "--env", "alfworld", "--mock"][..], &set(&SHORT)].concat());
     for (path, bytes) in context.files(".") {
         let is_source = path.ends_with("krill.json");
         assert!(is_source || !String::from_utf8_lossy(&bytes).contains(KRILL_KEY), "{}", path.display());
@@ -272,12 +252,13 @@ fn a_task_for_trials_is_there_for_each_type_or_the_run_is_refused_before_it_begi
     let train = ["train", "--env", "alfworld", "--mock", "--quiet", "--set", "train.mode=bank"];
     // Of twelve tasks two are of each type, and a tenth of two is none.
     context.succeed(
-        &[&train[..], &SHORT, &["--set", "bank.trial_share=0.1", "--set", "run.dir=small"]].concat(),
+        &[&train[..], &set(&SHORT), &["--set", "bank.trial_share=0.1", "--set", "run.dir=small"]].concat(),
     );
-    let one_of_each = [&train[..], &SHORT, &["--set", "env.max_train=6", "--set", "run.dir=tiny"]].concat();
-    let outcome = context.run(&one_of_each);
-    outcome.assert_code(code::DATA);
-    assert_names(&outcome.stderr, &["0.5", "1 of look_at_obj_in_light", "`bank.trial_share`", "`bank.admit"]);
+    let one_of_each =
+        [&train[..], &set(&SHORT), &["--set", "env.max_train=6", "--set", "run.dir=tiny"]].concat();
+    context
+        .run(&one_of_each)
+        .fails(code::DATA, &["0.5", "1 of look_at_obj_in_light", "`bank.trial_share`", "`bank.admit"]);
     assert!(!context.path("tiny").exists(), "nothing was paid for");
     context.succeed(&[&one_of_each[..], &["--set", "bank.admit=unmeasured"]].concat());
 }
@@ -299,7 +280,7 @@ fn json_of_something_else_is_refused_by_name() {
             assert_ne!(outcome.code, Some(code::SUCCESS), "{name}");
             assert_names(&format!("{}{}", outcome.stdout, outcome.stderr), &[name]);
         }
-        assert_refused(&context.run(&["eval", "--config", name]), &[name]);
+        context.run(&["eval", "--config", name]).refused(code::USAGE, &[name]);
     }
     assert!(!context.path("run").exists());
 }
@@ -309,7 +290,7 @@ fn rollouts_of_training_tasks_of_a_run_become_skills() {
     let context = TestContext::new();
     let world = ["--env", "alfworld", "--mock", "--set", "run.dir=run"];
     let one_round = ["--set", "evolution.rounds=1"];
-    context.succeed(&[&["train", "--quiet"][..], &world, &SHORT, &one_round].concat());
+    context.succeed(&[&["train", "--quiet"][..], &world, &set(&SHORT), &one_round].concat());
     let read = run_episodes(&context.path("run")).unwrap();
     assert!(read.left_out[&RolloutUse::Trial] > 0 && read.left_out[&RolloutUse::Val] > 0);
     // Those for the teacher, once before the bank and once after: two samples of six tasks.
@@ -339,7 +320,7 @@ fn rollouts_of_training_tasks_of_a_run_become_skills() {
             &left_out(RolloutUse::Test),
         ],
     );
-    let blame = json(&context.succeed(&["bank", "blame", "bank", "--json"]));
+    let blame = context.succeed_json(&["bank", "blame", "bank", "--json"]);
     for skill in blame["skills"].as_array().unwrap() {
         let items = skill["versions"][0]["evidence"]["items"].as_array().unwrap().iter();
         for item in items.map(|item| ItemId::new(item.as_str().unwrap())) {
@@ -383,9 +364,9 @@ fn an_episode_of_a_run_names_the_skill_that_the_agent_was_shown() {
     // A directory without a run, and one without its journal.
     std::fs::create_dir(context.path("empty")).unwrap();
     for run in ["empty", "demo"] {
-        let outcome = context.run(&["distill", run, "--config", "demo/skillrl.toml", "--out", "bank"]);
-        outcome.assert_code(code::RUN_DIR);
-        assert_names(&outcome.stderr, &[run]);
+        context
+            .run(&["distill", run, "--config", "demo/skillrl.toml", "--out", "bank"])
+            .fails(code::RUN_DIR, &[run]);
         assert!(!context.path("bank").exists());
     }
     context.remove("demo/run/journal.sqlite");

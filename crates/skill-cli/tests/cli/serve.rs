@@ -1,7 +1,6 @@
 //! `skillrl serve` and `skillrl stop`, as programs beside the one that trains.
 
 use crate::context::{TestContext, assert_same_files, code};
-use crate::said::assert_names;
 use crate::server::{self, Server};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,13 +13,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that ends with its test.
-pub(crate) struct Serving(Child);
+pub(crate) struct Serving(pub(crate) Child);
 
 impl Serving {
-    /// Starts it; returns its URL too.
+    /// Starts it by this command; returns its URL too.
     pub(crate) fn start(context: &TestContext, args: &[&str]) -> (Self, String) {
-        let all: Vec<&str> = [&["serve"], args].concat();
-        let mut child = context.command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = context.command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         (Self(child), url.trim_end().to_owned())
@@ -66,9 +64,7 @@ fn spent_in_list(list: &str, run: &str) -> [String; 3] {
 #[test]
 fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
     let server = Server::start();
-    let priced =
-        |name: &str| server.model(name).replace(" }", ", price_input = 100.0, price_output = 100.0 }");
-    let context = TestContext::with_task(&priced("target"), &priced("optimizer"));
+    let context = server.task_with(", price_input = 100.0, price_output = 100.0");
     let train = |more: &[&str]| {
         context.run(
             &[["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1"].as_slice(), more].concat(),
@@ -83,12 +79,12 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
     train(&["--set", "run.dir=task/stopped", "--set", "budget.calls=3"]).assert_code(code::BUDGET);
     assert_eq!(server.n_calls(), n_sent + 3, "a replay sends nothing");
 
-    let (_serving, url) = Serving::start(&context, &["task", "--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "task", "--listen", "127.0.0.1:0"]);
     for run in ["run", "again", "stopped"] {
         wait_for(&url, run);
     }
     let (list, metrics) = (get(&url, "/"), get(&url, "/metrics"));
-    let json = |args: &[&str]| serde_json::from_str::<Value>(&context.succeed(args)).unwrap();
+    let json = |args: &[&str]| context.succeed_json(args);
     for (run, n_calls) in [("run", n_sent), ("again", 0), ("stopped", 3)] {
         let path = format!("task/{run}");
         let (status, report) = (json(&["status", &path, "--json"]), json(&["report", &path, "--json"]));
@@ -133,21 +129,21 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
 fn runs_are_served_where_nobody_says_otherwise() {
     let context = TestContext::with_finished_demo();
     // Without `runs` it is the directory in which it is started.
-    let (serving, url) = Serving::start(&context, &["--listen", "127.0.0.1:0"]);
+    let (serving, url) = Serving::start(&context, &["serve", "--listen", "127.0.0.1:0"]);
     assert!(url.starts_with("http://127.0.0.1:") && url.ends_with('/'), "{url}");
     wait_for(&url, "demo&#x2f;run");
     assert!(get(&url, "/run/demo/run").contains("Score by step"));
     drop(serving);
     std::fs::create_dir(context.path("runs")).unwrap();
     std::fs::rename(context.path("demo/run"), context.path("runs/mine")).unwrap();
-    let (_serving, url) = Serving::start(&context, &["--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "--listen", "127.0.0.1:0"]);
     wait_for(&url, "mine");
 }
 
 #[test]
 fn other_machines_need_the_token_that_is_printed() {
     let context = TestContext::new();
-    let (_serving, url) = Serving::start(&context, &["--listen", "0.0.0.0:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "--listen", "0.0.0.0:0"]);
     let (_, token) = url.split_once("/?token=").unwrap();
     assert_eq!(token.len(), 48);
     assert!(get(&url, "/").starts_with("HTTP/1.1 401 "));
@@ -158,7 +154,7 @@ fn other_machines_need_the_token_that_is_printed() {
 #[test]
 fn half_open_connections_lock_nobody_out() {
     let context = TestContext::new();
-    let (_serving, url) = Serving::start(&context, &["--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "--listen", "127.0.0.1:0"]);
     let host = url.trim_start_matches("http://").trim_end_matches('/');
     let open = |_| {
         let mut stream = TcpStream::connect(host).unwrap();
@@ -178,21 +174,19 @@ fn half_open_connections_lock_nobody_out() {
 fn a_server_that_cannot_begin_says_why() {
     let context = TestContext::new();
     let check = |args: &[&str], expect: &str| {
-        let outcome = context.run(&[&["serve"], args].concat());
-        outcome.assert_code(code::USAGE);
-        assert!(outcome.stderr.contains(expect) && outcome.stderr.contains("hint: "), "{}", outcome.stderr);
+        context.run(&[&["serve"], args].concat()).fails(code::USAGE, &[expect, "hint: "]);
     };
     check(&["missing"], "directory missing");
     check(&["--listen", "192.0.2.1:1"], "cannot listen on 192.0.2.1:1");
-    let outcome = context.run(&["serve", "--token-env", "SKILLRL_TEST_NOT_THERE"]);
-    outcome.assert_code(code::USAGE);
-    assert!(outcome.stderr.contains("SKILLRL_TEST_NOT_THERE holds no token"), "{}", outcome.stderr);
+    context
+        .run(&["serve", "--token-env", "SKILLRL_TEST_NOT_THERE"])
+        .fails(code::USAGE, &["SKILLRL_TEST_NOT_THERE holds no token"]);
 }
 
 #[test]
 fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
     let server = Server::start();
-    let context = Arc::new(TestContext::with_task(&server.model("target"), &server.model("optimizer")));
+    let context = Arc::new(server.task());
     let args = |dir: &'static str| ["train", "task/skillrl.toml", "--set", "run.workers=1", "--set", dir];
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&args("run.dir=undisturbed"));
@@ -210,13 +204,9 @@ fn a_run_that_is_asked_to_stop_goes_on_to_the_same_files() {
         }
         server::healthy(request)
     });
-    let outcome = context.run(&args("run.dir=stopped"));
-    outcome.assert_code(code::STOPPED);
-    assert!(outcome.stderr.contains("stopped after step 1 of 2"), "{}", outcome.stderr);
+    context.run(&args("run.dir=stopped")).fails(code::STOPPED, &["stopped after step 1 of 2"]);
     assert!(!context.path("stopped/stop_after_step").exists());
-    let refused = context.run(&["stop", "stopped"]);
-    refused.assert_code(code::USAGE);
-    assert_names(&refused.stderr, &["no process", "stopped"]);
+    context.run(&["stop", "stopped"]).fails(code::USAGE, &["no process", "stopped"]);
     context.run(&["stop", "task"]).assert_code(code::RUN_DIR);
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&args("run.dir=stopped"));

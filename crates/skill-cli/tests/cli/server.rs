@@ -1,5 +1,6 @@
 //! A server on loopback that plays both models, well or badly.
 
+use crate::context::TestContext;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -64,6 +65,28 @@ impl Server {
     /// A model of this server, as the configuration has it.
     pub(crate) fn model(&self, name: &str) -> String {
         model_at(&self.mock.uri(), name)
+    }
+
+    /// A model of this server with further keys, such as `, price_input = 2.0`.
+    pub(crate) fn model_with(&self, name: &str, more: &str) -> String {
+        self.model(name).replace(" }", &format!("{more} }}"))
+    }
+
+    /// A task for both models, which have these further keys.
+    pub(crate) fn task_with(&self, more: &str) -> TestContext {
+        TestContext::with_task(&self.model_with("target", more), &self.model_with("optimizer", more))
+    }
+
+    /// A task for both models.
+    pub(crate) fn task(&self) -> TestContext {
+        self.task_with("")
+    }
+
+    /// A server that answers as [`healthy`] does, and a task for it.
+    pub(crate) fn with_task() -> (Self, TestContext) {
+        let server = Self::start();
+        let context = server.task();
+        (server, context)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `skillrl sft`, and policies that play.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use crate::serve::{Serving, get, wait_for};
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[cfg(not(feature = "weights"))]
 #[test]
@@ -12,9 +13,7 @@ fn a_program_without_local_models_says_how_to_get_fine_tuning() {
         &["sft", "task/skillrl.toml", "--demos", "demos.jsonl"][..],
         &["eval", "task/skillrl.toml", "--policy", "policy"],
     ] {
-        let outcome = context.run(args);
-        outcome.assert_code(code::USAGE);
-        assert!(outcome.stderr.contains("--features full"), "{}", outcome.stderr);
+        context.run(args).fails(code::USAGE, &["--features full"]);
     }
 }
 
@@ -46,7 +45,7 @@ fn killed_run(context: &TestContext) {
 fn a_run_that_fine_tunes_is_shown_by_every_program() {
     let context = TestContext::new();
     killed_run(&context);
-    let status: Value = serde_json::from_str(&context.succeed(&["status", "runs/tuned", "--json"])).unwrap();
+    let status = context.succeed_json(&["status", "runs/tuned", "--json"]);
     assert_eq!(
         (&status["phase"], &status["n_steps"], &status["total_steps"]),
         (&json!("interrupted"), &json!(4), &json!(8))
@@ -60,7 +59,7 @@ fn a_run_that_fine_tunes_is_shown_by_every_program() {
     {
         assert!(said.contains(part), "{part}\n{said}");
     }
-    let report: Value = serde_json::from_str(&context.succeed(&["report", "runs/tuned", "--json"])).unwrap();
+    let report = context.succeed_json(&["report", "runs/tuned", "--json"]);
     assert_eq!(report["steps"].as_array().map(Vec::len), Some(4));
     context.succeed(&["report", "runs/tuned", "--output", "page.html"]);
     let page = context.read("page.html");
@@ -72,14 +71,10 @@ fn a_run_that_fine_tunes_is_shown_by_every_program() {
         "0.7500",
         "lora",
     ];
-    for part in shown {
-        assert!(page.contains(part), "{part}");
-    }
-    let compared = context.run(&["compare", "runs/tuned", "runs/tuned"]);
-    compared.assert_code(code::RUN_DIR);
-    assert!(compared.stderr.contains("weights"), "{}", compared.stderr);
+    assert_names(&page, &shown);
+    context.run(&["compare", "runs/tuned", "runs/tuned"]).fails(code::RUN_DIR, &["weights"]);
 
-    let (_serving, url) = Serving::start(&context, &["runs", "--listen", "127.0.0.1:0"]);
+    let (_serving, url) = Serving::start(&context, &["serve", "runs", "--listen", "127.0.0.1:0"]);
     wait_for(&url, "tuned");
     assert!(get(&url, "/").contains("fine-tuning") && get(&url, "/report/tuned").contains("Loss by step"));
     let metrics = get(&url, "/metrics");
@@ -89,25 +84,17 @@ fn a_run_that_fine_tunes_is_shown_by_every_program() {
         "skillrl_run_steps_total{run=\"tuned\"} 4",
         "skillrl_run_games{run=\"tuned\",what=\"won\"} 3",
     ];
-    for line in lines {
-        assert!(metrics.contains(line), "{line}\n{metrics}");
-    }
+    assert_names(&metrics, &lines);
 }
 
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{TestContext, code};
+    use crate::context::{CHAT_TINY, local_model};
     use serde_json::{Value, json};
 
-    /// A model with random weights.
-    const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
-
     fn task() -> TestContext {
-        let model = format!(
-            "{{ kind = \"local\", path = \"{MODEL}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
-             temperature = 0.0, response_schema = \"ignore\" }}"
-        );
-        let context = TestContext::with_task(&model, &model);
+        let context = TestContext::with_task(&local_model(), &local_model());
         let demo = |number: usize, word: &str| {
             let step = json!({"action": word});
             let demo = json!({
@@ -135,18 +122,17 @@ mod built_in {
             let context = task();
             let outcome = context.run(&sft(out, &["--lora-rank", rank, "--games", "1"]));
             outcome.assert_code(code::SUCCESS);
-            let summary: Value =
-                serde_json::from_str(&context.read(&format!("{out}/sft_summary.json"))).unwrap();
+            let summary = context.json(&format!("{out}/sft_summary.json"));
             assert_eq!((&summary["counts"]["used"], &summary["counts"]["lost"]), (&json!(4), &json!(1)));
             let loss = |place: usize| summary["loss"][place].as_f64().unwrap();
             assert!(loss(1) < loss(0), "{summary}");
             assert_eq!(summary["after"]["games"]["played"], 1);
             let policy = format!("{out}/policy");
             let eval = ["eval", "task/skillrl.toml", "--policy", &policy, "--split", "test", "--json"];
-            let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
+            let measured = context.succeed_json(&eval);
             assert_eq!(measured["n"], 2, "{measured}");
             let by_batch = [&eval[..], &["--check-batch"]].concat();
-            let by_batch: Value = serde_json::from_str(&context.succeed(&by_batch)).unwrap();
+            let by_batch = context.succeed_json(&by_batch);
             let rows = by_batch["batches"].as_array().unwrap();
             let batches: Vec<&Value> = rows.iter().map(|row| &row["batch_rows"]).collect();
             // Two tasks are never more than eight together.
@@ -175,9 +161,7 @@ mod built_in {
     #[test]
     fn an_estimate_measures_a_step_and_writes_nothing() {
         let context = task();
-        let outcome = context.run(&sft("run", &["--dry-run", "--json"]));
-        outcome.assert_code(code::SUCCESS);
-        let cost: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let cost = context.succeed_json(&sft("run", &["--dry-run", "--json"]));
         assert!(cost["steps"].as_u64() > Some(0) && cost["step_seconds"].as_f64() > Some(0.0), "{cost}");
         assert!(!context.path("run").exists());
     }
@@ -186,7 +170,7 @@ mod built_in {
     fn household(sft: &str) -> TestContext {
         let context = TestContext::new();
         let text = format!(
-            "[run]\ndir = \"run\"\n\n[models.target]\nkind = \"local\"\npath = \"{MODEL}\"\n\n\
+            "[run]\ndir = \"run\"\n\n[models.target]\nkind = \"local\"\npath = \"{CHAT_TINY}\"\n\n\
              [models.optimizer]\nkind = \"scripted\"\nfile = \"teacher.json\"\n\n[env]\nkind = \"alfworld\"\nmax_train = 3\n\
              max_val = 1\nmax_test = 1\n\n[sft]\nepochs = 1\nbatch_size = 4\nexamples = 8\nlora_rank = 2\n{sft}"
         );
@@ -201,19 +185,19 @@ mod built_in {
     fn a_teacher_writes_reasons_that_are_kept_and_one_that_refuses_ends_the_run() {
         let context = household("reasoning = \"teacher\"\n");
         context.run(&["sft", "household.toml"]).assert_code(code::SUCCESS);
-        let summary: Value = serde_json::from_str(&context.read("run/sft_summary.json")).unwrap();
+        let summary = context.json("run/sft_summary.json");
         let counts = &summary["counts"];
         assert!(counts["reasons"].as_u64() > Some(10), "{summary}");
         assert_eq!(counts["reasons_refused"], 0);
         assert!(context.path("run.calls/journal.sqlite").is_file());
-        let recorded: Value = serde_json::from_str(&context.read("run/config.json")).unwrap();
+        let recorded = context.json("run/config.json");
         assert!(recorded["identity"]["sft.reasons"].is_string(), "{recorded}");
         let script = json!({"version": 1, "rules": [], "otherwise": {"error": {"class": "authentication", "message": "no"}}});
         context.write("teacher.json", &script.to_string());
         context.run(&["sft", "household.toml", "--out", "other"]).assert_code(code::PROVIDER_REFUSED);
-        let conflict = context.run(&["sft", "household.toml", "--set", "env.think=false"]);
-        conflict.assert_code(code::USAGE);
-        assert!(conflict.stderr.contains("sft.reasoning"), "{}", conflict.stderr);
+        context
+            .run(&["sft", "household.toml", "--set", "env.think=false"])
+            .fails(code::USAGE, &["sft.reasoning"]);
     }
 
     #[test]
@@ -221,9 +205,9 @@ mod built_in {
         let context = household("");
         let said = context.run(&["sft", "household.toml", "--batch-size", "2", "--learning-rate", "0.001"]);
         said.assert_code(code::SUCCESS);
-        let summary: Value = serde_json::from_str(&context.read("run/sft_summary.json")).unwrap();
+        let summary = context.json("run/sft_summary.json");
         assert!(summary["counts"]["used"].as_u64() > Some(0), "{summary}");
-        let recorded: Value = serde_json::from_str(&context.read("run/config.json")).unwrap();
+        let recorded = context.json("run/config.json");
         let sft = &recorded["config"]["sft"];
         assert_eq!(
             [&sft["batch_size"], &sft["learning_rate"], &sft["epochs"]],

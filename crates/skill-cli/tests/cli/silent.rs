@@ -14,8 +14,7 @@ fn saying_nothing(finish: &str) -> wiremock::ResponseTemplate {
 #[test]
 fn a_target_that_says_nothing_ends_the_run_before_its_first_step() {
     for (finish, name) in [("stop", "empty"), ("length", "empty_and_cut")] {
-        let server = Server::start();
-        let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+        let (server, context) = Server::with_task();
         server.answer_with(move |_, _| saying_nothing(finish));
         for args in [["train", "task/skillrl.toml"].as_slice(), &["doctor", "--measure", "task/skillrl.toml"]]
         {
@@ -49,7 +48,7 @@ fn a_target_that_falls_silent_later_ends_the_run_and_nothing_is_scored() {
     let train =
         |context: &TestContext| context.run(&["train", "task/skillrl.toml", "--set", "run.workers=1"]);
     let server = Server::start();
-    let context = || TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = || server.task();
     let expect = context();
     server.answer_with(|_, request| server::healthy(request));
     train(&expect).assert_code(code::SUCCESS);
@@ -57,9 +56,7 @@ fn a_target_that_falls_silent_later_ends_the_run_and_nothing_is_scored() {
         let context = context();
         server.answer_with(silent_after(n_calls));
         for _ in 0..2 {
-            let stopped = train(&context);
-            stopped.assert_code(code::PROVIDER_REFUSED);
-            assert_names(&stopped.stderr, &["error: the target ", "2 items", place]);
+            train(&context).fails(code::PROVIDER_REFUSED, &["error: the target ", "2 items", place]);
         }
         server.answer_with(|_, request| server::healthy(request));
         context.run(&["journal", "prune", "task/run", "--place", place]).assert_code(code::SUCCESS);
@@ -70,8 +67,7 @@ fn a_target_that_falls_silent_later_ends_the_run_and_nothing_is_scored() {
 
 #[test]
 fn a_measurement_of_silence_is_no_drop() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&["eval", "task/skillrl.toml", "--out", "before"]);
     server.answer_with(|_, _| saying_nothing("stop"));
@@ -87,8 +83,7 @@ fn a_measurement_of_silence_is_no_drop() {
 
 #[test]
 fn single_items_without_a_word_are_said() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|call, request| match call {
         1 => saying_nothing("stop"),
         _ => server::healthy(request),
@@ -100,8 +95,7 @@ fn single_items_without_a_word_are_said() {
 
 #[test]
 fn a_measurement_with_empty_replies_says_so() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|call, request| match call % 2 {
         1 => saying_nothing("stop"),
         _ => server::healthy(request),
@@ -120,8 +114,7 @@ fn a_measurement_with_empty_replies_says_so() {
 #[test]
 fn an_optimizer_that_says_nothing_ends_the_run() {
     for finish in ["stop", "length"] {
-        let server = Server::start();
-        let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+        let (server, context) = Server::with_task();
         let mute = move |_, request: &wiremock::Request| match server::is_optimizer(&server::body(request)) {
             true => saying_nothing(finish),
             false => server::healthy(request),
@@ -146,8 +139,7 @@ fn an_optimizer_that_says_nothing_ends_the_run() {
 
 #[test]
 fn an_optimizer_without_a_single_edit_is_said() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
         true => server::reply("I would change nothing.", "stop"),
         false => server::healthy(request),
@@ -171,15 +163,9 @@ const N_VAL: usize = 20;
 /// A rule is not worthless because nobody answers.
 #[test]
 fn nothing_is_pruned_by_silence() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     context.write("rules.md", "# Repeating\n\n- Be polite.\n- Be brief.\n");
-    let item = |number: usize| {
-        format!(
-            "{{\"id\": \"val-{number}\", \"question\": \"Repeat: word{number}.\", \"answers\": [\"word{number}\"]}}\n"
-        )
-    };
-    context.write("task/data/val.jsonl", &(1..=N_VAL).map(item).collect::<String>());
+    context.write_items("val", N_VAL);
     let args = ["prune", "task/skillrl.toml", "--skill", "rules.md", "--out", "pruned"];
     // From the beginning, and once the skill itself is measured.
     for n_answered in [0, N_VAL] {
@@ -194,7 +180,7 @@ fn nothing_is_pruned_by_silence() {
 #[test]
 fn a_candidate_that_silences_the_target_is_rejected() {
     let server = Server::start();
-    let context = || TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = || server.task();
     let silencing = |_, request: &wiremock::Request| {
         let body = server::body(request);
         match body["messages"].to_string().contains(server::GOOD_RULE) && !server::is_optimizer(&body) {
@@ -203,14 +189,8 @@ fn a_candidate_that_silences_the_target_is_rejected() {
         }
     };
     let train = |context: &TestContext, cap: &str| {
-        context.run(&[
-            "train",
-            "task/skillrl.toml",
-            "--set",
-            &format!("budget.calls={cap}"),
-            "--set",
-            "run.workers=1",
-        ])
+        let cap = format!("budget.calls={cap}");
+        context.run(&["train", "task/skillrl.toml", "--set", &cap, "--set", "run.workers=1"])
     };
     server.answer_with(silencing);
     let whole = context();
@@ -232,8 +212,7 @@ fn a_candidate_that_silences_the_target_is_rejected() {
 
 #[test]
 fn one_empty_reply_of_the_optimizer_may_be_chance() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
     server.answer_with(move |_, request| {
         let is_first = || n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;

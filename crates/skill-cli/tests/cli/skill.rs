@@ -13,9 +13,16 @@ const STREAM: &str = r#"{"type": "system", "subtype": "init", "session_id": "s",
 fn the_loads_of_a_recorded_run_are_shown() {
     let context = TestContext::new();
     context.write("run.jsonl", STREAM);
-    let found =
-        context.succeed(&["skill", "loads", "--agent", "claude", "run.jsonl", "--skill", "other", "--json"]);
-    let found: Value = serde_json::from_str(&found).unwrap();
+    let found = context.succeed_json(&[
+        "skill",
+        "loads",
+        "--agent",
+        "claude",
+        "run.jsonl",
+        "--skill",
+        "other",
+        "--json",
+    ]);
     assert_eq!(found["agent"], "claude-code");
     assert_eq!(found["version"], "9.9.9");
     assert_eq!(found["loads"], json!([{"skill": "a", "how": "tool", "run": 1, "turn": 1}]));
@@ -118,20 +125,19 @@ fn triggers_are_measured_resumed_and_replayed() {
     let context = with_agent("Formats invoices.");
     let capped = context.run(&with(&["--calls", "5"]));
     assert_eq!(capped.code, Some(code::BUDGET), "{}", capped.stderr);
-    let found: Value = serde_json::from_str(&context.succeed(&with(&["--json"]))).unwrap();
+    let found = context.succeed_json(&with(&["--json"]));
     assert_eq!((&found["planned"], &found["counted"]), (&json!(40), &json!(40)));
     let skill = &found["skills"]["my-skill"];
     assert_eq!((&skill["recall"]["rate"], &skill["false_positives"]["rate"]), (&json!(1.0), &json!(0.0)));
     assert_eq!((&skill["recall"]["runs"], &found["cost"]), (&json!(30), &json!(20.0)));
     let starts = context.read("my-skill-triggers-pi/starts.jsonl");
     assert_eq!(starts.lines().count(), 40);
-    let shown: Value =
-        serde_json::from_str(&context.succeed(&["show", "my-skill-triggers-pi", "--json"])).unwrap();
+    let shown = context.succeed_json(&["show", "my-skill-triggers-pi", "--json"]);
     assert_eq!(
         (&shown["triggers"], &shown["starts"], &shown["training"]),
         (&found, &json!(40), &Value::Null)
     );
-    let again: Value = serde_json::from_str(&context.succeed(&with(&["--json", "--replay"]))).unwrap();
+    let again = context.succeed_json(&with(&["--json", "--replay"]));
     assert_eq!(again, found);
     assert_eq!(context.read("my-skill-triggers-pi/starts.jsonl"), starts);
     let other = context.run(&with(&["--model", "other"]));
@@ -190,7 +196,7 @@ fn a_description_is_trained_by_train_with_an_agent() {
         "--only",
         "description",
     ];
-    let found: Value = serde_json::from_str(&context.succeed(&arguments)).unwrap();
+    let found = context.succeed_json(&arguments);
     let trained = &found["skills"][0];
     assert_eq!(trained["best"]["description"], "Formats invoices.", "{found}");
     assert_eq!(trained["steps"][0]["fate"], "accepted");
@@ -200,10 +206,10 @@ fn a_description_is_trained_by_train_with_an_agent() {
     let directory = "my-skill-triggers-pi";
     let starts = context.read(&format!("{directory}/starts.jsonl"));
     let replayed: Vec<&str> = arguments.into_iter().chain(["--replay"]).collect();
-    assert_eq!(serde_json::from_str::<Value>(&context.succeed(&replayed)).unwrap(), found);
+    assert_eq!(context.succeed_json(&replayed), found);
     assert_eq!(context.read(&format!("{directory}/starts.jsonl")), starts);
     for command in ["show", "report", "status"] {
-        let shown: Value = serde_json::from_str(&context.succeed(&[command, directory, "--json"])).unwrap();
+        let shown = context.succeed_json(&[command, directory, "--json"]);
         assert_eq!(shown["training"], found, "{command}");
         assert_eq!(
             shown["triggers"]["skills"]["my-skill"]["recall"]["rate"], 0.0,
@@ -392,7 +398,7 @@ fn gemini_is_started_so_that_its_model_has_the_skill_tool() {
         let fixed = ["skill", "triggers", "my-skill", "--agent", "gemini-cli", "--program", "./gemini.sh"];
         let more = ["--runs", "1", "--queries", "one.jsonl", "--json", "--dir", name];
         let words: Vec<&str> = fixed.into_iter().chain(more).collect();
-        let found: Value = serde_json::from_str(&context.succeed(&words)).unwrap();
+        let found = context.succeed_json(&words);
         assert_eq!(found["queries"][0]["outcomes"], json!({ expect: 1 }), "{found}");
         assert_eq!(found["warnings"].as_array().unwrap().len(), usize::from(name == "without"), "{found}");
     }
@@ -418,7 +424,7 @@ fn several_skills_are_trained_in_turn_or_those_that_are_named() {
         |more: &[&'static str]| -> Vec<&str> { fixed.into_iter().chain(more.iter().copied()).collect() };
     let named = context.run(&with(&["--skill", "third"]));
     assert_eq!(named.code, Some(code::USAGE), "{}", named.stderr);
-    let found: Value = serde_json::from_str(&context.succeed(&with(&["--skill", "my-skill"]))).unwrap();
+    let found = context.succeed_json(&with(&["--skill", "my-skill"]));
     assert_eq!(found["skills"].as_array().unwrap().len(), 1, "{found}");
     assert_eq!(found["skills"][0]["best"]["description"], "Formats invoices.");
     // Without a name each is trained, and one has too few queries of its own to accept anything.
@@ -434,7 +440,7 @@ fn several_skills_are_trained_in_turn_or_those_that_are_named() {
 fn a_killed_measurement_continues_where_it_was() {
     use std::io::{BufRead as _, BufReader};
     let context = with_agent("Formats invoices.");
-    let whole: Value = serde_json::from_str(&context.succeed(&with(&["--json", "--dir", "whole"]))).unwrap();
+    let whole = context.succeed_json(&with(&["--json", "--dir", "whole"]));
     let mut child = context
         .command(&with(&["--dir", "killed", "--concurrency", "1"]))
         .stderr(std::process::Stdio::piped())
@@ -446,11 +452,10 @@ fn a_killed_measurement_continues_where_it_was() {
     assert_eq!(n_runs, 3);
     child.kill().unwrap();
     child.wait().unwrap();
-    let shown: Value = serde_json::from_str(&context.succeed(&["show", "killed", "--json"])).unwrap();
+    let shown = context.succeed_json(&["show", "killed", "--json"]);
     let n_counted = shown["triggers"]["counted"].as_u64().unwrap();
     assert!((3..40).contains(&n_counted) && shown["triggers"]["planned"] == 40, "{shown}");
-    let resumed: Value =
-        serde_json::from_str(&context.succeed(&with(&["--json", "--dir", "killed"]))).unwrap();
+    let resumed = context.succeed_json(&with(&["--json", "--dir", "killed"]));
     assert_eq!(resumed["skills"], whole["skills"]);
     assert_eq!(resumed["queries"], whole["queries"]);
     let n_starts = context.read("killed/starts.jsonl").lines().count();

@@ -8,8 +8,7 @@ use crate::server::{self, Server};
 fn a_finished_run_says_where_it_stands() {
     let context = TestContext::with_finished_demo();
     insta::assert_snapshot!("status", without_sent(&context.succeed(&["status", "demo/run"])));
-    let json = context.succeed(&["status", "demo", "--json"]);
-    let status: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+    let status = context.succeed_json(&["status", "demo", "--json"]);
     assert_eq!(status["phase"], "finished");
     assert_eq!(status["n_steps"], 12);
     assert_eq!(status["live"], serde_json::Value::Null);
@@ -64,17 +63,16 @@ fn a_stopped_run_says_what_to_change_and_what_its_journal_holds() {
         {"error": {"class": "authentication", "message": "who are you"}}}"#;
     let (context, refused) = stopped(refuses, &[], code::PROVIDER_REFUSED);
     assert_names(&refused, &["next check the key", "`api_key_env`"]);
-    let json: serde_json::Value =
-        serde_json::from_str(&context.succeed(&["status", "task/run", "--json"])).unwrap();
+    let json = context.succeed_json(&["status", "task/run", "--json"]);
     assert!(json["hint"].as_str().unwrap().starts_with("check the key"), "{json}");
     // Nothing is finished of a run whose baseline is not measured: and no model has a price.
     let compared = context.succeed(&["compare", "task/run", "task/run"]);
     let cost = compared.lines().find(|line| line.starts_with("cost"));
     assert!(cost.is_some_and(|cost| cost.contains("no prices")), "{compared}");
     for path in ["task/run", "task/run/best_skill.md"] {
-        let outcome = context.run(&["blame", path]);
-        outcome.assert_code(code::RUN_DIR);
-        assert_names(&outcome.stderr, &["error: nothing is measured yet", "task/run", "hint: "]);
+        context
+            .run(&["blame", path])
+            .fails(code::RUN_DIR, &["error: nothing is measured yet", "task/run", "hint: "]);
     }
 }
 
@@ -82,9 +80,7 @@ fn a_stopped_run_says_what_to_change_and_what_its_journal_holds() {
 fn a_step_is_shown_with_its_edits_and_the_difference() {
     let context = TestContext::with_finished_demo();
     insta::assert_snapshot!("show_step", context.succeed(&["show", "demo/run", "--step", "2"]));
-    let outcome = context.run(&["show", "demo/run", "--step", "13"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["1 to 12"]);
+    context.run(&["show", "demo/run", "--step", "13"]).fails(code::USAGE, &["1 to 12"]);
     insta::assert_snapshot!("show_run", without_sent(&context.succeed(&["show", "demo/run"])));
 }
 
@@ -99,8 +95,7 @@ fn an_item_is_shown_under_every_skill() {
 /// The end of an epoch makes another skill current, and not another one the best.
 #[test]
 fn the_best_skill_that_differs_is_the_one_of_the_run() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&["train", "task/skillrl.toml", "--set", "train.batch_size=4", "--quiet"]);
     assert!(context.read("task/run/current_skill.md").contains("SLOW_UPDATE"));
@@ -120,9 +115,7 @@ fn two_skills_of_a_run_differ_as_said() {
     assert!(step.lines().any(|line| line.starts_with('+')) && step.len() < whole.len(), "{step}");
     assert_eq!(context.succeed(&["diff", "demo/run", "2", "2"]).lines().count(), 1);
     for (from, hint) in [("99", " to 12"), ("candidate-9", "skillrl show demo/run --step 9")] {
-        let outcome = context.run(&["diff", "demo/run", from]);
-        outcome.assert_code(code::USAGE);
-        assert!(outcome.stderr.contains(hint), "{}", outcome.stderr);
+        context.run(&["diff", "demo/run", from]).fails(code::USAGE, &[hint]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Data of one's own: looked at, trained on, and what is said when something is wrong.
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{TestContext, assert_same_files, code, set};
 use crate::said::{Said, assert_names};
 
 const CONFIG: &str = "own/skillrl.toml";
@@ -8,10 +8,8 @@ const CONFIG: &str = "own/skillrl.toml";
 /// The example of the repository in `own`.
 fn example() -> TestContext {
     let context = TestContext::new();
-    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own-data");
-    for name in ["skillrl.toml", "tickets.csv", "skill.md", "target.json", "optimizer.json"] {
-        context.write(&format!("own/{name}"), &std::fs::read_to_string(example.join(name)).unwrap());
-    }
+    let files = ["skillrl.toml", "tickets.csv", "skill.md", "target.json", "optimizer.json"];
+    context.copy_example("own-data", "own", &files);
     context
 }
 
@@ -27,8 +25,7 @@ fn env_check_shows_what_will_be_measured() {
         shown.contains("item   v02 (val, low)") && shown.contains("answer Bug\nscore  100.0 %\n"),
         "{shown}"
     );
-    let json = context.succeed(&["env", "check", CONFIG, "--json", "--answer", "support"]);
-    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let report = context.succeed_json(&["env", "check", CONFIG, "--json", "--answer", "support"]);
     assert_eq!(report["splits"], serde_json::json!({"train": 8, "val": 4, "test": 4}));
     assert_eq!(report["tries"][0]["hard"], 0.0);
     assert_eq!(report["tries"][0]["answer"], "support");
@@ -37,14 +34,7 @@ fn env_check_shows_what_will_be_measured() {
 #[test]
 fn env_check_asks_no_judge() {
     let context = example();
-    let rubric = [
-        "--set",
-        "env.scorer=rubric",
-        "--set",
-        "env.rubric=Names the queue.",
-        "--set",
-        "env.ignore_case=false",
-    ];
+    let rubric = set(&["env.scorer=rubric", "env.rubric=Names the queue.", "env.ignore_case=false"]);
     let judge = ["--set", "models.judge.model=m", "--set", "models.judge.base_url=http://127.0.0.1:1/v1"];
     let args = [&["env", "check", CONFIG, "--answer", "<answer>bug</answer>"][..], &rubric, &judge].concat();
     let shown = context.succeed(&args);
@@ -85,11 +75,8 @@ fn what_is_wrong_is_named_with_a_hint() {
     let context = example();
     let mut said = Said::default();
     let mut check = |sets: &[&str], expect_code: i32, names: &[&str]| {
-        let sets_of = sets.iter().flat_map(|set| ["--set", set]);
-        let args: Vec<&str> = ["env", "check", CONFIG].into_iter().chain(sets_of).collect();
-        let outcome = context.run(&args);
-        outcome.assert_code(expect_code);
-        assert_names(&outcome.stderr, names);
+        let args = [&["env", "check", CONFIG][..], &set(sets)].concat();
+        let outcome = context.run(&args).fails(expect_code, names);
         assert!(outcome.stderr.contains("\nhint: "), "{}", outcome.stderr);
         said.add(&format!("[{}]", sets.join(" ")), &outcome);
     };
@@ -104,9 +91,8 @@ fn what_is_wrong_is_named_with_a_hint() {
     context.append("own/tickets.csv", "t01,again,bug,low,train\n");
     check(&[], code::DATA, &["own/tickets.csv, line 18", "`t01`", "own/tickets.csv, line 2"]);
     let context = example();
-    let outcome = context.run(&["env", "check", CONFIG, "--item", "t99"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["`t99`", "`t01`"]);
+    let outcome =
+        context.run(&["env", "check", CONFIG, "--item", "t99"]).fails(code::USAGE, &["`t99`", "`t01`"]);
     said.add("--item t99", &outcome);
     insta::assert_snapshot!("env_check_refusals", said.text());
 }
@@ -126,7 +112,7 @@ fn a_judge_is_estimated() {
     let context = example();
     let calls = |sets: &[&str]| {
         let args = [&["estimate", CONFIG, "--json"][..], sets].concat();
-        let estimate: serde_json::Value = serde_json::from_str(&context.succeed(&args)).unwrap();
+        let estimate = context.succeed_json(&args);
         estimate["stages"].as_array().unwrap().iter().find(|stage| stage["stage"] == "rollout").unwrap()["calls"].clone()
     };
     assert_eq!(calls(&[]), serde_json::json!({"low": 8, "high": 8}));

@@ -1,15 +1,18 @@
 //! `skillrl train DATA`: from a file with answers to a trained skill, without a configuration.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use crate::server::{Server, body, is_optimizer, reply};
 use serde_json::json;
 use wiremock::Request;
 
+pub(crate) const QUEUES: [(&str, &str); 3] =
+    [("billing", "Charged twice"), ("shipping", "The parcel is late"), ("refund", "Money back")];
+
 /// Sixty tickets, with the delimiter that spreadsheets write where a comma is the decimal sign.
 fn tickets(context: &TestContext) {
-    let queues = [("billing", "Charged twice"), ("shipping", "The parcel is late"), ("refund", "Money back")];
     let row = |number: usize| {
-        let (queue, text) = queues[number % 3];
+        let (queue, text) = QUEUES[number % 3];
         format!("T-{number};{text}, order {number};{queue}\n")
     };
     let rows: String = (0..60).map(row).collect();
@@ -17,7 +20,7 @@ fn tickets(context: &TestContext) {
 }
 
 /// The target knows billing at once, and the others only with the rule that the optimizer proposes.
-fn answer(_: usize, request: &Request) -> wiremock::ResponseTemplate {
+pub(crate) fn answer(_: usize, request: &Request) -> wiremock::ResponseTemplate {
     let body = body(request);
     if is_optimizer(&body) {
         let edit = json!({"op": "append", "target": "", "content": "- Parcels go to shipping, money back is a refund."});
@@ -56,15 +59,14 @@ fn a_data_file_is_enough_and_the_file_that_is_left_repeats_the_run() {
     let outcome = context.run(&args);
     outcome.assert_code(code::SUCCESS);
     let said = &outcome.stderr;
-    for part in [
+    let names = [
         "env.scorer = exact",
         "env.id_field = ticket_id",
         "env.type_field = queue",
         "Answer with one of these",
         "target target, optimizer optimizer",
-    ] {
-        assert!(said.contains(part), "{part}\n{said}");
-    }
+    ];
+    assert_names(said, &names);
     assert!(!said.contains("ticket_id }}"), "an id tells nothing of the task: {said}");
     assert!(outcome.stdout.contains("\nBetter: 100.0 % instead of"), "{}", outcome.stdout);
     assert!(context.read("runs/tickets/best_skill.md").contains("Parcels go to shipping"));
@@ -81,33 +83,14 @@ fn a_data_file_is_enough_and_the_file_that_is_left_repeats_the_run() {
 }
 
 #[test]
-fn what_cannot_be_guessed_is_asked_for_by_name() {
-    let context = TestContext::new();
-    tickets(&context);
-    let check = |args: &[&str], parts: &[&str]| {
-        let outcome = context.run(args);
-        outcome.assert_code(code::USAGE);
-        parts.iter().for_each(|part| assert!(outcome.stderr.contains(part), "{part}\n{}", outcome.stderr));
-        assert!(!context.path("skillrl.toml").exists());
-    };
-    check(&["train", "tickets.csv", "--model", "gpt-5"], &["--answer", "`ticket_id`, `body`, `queue`"]);
-    check(&["train", "tickets.csv", "--answer", "kind"], &["`kind`", "`queue`"]);
-    check(&["train", "tickets.csv", "--answer", "queue"], &["--model", "OPENAI_API_KEY"]);
-    check(&["train", "tickets.csv", "--answer", "queue", "--model", "llama"], &["`llama`", "--base-url"]);
-    check(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5", "--budget", "0"], &["--budget"]);
-    check(&["train", "--answer", "queue"], &["--answer"]);
-    check(&["train", "team/tickets", "--answer", "queue", "--model", "gpt-5"], &["`hf://team/tickets`"]);
-}
-
-#[test]
 fn a_command_that_starts_no_run_leaves_no_file_in_the_way_of_the_next() {
     let (context, server) = (TestContext::new(), Server::start());
     server.answer_with(answer);
     tickets(&context);
     // No key is set, so no run can begin.
-    let failed = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5"]);
-    failed.assert_code(code::PROVIDER_REFUSED);
-    assert!(failed.stderr.contains("OPENAI_API_KEY"), "{}", failed.stderr);
+    context
+        .run(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5"])
+        .fails(code::PROVIDER_REFUSED, &["OPENAI_API_KEY"]);
     assert!(!context.path("skillrl.toml").exists());
     let url = server.address();
     context.succeed(&["train", "tickets.csv", "--answer", "queue", "--model", "m", "--base-url", &url]);
@@ -122,9 +105,7 @@ fn a_file_of_weights_is_a_model_of_this_machine() {
     let outcome = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "small.gguf"]);
     // The file is none, or the build reads none; both are known before a call.
     assert_ne!(outcome.code, Some(code::SUCCESS));
-    for part in ["models.target.kind = local", "models.target.path = small.gguf"] {
-        assert!(outcome.stderr.contains(part), "{part}\n{}", outcome.stderr);
-    }
+    assert_names(&outcome.stderr, &["models.target.kind = local", "models.target.path = small.gguf"]);
 }
 
 #[test]
@@ -135,9 +116,8 @@ fn list_prices_say_what_a_run_costs_and_let_a_cap_hold() {
     let outcome = context.run(&args);
     // Nothing can be sent without a key; what would be is known.
     assert_ne!(outcome.code, Some(code::SUCCESS));
-    for part in ["gpt-5-mini: ", " to $", "list prices of", "budget.money = 2.0", "stops at $2"] {
-        assert!(outcome.stderr.contains(part), "{part}\n{}", outcome.stderr);
-    }
+    let names = ["gpt-5-mini: ", " to $", "list prices of", "budget.money = 2.0", "stops at $2"];
+    assert_names(&outcome.stderr, &names);
     let unknown = context.run(&["train", "tickets.csv", "--answer", "queue", "--model", "gpt-5-minii"]);
     assert!(unknown.stderr.contains("cost unknown") && unknown.stderr.contains("did you mean gpt-5-mini?"));
 }

@@ -1,46 +1,22 @@
 //! `skillrl train-server`, and runs that train by it.
 
-use crate::context::{TestContext, code};
+use crate::context::{CHAT_TINY, TestContext, code, local_model};
+use crate::serve::Serving;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
-
-/// A model with random weights.
-const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
 
 fn run<'a>(iterations: &'a str, out: &'a str) -> Vec<&'a str> {
     [&RL[..], &["--iterations", iterations, "--out", out]].concat()
 }
 
-/// A server that ends with its test.
-struct TrainServer(Child);
-
-impl TrainServer {
-    fn start(context: &TestContext) -> (Self, String) {
-        let args = ["train-server", MODEL, "--listen", "127.0.0.1:0", "--dir", "trained"];
-        let mut child = context.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        (Self(child), url.trim_end().to_owned())
-    }
-}
-
-impl Drop for TrainServer {
-    fn drop(&mut self) {
-        self.0.kill().unwrap_or_default();
-        self.0.wait().unwrap();
-    }
+fn start(context: &TestContext) -> (Serving, String) {
+    Serving::start(context, &["train-server", CHAT_TINY, "--listen", "127.0.0.1:0", "--dir", "trained"])
 }
 
 fn task(url: &str) -> TestContext {
-    let model = format!(
-        "{{ kind = \"local\", path = \"{MODEL}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
-         temperature = 0.0, response_schema = \"ignore\" }}"
-    );
-    let context = TestContext::with_task(&model, &model);
-    let section = format!("\n[tinker]\nbase_url = \"{url}\"\n");
-    context.write("task/skillrl.toml", &(context.read("task/skillrl.toml") + &section));
+    let context = TestContext::with_task(&local_model(), &local_model());
+    context.append("task/skillrl.toml", &format!("\n[tinker]\nbase_url = \"{url}\"\n"));
     context
 }
 
@@ -63,10 +39,9 @@ const RL: [&str; 13] = [
 #[test]
 fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_here() {
     let of_server = TestContext::new();
-    let (server, url) = TrainServer::start(&of_server);
+    let (server, url) = start(&of_server);
     let context = task(&url);
-    let doctor: Value =
-        serde_json::from_str(&context.succeed(&["doctor", "task/skillrl.toml", "--json"])).unwrap();
+    let doctor = context.succeed_json(&["doctor", "task/skillrl.toml", "--json"]);
     let findings = doctor["findings"].as_array().unwrap();
     let about = findings.iter().filter(|finding| finding["message"].as_str().unwrap().contains(&url));
     assert_eq!(about.map(|finding| finding["status"].as_str().unwrap()).collect::<Vec<_>>(), ["ok"]);
@@ -78,7 +53,7 @@ fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_
     assert!(doctor.stdout.contains("tinker.base_url"), "{}", doctor.stdout);
 
     // A new server has the saved weights, and the run goes on from them.
-    let (_server, url) = TrainServer::start(&of_server);
+    let (_server, url) = start(&of_server);
     let moved = format!("tinker.base_url={url}");
     let more = [&run("2", "grpo")[..], &["--resume", "--set", &moved]].concat();
     context.run(&more).assert_code(code::SUCCESS);
@@ -86,7 +61,7 @@ fn a_policy_is_trained_by_a_server_goes_on_after_both_were_killed_and_is_played_
     let place = context.json("grpo/policy/tinker.json");
     assert!(place["training"].as_str().unwrap().starts_with("tinker://"));
     let eval = ["eval", "task/skillrl.toml", "--policy", "grpo/policy", "--split", "test", "--json"];
-    let measured: Value = serde_json::from_str(&context.succeed(&eval)).unwrap();
+    let measured = context.succeed_json(&eval);
     assert_eq!(measured["n"], 2, "{measured}");
     // Training further begins with the weights of the server.
     let further = [&run("1", "further")[..], &["--policy", "grpo/policy", "--set", &moved]].concat();
@@ -132,7 +107,7 @@ fn post(url: &str, call: &str, body: &Value) -> Value {
 #[cfg(unix)]
 fn ctrl_c_ends_the_server_while_it_computes() {
     let of_server = TestContext::new();
-    let (mut server, url) = TrainServer::start(&of_server);
+    let (mut server, url) = start(&of_server);
     let session = post(&url, "create_session", &json!({}));
     let lora = json!({"rank": 2});
     let asked = json!({"session_id": session["session_id"], "base_model": "chat-tiny", "lora_config": lora});

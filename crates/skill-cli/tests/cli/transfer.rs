@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A finished run of the task, whose configuration has these further targets.
 fn trained(server: &Server, targets: &str) -> TestContext {
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let context = server.task();
     context.append("task/skillrl.toml", targets);
     context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
     context
@@ -20,8 +20,7 @@ fn served(name: &str, address: &str, model: &str) -> String {
 }
 
 fn matrix(context: &TestContext, args: &[&str]) -> Value {
-    let json = context.succeed(&[&["eval", "task/run", "--targets", "--json"], args].concat());
-    serde_json::from_str(&json).unwrap()
+    context.succeed_json(&[&["eval", "task/run", "--targets", "--json"], args].concat())
 }
 
 #[test]
@@ -62,9 +61,7 @@ fn a_target_that_does_not_answer_is_named_and_takes_nothing_from_the_others() {
     let targets =
         [served("gone", &closed_address(), "m"), served("small", &server.address(), "target-small")];
     let context = trained(&server, &targets.concat());
-    let outcome = context.run(&["eval", "task/run", "--targets", "--quiet"]);
-    outcome.assert_code(code::OUTAGE);
-    assert_names(&outcome.stderr, &["`gone`"]);
+    let outcome = context.run(&["eval", "task/run", "--targets", "--quiet"]).fails(code::OUTAGE, &["`gone`"]);
     assert_names(&outcome.stdout, &["gone was not measured", "+100.0 points"]);
     assert!(context.read("task/run/transfer/small/best/results.json").contains("test-1"));
     // The same command resumes the measurement.
@@ -79,9 +76,9 @@ fn a_target_that_does_not_answer_is_named_and_takes_nothing_from_the_others() {
 fn targets_that_are_not_configured_or_badly_are_refused_by_name() {
     let server = Server::start();
     let context = trained(&server, &served("small", &server.address(), "target-small"));
-    let outcome = context.run(&["eval", "task/run", "--targets=large"]);
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["`large`", "small", "[models.targets.NAME]"]);
+    context
+        .run(&["eval", "task/run", "--targets=large"])
+        .fails(code::USAGE, &["`large`", "small", "[models.targets.NAME]"]);
     for (table, names) in [
         ("[models.targets.large]\nmodle = \"m\"\n", &["modle", "[models.targets.large]"][..]),
         ("[models.targets.large]\nkind = \"scripted\"\n", &["[models.targets.large]", "file"]),
@@ -100,8 +97,7 @@ fn targets_that_are_not_configured_or_badly_are_refused_by_name() {
 
 #[test]
 fn a_run_gates_on_several_targets_and_names_the_one_that_does_not_answer() {
-    let server = Server::start();
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
+    let (server, context) = Server::with_task();
     let gone = served("small", &closed_address(), "target-small");
     let text = context
         .read("task/skillrl.toml")
@@ -109,9 +105,7 @@ fn a_run_gates_on_several_targets_and_names_the_one_that_does_not_answer() {
     context.write("task/skillrl.toml", &format!("{text}{gone}"));
     let examined = context.run(&["doctor", "task/skillrl.toml"]);
     assert_names(&examined.stdout, &["target `small` does not answer"]);
-    let outcome = context.run(&["train", "task/skillrl.toml", "--quiet"]);
-    outcome.assert_code(code::OUTAGE);
-    assert_names(&outcome.stderr, &["target small"]);
+    context.run(&["train", "task/skillrl.toml", "--quiet"]).fails(code::OUTAGE, &["target small"]);
     // Everything that the target has done is kept.
     context
         .write("task/skillrl.toml", &format!("{text}{}", served("small", &server.address(), "target-small")));

@@ -1,6 +1,7 @@
 //! What a run came to: decided once, and the same words wherever it is shown.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use crate::server::{GOOD_RULE, Server, body, healthy, is_optimizer, reply};
 use serde_json::Value;
 
@@ -20,19 +21,9 @@ fn spoilt_by_skills(server: &Server) -> TestContext {
         let is_right = if text.contains(GOOD_RULE) { is_easy } else { !text.contains("Be polite") };
         reply(if is_right { word } else { "Good day" }, "stop")
     });
-    let context = TestContext::with_task(&server.model("target"), &server.model("optimizer"));
-    let items = (1..=N_TEST).map(|number| {
-        let word = format!("testword{number}");
-        format!(
-            "{{\"id\": \"test-{number}\", \"question\": \"Repeat: {word}.\", \"answers\": [\"{word}\"]}}\n"
-        )
-    });
-    context.write("task/data/test.jsonl", &items.collect::<String>());
+    let context = server.task();
+    context.write_items("test", N_TEST);
     context
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
 }
 
 #[test]
@@ -43,7 +34,7 @@ fn a_skill_that_beats_the_initial_one_and_not_none_looks_bad_everywhere() {
         ["train", "task/skillrl.toml", "--quiet", "--set", "eval.no_skill=on", "--set", "run.dir=run"];
     let outcome = context.run(&train);
     outcome.assert_code(code::SUCCESS);
-    let report = json(&context.succeed(&["report", "run", "--json"]));
+    let report = context.succeed_json(&["report", "run", "--json"]);
     let verdict = &report["verdict"];
     assert_eq!(verdict["outcome"], "worse than no skill");
     assert!(verdict["interval"][1].as_f64().unwrap() < 0.0 && verdict["difference"] == -0.5, "{verdict}");
@@ -55,15 +46,9 @@ fn a_skill_that_beats_the_initial_one_and_not_none_looks_bad_everywhere() {
         assert!(flat.contains(&format!("Worse than no skill: {words}")), "{words}: {shown}");
     }
     assert!(page.contains(words) && page.contains("lead verdict bad"), "{words}");
-    assert_eq!(
-        json(&context.succeed(&["status", "run", "--json"]))["verdict"]["outcome"],
-        verdict["outcome"]
-    );
+    assert_eq!(context.succeed_json(&["status", "run", "--json"])["verdict"]["outcome"], verdict["outcome"]);
     // People read percent, and files keep fractions.
-    assert!(
-        words.contains("50.0 %") && words.contains("100.0 %") && words.contains("30 test items"),
-        "{words}"
-    );
+    assert_names(words, &["50.0 %", "100.0 %", "30 test items"]);
     let summary = context.json("run/summary.json");
     assert_eq!(
         (&summary["baseline_test_hard"], &summary["test_hard"], &summary["test_no_skill"]["hard"]),
@@ -81,7 +66,7 @@ fn a_skill_that_beats_the_initial_one_and_not_none_looks_bad_everywhere() {
     let found = |check: &str, message: &str| serde_json::json!({"check": check, "message": message});
     let checks = [found("splits", "15 items are in two splits"), found("selection", "30 items are few")];
     context.write("run/checks.json", &serde_json::to_string(&checks).unwrap());
-    let verdict = &json(&context.succeed(&["report", "run", "--json"]))["verdict"];
+    let verdict = &context.succeed_json(&["report", "run", "--json"])["verdict"];
     let of_data = verdict["cautions"].as_array().unwrap().iter().filter(|caution| caution["kind"] == "data");
     let of_data: Vec<&str> = of_data.map(|caution| caution["words"].as_str().unwrap()).collect();
     assert!(
@@ -101,7 +86,7 @@ fn without_the_arm_the_same_skill_is_better() {
     let server = Server::start();
     let context = spoilt_by_skills(&server);
     context.succeed(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=run"]);
-    let report = json(&context.succeed(&["report", "run", "--json"]));
+    let report = context.succeed_json(&["report", "run", "--json"]);
     assert_eq!(
         (&report["verdict"]["outcome"], &report["headline"]["arms"][2]),
         (&"better".into(), &Value::Null)

@@ -1,11 +1,12 @@
 //! What a model is shown of a data file: said first, on a terminal seen first, and never what a person did not agree to.
 
 use crate::context::{TestContext, code};
+use crate::said::assert_names;
 use crate::server::{Server, body, is_optimizer, reply};
 #[cfg(target_os = "linux")]
 use crate::terminal::on_terminal;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 const QUEUES: [&str; 3] = ["Billing", "Shipping", "Refund"];
@@ -62,13 +63,12 @@ fn only_free_text_is_sent_and_what_is_shown_and_not_shown_is_said() {
     let asked = listened(&server);
     let outcome = context.run(&args(&server.address(), &[]));
     outcome.assert_code(code::SUCCESS);
-    for said in [
+    let names = [
         "shown to the model: Subject, Body",
         "not shown: Customer E-Mail, Created, assigned_team (add with --input)",
         "labels: 3 classes; case and blanks do not count: `SHIPPING` is `Shipping`",
-    ] {
-        assert!(outcome.stderr.contains(said), "{said}\n{}", outcome.stderr);
-    }
+    ];
+    assert_names(&outcome.stderr, &names);
     // What the checks before the run found is kept with it.
     let checks = context.json("runs/tickets/checks.json");
     assert!(checks.as_array().unwrap().iter().any(|found| found["check"] == "selection"), "{checks}");
@@ -102,10 +102,9 @@ fn a_dry_run_shows_everything_and_sends_and_writes_nothing() {
     tickets(&context);
     let url = server.address();
     let shown = context.succeed(&args(&url, &["--dry-run"]));
-    for part in ["My order", "Answer with one of these", "splits", "cost", "baseline", "nothing was sent"] {
-        assert!(shown.contains(part), "{part}\n{shown}");
-    }
-    let shown: Value = serde_json::from_str(&context.succeed(&args(&url, &["--dry-run", "--json"]))).unwrap();
+    let names = ["My order", "Answer with one of these", "splits", "cost", "baseline", "nothing was sent"];
+    assert_names(&shown, &names);
+    let shown = context.succeed_json(&args(&url, &["--dry-run", "--json"]));
     assert!(shown["prompt"].to_string().contains("My order"));
     assert!(shown["findings"].as_array().unwrap().len() > 3 && shown["estimate"]["items"].is_array());
     for command in [
@@ -130,7 +129,7 @@ fn rows_that_ask_the_same_are_in_one_split() {
     let options = ["--answer", "queue", "--model", "m", "--base-url", &url];
     let same = |more: &[&str]| {
         let checked = [&["env", "check", "tickets.csv", "--json"][..], &options, more].concat();
-        let report: Value = serde_json::from_str(&context.succeed(&checked)).unwrap();
+        let report = context.succeed_json(&checked);
         report["same_prompts"].as_array().unwrap().len()
     };
     assert_eq!(same(&[]), 0);
@@ -148,9 +147,8 @@ fn on_a_terminal_the_first_prompt_is_seen_before_it_is_sent() {
     let url = server.address();
     let screen = on_terminal(&context, &args(&url, &[]), 200, "n\n");
     assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
-    for part in ["as it will be sent", "My order", "Send this to 127.0.0.1:", "nothing was sent"] {
-        assert!(screen.text.contains(part), "{part}\n{}", screen.text);
-    }
+    let names = ["as it will be sent", "My order", "Send this to 127.0.0.1:", "nothing was sent"];
+    assert_names(&screen.text, &names);
     assert_eq!(server.n_calls(), 0);
     assert!(!context.path("skillrl.toml").exists());
     let screen = on_terminal(&context, &args(&url, &[]), 200, "y\n");
@@ -168,11 +166,7 @@ fn what_a_field_holds_is_a_question_that_yes_does_not_answer() {
     let args = args("http://127.0.0.1:9/v1", &["--yes", "--set", "retry.max_attempts=1"]);
     let screen = on_terminal(&context, &args, 200, "n\n");
     assert_eq!(screen.code, Some(code::DATA), "{}", screen.text);
-    assert!(
-        screen.text.contains("a telephone number in 60 rows") && screen.text.contains("[y/N]"),
-        "{}",
-        screen.text
-    );
+    assert_names(&screen.text, &["a telephone number in 60 rows", "[y/N]"]);
     // The answer leads on to the server, which is not there.
     assert_eq!(on_terminal(&context, &args, 200, "y\n").code, Some(code::OUTAGE));
 }
@@ -190,18 +184,14 @@ fn a_run_without_an_answer_is_corrected_and_one_with_answers_is_kept() {
     // What `--set` says is in the file, so that the next command repeats the run.
     context.run(&args(&url, &["--set", "train.epochs=2"])).assert_code(code::SUCCESS);
     let file = context.read("skillrl.toml");
-    assert!(
-        file.contains("epochs = 2") && file.contains("calls = 200") && file.lines().count() < 45,
-        "{file}"
-    );
+    assert_names(&file, &["epochs = 2", "calls = 200"]);
+    assert!(file.lines().count() < 45, "{file}");
     let n_calls = server.n_calls();
     context.succeed(&["train"]);
     assert_eq!(server.n_calls(), n_calls);
-    let other = context.run(&args(&url, &["--set", "train.epochs=3"]));
-    other.assert_code(code::USAGE);
-    for part in ["train.epochs: 2, now 3", "--config tickets-2.toml --out runs/tickets-2"] {
-        assert!(other.stderr.replace('\n', " ").contains(part), "{part}\n{}", other.stderr);
-    }
+    context
+        .run(&args(&url, &["--set", "train.epochs=3"]))
+        .fails(code::USAGE, &["train.epochs: 2, now 3", "--config tickets-2.toml --out runs/tickets-2"]);
     let second = ["--set", "train.epochs=3", "--config", "tickets-2.toml", "--out", "runs/tickets-2"];
     context.run(&args(&url, &second)).assert_code(code::SUCCESS);
     assert!(context.path("tickets-2.toml").exists() && context.path("runs/tickets-2").exists());
@@ -254,14 +244,13 @@ fn a_prompt_and_a_rubric_are_enough_without_right_answers() {
     ]);
     outcome.assert_code(code::SUCCESS);
     let file = context.read("skillrl.toml");
-    for line in [
+    let names = [
         "scorer = \"rubric\"",
         "rubric = \"It is short.\"",
         "judge = \"optimizer\"",
         "initial = \"skills/notes\"",
-    ] {
-        assert!(file.contains(line), "{line}\n{file}");
-    }
+    ];
+    assert_names(&file, &names);
 }
 
 #[test]
@@ -288,13 +277,7 @@ fn a_first_skill_that_solves_nothing_stops_the_run_until_somebody_agrees() {
         false => reply("I do not know", "stop"),
     });
     let url = server.address();
-    let outcome = context.run(&args(&url, &[]));
-    outcome.assert_code(code::DATA);
-    assert!(
-        outcome.stderr.contains("none of the validation items") && outcome.stderr.contains("--yes"),
-        "{}",
-        outcome.stderr
-    );
+    context.run(&args(&url, &[])).fails(code::DATA, &["none of the validation items", "--yes"]);
     let n_calls = server.n_calls();
     assert_eq!(n_calls, 40, "a planned search measures the validation items twice, and goes no further");
     context.run(&args(&url, &["--yes"])).assert_code(code::SUCCESS);

@@ -54,9 +54,7 @@ fn a_shop_is_played_by_hand() {
     assert!(page(0).starts_with("WebShop [SEP] Instruction: [SEP] "), "{}", page(0));
     assert!(page(1).contains("[SEP] Page 1 (Total results: "), "{}", page(1));
     assert_eq!(page(2), page(0));
-    let outcome = play(&context, &["webshop", "--goal", "100000"], "");
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["goal 100000"]);
+    play(&context, &["webshop", "--goal", "100000"], "").fails(code::USAGE, &["goal 100000"]);
 }
 
 #[test]
@@ -71,12 +69,9 @@ fn a_question_is_played_by_hand() {
 fn what_cannot_be_played_is_said() {
     let context = TestContext::new();
     context.write("game.tw-pddl", "{\"pddl_domain\": \"");
-    let outcome = play(&context, &["--game", "game.tw-pddl"], "");
-    outcome.assert_code(code::DATA);
-    assert_names(&outcome.stderr, &["game.tw-pddl, line 1: "]);
-    let outcome = play(&context, &["alfworld", "--item", "x"], "");
-    outcome.assert_code(code::USAGE);
-    assert_names(&outcome.stderr, &["item `x`", "hint: the first one is `"]);
+    play(&context, &["--game", "game.tw-pddl"], "").fails(code::DATA, &["game.tw-pddl, line 1: "]);
+    play(&context, &["alfworld", "--item", "x"], "")
+        .fails(code::USAGE, &["item `x`", "hint: the first one is `"]);
 }
 
 /// A run in a world, with an agent that looks around until it has read how to do better, which is no help.
@@ -128,19 +123,15 @@ fn a_skill_is_trained_in_a_world() {
 #[test]
 fn servers_are_asked_for_their_tasks_or_choose_them() {
     let context = household();
-    let outcome =
-        context.run(&["train", "house/skillrl.toml", "--set", "env.servers=[\"http://127.0.0.1:1\"]"]);
-    outcome.assert_code(code::OUTAGE);
-    assert_names(&outcome.stderr, &["`env.server_tasks`", "http://127.0.0.1:1/reset"]);
+    context
+        .run(&["train", "house/skillrl.toml", "--set", "env.servers=[\"http://127.0.0.1:1\"]"])
+        .fails(code::OUTAGE, &["`env.server_tasks`", "http://127.0.0.1:1/reset"]);
     context.write("house/ids/train.txt", "a\nb\n");
     context.write("house/ids/val.txt", "c\n");
     context.write("house/ids/test.txt", "d\n");
     let set = ["--set", "env.servers=[\"http://127.0.0.1:1\"]", "--set", "env.server_tasks=house/ids"];
     let args: Vec<&str> = ["train", "house/skillrl.toml"].into_iter().chain(set).collect();
-    let outcome = context.run(&args);
-    outcome.assert_code(code::OUTAGE);
-    assert!(outcome.stderr.contains("gave no answer: "), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("is the server running?"), "{}", outcome.stderr);
+    context.run(&args).fails(code::OUTAGE, &["gave no answer: ", "is the server running?"]);
 }
 
 /// Tasks of a server without its address are played where such a server usually is, and never here.
@@ -211,10 +202,7 @@ fn a_broken_game_is_named_with_its_place_and_the_run_goes_on_when_it_is_mended()
         assert_ne!(broken, whole);
         context.write(game, &broken);
         let kept = context.files("house/run");
-        let outcome = context.run(&train);
-        outcome.assert_code(code::DATA);
-        assert!(outcome.stderr.contains(place) && outcome.stderr.contains(expect), "{}", outcome.stderr);
-        assert!(outcome.stderr.contains("hint: "), "{}", outcome.stderr);
+        context.run(&train).fails(code::DATA, &[place, expect, "hint: "]);
         let skip = |path: &std::path::Path| {
             path.to_string_lossy().starts_with("journal.sqlite") || path.ends_with("events.jsonl")
         };
@@ -266,11 +254,7 @@ fn a_program_that_breaks_in_the_middle_stops_the_run_which_goes_on_when_it_is_me
         context.write("house/skillrl.toml", &format!("{models}{env}"));
         let train = ["train", "house/skillrl.toml", "--quiet", "--set", "run.workers=1"];
         context.write(&format!("house/{trick}"), "");
-        let outcome = context.run(&train);
-        for expect in expect {
-            assert!(outcome.stderr.contains(expect), "{trick}: {}", outcome.stderr);
-        }
-        outcome.assert_code(in_code);
+        context.run(&train).fails(in_code, expect);
         context.remove(&format!("house/{trick}"));
         context.succeed(&train);
         let played = context.read("house/played");
