@@ -1,9 +1,12 @@
 //! What the tests of the wire hold, and what they leave behind, has no secret in it.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/all_files.rs"]
+mod all_files;
+
+use all_files::all_files;
 use skill_core::SkillPackage;
 use skill_core::lint::{Finding, Form, lint};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// With fewer files the test looks in the wrong place.
 const MIN_FILES: usize = 30;
@@ -15,26 +18,14 @@ fn secrets(text: &str) -> Vec<Finding> {
     findings.into_iter().filter(|finding| finding.rule.starts_with("secret-key")).collect()
 }
 
-fn files(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn no_exchange_holds_a_secret() {
-    let mut paths = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"), &mut paths);
-    assert!(paths.len() >= MIN_FILES, "only {} files", paths.len());
-    for path in paths {
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        let found = secrets(&text);
-        assert!(found.is_empty(), "{}: {found:?}", path.display());
+    let files = all_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"));
+    assert!(files.len() >= MIN_FILES, "only {} files", files.len());
+    for (name, bytes) in files {
+        let Ok(text) = std::str::from_utf8(&bytes) else { continue };
+        let found = secrets(text);
+        assert!(found.is_empty(), "{name}: {found:?}");
     }
 }
 

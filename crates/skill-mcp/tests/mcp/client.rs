@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use skill_mcp::{McpError, McpOptions, McpServer};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -160,21 +160,4 @@ pub(crate) fn texts(value: &Value, field: &str, found: &mut Vec<(String, String)
         Value::Object(fields) => fields.iter().for_each(|(name, value)| texts(value, name, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Files below a directory, with what is in them.
-pub(crate) fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let (mut directories, mut files) = (vec![dir.to_owned()], Vec::new());
-    while let Some(dir) = directories.pop() {
-        for entry in std::fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                files.push((path.clone(), std::fs::read(path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files
 }

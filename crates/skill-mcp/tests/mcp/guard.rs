@@ -1,6 +1,7 @@
 //! What is asked that nobody should get.
 
-use crate::client::{Place, files};
+use crate::all_files::all_files;
+use crate::client::Place;
 use crate::runs::finished;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ async fn no_name_leads_out_of_the_directories() {
     place.write("outside/best_skill.md", SECRET);
     place.write("outside.toml", &format!("[models]\n{SECRET}"));
     place.write("configs/notes.txt", SECRET);
-    let before = files(&place.path("outside"));
+    let before = all_files(&place.path("outside"));
     let mut client = place.client().await;
     let absolute = place.path("outside").to_string_lossy().into_owned();
     for name in
@@ -35,7 +36,7 @@ async fn no_name_leads_out_of_the_directories() {
             assert!(said.contains("not found") && !said.contains(SECRET), "{tool} {name}: {said}");
         }
     }
-    assert_eq!(files(&place.path("outside")), before);
+    assert_eq!(all_files(&place.path("outside")), before);
     client.leave().await;
 }
 

@@ -1,8 +1,8 @@
 //! Damage to every file of a run, one after the other: `check` names each.
 
+use crate::all_files::all_files;
 use skill_pipeline::run_dir::check::check;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Flips a bit of each checked file of a run, cuts it, empties it and removes it, and sees each of that named. Files that
 /// are not checked have to be these. Returns how often something was damaged.
@@ -16,9 +16,9 @@ pub(crate) fn assert_every_damage_is_named(run: &Path, not_checked: &[&str]) -> 
     let is_over =
         std::fs::read_to_string(run.join("files.jsonl")).is_ok_and(|lines| lines.contains(r#""end""#));
     let mut n_damaged = 0;
-    for (name, path) in all_files(run).iter().filter(|(name, _)| !is_unchecked(name)) {
-        let bytes = std::fs::read(path).unwrap();
-        for damaged in damages(name, &bytes, is_over) {
+    for (name, bytes) in all_files(run).iter().filter(|(name, _)| !is_unchecked(name)) {
+        let path = &run.join(name);
+        for damaged in damages(name, bytes, is_over) {
             match &damaged {
                 Some(damaged) => std::fs::write(path, damaged).unwrap(),
                 None => std::fs::remove_file(path).unwrap(),
@@ -67,22 +67,4 @@ fn damages(name: &str, bytes: &[u8], is_over: bool) -> Vec<Option<Vec<u8>>> {
         damages.extend(more.into_iter().filter(|_| is_over && !name.ends_with("events.jsonl")));
     }
     damages.into_iter().map(Some).chain([None]).collect()
-}
-
-/// All files below a run, by name.
-fn all_files(run: &Path) -> BTreeMap<String, PathBuf> {
-    let mut files = BTreeMap::new();
-    let mut open = vec![run.to_owned()];
-    while let Some(next) = open.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                let name = path.strip_prefix(run).unwrap().to_string_lossy().replace('\\', "/");
-                files.insert(name, path);
-            }
-        }
-    }
-    files
 }

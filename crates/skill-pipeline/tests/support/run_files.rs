@@ -1,5 +1,6 @@
 //! What two equal runs have in common.
 
+use crate::all_files::all_files;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,18 +11,6 @@ fn is_of_its_process(name: &str) -> bool {
 
 /// Every file of a run that has to be the same whenever the run is made, by path.
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, String> {
-    let mut files = BTreeMap::new();
-    let mut open = vec![dir.to_owned()];
-    while let Some(next) = open.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(dir).unwrap().to_string_lossy().replace('\\', "/");
-            if path.is_dir() {
-                open.push(path);
-            } else if !is_of_its_process(&name) {
-                files.insert(name, std::fs::read_to_string(path).unwrap());
-            }
-        }
-    }
-    files
+    let files = all_files(dir).into_iter().filter(|(name, _)| !is_of_its_process(name));
+    files.map(|(name, bytes)| (name, String::from_utf8(bytes).unwrap())).collect()
 }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod accumulation;
+#[path = "../../../skill-llm/tests/support/all_files.rs"]
+mod all_files;
 mod arms;
 mod auto;
 mod bank_events;

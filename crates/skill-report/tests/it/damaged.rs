@@ -1,6 +1,7 @@
 //! Runs whose files are not all there, or not whole: every reader says which file, and none panics.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use crate::all_files::all_files;
 use indexmap::IndexMap;
 use skill_core::StepIdx;
 use skill_llm::error::with_causes;
@@ -9,7 +10,7 @@ use skill_pipeline::provenance::{StepEvidence, Version, blame};
 use skill_report::{Report, ReportOptions, RunOverview, RunPhase, StepRow, Verdict, page};
 use skillrl_bench::runs::{RunSize, make_run};
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const SIZE: RunSize =
     RunSize { n_steps: 9, steps_per_epoch: 3, batch: 2, n_selection: 3, n_test: 2, reply_characters: 20 };
@@ -26,13 +27,6 @@ const DAMAGES: [Damage; 6] = [
     ("something else", |path, _| std::fs::write(path, "[{\"what\": 1}]\n").unwrap()),
     ("no text", |path, _| std::fs::write(path, [0xff, 0xfe, 0x00, 0x80]).unwrap()),
 ];
-
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { files(&path, found) } else { found.push(path) }
-    }
-}
 
 /// What a person asks of a run, each with its outcome.
 fn ask(dir: &Path) -> Vec<(&'static str, Asked)> {
@@ -63,18 +57,15 @@ fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
     let room = skillrl_bench::runs::temporary_dir().unwrap();
     let dir = room.path().join("run");
     make_run(&dir, &SIZE).unwrap();
-    let mut all = Vec::new();
-    files(&dir, &mut all);
+    let mut all = all_files(&dir);
     // One step that was accepted stands for all.
-    all.retain(|path| {
-        !path.to_string_lossy().contains("/step_") || path.to_string_lossy().contains("/step_0008/")
-    });
+    all.retain(|path, _| !path.contains("/step_") || path.contains("/step_0008/"));
     let mut n_refused = 0;
-    for file in &all {
-        let bytes = std::fs::read(file).unwrap();
+    for (path, bytes) in &all {
+        let file = &dir.join(path);
         let name = file.file_name().unwrap().to_string_lossy();
         for (damage, make) in DAMAGES {
-            make(file, &bytes);
+            make(file, bytes);
             for (what, outcome) in ask(&dir) {
                 if let Err(error) = outcome {
                     let said = with_causes(error.as_ref());
@@ -96,7 +87,7 @@ fn a_file_that_is_missing_or_half_written_is_named_and_nothing_panics() {
                     assert!(name == "config.json" && damage == "missing", "{name} {damage}: {error}");
                 }
             }
-            std::fs::write(file, &bytes).unwrap();
+            std::fs::write(file, bytes).unwrap();
         }
         assert!(ask(&dir).iter().all(|(_, outcome)| outcome.is_ok()), "{name} is whole again");
     }

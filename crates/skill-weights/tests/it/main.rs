@@ -6,6 +6,8 @@
     reason = "tests say what they expect"
 )]
 
+#[path = "../../../skill-llm/tests/support/all_files.rs"]
+mod all_files;
 mod bigram;
 #[path = "../../../skill-train/tests/it/byte_codec.rs"]
 mod codec;

@@ -1,5 +1,6 @@
 //! What the tests share: a template, examples of the world of doors, and a trainer.
 
+use crate::all_files::all_files;
 use crate::bigram::Bigram;
 use crate::codec::{ByteCodec, IM_END};
 use crate::world::{Doors, whole_history, wins};
@@ -81,23 +82,10 @@ pub(crate) fn trainer(run: &Path, model: &Bigram, data: &SftData, settings: &Sft
 
 /// The files that may not depend on when a process was killed.
 pub(crate) fn files(run: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    collect(run, run, &mut files);
+    let others = ["events.jsonl", "timings.jsonl", "sft_times.json", "rl_times.json", "lock", ".lock"];
+    let mut files = all_files(run);
+    files.retain(|name, _| !others.contains(&name.as_str()));
     files
-}
-
-fn collect(run: &Path, dir: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.strip_prefix(run).unwrap().display().to_string();
-        if path.is_dir() {
-            collect(run, &path, files);
-        } else if !["events.jsonl", "timings.jsonl", "sft_times.json", "rl_times.json", "lock", ".lock"]
-            .contains(&name.as_str())
-        {
-            files.insert(name, std::fs::read(&path).unwrap());
-        }
-    }
 }
 
 #[track_caller]
