@@ -1,8 +1,6 @@
 //! The core stays lean: nothing in its dependencies can await or open a connection.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::process::Command;
+use crate::dependencies::dependencies;
 
 /// Crates that bring a runtime or the network, and the families that they come in.
 const BANNED: [&str; 24] = [
@@ -32,31 +30,6 @@ const BANNED: [&str; 24] = [
     "ureq",
 ];
 
-/// The normal dependencies of this crate, transitively, and the crate itself.
-fn dependencies() -> Vec<String> {
-    let tree = |is_offline: &[&str]| {
-        Command::new(env!("CARGO"))
-            .args(["tree", "--package", env!("CARGO_PKG_NAME"), "--edges", "normal", "--prefix", "none"])
-            .args(["--no-dedupe", "--format", "{p}"])
-            .args(is_offline)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap()
-    };
-    // A build that has just run has everything that this needs; one without a lock file may have to look it up.
-    let mut output = tree(&["--offline"]);
-    if !output.status.success() {
-        output = tree(&[]);
-    }
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let lines = String::from_utf8(output.stdout).unwrap();
-    let mut names: Vec<String> =
-        lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
 fn is_banned(name: &str) -> bool {
     BANNED.iter().any(|banned| {
         name.strip_prefix(banned).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_', 's']))
@@ -65,7 +38,7 @@ fn is_banned(name: &str) -> bool {
 
 #[test]
 fn the_core_has_no_runtime_and_no_network() {
-    let names = dependencies();
+    let names = dependencies("skill-core");
     assert!(names.iter().any(|name| name == "skill-core"), "{names:?}");
     assert!(names.iter().any(|name| name == "serde_json"), "{names:?}");
     let banned: Vec<&String> = names.iter().filter(|name| is_banned(name)).collect();

@@ -3,6 +3,8 @@
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
 mod anchors_corpus;
+#[path = "../support/dependencies.rs"]
+mod dependencies;
 mod editor_properties;
 mod editor_rules;
 mod json_extract;

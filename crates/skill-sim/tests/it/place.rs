@@ -1,9 +1,9 @@
 //! The place of the simulated models: only the facade and what is above it may use them, and nothing below knows the
 //! worlds that they play in.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::all_files::all_files;
+use crate::dependencies::dependencies;
+use std::path::Path;
 
 /// The crates that must do without simulated models.
 const WITHOUT: [&str; 6] =
@@ -23,38 +23,6 @@ const DEMO_WORDS: [&str; 10] = [
     "webshop",
 ];
 
-/// The normal dependencies of a package with all its features, transitively, and the package itself.
-fn dependencies(package: &str) -> Vec<String> {
-    let tree = |is_offline: &[&str]| {
-        Command::new(env!("CARGO"))
-            .args(["tree", "--package", package, "--all-features", "--edges", "normal", "--prefix", "none"])
-            .args(["--format", "{p}"])
-            .args(is_offline)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap()
-    };
-    // A build that has just run has everything that this needs; one without a lock file may have to look it up.
-    let mut output = tree(&["--offline"]);
-    if !output.status.success() {
-        output = tree(&[]);
-    }
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let lines = String::from_utf8(output.stdout).unwrap();
-    lines.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
-}
-
-fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn nothing_below_the_facade_depends_on_simulated_models() {
     for package in WITHOUT {
@@ -73,13 +41,13 @@ fn the_teacher_does_without_the_bank() {
 
 #[test]
 fn the_models_know_no_world_of_the_demos() {
-    let mut files = Vec::new();
-    rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../skill-llm/src"), &mut files);
+    let mut files = all_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../skill-llm/src"));
+    files.retain(|name, _| name.ends_with(".rs"));
     assert!(files.len() > 80, "skill-llm was not found: {} files", files.len());
-    for path in files {
-        let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
+    for (name, bytes) in files {
+        let text = String::from_utf8(bytes).unwrap().to_lowercase();
         for word in DEMO_WORDS {
-            assert!(!text.contains(word), "{} speaks of `{word}`", path.display());
+            assert!(!text.contains(word), "{name} speaks of `{word}`");
         }
     }
 }
