@@ -2,7 +2,6 @@
 
 use crate::child::{Commits, Death, DeathPoint};
 use crate::world::{Size, World};
-use std::path::Path;
 
 /// If this is set, a child of the demo's chain dies at its first append, as `cargo xtask crash` wants it.
 const FULL_VARIABLE: &str = "SKILLRL_CRASH_FULL";
@@ -43,7 +42,7 @@ impl std::fmt::Display for Chain {
 fn chain(size: Size, stride: u64) -> Chain {
     let undisturbed = World::undisturbed(size);
     if size == Size::Bank {
-        let log = String::from_utf8_lossy(&undisturbed.files[Path::new("bank/log.jsonl")]);
+        let log = String::from_utf8_lossy(&undisturbed.files["bank/log.jsonl"]);
         assert!(log.contains("trial_opened"), "no candidate was tried: {log}");
     }
     let mut world = World::new(size, 1);

@@ -12,6 +12,8 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../../../skill-llm/tests/support/all_files.rs"]
+mod all_files;
 mod chain;
 mod child;
 mod disk;

@@ -1,5 +1,6 @@
 //! A task with its run, the children that work on it, and what has to hold after each of them.
 
+use crate::all_files::all_files;
 use crate::child::{Commits, Death, MARK, PLAN_VARIABLE, Plan, Said};
 use crate::served::{Request, requests};
 use skillrl::demo::{self, DemoFile, DemoWorld};
@@ -8,7 +9,7 @@ use skillrl::llm::journal::CallFilter;
 use skillrl::pipeline::run_dir::timings::Timings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 
@@ -31,7 +32,7 @@ const EPOCH_END_STAGES: [&str; 5] =
     ["rollout_prev", "rollout_curr", "slow_update", "slow_evaluate", "meta_skill"];
 
 /// The contents of files by their path.
-pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// How much there is to train on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +198,7 @@ impl World {
     /// The files of the run that have to be those of an undisturbed one.
     pub(crate) fn files(&self) -> Files {
         let mut files = all_files(&self.run_dir());
-        files.retain(|path, _| !OTHER_FILES.iter().any(|other| path == Path::new(other)));
+        files.retain(|path, _| !OTHER_FILES.contains(&path.as_str()));
         files
     }
 
@@ -470,23 +471,6 @@ impl Drop for Working {
     }
 }
 
-fn all_files(root: &Path) -> Files {
-    fn collect(root: &Path, dir: &Path, files: &mut Files) {
-        let Ok(entries) = std::fs::read_dir(dir) else { return };
-        for entry in entries {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                collect(root, &path, files);
-            } else {
-                files.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    let mut files = Files::new();
-    collect(root, root, &mut files);
-    files
-}
-
 /// Compares two sets of files and names the first that differs, rather than showing all bytes of both.
 #[track_caller]
 fn assert_same_files(left: &Files, right: &Files) {
@@ -494,6 +478,6 @@ fn assert_same_files(left: &Files, right: &Files) {
     assert_eq!(names(left), names(right));
     for (path, bytes) in left {
         let (left, right) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(&right[path]));
-        assert_eq!(left, right, "{} differs", path.display());
+        assert_eq!(left, right, "{path} differs");
     }
 }

@@ -1,5 +1,6 @@
 //! Runs in one process and over workers come to the same files.
 
+use crate::all_files::all_files;
 use parking_lot::Mutex;
 use serde_json::json;
 use skill_nats::fake::{FakeConnect, FakeServer};
@@ -11,7 +12,7 @@ use skillrl::nats::{
 use skillrl::pipeline::{NoEvents, StopSignal};
 use skillrl::trainer::document_with;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +20,13 @@ use std::time::Duration;
 /// Files that say when something happened; `cargo xtask check nats` leaves out the same.
 const MAY_DIFFER: [&str; 5] = ["events.jsonl", "timings.json", "timings.jsonl", "report.html", "run.lock"];
 
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let (mut found, mut left) = (BTreeMap::new(), vec![dir.to_owned()]);
-    while let Some(next) = left.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() {
-                left.push(path);
-            } else if !MAY_DIFFER.contains(&name.as_str()) && !name.starts_with("journal.sqlite") {
-                found.insert(path.strip_prefix(dir).unwrap().to_owned(), std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    found
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = all_files(dir);
+    files.retain(|path, _| {
+        let name = path.rsplit('/').next().unwrap();
+        !MAY_DIFFER.contains(&name) && !name.starts_with("journal.sqlite")
+    });
+    files
 }
 
 /// Generated households, played by simulated models.
