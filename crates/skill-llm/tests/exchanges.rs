@@ -1,6 +1,6 @@
 //! What the tests of the wire hold, and what they leave behind, has no secret in it.
 
-#[path = "support/all_files.rs"]
+#[path = "../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 
 use all_files::all_files;

@@ -2,6 +2,10 @@
 //!
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
+#[cfg(feature = "yaml")]
+#[expect(clippy::disallowed_methods, reason = "a test reads the sources of the workspace")]
+#[path = "../support/all_files.rs"]
+mod all_files;
 mod anchors_corpus;
 #[path = "../support/dependencies.rs"]
 mod dependencies;

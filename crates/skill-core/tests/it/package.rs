@@ -1,5 +1,6 @@
 //! Skill packages: one text and back, edits by file, what each reader sees, front matter.
 
+use crate::all_files::all_files;
 use proptest::prelude::*;
 use skill_core::carried::CarriedFile;
 use skill_core::package::front_matter::{FrontMatter, check_front_matter, name_of, with_field, with_fields};
@@ -461,20 +462,7 @@ const SOURCE_TEXT_READERS: [(&str, &str); 11] = [
     ("skillrl/src/skills.rs", "tells a skill from other files"),
 ];
 
-/// The Rust files below a directory.
-fn rust_files(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the test reads the sources of the workspace")]
 fn only_editors_files_of_runs_and_hashes_reach_the_source_text() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut readers = std::collections::BTreeSet::new();
@@ -484,17 +472,12 @@ fn only_editors_files_of_runs_and_hashes_reach_the_source_text() {
         if name == "skill-core" {
             continue;
         }
-        let mut files = Vec::new();
-        rust_files(&entry.path().join("src"), &mut files);
+        let mut files = all_files(&entry.path().join("src"));
+        files.retain(|path, _| path.ends_with(".rs"));
         n_files += files.len();
-        for path in files {
-            // With `into_source_text`.
-            if std::fs::read_to_string(&path).unwrap().contains("source_text(") {
-                let path = path.strip_prefix(&crates).unwrap();
-                let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
-                readers.insert(parts.join("/"));
-            }
-        }
+        // With `into_source_text`.
+        files.retain(|_, bytes| str::from_utf8(bytes).unwrap().contains("source_text("));
+        readers.extend(files.into_keys().map(|path| format!("{name}/src/{path}")));
     }
     assert!(n_files > 300, "the workspace was not found: {n_files} files");
     let allowed = SOURCE_TEXT_READERS.map(|(path, _)| path.to_owned());

@@ -1,7 +1,7 @@
 //! The server over two streams in memory, asked by a client that knows nothing but lines of JSON.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod client;
 mod guard;

@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a seed that fails is named")]
 
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod life;
 mod process;

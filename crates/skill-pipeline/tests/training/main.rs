@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod accumulation;
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod arms;
 mod auto;

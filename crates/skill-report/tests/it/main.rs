@@ -2,7 +2,7 @@
 //!
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod bank;
 mod damaged;

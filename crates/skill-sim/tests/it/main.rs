@@ -3,7 +3,7 @@
 //! One program for all of them: linking one takes longer than compiling most of these files.
 
 mod agents;
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 #[cfg(feature = "weights")]
 mod decoder;

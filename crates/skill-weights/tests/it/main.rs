@@ -6,7 +6,7 @@
     reason = "tests say what they expect"
 )]
 
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod bigram;
 #[path = "../../../skill-train/tests/it/byte_codec.rs"]

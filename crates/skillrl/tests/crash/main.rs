@@ -12,7 +12,7 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod chain;
 mod child;

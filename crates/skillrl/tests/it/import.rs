@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::all_files::all_files;
 use serde_json::{Value, json};
 use skillrl::config::Config;
 use skillrl::export::skill_at;
@@ -347,14 +348,10 @@ fn a_bad_configuration_is_named_with_the_place_and_what_to_do() {
 }
 
 fn copy_dir(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let place = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_dir(&entry.path(), &place);
-        } else {
-            std::fs::copy(entry.path(), place).unwrap();
-        }
+    for (name, bytes) in all_files(from) {
+        let path = to.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
     }
 }
 

@@ -4,6 +4,8 @@
 
 #[cfg(unix)]
 mod agent_model;
+#[path = "../../../skill-core/tests/support/all_files.rs"]
+mod all_files;
 mod import;
 mod krill;
 mod own_data;

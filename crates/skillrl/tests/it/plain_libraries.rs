@@ -3,8 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::all_files::all_files;
 use skillrl::config::keys;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,17 +20,11 @@ fn workspace() -> PathBuf {
 }
 
 /// The sources of a library, without files of tests.
-fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        if path.is_dir() && stem != "tests" {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !(stem == "tests" || stem.ends_with("_tests"))
-        {
-            found.push(path);
-        }
-    }
+fn sources(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let is_of_tests = |part: &str| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs");
+    let mut files = all_files(dir);
+    files.retain(|path, _| path.ends_with(".rs") && !path.split('/').any(is_of_tests));
+    files
 }
 
 /// The lines of a source that are neither comments nor tests, with their numbers.
@@ -68,13 +63,11 @@ fn libraries_name_no_command_and_no_key_of_the_configuration() {
     assert!(commands.contains("train") && commands.len() > 20, "{commands:?}");
     let (mut found, mut n_files) = (Vec::new(), 0);
     for library in LIBRARIES {
-        let mut files = Vec::new();
-        sources(&workspace().join("crates").join(library).join("src"), &mut files);
+        let files = sources(&workspace().join("crates").join(library).join("src"));
         n_files += files.len();
-        for path in files {
-            let source = fs::read_to_string(&path).unwrap();
-            for (line_no, line) in code(&source) {
-                let name = path.strip_prefix(workspace()).unwrap().display().to_string();
+        for (path, bytes) in files {
+            let name = format!("crates/{library}/src/{path}");
+            for (line_no, line) in code(str::from_utf8(&bytes).unwrap()) {
                 let is_other = |(file, text): &(&str, &str)| name.ends_with(file) && line.contains(text);
                 if let Some(what) = named(line, &commands)
                     && !OTHER_MEANINGS.iter().any(is_other)

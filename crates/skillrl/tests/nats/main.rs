@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../../skill-llm/tests/support/all_files.rs"]
+#[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod cluster_files;
 mod runs;
