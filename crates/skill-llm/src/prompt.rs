@@ -10,6 +10,7 @@
 //! A variable that the caller does not give is an error, never an empty string. Nothing is escaped: the
 //! output is plain text.
 
+mod built_in;
 mod outside;
 
 use crate::chat::Message;

@@ -7,68 +7,13 @@ use skill_core::SkillHash;
 use skill_llm::{Message, PromptError, PromptTemplate};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Defines the names of the teacher's prompts and what holds a template for each.
-macro_rules! teacher_prompts {
-    ($($(#[$meta:meta])* $variant:ident = $name:ident,)+) => {
-        /// One of the teacher's prompts.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum TeacherPrompt {
-            $($(#[$meta])* $variant,)+
-        }
+skill_llm::prompts! {
+    /// One of the teacher's prompts.
+    pub enum TeacherPrompt;
 
-        impl TeacherPrompt {
-            /// All prompts.
-            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$variant),+];
+    /// The teacher's prompts, built in or replaced.
+    pub struct TeacherPrompts;
 
-            /// The name of the prompt; its file is `NAME.md`.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => stringify!($name),)+
-                }
-            }
-
-            /// The text that is built in.
-            pub fn embedded_source(self) -> &'static str {
-                match self {
-                    $(Self::$variant => include_str!(concat!("../../prompts/", stringify!($name), ".md")),)+
-                }
-            }
-        }
-
-        /// The teacher's prompts, built in or replaced.
-        #[derive(Debug, Clone)]
-        pub struct TeacherPrompts {
-            $($name: PromptTemplate,)+
-        }
-
-        impl TeacherPrompts {
-            /// Those that are built in.
-            ///
-            /// # Errors
-            ///
-            /// None in a released version: a test renders all of them.
-            pub fn embedded() -> Result<Self, PromptError> {
-                let template = |name: TeacherPrompt| PromptTemplate::parse(name.as_str(), name.embedded_source());
-                Ok(Self { $($name: template(TeacherPrompt::$variant)?,)+ })
-            }
-
-            /// The template of a prompt.
-            pub fn template(&self, name: TeacherPrompt) -> &PromptTemplate {
-                match name {
-                    $(TeacherPrompt::$variant => &self.$name,)+
-                }
-            }
-
-            fn template_mut(&mut self, name: TeacherPrompt) -> &mut PromptTemplate {
-                match name {
-                    $(TeacherPrompt::$variant => &mut self.$name,)+
-                }
-            }
-        }
-    };
-}
-
-teacher_prompts! {
     /// Asks for skills for tasks of every type.
     General = distill_general,
     /// Asks for skills for tasks of one type.
@@ -79,13 +24,6 @@ teacher_prompts! {
     Merge = distill_merge,
     /// Asks for changes of the skills of weak types.
     Evolve = evolve,
-}
-
-impl TeacherPrompt {
-    /// The prompt of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|prompt| prompt.as_str() == name)
-    }
 }
 
 impl TeacherPrompts {

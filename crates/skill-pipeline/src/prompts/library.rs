@@ -278,11 +278,11 @@ impl PromptLibrary {
 
     /// The template of a prompt.
     pub fn template(&self, name: PromptName) -> &PromptTemplate {
-        self.templates.get(name)
+        self.templates.template(name)
     }
 
     fn template_mut(&mut self, name: PromptName) -> &mut PromptTemplate {
-        self.templates.get_mut(name)
+        self.templates.template_mut(name)
     }
 
     /// The hash of each prompt's text, by its name: a run that goes on with another text names the prompt.

@@ -1,65 +1,15 @@
 //! The names of the prompts and the texts that are built in.
 
-use skill_llm::{PromptError, PromptTemplate};
 use std::fmt;
 
-/// Defines the names of all prompts and what holds a template for each: one line adds a prompt.
-macro_rules! prompts {
-    ($($(#[$meta:meta])* $variant:ident = $name:ident,)+) => {
-        /// One of the optimizer's prompts; the names are those of the reference systems.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum PromptName {
-            $($(#[$meta])* $variant,)+
-        }
+skill_llm::prompts! {
+    /// One of the optimizer's prompts, in the order in which a step uses them; the names are those of the reference
+    /// systems, and of [`skill_envs::Env::prompt_override`].
+    pub enum PromptName;
 
-        impl PromptName {
-            /// All prompts, in the order in which a step uses them.
-            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$variant),+];
+    /// A template for each prompt.
+    pub(super) struct Templates;
 
-            /// The name used in files and by [`skill_envs::Env::prompt_override`].
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => stringify!($name),)+
-                }
-            }
-
-            /// The text that is built in.
-            pub fn embedded_source(self) -> &'static str {
-                match self {
-                    $(Self::$variant => include_str!(concat!("../../prompts/", stringify!($name), ".md")),)+
-                }
-            }
-        }
-
-        /// A template for each prompt.
-        #[derive(Debug, Clone)]
-        pub(super) struct Templates {
-            $($name: PromptTemplate,)+
-        }
-
-        impl Templates {
-            /// Those that are built in.
-            pub(super) fn embedded() -> Result<Self, PromptError> {
-                let template = |name: PromptName| PromptTemplate::parse(name.as_str(), name.embedded_source());
-                Ok(Self { $($name: template(PromptName::$variant)?,)+ })
-            }
-
-            pub(super) fn get(&self, name: PromptName) -> &PromptTemplate {
-                match name {
-                    $(PromptName::$variant => &self.$name,)+
-                }
-            }
-
-            pub(super) fn get_mut(&mut self, name: PromptName) -> &mut PromptTemplate {
-                match name {
-                    $(PromptName::$variant => &mut self.$name,)+
-                }
-            }
-        }
-    };
-}
-
-prompts! {
     /// An analyst reads failed trajectories.
     AnalystError = analyst_error,
     /// An analyst reads successful trajectories.
@@ -98,11 +48,6 @@ impl PromptName {
     /// The name of the file that holds the prompt, such as `ranking.md`.
     pub fn file_name(self) -> String {
         format!("{}.md", self.as_str())
-    }
-
-    /// The prompt of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|prompt| prompt.as_str() == name)
     }
 }
 
