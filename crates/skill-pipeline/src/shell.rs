@@ -168,8 +168,8 @@ impl RunShell {
     }
 }
 
-/// Refuses to resume a run with another identity once it has results: if `is_begun` is true of the stored identity, or
-/// the directory has a state.
+/// Refuses to resume a run with another identity once it has results: if `is_begun` is true of the stored identity, if
+/// that is of a run of weights and this is none of its kind, or if the directory has a state.
 ///
 /// # Errors
 ///
@@ -179,8 +179,15 @@ pub fn check_same_run(
     identity: &RunIdentity,
     is_begun: impl FnOnce(&RunIdentity) -> bool,
 ) -> Result<(), PipelineError> {
+    let kind = RunKind::of_identity(identity);
+    let is_other = |stored: &RunIdentity| match RunKind::of_identity(stored) {
+        stored @ Some(RunKind::Sft | RunKind::Rl | RunKind::Phases) => stored != kind,
+        Some(RunKind::Document | RunKind::Bank) | None => false,
+    };
     match dir.read_config()? {
-        Some(stored) if is_begun(&stored.identity) || dir.read_state()?.is_some() => {
+        Some(stored)
+            if is_other(&stored.identity) || is_begun(&stored.identity) || dir.read_state()?.is_some() =>
+        {
             check_identity(dir.path(), &stored.identity, identity)
         }
         Some(_) | None => Ok(()),

@@ -12,6 +12,7 @@ use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, Skil
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{JournalOptions, JournalReader, Role};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::run_dir::check::check;
 use skill_pipeline::{Event, PipelineError, Stage, StopSignal, Trainer};
 use std::path::Path;
@@ -122,6 +123,27 @@ fn a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around() {
     };
     assert_eq!(changes, [changed("train.mode", "document", "bank")]);
     assert_eq!(files(dir.path()), before);
+}
+
+#[test]
+fn nothing_else_is_trained_where_weights_are() {
+    for kind in [RunKind::Sft, RunKind::Rl, RunKind::Phases] {
+        let dir = tempfile::tempdir().unwrap();
+        begun(dir.path());
+        std::fs::remove_dir_all(dir.path().join("bank")).unwrap();
+        let config = dir.path().join("config.json");
+        let mut value: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+        value["identity"]["train.mode"] = json!(kind.as_str());
+        value.as_object_mut().unwrap().remove("checksum");
+        std::fs::write(&config, value.to_string()).unwrap();
+        let before = files(dir.path());
+        let bank = (Run::default().run(dir.path()).unwrap_err(), json!("bank"));
+        for (error, is) in [bank, (Job::default().run(dir.path()).unwrap_err(), json!("document"))] {
+            let PipelineError::Mismatch { changes, .. } = error else { panic!("{kind:?}: {error}") };
+            assert!(changes.contains(&changed("train.mode", kind.as_str(), is)), "{changes:?}");
+        }
+        assert_eq!(files(dir.path()), before);
+    }
 }
 
 /// A run that an outage ended in the middle of its first trial; returns the candidate of it.
