@@ -150,6 +150,12 @@ const CHECKS: &[Check] = &[
         run: builds::weights,
     },
     Check {
+        name: "full",
+        about: "builds the full program, and runs the tests that need models on this machine",
+        is_external: IsExternal::Yes,
+        run: builds::full_program,
+    },
+    Check {
         name: "seeds",
         about: "builds the full program and types what READMEs of krill and SkillRL say, with small sizes where weights are trained",
         is_external: IsExternal::Yes,

@@ -66,11 +66,13 @@ pub(super) fn weights(sh: &Shell) -> anyhow::Result<()> {
     )
     .run()?;
     cmd!(sh, "cargo test --release --package skill-tinker --features server -- {recorded...}").run()?;
-    Ok(cmd!(
-        sh,
-        "cargo test --release --package skill-cli --features weights --test cli -- env_export:: local:: phased:: rl:: sft:: train_server::"
-    )
-    .run()?)
+    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- built_in")
+        .run()?)
+}
+
+/// The tests of the full program that need models on this machine, which `cargo xtask ci` leaves out.
+pub(super) fn full_program(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo test --package skill-cli --features full --test cli -- built_in").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

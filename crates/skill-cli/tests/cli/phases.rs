@@ -255,7 +255,8 @@ mod built_in {
         context.succeed(&train);
         crate::context::assert_same_files(&files, &context.untimed_files(run));
         // A bank of its own, as before, is another run.
-        let bank = [&train[..], &["--set", "train.mode=bank"]].concat();
+        let bank =
+            [&["train", "--env", "alfworld", "--mock"][..], &FEW, &["--set", "train.mode=bank"]].concat();
         context.run(&bank).assert_code(code::OTHER_RUN);
     }
 }

@@ -240,7 +240,9 @@ mod built_in {
         let data = text.lines().find(|line| line.starts_with("data = ")).unwrap();
         let data =
             format!("env.{}", data.replace(" = ", "=").replace('"', "").replace("data=", "data=task/"));
-        let json = ["rl", "task/config.json", "--set", &data, "--policy", "run/policy", "--quiet"];
+        // Without a kind the tasks of such a file are households.
+        let tasks = ["--set", "env.kind=qa", "--set", &data];
+        let json = [&["rl", "task/config.json", "--policy", "run/policy", "--quiet"][..], &tasks].concat();
         let sizes = ["--tasks", "2", "--out", "of-json"];
         // Such a file trains a bank, whose teacher needs a key; without a validation before the end nobody is asked.
         let of_json = [&json[..], &sizes].concat();
