@@ -1,5 +1,6 @@
 //! A temporary directory with a task in it, and the binary started there.
 
+use crate::all_files::all_files;
 use crate::finished_demo;
 use crate::said::assert_names;
 use serde_json::Value;
@@ -278,9 +279,8 @@ impl Outcome {
 }
 
 fn files_below(root: &Path) -> Files {
-    let mut files = Files::new();
-    collect(root, root, &mut files);
-    files
+    let files = if root.is_dir() { all_files(root) } else { Default::default() };
+    files.into_iter().map(|(path, bytes)| (path.into(), bytes)).collect()
 }
 
 /// Writes files into a directory, which need not exist.
@@ -289,18 +289,6 @@ pub(crate) fn write_files(root: &Path, files: Files) {
         let path = root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
-    }
-}
-
-fn collect(root: &Path, dir: &Path, files: &mut Files) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            collect(root, &path, files);
-        } else {
-            files.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap());
-        }
     }
 }
 

@@ -7,6 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../../../skill-core/tests/support/all_files.rs"]
+mod all_files;
 mod bad_input;
 mod bank;
 mod bank_live;
@@ -18,6 +20,8 @@ mod check;
 mod context;
 mod demo;
 mod demo_worlds;
+#[path = "../../../skill-core/tests/support/dependencies.rs"]
+mod dependencies;
 mod env_export;
 mod epochs;
 mod estimate;

@@ -38,7 +38,7 @@ fn is_banned(name: &str) -> bool {
 
 #[test]
 fn the_core_has_no_runtime_and_no_network() {
-    let names = dependencies("skill-core");
+    let names = dependencies("skill-core", &["--all-features"]);
     assert!(names.iter().any(|name| name == "skill-core"), "{names:?}");
     assert!(names.iter().any(|name| name == "serde_json"), "{names:?}");
     let banned: Vec<&String> = names.iter().filter(|name| is_banned(name)).collect();

@@ -3,12 +3,14 @@
 
 use std::process::Command;
 
-/// The normal dependencies of a package with all its features, transitively, and the package itself.
-pub(crate) fn dependencies(package: &str) -> Vec<String> {
+/// The normal dependencies of a package, transitively, and the package itself; `features` are words for cargo, such as
+/// `--all-features`, and none for those that are on by themselves.
+pub(crate) fn dependencies(package: &str, features: &[&str]) -> Vec<String> {
     let tree = |is_offline: &[&str]| {
         Command::new(env!("CARGO"))
-            .args(["tree", "--package", package, "--all-features", "--edges", "normal", "--prefix", "none"])
-            .args(["--format", "{p}"])
+            .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none"])
+            .args(["--no-dedupe", "--format", "{p}"])
+            .args(features)
             .args(is_offline)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()

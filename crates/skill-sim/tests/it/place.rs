@@ -26,16 +26,19 @@ const DEMO_WORDS: [&str; 10] = [
 #[test]
 fn nothing_below_the_facade_depends_on_simulated_models() {
     for package in WITHOUT {
-        let names = dependencies(package);
+        let names = dependencies(package, &["--all-features"]);
         assert!(names.iter().any(|name| name == package), "{package}: {names:?}");
         assert!(!names.iter().any(|name| name == "skill-sim"), "{package} depends on skill-sim");
     }
-    assert!(dependencies("skillrl").iter().any(|name| name == "skill-sim"), "the facade has them");
+    assert!(
+        dependencies("skillrl", &["--all-features"]).iter().any(|name| name == "skill-sim"),
+        "the facade has them"
+    );
 }
 
 #[test]
 fn the_teacher_does_without_the_bank() {
-    let names = dependencies("skill-sim");
+    let names = dependencies("skill-sim", &["--all-features"]);
     assert!(!names.iter().any(|name| name == "skill-bank"), "{names:?}");
 }
 
