@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A directory holds the run of a document or that of a bank, and neither is continued as the other. Held by
-//!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around`.
+//! - A directory holds a run of one kind, and it is not continued as another. Held by
+//!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around` and `nothing_else_is_trained_where_weights_are`.
 
 use crate::records::phases::PHASES_FILE;
 use crate::records::{RunIdentity, bank, rl, sft};
