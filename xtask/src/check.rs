@@ -104,7 +104,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "features",
         about: "builds the libraries without their environments and without the journal, and the facade with each feature alone",
-        is_external: IsExternal::No,
+        is_external: IsExternal::Yes,
         run: builds::features,
     },
     Check {
