@@ -32,7 +32,7 @@ mod wrap;
 use args::{Cli, Command, ConfigCommand, EnvCommand, Shown};
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use command::{Told, UsageError};
+use command::{CommandError, Reported};
 use std::ffi::OsString;
 use std::io::Write as _;
 
@@ -74,14 +74,14 @@ fn leave_out_trailing(error: &mut clap::Error) {
 }
 
 /// The error for a command that has another name.
-fn moved(error: &clap::Error, arguments: &[OsString]) -> Option<UsageError> {
+fn moved(error: &clap::Error, arguments: &[OsString]) -> Option<CommandError> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
     let name = words.find(|word| !word.starts_with('-'))?;
     let today = args::renamed(name)?;
-    Some(UsageError::new(format!("there is no command `{name}`")).with_hint(format!("it is `{today}`")))
+    Some(CommandError::new(format!("there is no command `{name}`")).with_hint(format!("it is `{today}`")))
 }
 
 fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {
@@ -158,24 +158,24 @@ fn report(error: &anyhow::Error) -> u8 {
     if is_closed_pipe(error) {
         return exit_code::SUCCESS;
     }
-    if let Some(told) = error.downcast_ref::<Told>() {
-        return told.code;
+    if let Some(reported) = error.downcast_ref::<Reported>() {
+        return reported.code;
     }
     let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
     let known = error.downcast_ref::<skillrl::Error>();
-    let usage = error.downcast_ref::<UsageError>();
-    let hint = known.map(skillrl::Error::hint).or_else(|| usage.and_then(|usage| usage.hint.clone()));
-    // The message of a usage error already says what to change.
-    let hint = hint.or_else(|| usage.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
+    let own = error.downcast_ref::<CommandError>();
+    let hint = known.map(skillrl::Error::hint).or_else(|| own.and_then(|own| own.hint.clone()));
+    // Its message already says what to change.
+    let hint = hint.or_else(|| own.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
     if let Some(hint) = hint {
         text.push_str(&format!("\nhint: {hint}"));
     }
     let text = wrap::wrapped(&text, wrap::stderr_width());
     // Standard error may be closed; the exit code still says it.
     writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    match (known, usage) {
+    match (known, own) {
         (Some(known), _) => exit_code::of(known.failure()),
-        (None, Some(usage)) => usage.code,
+        (None, Some(own)) => own.code,
         (None, None) => exit_code::OTHER,
     }
 }

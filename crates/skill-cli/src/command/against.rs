@@ -1,6 +1,6 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::EvalArgs;
 use crate::exit_code;
 use skillrl::config::LoadedConfig;
@@ -23,7 +23,7 @@ impl Earlier {
     pub(super) fn read(dir: &Path) -> anyhow::Result<Self> {
         let path = if dir.is_dir() { dir.join(RESULTS_FILE) } else { dir.to_owned() };
         let wrong = |message: String| {
-            UsageError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
+            CommandError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
         };
         let bytes = std::fs::read(&path)
             .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
@@ -34,7 +34,7 @@ impl Earlier {
     }
 
     /// Looks whether there is anything to compare, before anything is paid for.
-    pub(super) fn check_items(&self, items: &[Item]) -> Result<(), UsageError> {
+    pub(super) fn check_items(&self, items: &[Item]) -> Result<(), CommandError> {
         let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
         match self.results.iter().any(|result| asked.contains(&result.id)) {
             true => Ok(()),
@@ -64,11 +64,11 @@ impl Earlier {
             100.0 * most
         );
         let hint = format!("measure more items, or take `--max-drop {:.0}` or more", points.ceil());
-        Err(UsageError::new(message).with_hint(hint).into())
+        Err(CommandError::new(message).with_hint(hint).into())
     }
 
-    fn no_item(&self) -> UsageError {
-        UsageError::new(format!("{} has no item of this split", self.path.display()))
+    fn no_item(&self) -> CommandError {
+        CommandError::new(format!("{} has no item of this split", self.path.display()))
             .with_hint("measure both skills on the same split of the same data")
     }
 
@@ -136,12 +136,12 @@ impl Limits {
 }
 
 /// Limits that were not kept, as a failure.
-pub(super) fn check(broken: &[String], compared: Option<&Comparison>) -> Result<(), UsageError> {
+pub(super) fn check(broken: &[String], compared: Option<&Comparison>) -> Result<(), CommandError> {
     if broken.is_empty() {
         return Ok(());
     }
     let against = compared.map(|compared| format!("; {}", describe(compared).trim_end())).unwrap_or_default();
-    Err(UsageError::new(format!("{}{against}", broken.join("; "))).with_code(exit_code::REGRESSED))
+    Err(CommandError::new(format!("{}{against}", broken.join("; "))).with_code(exit_code::REGRESSED))
 }
 
 #[cfg(test)]

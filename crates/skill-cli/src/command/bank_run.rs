@@ -1,6 +1,6 @@
 //! Runs that train a bank: what the commands that look at runs say of them.
 
-use super::UsageError;
+use super::CommandError;
 use super::bank::{blame, diff};
 use super::trajectory::trajectory_text;
 use crate::args::{DiffArgs, ShowArgs};
@@ -28,7 +28,7 @@ pub(super) fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
             Some(last) => format!("finished rounds are 0 to {}", last.round),
             None => "no round is finished".to_owned(),
         };
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     };
     if args.json {
         return super::print(&format!("{}\n", serde_json::to_string_pretty(record)?));
@@ -85,7 +85,7 @@ pub(super) fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
         let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
         let hint =
             "an item is shown if it is of the validation split, or of the test split once that is measured";
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     };
     let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
     if args.json {
@@ -137,7 +137,7 @@ pub(super) fn blame(run: &Path, step: Option<u32>, is_json: bool) -> anyhow::Res
     if step.is_some() {
         let message = format!("{} trains a bank, which has no skill after a step", run.display());
         let hint = format!("`skillrl blame {}` names the round of each skill", run.display());
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     }
     blame::of_bank(&run.join(BANK_DIR), None, is_json)
 }
@@ -151,7 +151,7 @@ pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
         (None, None) => diff::of_versions(&bank, &path, [&args.from, &args.to], false),
         (Some(_), None) | (None, Some(_)) => {
             let message = format!("`{}` and `{}` are a bank and a version of a skill", args.from, args.to);
-            Err(UsageError::new(message).with_hint(MOMENTS).into())
+            Err(CommandError::new(message).with_hint(MOMENTS).into())
         }
     }
 }
@@ -172,14 +172,14 @@ fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> anyhow::Result<Option<Ban
         };
         let message = format!("the run began with the bank {initial}, of which it keeps no copy");
         let hint = format!("skillrl bank diff {initial} {}", args.run.join(BANK_DIR).display());
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     }
     let Some(round) = name.strip_prefix(ROUND) else { return Ok(None) };
     let records = bank_records(&args.run).map_err(skillrl::Error::Pipeline)?;
     let round = round.parse::<u32>().ok().filter(|round| records.iter().any(|record| record.round == *round));
     let Some(round) = round else {
         let message = format!("`{name}` of {} is not finished, or does not exist", args.run.display());
-        return Err(UsageError::new(message).with_hint(MOMENTS).into());
+        return Err(CommandError::new(message).with_hint(MOMENTS).into());
     };
     let mut then = Bank::new();
     // What a process does in one round stands together; what a person does counts from the next event on.

@@ -1,7 +1,7 @@
 //! Before a run sends anything: what its checks found, what it will take, and on a terminal the first prompt with a
 //! question. After its first measurement: whether there is anything to gain.
 
-use super::UsageError;
+use super::CommandError;
 use super::data_start::{asked, has_answered_call};
 use crate::progress::Progress;
 use crate::table::{grouped, harmless};
@@ -107,7 +107,7 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
     }
     let question = if question.ends_with('?') { question } else { format!("{question} Continue?") };
     match asked(&format!("{question} [y/N]"))? {
-        Some(false) => Err(UsageError::new("nothing was sent")
+        Some(false) => Err(CommandError::new("nothing was sent")
             .with_hint(
                 "`--input FIELD,..` chooses what is shown, `--budget DOLLARS` caps the cost, `--yes` agrees",
             )
@@ -187,7 +187,7 @@ fn receiver(loaded: &LoadedConfig) -> String {
 }
 
 /// Refuses caps with which nothing could be learned.
-fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), UsageError> {
+fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), CommandError> {
     let config = &loaded.config;
     if config.train.protocol != Protocol::Auto {
         // The run stops at its cap, and goes on with a higher one.
@@ -197,7 +197,7 @@ fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), UsageErr
     if let (Some(cap), Some(least)) = (config.budget.money, least_money)
         && cap < least
     {
-        return Err(UsageError::new(format!(
+        return Err(CommandError::new(format!(
             "a budget of {} is too small: the run takes {} at least",
             dollars(cap),
             dollars(least)
@@ -210,7 +210,7 @@ fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), UsageErr
     }
     let Span { low, high } = estimate.total.calls;
     let useful = high.max(low).saturating_mul(2).div_ceil(ROUND_CALLS).saturating_mul(ROUND_CALLS);
-    Err(UsageError::new(format!(
+    Err(CommandError::new(format!(
         "{} calls leave no step: measuring alone takes {} to {}",
         grouped(cap),
         grouped(low),
@@ -308,10 +308,10 @@ impl Watched {
     }
 
     /// Why the run was stopped here.
-    pub(super) fn stopped(&self) -> Option<UsageError> {
+    pub(super) fn stopped(&self) -> Option<CommandError> {
         let message = self.stopped.lock().take()?;
         let hint = "look at the data and the scorer (`skillrl env check`); `skillrl train --yes` goes on, and pays nothing twice";
-        Some(UsageError::of_data(message).with_hint(hint))
+        Some(CommandError::of_data(message).with_hint(hint))
     }
 }
 

@@ -54,7 +54,7 @@ fn run_and_file(args: &BlameArgs) -> anyhow::Result<(PathBuf, Option<PathBuf>)> 
         Some(dir) => Ok((dir.to_path_buf(), Some(args.path.clone()))),
         None => {
             let message = format!("{} is not in a run; name the run with --run DIR", args.path.display());
-            Err(super::UsageError::new(message).into())
+            Err(super::CommandError::new(message).into())
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `skillrl check`: verifies that every file of a run is as the run wrote it.
 
-use super::Told;
+use super::Reported;
 use crate::args::CheckArgs;
 use crate::exit_code;
 use crate::table::harmless;
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     } else {
         super::print_wrapped(&described(&found))?;
     }
-    anyhow::ensure!(found.damage.is_empty(), Told { code: exit_code::DAMAGED });
+    anyhow::ensure!(found.damage.is_empty(), Reported { code: exit_code::DAMAGED });
     Ok(())
 }
 

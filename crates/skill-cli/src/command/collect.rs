@@ -1,6 +1,6 @@
 //! `skillrl collect`: episodes of an environment, as data.
 
-use super::UsageError;
+use super::CommandError;
 use super::described_spend;
 use super::eval::choose_skill;
 use super::start::{Started, is_json, load_started, simulated_line};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
     let split = world::split(&args.split)?;
     if args.out.is_dir() {
         let message = format!("{} is a directory, and episodes are one file", args.out.display());
-        return Err(UsageError::new(message).with_hint("name a file, such as trajectories.jsonl").into());
+        return Err(CommandError::new(message).with_hint("name a file, such as trajectories.jsonl").into());
     }
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;

@@ -1,6 +1,6 @@
 //! `skillrl demo --bank`: a bank of skills from the first episode to the last trial, told step by step.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::DemoArgs;
 use crate::table::counted;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
             .filter(|world| world.has_bank())
             .map(|world| format!("--world {}", world.as_str()))
             .collect();
-        return Err(UsageError::new(message).with_hint(format!("try {}", with_bank.join(" or "))).into());
+        return Err(CommandError::new(message).with_hint(format!("try {}", with_bank.join(" or "))).into());
     }
     let loaded =
         Config::load(&dir.join(BANK_CONFIG_FILE), &args.overrides).map_err(skillrl::Error::Config)?;

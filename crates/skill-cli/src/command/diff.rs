@@ -1,6 +1,6 @@
 //! `skillrl diff`: what changed between two skills of a run.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::DiffArgs;
 use crate::skill_diff::skill_diff;
 use crate::table::harmless;
@@ -34,7 +34,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     let (last, best) = last;
     let no_step = |number: &str| {
         let message = format!("`{number}` is not a finished step of {}", run.path().display());
-        UsageError::new(message)
+        CommandError::new(message)
             .with_hint(format!("the steps are 0 (the first skill) to {last}; `best` is step {}", best.step()))
     };
     let number =
@@ -43,7 +43,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
         let step = number(step)?;
         let candidate = run.candidate(step).map_err(skillrl::Error::Pipeline)?;
         let candidate = candidate.ok_or_else(|| {
-            UsageError::new(format!("step {step} had no candidate"))
+            CommandError::new(format!("step {step} had no candidate"))
                 .with_hint(format!("`skillrl show {} --step {step}` says why", run.path().display()))
         })?;
         return Ok((candidate.source_text().to_owned(), format!("candidate of step {step}")));

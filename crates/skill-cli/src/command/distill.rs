@@ -1,6 +1,6 @@
 //! `skillrl distill`: episodes become a bank of skills.
 
-use super::UsageError;
+use super::CommandError;
 use super::described_spend;
 use super::start::{is_json, load_start, simulated_line};
 use crate::args::{DistillArgs, Start, TRAJECTORIES};
@@ -179,7 +179,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
         return of_run(path);
     }
     let text = text_file::read(path)
-        .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
+        .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
     let read = read_episodes(&text).map_err(|error| match identify(path) {
         Ok(kind @ PathKind::Session) => {
             let message = format!(
@@ -187,9 +187,9 @@ fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
                 path.display(),
                 kind.described()
             );
-            UsageError::new(message).with_hint(super::start::instead_of(path, kind))
+            CommandError::new(message).with_hint(super::start::instead_of(path, kind))
         }
-        _ => UsageError::new(format!("{}: {error}", path.display()))
+        _ => CommandError::new(format!("{}: {error}", path.display()))
             .with_hint("episodes come from `skillrl collect`, or from SkillRL, ETO and krill"),
     })?;
     if let Some(line) = read.cut_at() {
@@ -221,7 +221,7 @@ fn of_run(run: &Path) -> anyhow::Result<Vec<Episode>> {
     ));
     if read.episodes.is_empty() {
         let message = format!("{} holds no rollout of a training task", run.display());
-        return Err(UsageError::new(message).with_hint("name a run that has made a step").into());
+        return Err(CommandError::new(message).with_hint("name a run that has made a step").into());
     }
     let reader = RunReader::open(run).map_err(skillrl::Error::Pipeline)?;
     let agent = agent_of(&reader);

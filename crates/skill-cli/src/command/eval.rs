@@ -196,7 +196,7 @@ pub(super) fn choose_skill(
     if best.is_file() {
         return Ok((best.display().to_string(), skills::best_skill(&loaded.run_dir())?));
     }
-    if let Some(skill) = skills::initial_skill(&loaded.config.skill)? {
+    if let Some(skill) = skills::configured_skill(&loaded.config.skill)? {
         return Ok(("the initial skill".to_owned(), skill));
     }
     let skill = env.initial_skill().unwrap_or_default();

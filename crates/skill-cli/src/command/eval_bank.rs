@@ -1,6 +1,6 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
-use super::UsageError;
+use super::CommandError;
 use super::described_spend;
 use super::eval::{check_not_empty, score_words, unkept, warn_of_silence, warn_of_test_split};
 use super::eval_out::deciding;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     let split = super::eval::split_of(args)?;
     if args.against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";
-        return Err(UsageError::new(message).with_hint("leave out `--against` or `--bank`").into());
+        return Err(CommandError::new(message).with_hint("leave out `--against` or `--bank`").into());
     }
     let read = read_bank(bank_path).map_err(skillrl::Error::Pipeline)?;
     for note in read.notes.iter().filter(|note| note.is_of_log()) {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
             bank_path.display()
         );
         let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     }
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
@@ -264,7 +264,9 @@ fn check_same_measurement(path: &Path, settings: &RunIdentity) -> anyhow::Result
     let found = match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice::<Value>(&bytes).unwrap_or_default(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(UsageError::new(format!("cannot read {}: {error}", path.display())).into()),
+        Err(error) => {
+            return Err(CommandError::new(format!("cannot read {}: {error}", path.display())).into());
+        }
     };
     let known = found.get("measured_with").cloned().map(serde_json::from_value::<RunIdentity>);
     let what = match known {
@@ -278,5 +280,5 @@ fn check_same_measurement(path: &Path, settings: &RunIdentity) -> anyhow::Result
     };
     let message = format!("{} holds {what}, which this would replace", path.display());
     let hint = "name another directory with `--out`, or replace it with --force";
-    Err(UsageError::new(message).with_hint(hint).into())
+    Err(CommandError::new(message).with_hint(hint).into())
 }

@@ -8,7 +8,7 @@
 //! - An evaluation keeps scores in memory and no trajectories; `eval --out` writes those out of the journal. Held
 //!   by `an_evaluation_keeps_no_trajectories_in_memory`.
 
-use super::UsageError;
+use super::CommandError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
@@ -82,12 +82,12 @@ impl EvalOut {
         if is_run(path) {
             // Its summary and its journal would become those of this evaluation.
             let message = format!("{} is the directory of a run, which this would damage", path.display());
-            return Err(UsageError::new(message).with_hint("name another directory with `--out`").into());
+            return Err(CommandError::new(message).with_hint("name another directory with `--out`").into());
         }
         if let Some(other) = other_measurement(path, skill, items, &settings).filter(|_| !force) {
             let message = format!("{} holds {other}, which this would replace", path.display());
             let hint = "name another directory with `--out`, or replace it with --force";
-            return Err(UsageError::new(message).with_hint(hint).into());
+            return Err(CommandError::new(message).with_hint(hint).into());
         }
         if [SUMMARY_FILE, RESULTS_FILE].iter().any(|name| path.join(name).exists()) && !force {
             let journal = path.join(JOURNAL_FILE);
@@ -102,7 +102,7 @@ impl EvalOut {
                     path.display()
                 );
                 let hint = "bring it back from a copy, name another directory, or measure again with --force";
-                return Err(UsageError::new(message).with_hint(hint).into());
+                return Err(CommandError::new(message).with_hint(hint).into());
             }
         }
         let dir = RunDir::open(path).map_err(skillrl::Error::Pipeline)?;

@@ -1,6 +1,6 @@
 //! `skillrl inspect`: what a file is, and what there is to know about it.
 
-use super::{UsageError, inspect_bank, status};
+use super::{CommandError, inspect_bank, status};
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
 use crate::args::{InspectArgs, StatusArgs};
 use crate::table::{counted, harmless};
@@ -45,7 +45,7 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
     }
     let cannot_read = || format!("cannot read {}", path.display());
     let mut file = File::open(path).map_err(|error| {
-        UsageError::new(format!("cannot read {}: {error}", path.display())).with_hint(EXPECTED)
+        CommandError::new(format!("cannot read {}: {error}", path.display())).with_hint(EXPECTED)
     })?;
     let mut bytes = Vec::new();
     (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot_read)?;
@@ -59,16 +59,16 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
             "{} is not a skill, a bank, a run or a journal: it is too large for a skill",
             path.display()
         );
-        return Err(UsageError::new(message).with_hint(EXPECTED).into());
+        return Err(CommandError::new(message).with_hint(EXPECTED).into());
     }
     if let Ok(kind @ PathKind::Session) = identify(path) {
         let message =
             format!("{} is {}, not a skill, a bank, a run or a journal", path.display(), kind.described());
-        return Err(UsageError::new(message).with_hint(super::start::instead_of(path, kind)).into());
+        return Err(CommandError::new(message).with_hint(super::start::instead_of(path, kind)).into());
     }
     let text = encoding::decode(bytes).map_err(|fault| {
         let message = format!("{} is not a skill, a bank, a run or a journal: it {fault}", path.display());
-        UsageError::new(message).with_hint(EXPECTED)
+        CommandError::new(message).with_hint(EXPECTED)
     })?;
     if is_meant_as_bank(&text) {
         return inspect_bank::run(path, is_json);

@@ -1,7 +1,7 @@
 //! Which kind of run a command works on, so that a run of another kind is refused in its own words, and what a
 //! measurement of a run without a document is of.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::{EvalArgs, as_word};
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::BANK_DIR;
@@ -22,7 +22,7 @@ pub(super) enum Takes {
 /// # Errors
 ///
 /// A run of another kind; what is not a run is left to the command.
-pub(super) fn check(run: &Path, takes: Takes) -> Result<(), UsageError> {
+pub(super) fn check(run: &Path, takes: Takes) -> Result<(), CommandError> {
     let shown = as_word(&run.display().to_string());
     let (trains, hint) = match (RunKind::of(run), takes) {
         (None | Some(RunKind::Document), _) | (Some(RunKind::Bank), Takes::DocumentsAndBanks) => {
@@ -49,7 +49,7 @@ pub(super) fn check(run: &Path, takes: Takes) -> Result<(), UsageError> {
         Takes::Documents => "a run of a document is needed",
         Takes::DocumentsAndBanks => "a run of a document or of a bank is needed",
     };
-    Err(UsageError::new(format!("{} trains {trains}, and {needed}", run.display())).with_hint(hint))
+    Err(CommandError::new(format!("{} trains {trains}, and {needed}", run.display())).with_hint(hint))
 }
 
 /// Has `skillrl eval RUN` measure what the run has trained, where nothing else is named: a bank, or a policy with its bank.
@@ -57,7 +57,7 @@ pub(super) fn check(run: &Path, takes: Takes) -> Result<(), UsageError> {
 /// # Errors
 ///
 /// Options that are for skills alone.
-pub(super) fn measure_result(args: &mut EvalArgs) -> Result<(), UsageError> {
+pub(super) fn measure_result(args: &mut EvalArgs) -> Result<(), CommandError> {
     let is_named =
         args.skill.is_some() || args.bank.is_some() || args.policy.is_some() || args.targets.is_some();
     let Some(run) = args.config.start().file.filter(|_| !is_named) else { return Ok(()) };
@@ -76,7 +76,7 @@ pub(super) fn measure_result(args: &mut EvalArgs) -> Result<(), UsageError> {
     if let (Some(_), true) = (&args.bank, args.min_score.is_some() || args.markdown) {
         let message =
             format!("{} trains a bank, and `--min-score` and `--markdown` are for skills", run.display());
-        return Err(UsageError::new(message).with_hint("leave them out, or name a skill with `--skill`"));
+        return Err(CommandError::new(message).with_hint("leave them out, or name a skill with `--skill`"));
     }
     if !args.quiet {
         super::say(&format!("measured: {}", measured.join(" with ")));

@@ -1,6 +1,6 @@
 //! `skillrl lint`: what a person should know about a skill before others use it.
 
-use super::Told;
+use super::Reported;
 use crate::args::package::LintArgs;
 use crate::exit_code;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<()> {
         super::print_wrapped(&describe(&args.path, &findings, (n_errors, n_warnings), n_items))?;
     }
     let fails = n_errors > 0 || (args.strict && n_warnings > 0);
-    anyhow::ensure!(!fails, Told { code: exit_code::LINT });
+    anyhow::ensure!(!fails, Reported { code: exit_code::LINT });
     Ok(())
 }
 

@@ -4,14 +4,14 @@ use crate::args::McpArgs;
 
 #[cfg(feature = "mcp")]
 pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
-    use super::UsageError;
+    use super::CommandError;
     use anyhow::Context as _;
     use skill_mcp::{McpError, McpOptions, McpServer};
     use skillrl::pipeline::StopSignal;
 
     let of_mcp = |error: McpError| {
         let hint = error.hint();
-        UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+        CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
     };
     let program = std::env::current_exe().context("cannot find this program, which is what trains")?;
     let options = McpOptions {

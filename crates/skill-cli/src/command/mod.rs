@@ -83,9 +83,9 @@ use std::sync::Arc;
 const STOPPING_RUN: &str =
     "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
 
-/// A failure in words of this program: mostly a command line that asks for what cannot be.
+/// A failure in this program's own words, with its exit code and a hint.
 #[derive(Debug)]
-pub(crate) struct UsageError {
+pub(crate) struct CommandError {
     message: String,
     /// The exit code.
     pub(crate) code: u8,
@@ -93,7 +93,7 @@ pub(crate) struct UsageError {
     pub(crate) hint: Option<String>,
 }
 
-impl UsageError {
+impl CommandError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: exit_code::USAGE, hint: None }
     }
@@ -112,27 +112,27 @@ impl UsageError {
     }
 }
 
-impl std::fmt::Display for UsageError {
+impl std::fmt::Display for CommandError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for UsageError {}
+impl std::error::Error for CommandError {}
 
-/// A failure that a command has told in its output; only the exit code is left to say.
+/// A failure that the command's output already reports; only the exit code remains.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) code: u8,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for Reported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the output says what has failed")
+        f.write_str("the output reports the failure")
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for Reported {}
 
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
@@ -150,7 +150,7 @@ pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
         "install the program with everything: `{INSTALL_FULL}`, or with Python `pip install ./crates/skillrl-python`, \
          both in a checkout"
     );
-    UsageError::new(format!("this program was built without {part}")).with_hint(hint).into()
+    CommandError::new(format!("this program was built without {part}")).with_hint(hint).into()
 }
 
 /// The configuration with a trained policy as its target, where one is named.
@@ -185,7 +185,7 @@ fn train(
     let (trainer, dir) = skillrl::trainer::document(loaded, Arc::clone(&watched) as _, stop.clone())?;
     let trainer = if new_journal { trainer.with_lost_journal() } else { trainer };
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
-    report::write_after_run(&dir, &outcome);
+    report::write_after_document(&dir, &outcome);
     if let (Err(error), Some(stopped)) = (&outcome, watched.stopped())
         && error.is_stop()
     {
@@ -300,9 +300,9 @@ pub(crate) fn say(text: &str) {
 }
 
 /// An error if a file is there that nobody asked to replace.
-pub(crate) fn check_absent(path: &Path, force: bool) -> Result<(), UsageError> {
+pub(crate) fn check_absent(path: &Path, force: bool) -> Result<(), CommandError> {
     if path.exists() && !force {
-        return Err(UsageError::new(format!("{} is there already; --force replaces it", path.display())));
+        return Err(CommandError::new(format!("{} is there already; --force replaces it", path.display())));
     }
     Ok(())
 }
@@ -328,9 +328,9 @@ pub(crate) fn write_files<'a>(
 }
 
 /// Refuses to replace what another command has made.
-fn is_there_already(out: &Path) -> UsageError {
+fn is_there_already(out: &Path) -> CommandError {
     let message = format!("{} is there already, and was made by another command", out.display());
-    UsageError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
+    CommandError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
 }
 
 /// Writes a file that a command was asked for, and makes the directories above it.

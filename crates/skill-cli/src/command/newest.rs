@@ -1,6 +1,6 @@
 //! The run that a command is about: the one that is named, that of a configuration that is named, or the newest here.
 
-use super::UsageError;
+use super::CommandError;
 use super::kinds::{self, Takes};
 use crate::args::{Command, NEWEST, as_word};
 use crate::table::counted;
@@ -112,7 +112,7 @@ pub(super) fn newest() -> anyhow::Result<PathBuf> {
     let is_replay = |path: &Path| skillrl::report::overview(path).is_ok_and(|run| run.is_replay);
     let newest = found.iter().find(|path| !is_replay(path)).or(found.first()).cloned();
     newest.ok_or_else(|| {
-        UsageError::new(format!("there is no run in ./{RUNS}, and no ./{FILE_NAME} names one"))
+        CommandError::new(format!("there is no run in ./{RUNS}, and no ./{FILE_NAME} names one"))
             .with_hint("name the directory of a run; `skillrl train` makes one")
             .into()
     })
@@ -164,7 +164,7 @@ fn none_of_several(dir: &Path) -> anyhow::Result<()> {
     let Some(first) = runs.first().filter(|_| !is_run(dir)) else { return Ok(()) };
     let message =
         format!("{} holds {}, and one run is needed", dir.display(), counted(runs.len() as u64, "run"));
-    Err(UsageError::new(message).with_hint(format!("name one of them, such as {}", word(first))).into())
+    Err(CommandError::new(message).with_hint(format!("name one of them, such as {}", word(first))).into())
 }
 
 fn word(path: &Path) -> String {

@@ -30,7 +30,7 @@ const PASSES: [Stage; 2] = [Stage::Baseline, Stage::FreshBaseline];
 
 pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     if !(args.effect > 0.0 && args.effect <= 1.0) {
-        let error = super::UsageError::new(format!("--effect is {}", args.effect));
+        let error = super::CommandError::new(format!("--effect is {}", args.effect));
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
     let loaded = super::start::load_start(&args.start, args.quiet)?;

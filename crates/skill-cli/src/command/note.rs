@@ -1,6 +1,6 @@
 //! `skillrl note`: what a person says of a run, read by the next step.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::NoteArgs;
 use crate::table::{Column, harmless, table, terminal_width};
 use skillrl::core::{ItemId, StepIdx};
@@ -55,11 +55,11 @@ fn request(args: &NoteArgs) -> anyhow::Result<NoteRequest> {
     let held = match (place, args.step) {
         (Some(_), _) if args.text.is_some() => {
             let message = "an edit is pinned or forbidden as it is: leave the text out, or --step and --edit";
-            return Err(UsageError::new(message).into());
+            return Err(CommandError::new(message).into());
         }
         (Some((step, edit)), _) => Held::Edit { step, edit },
         (None, Some(_)) => {
-            return Err(UsageError::new("--pin and --forbid take a text, or --step with --edit").into());
+            return Err(CommandError::new("--pin and --forbid take a text, or --step with --edit").into());
         }
         (None, None) => Held::Text(text),
     };

@@ -1,6 +1,6 @@
 //! `skillrl prune`: takes rules out of a skill that it does not need.
 
-use super::UsageError;
+use super::CommandError;
 use super::estimate::passes_cost;
 use super::eval::check_not_empty;
 use crate::args::{PruneArgs, Start, as_word};
@@ -30,7 +30,7 @@ const MAX_SHOWN_CHARS: usize = 60;
 
 pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     if !(0.0..=1.0).contains(&args.margin) {
-        let error = UsageError::new(format!("--margin is {}", args.margin));
+        let error = CommandError::new(format!("--margin is {}", args.margin));
         return Err(error.with_hint("give a difference of scores from 0 to 1, such as 0.02").into());
     }
     let start = args.config.start();
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     check_noise(args.margin, n_items, flip_rate)?;
     let rules = skill_rules(&skill);
     if rules.is_empty() {
-        let error = UsageError::new(format!("{name} has no rules outside of its protected parts"));
+        let error = CommandError::new(format!("{name} has no rules outside of its protected parts"));
         return Err(error.with_hint("name another skill with --skill").into());
     }
     let run_dir = loaded.run_dir();
@@ -75,14 +75,14 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
 }
 
 /// Refuses what would be decided by noise: too few items, or a target whose scores vary by more than the margin.
-fn check_noise(margin: f64, n_items: usize, flip_rate: Option<f64>) -> Result<(), UsageError> {
+fn check_noise(margin: f64, n_items: usize, flip_rate: Option<f64>) -> Result<(), CommandError> {
     if n_items < MIN_ITEMS {
         let message = format!(
             "the validation split has {}, and fewer than {MIN_ITEMS} cannot tell whether a rule is needed",
             counted(n_items as u64, "item")
         );
         return Err(
-            UsageError::new(message).with_hint("add items, or give the validation split a larger share")
+            CommandError::new(message).with_hint("add items, or give the validation split a larger share")
         );
     }
     let Some(rate) = flip_rate.filter(|rate| *rate > 0.0) else { return Ok(()) };
@@ -99,7 +99,7 @@ fn check_noise(margin: f64, n_items: usize, flip_rate: Option<f64>) -> Result<()
     let hint = format!(
         "`--margin {asked:.2}` takes out rules whose loss cannot be told from noise; more items or `gate.selection_repeats` tell smaller losses"
     );
-    Err(UsageError::new(message).with_hint(hint))
+    Err(CommandError::new(message).with_hint(hint))
 }
 
 /// The loss that noise alone makes look like one in a case of twenty: each item that changes counts for or against the

@@ -1,6 +1,6 @@
 //! `skillrl replay`: a recorded run is repeated from its journal.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::{ReplayArgs, as_word};
 use crate::progress::{Progress, Show};
 use crate::run_text::summary::{bank_lines, result_lines, summary_lines};
@@ -61,7 +61,8 @@ fn elsewhere(error: skillrl::Error, args: &ReplayArgs, replay: &Replay) -> anyho
     let free =
         (2_u32..10_000).map(|number| format!("{into}-{number}")).find(|name| !Path::new(name).exists());
     let hint = free.map(|free| format!("replay into another directory: `--out {}`", as_word(&free)));
-    UsageError { code: crate::exit_code::OTHER_RUN, hint, ..UsageError::new(error.to_string()) }.into()
+    let other = CommandError::new(error.to_string()).with_code(crate::exit_code::OTHER_RUN);
+    CommandError { hint, ..other }.into()
 }
 
 /// What a replay came to.

@@ -1,6 +1,6 @@
 //! `skillrl report`: what a run came to and why, as one HTML page.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::ReportArgs;
 use crate::table::counted;
 use anyhow::Context as _;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
             "{} has runs of a coding agent, which have neither labels nor curves",
             args.run.display()
         );
-        return Err(UsageError::new(message).with_hint("leave out --tensorboard and --doubtful").into());
+        return Err(CommandError::new(message).with_hint("leave out --tensorboard and --doubtful").into());
     }
     if args.json {
         let report = serde_json::to_string_pretty(&skillrl::report::any(&args.run)?)?;
@@ -64,14 +64,14 @@ fn csv_cell(cell: &str) -> String {
     }
 }
 
-/// As [`write_after_run`], for a run of a kind that is known by its files.
+/// As [`write_after_document`], for a bank or weights run, if the directory holds one of this kind.
 pub(super) fn write_after<T>(dir: &Path, kind: RunKind, outcome: &Result<T, PipelineError>) {
     if is_own(outcome) && kind.is_at(dir) {
         write_or_warn(dir);
     }
 }
 
-/// As [`write_after_run`], for a run of several phases, and for those of its phases that are runs.
+/// As [`write_after_document`], for a run of several phases, and for those of its phases that are runs.
 #[cfg(feature = "weights")]
 pub(super) fn write_after_phases(dir: &Path) {
     for phase in [Phase::Sft, Phase::Rl].map(|phase| phase.dir(dir)) {
@@ -85,7 +85,7 @@ pub(super) fn write_after_phases(dir: &Path) {
 }
 
 /// Writes the report of a run that has ended, or stopped; a report that cannot be written takes nothing from the run.
-pub(super) fn write_after_run(dir: &Path, outcome: &Result<Summary, PipelineError>) {
+pub(super) fn write_after_document(dir: &Path, outcome: &Result<Summary, PipelineError>) {
     // A run that is not this one's, or has nothing to show, is left alone.
     let has_begun = || RunReader::open(dir).and_then(|run| run.state()).is_ok_and(|state| state.is_some());
     if is_own(outcome) && has_begun() {

@@ -1,6 +1,6 @@
 //! `skillrl serve`: runs in a browser, live.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::ServeArgs;
 use anyhow::Context as _;
 use skill_serve::{AccessError, ServeError, ServeOptions, Server, Token};
@@ -40,7 +40,7 @@ pub(super) fn directory(asked: Option<&Path>) -> PathBuf {
 pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> anyhow::Result<Option<Token>> {
     if let Some(name) = token_env {
         let text = std::env::var(name).map_err(|_| {
-            UsageError::new(format!("the environment variable {name} holds no token"))
+            CommandError::new(format!("the environment variable {name} holds no token"))
                 .with_hint(format!("set {name} to the token, or leave `--token-env` out"))
         })?;
         let token = Token::new(&text).map_err(of_access);
@@ -52,11 +52,11 @@ pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> anyhow::Resu
     Ok(Some(Token::random().map_err(of_access)?))
 }
 
-fn of_access(error: AccessError) -> UsageError {
-    UsageError::new(error.to_string()).with_hint(error.hint())
+fn of_access(error: AccessError) -> CommandError {
+    CommandError::new(error.to_string()).with_hint(error.hint())
 }
 
-fn of_serve(error: ServeError) -> UsageError {
+fn of_serve(error: ServeError) -> CommandError {
     let hint = error.hint();
-    UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+    CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
 }

@@ -13,7 +13,7 @@ mod built_in {
     use crate::args::{SftArgs, Start};
     use crate::command::report::write_after;
     use crate::command::start::load_started;
-    use crate::command::{UsageError, block_on, print, print_wrapped, say};
+    use crate::command::{CommandError, block_on, print, print_wrapped, say};
     use crate::progress::{Progress, Show};
     use crate::run_text::summary::weights_lines;
     use skillrl::bank::{Episode, read_episodes};
@@ -101,7 +101,7 @@ mod built_in {
                 let message =
                     format!("no demonstrations are named, and the environment \"{env}\" has no expert");
                 let hint = "name a file that `skillrl collect` has written as --demos";
-                Err(UsageError::new(message).with_hint(hint).into())
+                Err(CommandError::new(message).with_hint(hint).into())
             }
             Err(error) => Err(error.into()),
         }
@@ -109,9 +109,9 @@ mod built_in {
 
     fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {
         let text = text_file::read(path)
-            .map_err(|error| UsageError::new(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
         let read = read_episodes(&text).map_err(|error| {
-            UsageError::new(format!("{}: {error}", path.display()))
+            CommandError::new(format!("{}: {error}", path.display()))
                 .with_hint("demonstrations come from `skillrl collect`")
         })?;
         for skipped in &read.skipped {

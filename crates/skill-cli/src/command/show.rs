@@ -2,7 +2,7 @@
 
 use super::blame::{seen, step_lines};
 use super::trajectory::trajectory_text;
-use super::{UsageError, bank, bank_run};
+use super::{CommandError, bank, bank_run};
 use crate::args::ShowArgs;
 use crate::run_text::described;
 use crate::table::{harmless, terminal_width};
@@ -93,7 +93,7 @@ fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> 
     let Some(record) = history.iter().find(|record| record.step == step) else {
         let message = format!("step {step} of {} is not finished, or there is none", run.path().display());
         let hint = format!("finished steps are 1 to {}", history.len());
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     };
     let row = StepRow::read(run, record).map_err(skillrl::Error::Pipeline)?;
     let evidence = StepEvidence::read(run, step).map_err(skillrl::Error::Pipeline)?;
@@ -188,7 +188,7 @@ fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     if row.is_none() && trajectory.is_none() {
         let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
         let hint = "an item is shown if it is of the validation split, or if the best skill won, lost or failed it on the test split";
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     }
     if args.json {
         let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });

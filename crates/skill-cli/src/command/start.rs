@@ -1,6 +1,6 @@
 //! Configurations of commands that can do without a file: what is assumed is said before anything is done.
 
-use super::UsageError;
+use super::CommandError;
 #[cfg(feature = "weights")]
 use crate::args::SKILL_BANK;
 use crate::args::{Start, as_word};
@@ -89,7 +89,7 @@ pub(super) fn load_started(start: &Start, quiet: bool) -> anyhow::Result<Started
         && file != config
     {
         let message = format!("{} and --config {} are both named", file.display(), config.display());
-        return Err(UsageError::new(message).with_hint("name one of them").into());
+        return Err(CommandError::new(message).with_hint("name one of them").into());
     }
     let source = start.source();
     let loaded = read(start).map_err(|error| match (source, error) {
@@ -286,7 +286,7 @@ fn missing(error: &ConfigError) -> Option<(String, &'static str)> {
 /// Without a file, nobody can add a line to it.
 fn without_file(error: ConfigError) -> anyhow::Error {
     match missing(&error) {
-        Some((key, example)) => UsageError::new(error.to_string())
+        Some((key, example)) => CommandError::new(error.to_string())
             .with_hint(format!(
                 "give it with `--set {key}={}`, name a configuration file, or use simulated models with `--mock`",
                 example.trim_matches('"')

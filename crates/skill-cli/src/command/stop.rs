@@ -1,6 +1,6 @@
 //! `skillrl stop`: asks the process that works on a run to end after the step under way.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::StopArgs;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::{is_held, request_stop, withdraw_stop};
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &StopArgs) -> anyhow::Result<()> {
     }
     if !is_held(path) {
         let message = format!("no process works on the run in {place}, so there is nothing to stop");
-        return Err(UsageError::new(message).into());
+        return Err(CommandError::new(message).into());
     }
     request_stop(path).map_err(skillrl::Error::Pipeline)?;
     super::print(&format!(

@@ -3,7 +3,7 @@
 use super::before_train::served_name;
 use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::start::{load_start, simulated_line};
-use super::{UsageError, before_train, dry_run};
+use super::{CommandError, before_train, dry_run};
 use crate::args::{Start, TrainArgs};
 use crate::progress::Show;
 use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
@@ -66,13 +66,13 @@ fn trained(
     }
     if let Some(run) = args.reuse.first() {
         let message = format!("--reuse {} is for runs whose `train.mode` is \"weights\"", run.display());
-        return Err(UsageError::new(message).with_hint("leave it out, or set `train.mode`").into());
+        return Err(CommandError::new(message).with_hint("leave it out, or set `train.mode`").into());
     }
     if loaded.config.train.mode == TrainMode::Bank {
         if args.new_journal {
             let message = "`--new-journal` is for runs that train a skill: what a bank holds follows from replies that only its journal has";
             let hint = "bring journal.sqlite back from a copy, with its -wal file, or name another directory as `run.dir`";
-            return Err(UsageError::new(message).with_hint(hint).into());
+            return Err(CommandError::new(message).with_hint(hint).into());
         }
         let (summary, dir) = super::train_bank(loaded, show)?;
         if args.json {

@@ -11,7 +11,7 @@ pub(crate) fn run(_: &crate::args::TrainServerArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::TrainServerArgs;
-    use crate::command::{UsageError, heeding_signals, print, runtime};
+    use crate::command::{CommandError, heeding_signals, print, runtime};
     use anyhow::Context as _;
     use skill_serve::{AccessError, Token};
     use skillrl::llm::error::with_causes;
@@ -28,7 +28,7 @@ mod built_in {
         let names: Vec<String> = models.iter().map(|(name, _)| name.clone()).collect();
         let settings = ServerSettings { models, directory: args.dir.clone(), token };
         let server = TinkerServer::open(settings)
-            .map_err(|error| UsageError::new(format!("failed to {}", with_causes(&error))))?;
+            .map_err(|error| CommandError::new(format!("failed to {}", with_causes(&error))))?;
         let stop = StopSignal::default();
         let until = stop.soon.clone();
         let runtime = runtime()?;
@@ -70,10 +70,10 @@ mod built_in {
 
     /// The key of clients, and whether it was made up here.
     fn key(args: &TrainServerArgs) -> anyhow::Result<(Option<Token>, bool)> {
-        let usage = |error: AccessError| UsageError::new(with_causes(&error)).with_hint(error.hint());
+        let usage = |error: AccessError| CommandError::new(with_causes(&error)).with_hint(error.hint());
         if let Some(name) = &args.key_env {
             let text = std::env::var(name).map_err(|_| {
-                UsageError::new(format!("the environment variable {name} holds no key"))
+                CommandError::new(format!("the environment variable {name} holds no key"))
                     .with_hint(format!("set {name} to the key, or leave `--key-env` out"))
             })?;
             return Ok((Some(Token::new(&text).map_err(usage)?), false));

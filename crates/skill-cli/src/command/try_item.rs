@@ -1,6 +1,6 @@
 //! `skillrl try`: one item with the real models, and everything that happens.
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::TryArgs;
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
     if item.extension().is_some_and(|extension| extension == "toml") && item.is_file() {
         let message = format!("{} is a configuration file, not an item", args.item);
         let hint = format!("name the item first: `skillrl try ITEM {}`", args.item);
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     }
     let loaded = super::start::load_start(&args.config.start(), args.json)?;
     let mut engine = Engine::new(&loaded);

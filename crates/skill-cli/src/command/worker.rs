@@ -11,7 +11,7 @@ pub(crate) use with_broker::run;
 #[cfg(feature = "nats")]
 mod with_broker {
     use crate::args::WorkerArgs;
-    use crate::command::{UsageError, heeding_signals, print_wrapped, runtime, say};
+    use crate::command::{CommandError, heeding_signals, print_wrapped, runtime, say};
     use anyhow::Context as _;
     use parking_lot::Mutex;
     use skillrl::config::{ConfigPath, NatsConfig};
@@ -194,7 +194,7 @@ mod with_broker {
         let state = seen.state.lock();
         if state.runs.is_empty() {
             let message = "no run was announced: start the run first, under the same `run.nats.name`";
-            return Err(UsageError::new(message).into());
+            return Err(CommandError::new(message).into());
         }
         let mut text = format!("skillrl {VERSION}\n");
         for version in workshop.versions() {
@@ -215,7 +215,7 @@ mod with_broker {
         print_wrapped(&text)?;
         if n_problems > 0 {
             let message = format!("{n_problems} problems are in the way of this worker");
-            return Err(UsageError::new(message)
+            return Err(CommandError::new(message)
                 .with_hint("install what is missing, and check again")
                 .into());
         }

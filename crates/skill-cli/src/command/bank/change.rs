@@ -1,6 +1,6 @@
 //! `skillrl bank pin`, `unpin`, `retire` and `restore`: what a person decides about skills.
 
-use super::super::UsageError;
+use super::super::CommandError;
 use super::{is_out_of_use, skill_and_version, title_line};
 use crate::args::bank::BankSkillsArgs;
 use crate::table::harmless;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &BankSkillsArgs, action: Action) -> anyhow::Result<()> {
 }
 
 /// A bank that is a file has no place for what people decide.
-fn check_is_dir(path: &Path, action: Action) -> Result<(), UsageError> {
+fn check_is_dir(path: &Path, action: Action) -> Result<(), CommandError> {
     if !path.is_file() {
         return Ok(());
     }
@@ -59,19 +59,19 @@ fn check_is_dir(path: &Path, action: Action) -> Result<(), UsageError> {
     };
     let message = format!("{} is a file, in which no skill can be {verb}", path.display());
     let hint = format!("`skillrl bank import {} --out DIR` makes a bank of it", path.display());
-    Err(UsageError::new(message).with_hint(hint))
+    Err(CommandError::new(message).with_hint(hint))
 }
 
-fn change(bank: &Bank, path: &Path, text: &str, action: Action) -> Result<Change, UsageError> {
+fn change(bank: &Bank, path: &Path, text: &str, action: Action) -> Result<Change, CommandError> {
     let (skill, number) = skill_and_version(bank, path, text)?;
     match action {
         Action::Pin | Action::Unpin if number.is_some() => {
             let message = format!("`{}` is a version; a skill is pinned as a whole", harmless(text));
-            Err(UsageError::new(message).with_hint(format!("name it as `{}`", harmless(skill.id.as_str()))))
+            Err(CommandError::new(message).with_hint(format!("name it as `{}`", harmless(skill.id.as_str()))))
         }
         Action::Pin if skill.is_pinned => Err(already(skill, "pinned")),
         Action::Pin => Ok((BankEvent::Pinned { skill: skill.id.clone() }, sentence("pinned", skill, None))),
-        Action::Unpin if !skill.is_pinned => Err(UsageError::new(format!(
+        Action::Unpin if !skill.is_pinned => Err(CommandError::new(format!(
             "`{}` is not pinned, so it cannot be unpinned",
             harmless(skill.id.as_str())
         ))),
@@ -83,7 +83,7 @@ fn change(bank: &Bank, path: &Path, text: &str, action: Action) -> Result<Change
     }
 }
 
-fn retire(skill: &Skill, number: Option<u32>) -> Result<Change, UsageError> {
+fn retire(skill: &Skill, number: Option<u32>) -> Result<Change, CommandError> {
     let version = number.map_or_else(|| skill.current(), |number| skill.version(number));
     let Some(version) = version.filter(|version| version.state != State::Retired) else {
         return Err(already(skill, "retired"));
@@ -93,7 +93,7 @@ fn retire(skill: &Skill, number: Option<u32>) -> Result<Change, UsageError> {
     Ok((event, sentence("retired", skill, Some(version))))
 }
 
-fn restore(skill: &Skill, number: Option<u32>) -> Result<Change, UsageError> {
+fn restore(skill: &Skill, number: Option<u32>) -> Result<Change, CommandError> {
     let name = harmless(skill.id.as_str());
     let version = match number {
         Some(number) => skill.version(number),
@@ -105,7 +105,7 @@ fn restore(skill: &Skill, number: Option<u32>) -> Result<Change, UsageError> {
             Some(version) => format!("version {} of `{name}` is {}", version.number, in_words(version.state)),
             None => format!("`{name}` is {}", in_words(skill.state())),
         };
-        let error = UsageError::new(format!("{state}, and only what is retired can be restored"));
+        let error = CommandError::new(format!("{state}, and only what is retired can be restored"));
         let retired: Vec<String> = skill
             .versions
             .iter()
@@ -139,8 +139,8 @@ fn last_in_use(skill: &Skill) -> Option<&Version> {
     skill.versions.iter().rev().find(|version| version.state == State::Retired)
 }
 
-fn already(skill: &Skill, state: &str) -> UsageError {
-    UsageError::new(format!("`{}` is {state} already", harmless(skill.id.as_str())))
+fn already(skill: &Skill, state: &str) -> CommandError {
+    CommandError::new(format!("`{}` is {state} already", harmless(skill.id.as_str())))
 }
 
 fn sentence(verb: &str, skill: &Skill, version: Option<&Version>) -> String {

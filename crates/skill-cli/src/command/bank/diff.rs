@@ -56,7 +56,7 @@ fn banks(args: &BankDiffArgs, before: &Bank) -> anyhow::Result<()> {
     if !other.exists() && skill_and_version(before, &args.bank, &args.other).is_ok() {
         let message = format!("`{}` is a version of a skill, and is compared with another one", args.other);
         let hint = format!("skillrl bank diff {} {} VERSION", args.bank.display(), args.other);
-        return Err(super::UsageError::new(message).with_hint(hint).into());
+        return Err(super::CommandError::new(message).with_hint(hint).into());
     }
     of_banks(before, &super::read(other)?.bank, args.json)
 }

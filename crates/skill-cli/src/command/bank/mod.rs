@@ -8,7 +8,7 @@ pub(super) mod show;
 mod task;
 pub(super) mod transfer;
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::bank::BankCommand;
 use crate::table::harmless;
 use change::Action;
@@ -55,12 +55,12 @@ pub(super) fn read_silently(path: &Path) -> Result<ReadBank, skillrl::Error> {
 }
 
 /// A skill of the bank by its id.
-fn skill<'bank>(bank: &'bank Bank, path: &Path, id: &str) -> Result<&'bank Skill, UsageError> {
+fn skill<'bank>(bank: &'bank Bank, path: &Path, id: &str) -> Result<&'bank Skill, CommandError> {
     bank.skill(&SkillPartId::new(id)).ok_or_else(|| unknown_skill(bank, path, id))
 }
 
-fn unknown_skill(bank: &Bank, path: &Path, id: &str) -> UsageError {
-    let error = UsageError::new(format!("{} has no skill `{}`", path.display(), harmless(id)));
+fn unknown_skill(bank: &Bank, path: &Path, id: &str) -> CommandError {
+    let error = CommandError::new(format!("{} has no skill `{}`", path.display(), harmless(id)));
     let ids = bank.skills().map(|skill| skill.id.as_str());
     let hint = match nearest_name(id, ids) {
         Some(nearest) => format!("did you mean `{}`?", harmless(nearest)),
@@ -74,7 +74,7 @@ fn skill_and_version<'bank>(
     bank: &'bank Bank,
     path: &Path,
     text: &str,
-) -> Result<(&'bank Skill, Option<u32>), UsageError> {
+) -> Result<(&'bank Skill, Option<u32>), CommandError> {
     if let Some(skill) = bank.skill(&SkillPartId::new(text)) {
         return Ok((skill, None));
     }
@@ -88,7 +88,7 @@ fn skill_and_version<'bank>(
             n_versions => format!("versions 1 to {n_versions}"),
         };
         let message = format!("`{}` has no version {number}", harmless(id));
-        return Err(UsageError::new(message).with_hint(format!("it has {has}")));
+        return Err(CommandError::new(message).with_hint(format!("it has {has}")));
     }
     Ok((skill, Some(number)))
 }

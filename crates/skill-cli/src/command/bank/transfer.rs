@@ -1,6 +1,6 @@
 //! `skillrl bank import` and `export`: banks of other systems, read and written.
 
-use super::super::{UsageError, write_files};
+use super::super::{CommandError, write_files};
 use crate::args::bank::{BankExportArgs, BankImportArgs};
 use crate::args::distill::AdmitChoice;
 use crate::table::{counted, harmless};
@@ -25,7 +25,7 @@ pub(super) fn import(args: &BankImportArgs) -> anyhow::Result<()> {
     let read = super::read_silently(file)?;
     if read.format == BankFormat::Log {
         let message = format!("{} is a bank of this program already", file.display());
-        return Err(UsageError::new(message).with_hint("copy its directory").into());
+        return Err(CommandError::new(message).with_hint("copy its directory").into());
     }
     let source = read_source(file, &read.bank).map_err(skillrl::Error::Pipeline)?;
     let source = source.as_ref().map(|(format, text)| (*format, text.as_str()));
@@ -189,7 +189,7 @@ fn write_file(args: &BankExportArgs, bank: &Bank, format: BankFormat) -> anyhow:
         .map_err(|source| skillrl::Error::Pipeline(PipelineError::Bank { path: path.clone(), source }))?;
     let name = args.out.file_name().and_then(|name| name.to_str());
     let Some(name) = name else {
-        return Err(UsageError::new(format!("{} is not a file name", args.out.display())).into());
+        return Err(CommandError::new(format!("{} is not a file name", args.out.display())).into());
     };
     let parent = args.out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     write_files(parent, [(name, written.text.as_str())], false)?;
@@ -197,11 +197,11 @@ fn write_file(args: &BankExportArgs, bank: &Bank, format: BankFormat) -> anyhow:
 }
 
 /// Refuses a path where something is; an empty directory is as good as none where a directory is to be written.
-fn check_vacant(path: &Path, is_dir_wanted: bool) -> Result<(), UsageError> {
+fn check_vacant(path: &Path, is_dir_wanted: bool) -> Result<(), CommandError> {
     let is_empty_dir = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     if path.symlink_metadata().is_err() || is_dir_wanted && is_empty_dir {
         return Ok(());
     }
     let message = format!("{} exists already; nothing was written", path.display());
-    Err(UsageError::new(message).with_hint("name a path that does not exist"))
+    Err(CommandError::new(message).with_hint("name a path that does not exist"))
 }

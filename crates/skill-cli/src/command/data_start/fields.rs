@@ -1,7 +1,7 @@
 //! Fields of data by the names that people type, and which of them a model is shown.
 
 use crate::args::DataArgs;
-use crate::command::UsageError;
+use crate::command::CommandError;
 use skillrl::config::nearest_name;
 use skillrl::core::labels::MAX_LABELS;
 use skillrl::envs::tasks::{DataSample, DataSurvey, FieldSurvey};
@@ -12,7 +12,7 @@ use std::path::Path;
 /// # Errors
 ///
 /// No such field; the one that may be meant is named.
-pub(super) fn named<'a>(asked: &str, known: &[&'a str]) -> Result<&'a str, UsageError> {
+pub(super) fn named<'a>(asked: &str, known: &[&'a str]) -> Result<&'a str, CommandError> {
     if let Some(name) = known.iter().find(|name| **name == asked) {
         return Ok(name);
     }
@@ -26,7 +26,7 @@ pub(super) fn named<'a>(asked: &str, known: &[&'a str]) -> Result<&'a str, Usage
     same.or_else(longer).ok_or_else(|| {
         let near = nearest_name(asked, known.iter().copied());
         let meant = near.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
-        UsageError::new(format!("the data has no field `{asked}`"))
+        CommandError::new(format!("the data has no field `{asked}`"))
             .with_hint(format!("{meant}its fields are {}", listed(known)))
     })
 }
@@ -37,7 +37,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 }
 
 /// That nothing says which field is the answer; a field with few values is proposed.
-pub(super) fn no_answer(data: &Path, sample: &DataSample) -> UsageError {
+pub(super) fn no_answer(data: &Path, sample: &DataSample) -> CommandError {
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     let labels = |name: &&str| {
         let survey = DataSurvey::read(data, Some(name)).ok()?;
@@ -57,7 +57,7 @@ pub(super) fn no_answer(data: &Path, sample: &DataSample) -> UsageError {
         ),
         None => format!("name it with `--answer`: one of {}; `--rubric TEXT` needs none", listed(&names)),
     };
-    UsageError::new(format!("no field of {} has a usual name of an answer", data.display())).with_hint(hint)
+    CommandError::new(format!("no field of {} has a usual name of an answer", data.display())).with_hint(hint)
 }
 
 /// Which fields are shown.
@@ -79,7 +79,7 @@ impl Shown {
         answer: Option<&str>,
         sample: &DataSample,
         survey: &DataSurvey,
-    ) -> Result<Self, UsageError> {
+    ) -> Result<Self, CommandError> {
         let known: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
         let is_named = !args.input.is_empty();
         let shown: Vec<String> = if is_named {
@@ -89,11 +89,11 @@ impl Shown {
             survey.shown()
         };
         if let Some(answer) = answer.filter(|answer| shown.iter().any(|name| name == answer)) {
-            return Err(UsageError::new(format!("`--input` names `{answer}`, which is the right answer"))
+            return Err(CommandError::new(format!("`--input` names `{answer}`, which is the right answer"))
                 .with_hint("leave it out: a model that is shown the answer learns nothing"));
         }
         if shown.is_empty() && !sample.has_choices {
-            return Err(UsageError::of_data(
+            return Err(CommandError::of_data(
                 "no field of the data looks like a text that a model could be shown",
             )
             .with_hint(format!("name the fields with `--input`: some of {}", listed(&known))));

@@ -4,7 +4,7 @@ use super::Use;
 use super::fields::{self, Shown};
 use super::models::{self, Purpose, setting};
 use crate::args::{DataArgs, Start};
-use crate::command::UsageError;
+use crate::command::CommandError;
 use skillrl::envs::tasks::{DataSample, DataSurvey};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Guess {
         if data.to_str().is_some_and(|path| path.contains("://")) {
             let message = format!("{} is an address, and data are read from files", data.display());
             let hint = "download it first; a data set of Hugging Face is named `hf://OWNER/NAME`";
-            return Err(UsageError::new(message).with_hint(hint).into());
+            return Err(CommandError::new(message).with_hint(hint).into());
         }
         let sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
         let answer = answer_field(data, args, start, &sample)?;
@@ -92,7 +92,7 @@ fn answer_field<'a>(
     args: &DataArgs,
     start: &Start,
     sample: &'a DataSample,
-) -> Result<Option<&'a str>, UsageError> {
+) -> Result<Option<&'a str>, CommandError> {
     let known: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     let has_rubric = args.rubric.is_some() || sets(start, "env.rubric") || sets(start, "env.rubric_file");
     match (&args.answer, sample.answer_field) {
@@ -226,22 +226,22 @@ fn label_line(survey: &DataSurvey, n_labels: usize, keeps_labels: bool) -> Strin
 }
 
 /// Refuses data of which nothing can be learned.
-fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<(), UsageError> {
+fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<(), CommandError> {
     let n_rows = survey.n_records - survey.n_unanswered;
     if scorer != RUBRIC && n_rows == 0 && survey.n_records > 0 {
-        return Err(UsageError::of_data("no row has an answer")
+        return Err(CommandError::of_data("no row has an answer")
             .with_hint("name another field with `--answer`, or have a judge grade by `--rubric TEXT`"));
     }
     if let Some(answer) = survey.only_answer.as_ref().filter(|_| scorer != RUBRIC) {
         let answer: String = answer.chars().take(60).collect();
-        return Err(UsageError::of_data(format!(
+        return Err(CommandError::of_data(format!(
             "all {n_rows} answers are `{answer}`: there is nothing to learn"
         ))
         .with_hint("name another field with `--answer`, or add rows with other answers"));
     }
     if n_rows < MIN_ROWS {
         let rows = if n_rows == 1 { "1 row is".to_owned() } else { format!("{n_rows} rows are") };
-        return Err(UsageError::of_data(format!("{rows} too few to train on and to measure")).with_hint(
+        return Err(CommandError::of_data(format!("{rows} too few to train on and to measure")).with_hint(
             format!("{ENOUGH_ROWS} are a start; `skillrl init` writes a configuration for fewer"),
         ));
     }
@@ -250,7 +250,7 @@ fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<()
             "half of the answers have {} words or more, and exact match cannot score texts like these",
             survey.answer_words
         );
-        return Err(UsageError::of_data(message).with_hint(
+        return Err(CommandError::of_data(message).with_hint(
             "have a judge model grade them: `--rubric 'What a good answer is'`; or choose with `--set env.scorer=em_f1`",
         ));
     }

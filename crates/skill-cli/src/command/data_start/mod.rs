@@ -8,7 +8,7 @@ mod written;
 
 pub(super) use written::{WrittenConfig, has_answered_call};
 
-use super::UsageError;
+use super::CommandError;
 use super::start::load_start;
 use crate::args::{DataArgs, MadeConfig, Start, as_word};
 use fields::Shown;
@@ -115,7 +115,7 @@ fn without_prices(error: ConfigError, args: &DataArgs) -> anyhow::Error {
     if args.budget.is_none() || !error.problems().iter().any(lacks) {
         return skillrl::Error::Config(error).into();
     }
-    UsageError::new("`--budget` needs the prices of these models, which have no list price here")
+    CommandError::new("`--budget` needs the prices of these models, which have no list price here")
         .with_hint(
             "name dollars per million tokens of prompts and of replies, such as `--price 0.25,2` (`--price 0,0` where \
              nothing is paid), or cap the calls in place of the money: `--set budget.calls=800`",
@@ -159,7 +159,7 @@ fn agree(shown: &Shown) -> anyhow::Result<()> {
     if asked(&format!("{concerns}.\nShow it to the model all the same? [y/N]"))? == Some(true) {
         return Ok(());
     }
-    Err(UsageError::of_data(format!("{concerns}; nothing was sent")).with_hint(hint).into())
+    Err(CommandError::of_data(format!("{concerns}; nothing was sent")).with_hint(hint).into())
 }
 
 /// The answer of a person at a terminal; `None` where nobody can be asked.
@@ -211,14 +211,14 @@ fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
 }
 
 /// An option for data, without a path that names data.
-fn without_data(option: &str, path: Option<&Path>) -> UsageError {
+fn without_data(option: &str, path: Option<&Path>) -> CommandError {
     if let Some(name) = path.filter(|path| looks_like_a_name_of_the_hub(path)) {
         let message = format!("{} does not exist", name.display());
         let hint = format!("a data set of the Hugging Face Hub is named `hf://{}`", name.display());
-        return UsageError::new(message).with_hint(hint);
+        return CommandError::new(message).with_hint(hint);
     }
     let message = format!("{option} is for a data file: `skillrl train DATA {option} ..`");
-    UsageError::new(message)
+    CommandError::new(message)
         .with_hint("set the key of the configuration instead, such as `--set models.target.model=NAME`")
 }
 
@@ -242,7 +242,7 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
     let text = data.to_str().unwrap_or_default();
     let Some(name) = HubName::parse(text) else {
         let message = format!("`{text}` does not name a data set of the Hugging Face Hub");
-        return Err(UsageError::new(message)
+        return Err(CommandError::new(message)
             .with_hint("write hf://OWNER/NAME, hf://OWNER/NAME/CONFIG or hf://OWNER/NAME:SPLIT")
             .into());
     };
@@ -251,8 +251,9 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
     let transport = skillrl::llm::ReqwestTransport::new()?;
     let hub = Hub::new(&endpoint, &transport);
     let fetching = hub.fetch(&name, Path::new("data"));
-    let path = super::block_on(skillrl::pipeline::StopSignal::default(), "stopping", fetching)?
-        .map_err(|error| UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(error.hint()))?;
+    let path = super::block_on(skillrl::pipeline::StopSignal::default(), "stopping", fetching)?.map_err(
+        |error| CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(error.hint()),
+    )?;
     Ok((path, name.short().to_owned()))
 }
 
@@ -264,7 +265,7 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
         data.display()
     );
     let hint = "install the program with `--features full`, or write the data by `datasets.load_dataset(..).to_json(..)`";
-    Err(UsageError::new(message).with_hint(hint).into())
+    Err(CommandError::new(message).with_hint(hint).into())
 }
 
 /// The configuration of a command on data or on a configuration.

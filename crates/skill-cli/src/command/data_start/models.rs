@@ -1,7 +1,7 @@
 //! The models of a run that is started from data: by the options, or by the keys that are set.
 
 use crate::args::DataArgs;
-use crate::command::UsageError;
+use crate::command::CommandError;
 use skillrl::llm::{PROVIDERS, Provider};
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub(super) fn settings(
             Some(_) => "which model does the server have that `--base-url` names?",
             None => "no model is named, and neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set",
         };
-        return Err(UsageError::new(message).with_hint(hint).into());
+        return Err(CommandError::new(message).with_hint(hint).into());
     };
     let mut roles = vec![("target", target), ("optimizer", optimizer)];
     roles.extend(args.judge.as_ref().map(|judge| ("judge", judge)));
@@ -95,7 +95,7 @@ fn is_local(name: &str) -> bool {
 }
 
 /// The provider and the model of a name such as `openai/gpt-5-mini` or `gpt-5-mini`.
-fn provider_of(name: &str) -> Result<(&str, &str), UsageError> {
+fn provider_of(name: &str) -> Result<(&str, &str), CommandError> {
     if let Some((provider, model)) = name.split_once('/')
         && Provider::find(provider).is_some()
     {
@@ -104,7 +104,7 @@ fn provider_of(name: &str) -> Result<(&str, &str), UsageError> {
     let known = BEGINNINGS.into_iter().find(|(beginning, _)| name.starts_with(beginning));
     known.map(|(_, provider)| (provider, name)).ok_or_else(|| {
         let providers: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-        UsageError::new(format!("it is not known who serves the model `{name}`")).with_hint(format!(
+        CommandError::new(format!("it is not known who serves the model `{name}`")).with_hint(format!(
             "write `PROVIDER/{name}` with one of {}, or name the address of your server with `--base-url`",
             providers.join(", ")
         ))

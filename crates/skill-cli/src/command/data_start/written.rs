@@ -1,7 +1,7 @@
 //! The file that `skillrl train DATA` leaves: it repeats the run, and until a model has answered it may be replaced.
 
 use crate::args::as_word;
-use crate::command::UsageError;
+use crate::command::CommandError;
 use skillrl::config::{Config, LoadedConfig, ModelConfig};
 use skillrl::core::canonical::hex_sha256;
 use skillrl::llm::journal::{CallFilter, JournalReader};
@@ -69,7 +69,7 @@ impl WrittenConfig {
             as_word(&config.display().to_string()),
             as_word(&out.display().to_string())
         );
-        Err(UsageError::new(message).with_hint(hint).into())
+        Err(CommandError::new(message).with_hint(hint).into())
     }
 
     /// Removes the file that this command wrote, if no run has begun with it.

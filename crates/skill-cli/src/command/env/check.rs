@@ -204,7 +204,7 @@ pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> anyhow::Re
         Split::ALL.into_iter().flat_map(|split| env.items(split).iter().map(move |item| (split, item)));
     match asked {
         None => {
-            all.next().ok_or_else(|| crate::command::UsageError::new("the environment has no items").into())
+            all.next().ok_or_else(|| crate::command::CommandError::new("the environment has no items").into())
         }
         Some(id) => all.find(|(_, item)| item.id.as_str() == id).ok_or_else(|| {
             let named: Vec<String> = env
@@ -214,7 +214,7 @@ pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> anyhow::Re
                 .map(|item| format!("`{}`", item.id))
                 .collect();
             let hint = format!("ids of the training split are {} ..", named.join(", "));
-            crate::command::UsageError::new(format!("item `{id}` not found")).with_hint(hint).into()
+            crate::command::CommandError::new(format!("item `{id}` not found")).with_hint(hint).into()
         }),
     }
 }

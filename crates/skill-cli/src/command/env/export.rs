@@ -11,7 +11,7 @@ pub(crate) fn export(_: &EnvExportArgs) -> anyhow::Result<()> {
 pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
     use crate::args::Start;
     use crate::command::start::load_start;
-    use crate::command::{UsageError, block_on, print_wrapped};
+    use crate::command::{CommandError, block_on, print_wrapped};
     use crate::table::counted;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::StopSignal;
@@ -21,7 +21,7 @@ pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
 
     if args.out.exists() && !args.force {
         let message = format!("{} is there already", args.out.display());
-        return Err(UsageError::new(message)
+        return Err(CommandError::new(message)
             .with_hint("name another file, or replace it with --force")
             .into());
     }

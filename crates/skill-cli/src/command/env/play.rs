@@ -2,7 +2,7 @@
 
 use crate::args::{EnvPlayArgs, Start, StartArgs};
 use crate::command::start::load_start;
-use crate::command::{UsageError, block_on, print};
+use crate::command::{CommandError, block_on, print};
 use crate::table::harmless;
 use serde::Serialize;
 use skillrl::config::{Config, EnvKind, FILE_NAME, LoadedConfig, OptimizerUse};
@@ -38,7 +38,7 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
             let loaded = configuration(&args.config, args.goal)?;
             let world = world::playable(&loaded, None)?.ok_or_else(|| {
                 let kind = loaded.config.env.kind();
-                UsageError::new(format!("the environment `{kind}` has no turns to be played"))
+                CommandError::new(format!("the environment `{kind}` has no turns to be played"))
                     .with_hint("`skillrl env check --answer TEXT` tries an answer")
             })?;
             let item = item(world.as_ref(), args)?;
@@ -84,7 +84,7 @@ fn item(world: &dyn World, args: &EnvPlayArgs) -> anyhow::Result<Item> {
     found.cloned().ok_or_else(|| {
         let what = args.item.as_deref().map_or_else(String::new, |id| format!(" `{id}`"));
         let first = Split::ALL.into_iter().flat_map(|split| world.items(split)).next();
-        let error = UsageError::new(format!("item{what} not found"));
+        let error = CommandError::new(format!("item{what} not found"));
         match first {
             Some(first) => error.with_hint(format!("the first one is `{}`", first.id)).into(),
             None => error.into(),

@@ -11,7 +11,7 @@ pub(crate) use served::serve;
 #[cfg(feature = "openenv")]
 mod served {
     use crate::args::EnvServeArgs;
-    use crate::command::{UsageError, block_on, print, serve as web};
+    use crate::command::{CommandError, block_on, print, serve as web};
     use skill_openenv::{
         EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
     };
@@ -40,7 +40,7 @@ mod served {
             Some(bank) => bank_of(&loaded, &mut engine, &world, bank, kept.as_ref())?,
             None => (None, None),
         };
-        let frame = match skills::initial_skill(&loaded.config.skill)? {
+        let frame = match skills::configured_skill(&loaded.config.skill)? {
             Some(skill) => Some(skill),
             None => world.initial_skill(),
         };
@@ -81,7 +81,7 @@ mod served {
     fn world(loaded: &LoadedConfig, engine: &mut Engine<'_>) -> anyhow::Result<Arc<dyn World>> {
         Ok(world::playable(loaded, engine.judge()?)?.ok_or_else(|| {
             let kind = loaded.config.env.kind();
-            UsageError::new(format!(
+            CommandError::new(format!(
                 "the environment `{kind}` runs its own agent, so it cannot be played from outside"
             ))
             .with_hint("let the program take steps: see docs/env-protocol.md")
@@ -99,7 +99,7 @@ mod served {
         let env = WorldEnv::new(Arc::clone(world), Default::default(), None).map_err(skillrl::Error::Env)?;
         let (settings, seed) = (trainer::bank_settings(&loaded.config), loaded.config.run.seed);
         let bank = OutsideBank::open(path, Arc::new(env), settings, seed).map_err(|error| {
-            UsageError::new(skillrl::llm::error::with_causes(&error))
+            CommandError::new(skillrl::llm::error::with_causes(&error))
                 .with_hint("name a bank's directory: `skillrl bank import` makes one of other files")
         })?;
         let embedding = engine.retrieval_model()?;
@@ -137,9 +137,9 @@ mod served {
         Ok(Some(TeacherOptions { model, prompts, max_reply_tokens }))
     }
 
-    fn of_server(error: OpenEnvError) -> UsageError {
+    fn of_server(error: OpenEnvError) -> CommandError {
         let hint = error.hint();
-        UsageError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
+        CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
     }
 
     #[cfg(test)]

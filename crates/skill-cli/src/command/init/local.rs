@@ -8,7 +8,7 @@ pub(super) fn settings(model: &Path, parent: &Path) -> anyhow::Result<Vec<String
     if !model.exists() {
         let message = format!("{} does not exist", model.display());
         let hint = "name a GGUF file, or a folder with safetensors";
-        return Err(crate::command::UsageError::new(message).with_hint(hint).into());
+        return Err(crate::command::CommandError::new(message).with_hint(hint).into());
     }
     let is_here = parent.as_os_str().is_empty();
     let path = if is_here { model.to_path_buf() } else { std::path::absolute(model)? };

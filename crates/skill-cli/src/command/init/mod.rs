@@ -30,7 +30,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     let parent = args.path.parent().unwrap_or(Path::new(""));
     let Some(name) = args.path.file_name().and_then(|name| name.to_str()) else {
         let message = format!("{} is not the path of a file", args.path.display());
-        return Err(super::UsageError::new(message).into());
+        return Err(super::CommandError::new(message).into());
     };
     if args.kind.is_none()
         && args.local.is_none()

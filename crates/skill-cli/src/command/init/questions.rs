@@ -1,6 +1,6 @@
 //! Questions to a person, a line each; Enter takes what is proposed.
 
-use crate::command::UsageError;
+use crate::command::CommandError;
 use std::io::{BufRead, Write};
 
 /// How often a question is asked whose answers cannot be understood.
@@ -27,7 +27,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         self.output.flush()?;
         let mut line = String::new();
         if self.input.read_line(&mut line)? == 0 {
-            let error = UsageError::new("the answers ended before the questions did; nothing was written");
+            let error = CommandError::new("the answers ended before the questions did; nothing was written");
             return Err(error.with_hint("--kind says what the tasks are, and nothing is asked").into());
         }
         let line = line.trim();
@@ -48,7 +48,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
                 Err(problem) => self.say(&format!("  {problem}"))?,
             }
         }
-        Err(UsageError::new("no answer could be understood; nothing was written").into())
+        Err(CommandError::new("no answer could be understood; nothing was written").into())
     }
 
     /// One of several, by its number or its name.

@@ -54,7 +54,7 @@ fn open(run: &Path) -> anyhow::Result<JournalReader> {
     if skillrl::import::is_imported(run) && !path(run).exists() {
         let message = format!("the run in {} was imported, and its calls were not recorded", run.display());
         let hint = "its results are in its files: skillrl report, skillrl blame";
-        return Err(super::UsageError::new(message).with_hint(hint).into());
+        return Err(super::CommandError::new(message).with_hint(hint).into());
     }
     Ok(JournalReader::open(&path(run)).map_err(of_journal)?)
 }
@@ -72,7 +72,7 @@ fn filter(args: &FilterArgs) -> anyhow::Result<CallFilter> {
             let classes = ErrorClass::ALL.map(ErrorClass::as_str).join(", ");
             let message = format!("no call has the outcome `{outcome}`");
             let hint = format!("name `reply`, `failed`, or a class of failure: {classes}");
-            return Err(super::UsageError::new(message).with_hint(hint).into());
+            return Err(super::CommandError::new(message).with_hint(hint).into());
         }
     }
     Ok(CallFilter { place: place.clone(), model: model.clone(), outcome: outcome.clone(), last: None })

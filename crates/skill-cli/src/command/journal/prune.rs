@@ -12,7 +12,7 @@ const LOCK_FILE: &str = "run.lock";
 pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
     let filter = super::filter(&args.filter)?;
     if filter.is_everything() && !args.all {
-        let error = super::super::UsageError::new("it is not said which calls are to go");
+        let error = super::super::CommandError::new("it is not said which calls are to go");
         return Err(error.with_hint("name a --place, a --model or an --outcome, or give --all").into());
     }
     let path = super::path(&args.run.run);

@@ -23,7 +23,7 @@ pub(super) fn run(args: &JournalShowArgs) -> anyhow::Result<()> {
     let Some(call) = reader.call(args.id).map_err(super::of_journal)? else {
         let message = format!("the journal holds no call with the number {}", args.id);
         let hint = format!("`skillrl journal list {}` shows the numbers", args.run.display());
-        return Err(super::super::UsageError::new(message).with_hint(hint).into());
+        return Err(super::super::CommandError::new(message).with_hint(hint).into());
     };
     let text = if args.json { format!("{call}\n") } else { describe(&call, terminal_width()) };
     super::super::print(&text)

@@ -2,7 +2,7 @@
 
 use super::session::{check_names, skill_folders};
 use crate::args::skill::SkillCheckArgs;
-use crate::command::{Told, print, print_wrapped};
+use crate::command::{Reported, print, print_wrapped};
 use crate::exit_code;
 use serde_json::json;
 use skill_agents::home::Moved;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<()> {
     } else {
         print_wrapped(&described(&findings, &seen))?;
     }
-    anyhow::ensure!(!has_errors && !has_notes, Told { code: exit_code::LINT });
+    anyhow::ensure!(!has_errors && !has_notes, Reported { code: exit_code::LINT });
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! How commands that start agents end early.
 
-use crate::command::UsageError;
+use crate::command::CommandError;
 use crate::exit_code;
 use skill_agents::measure::{Stop, StoreError};
 use skillrl::reports::words::dollars;
@@ -9,7 +9,7 @@ use skillrl::reports::words::dollars;
 const LOOK: &str = "look at stream.jsonl and stderr.txt of these runs; the same command retries them";
 
 /// A directory that cannot be used.
-pub(crate) fn of_store(error: &StoreError) -> UsageError {
+pub(crate) fn of_store(error: &StoreError) -> CommandError {
     let (code, hint) = match error {
         StoreError::OtherSettings { .. } => {
             (exit_code::OTHER_RUN, "use the same settings, or another directory with --dir")
@@ -22,16 +22,16 @@ pub(crate) fn of_store(error: &StoreError) -> UsageError {
             (exit_code::RUN_DIR, "remove the folder of this run: the same command repeats it")
         }
     };
-    UsageError::new(skillrl::llm::error::with_causes(error)).with_hint(hint).with_code(code)
+    CommandError::new(skillrl::llm::error::with_causes(error)).with_hint(hint).with_code(code)
 }
 
 /// A measurement in which every run failed; `said` is the message of one of them.
-pub(crate) fn without_a_run(said: &str) -> UsageError {
-    UsageError::new(format!("no run counted: {said}")).with_hint(LOOK).with_code(exit_code::OUTAGE)
+pub(crate) fn without_a_run(said: &str) -> CommandError {
+    CommandError::new(format!("no run counted: {said}")).with_hint(LOOK).with_code(exit_code::OUTAGE)
 }
 
 /// A measurement that ended early; the text says why and what to do.
-pub(crate) fn of(stop: &Stop) -> UsageError {
+pub(crate) fn of(stop: &Stop) -> CommandError {
     let (message, hint, code) = match stop {
         Stop::Calls(n) => (
             format!("the cap of {n} starts is reached"),
@@ -78,5 +78,5 @@ pub(crate) fn of(stop: &Stop) -> UsageError {
             exit_code::SUCCESS,
         ),
     };
-    UsageError::new(message).with_hint(hint).with_code(code)
+    CommandError::new(message).with_hint(hint).with_code(code)
 }

@@ -10,7 +10,7 @@ mod train;
 mod triggers;
 mod wait;
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::skill::SkillCommand;
 use skill_agents::{Agent, agent, agents};
 
@@ -30,7 +30,7 @@ fn named(name: &str) -> anyhow::Result<&'static Agent> {
         return Ok(agent);
     }
     let names: Vec<&str> = agents()?.iter().map(|agent| agent.name.as_str()).collect();
-    Err(UsageError::new(format!("{name:?} is not a known coding agent"))
+    Err(CommandError::new(format!("{name:?} is not a known coding agent"))
         .with_hint(format!("known agents: {}", names.join(", ")))
         .into())
 }

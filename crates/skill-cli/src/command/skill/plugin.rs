@@ -2,7 +2,7 @@
 
 use super::session::skills_at;
 use crate::args::skill::PluginArgs;
-use crate::command::{UsageError, print_wrapped};
+use crate::command::{CommandError, print_wrapped};
 use anyhow::Context as _;
 use skill_agents::plugin::{Plugin, plugin_files, write_plugin};
 
@@ -11,7 +11,7 @@ pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<()> {
     let is_taken = args.to.read_dir().is_ok_and(|mut entries| entries.next().is_some());
     if is_taken && !args.force {
         let message = format!("{} is not empty; --force writes into it all the same", args.to.display());
-        return Err(UsageError::new(message).into());
+        return Err(CommandError::new(message).into());
     }
     let names: Vec<&str> = skills.iter().map(|skill| skill.folder.as_str()).collect();
     let plugin = Plugin {
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<()> {
         description: args.description.clone().unwrap_or_else(|| format!("Skills: {}.", names.join(", "))),
     };
     let files = plugin_files(&plugin, &skills)
-        .map_err(|fault| UsageError::new(fault.to_string()).with_hint("name it with --name"))?;
+        .map_err(|fault| CommandError::new(fault.to_string()).with_hint("name it with --name"))?;
     write_plugin(&args.to, &files).with_context(|| format!("cannot write {}", args.to.display()))?;
     print_wrapped(&format!(
         "the plugin {:?} with {} {} is in {}\n",

@@ -4,7 +4,7 @@ use super::ended;
 use super::named;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
-use crate::command::{UsageError, say};
+use crate::command::{CommandError, say};
 use crate::table::{counted, grouped};
 use anyhow::Context as _;
 use skill_agents::home::Moved;
@@ -51,7 +51,7 @@ pub(crate) fn skills_at(dir: &Path) -> anyhow::Result<Vec<Skill>> {
         1 => first.hint().to_owned(),
         _ => format!("{}; or name the folder of one skill", first.hint()),
     };
-    Err(UsageError::new(all.join("\n")).with_hint(hint).into())
+    Err(CommandError::new(all.join("\n")).with_hint(hint).into())
 }
 
 /// The folders with a skill: this one is one, or those in it are.
@@ -65,20 +65,20 @@ pub(super) fn skill_folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     folders.sort();
     if folders.is_empty() {
         let message = format!("{} has no SKILL.md, and no folder with one", dir.display());
-        return Err(UsageError::new(message).into());
+        return Err(CommandError::new(message).into());
     }
     Ok(folders)
 }
 
 /// Two skills of one name would be one to the agent.
-pub(crate) fn check_names(agent: &skill_agents::Agent, skills: &[&Skill]) -> Result<(), UsageError> {
+pub(crate) fn check_names(agent: &skill_agents::Agent, skills: &[&Skill]) -> Result<(), CommandError> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for skill in skills {
         if let Some(other) = names.insert(skill.listed_name(agent), &skill.folder) {
             let name = skill.listed_name(agent);
             let message =
                 format!("two skills are called {name:?} by {}: {other} and {}", agent.title, skill.folder);
-            return Err(UsageError::new(message).with_hint("give one of them another name"));
+            return Err(CommandError::new(message).with_hint("give one of them another name"));
         }
     }
     Ok(())
@@ -266,7 +266,7 @@ fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let message = format!("no queries: {} is not there", path.display());
-            return Err(UsageError::new(message)
+            return Err(CommandError::new(message)
                 .with_hint("write some, name them with --queries, or have a first set drafted with `skillrl skill triggers DIR --agent NAME --draft 20`")
                 .into());
         }
@@ -274,12 +274,12 @@ fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
     };
     let first = setup.skills.first().map(|skill| skill.listed_name(setup.agent)).unwrap_or_default();
     let mut queries = read_queries(&text, &path.display().to_string(), first)
-        .map_err(|fault| UsageError::new(fault.to_string()).with_hint(fault.hint()))?;
+        .map_err(|fault| CommandError::new(fault.to_string()).with_hint(fault.hint()))?;
     if let Err(name) = resolve(&mut queries, &setup.skills, setup.agent) {
         let known: Vec<&str> = setup.skills.iter().map(|skill| skill.listed_name(setup.agent)).collect();
         let message =
             format!("a query asks for the skill {name:?}, and the skills here are {}", known.join(", "));
-        return Err(UsageError::new(message)
+        return Err(CommandError::new(message)
             .with_hint("correct `should`, or name the folder with all skills")
             .into());
     }
@@ -310,14 +310,14 @@ fn same_names(setup: &Setup) -> Vec<String> {
     notes
 }
 
-fn find_needs(setup: &Setup) -> Result<(), UsageError> {
+fn find_needs(setup: &Setup) -> Result<(), CommandError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     for program in &setup.agent.needs {
         let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
         if !is_there {
             let message =
                 format!("{} needs the program {program:?}, and it is not on the PATH", setup.agent.title);
-            return Err(UsageError::new(message).with_hint("install it: without it no skill is loaded"));
+            return Err(CommandError::new(message).with_hint("install it: without it no skill is loaded"));
         }
     }
     Ok(())
@@ -339,7 +339,7 @@ fn version(setup: &Setup, launcher: &ProgramLauncher) -> anyhow::Result<String> 
                 "install it (`npm install --global {}`), or name its program with --program",
                 setup.agent.package
             );
-            Err(UsageError::new(error.to_string()).with_hint(hint).into())
+            Err(CommandError::new(error.to_string()).with_hint(hint).into())
         }
     }
 }

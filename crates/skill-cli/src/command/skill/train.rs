@@ -5,7 +5,7 @@ use super::session::{Session, store_error};
 use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
-use crate::command::{UsageError, block_on, print, print_wrapped, say};
+use crate::command::{CommandError, block_on, print, print_wrapped, say};
 use parking_lot::Mutex;
 use skill_agents::Skill;
 use skill_agents::gate::least_queries;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &TrainSkillArgs) -> anyhow::Result<()> {
 }
 
 /// The places of the skills that are trained.
-fn chosen(args: &TrainSkillArgs, session: &Session) -> Result<Vec<usize>, UsageError> {
+fn chosen(args: &TrainSkillArgs, session: &Session) -> Result<Vec<usize>, CommandError> {
     let skills = &session.setup.skills;
     if args.trained.is_empty() {
         return Ok((0..skills.len()).collect());
@@ -69,7 +69,7 @@ fn chosen(args: &TrainSkillArgs, session: &Session) -> Result<Vec<usize>, UsageE
     let place = |name: &String| {
         let known: Vec<&str> = skills.iter().map(|skill| skill.folder.as_str()).collect();
         skills.iter().position(|skill| skill.is_called(name)).ok_or_else(|| {
-            UsageError::new(format!("--skill names {name:?}, and the skills here are {}", known.join(", ")))
+            CommandError::new(format!("--skill names {name:?}, and the skills here are {}", known.join(", ")))
         })
     };
     args.trained.iter().map(place).collect()
@@ -116,11 +116,11 @@ fn trained(
     let run = async || training.run().await;
     let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, run);
     let trained = block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))?;
-    trained.ok_or_else(|| UsageError::new("no skill to train was found").into())
+    trained.ok_or_else(|| CommandError::new("no skill to train was found").into())
 }
 
 /// Too few queries to accept anything are told before the first run.
-fn check_queries(session: &Session, skill_idx: usize, seed: u64) -> Result<(), UsageError> {
+fn check_queries(session: &Session, skill_idx: usize, seed: u64) -> Result<(), CommandError> {
     let halves = halves(&session.queries, seed);
     let name = session.setup.skills.get(skill_idx).map(|skill| skill.listed_name(session.setup.agent));
     let n_unread = session.queries.iter().filter(|query| !query.reviewed).count();
@@ -139,7 +139,7 @@ fn check_queries(session: &Session, skill_idx: usize, seed: u64) -> Result<(), U
             name.unwrap_or_default(),
             least_queries()
         );
-        return Err(UsageError::new(message).with_hint("add queries; 20 and more are usual"));
+        return Err(CommandError::new(message).with_hint("add queries; 20 and more are usual"));
     }
     Ok(())
 }

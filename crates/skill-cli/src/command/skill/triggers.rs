@@ -4,7 +4,7 @@ use super::ended;
 use super::session::{Session, queries_file, skills_at, store_error};
 use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
-use crate::command::{UsageError, block_on, print, print_wrapped, say};
+use crate::command::{CommandError, block_on, print, print_wrapped, say};
 use skill_agents::measure::{Measured, Stop, measure};
 use skill_agents::query::read_queries;
 use skill_agents::train::{Writer as _, draft_prompt};
@@ -82,7 +82,7 @@ fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
     let path = queries_file(&args.measure);
     if path.exists() {
         let message = format!("{} is there already", path.display());
-        return Err(UsageError::new(message).with_hint("name another file with --queries").into());
+        return Err(CommandError::new(message).with_hint("name another file with --queries").into());
     }
     let session = Session::open(&args.measure, false)?;
     let skills = skills_at(&args.measure.skills)?;
@@ -95,7 +95,7 @@ fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
     let lines: Vec<&str> = reply.lines().map(str::trim).filter(|line| line.starts_with('{')).collect();
     let first = skills.first().map(|skill| skill.listed_name(session.setup.agent)).unwrap_or_default();
     let queries = read_queries(&lines.join("\n"), "the reply", first).map_err(|fault| {
-        UsageError::new(format!("the draft cannot be used: {fault}"))
+        CommandError::new(format!("the draft cannot be used: {fault}"))
             .with_hint("run the command again with another number")
     })?;
     let mut text = String::new();

@@ -2,7 +2,7 @@
 
 mod screen;
 
-use super::UsageError;
+use super::CommandError;
 use crate::args::WatchArgs;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(400);
 pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         let hint = format!("`skillrl status {}` says the same in lines", args.run.display());
-        return Err(UsageError::new("watch needs a terminal to draw on").with_hint(hint).into());
+        return Err(CommandError::new("watch needs a terminal to draw on").with_hint(hint).into());
     }
     let mut watched = Watched::open(&under_way(&args.run))?;
     let mut terminal = ratatui::try_init()?;
