@@ -18,6 +18,7 @@ pub use row::{EditRow, EditStatus, FoldedAnchor};
 use crate::edit::{Edit, EditOp, has_control_characters};
 use crate::region::without_markers;
 use crate::skill::SkillDoc;
+use crate::text::is_python_space;
 use crate::tokens::{quarter_tokens, tokens_of};
 use anchor::{Folded, Use};
 use draft::{Draft, Found, RegionsWouldChange};
@@ -351,9 +352,4 @@ impl Editor<'_> {
 
 fn is_blank(content: &str) -> bool {
     content.chars().all(is_python_space)
-}
-
-/// Whether Python's `str.strip` takes the character off: Unicode's white space and the four ASCII separators.
-fn is_python_space(c: char) -> bool {
-    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

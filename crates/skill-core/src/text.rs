@@ -1,4 +1,4 @@
-//! Texts that are the same to everybody who reads them, and are written in other characters.
+//! Texts that are the same to everybody who reads them, and are written in other characters; and Python's white space.
 
 use std::borrow::Cow;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
@@ -23,6 +23,17 @@ pub fn composed(text: &str) -> Cow<'_, str> {
 /// the byte order and of the direction. The joiners within emoji and letters are none of them.
 pub fn is_invisible(character: char) -> bool {
     matches!(character, '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}' | '\u{feff}')
+}
+
+/// True for a character that Python's `str.strip` removes: Unicode's `White_Space` and the four separators of ASCII.
+///
+/// ```
+/// use skill_core::text::is_python_space;
+///
+/// assert!(is_python_space('\u{1c}') && !'\u{1c}'.is_whitespace());
+/// ```
+pub fn is_python_space(character: char) -> bool {
+    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
 
 #[cfg(test)]

@@ -79,6 +79,8 @@ mod answers;
 pub mod choices;
 #[cfg(feature = "tasks")]
 mod data;
+#[cfg(any(feature = "spreadsheets", feature = "webshop"))]
+mod digits;
 #[cfg(feature = "endpoint")]
 pub mod endpoint;
 pub mod env;
@@ -91,7 +93,6 @@ pub mod item;
 pub mod labels;
 #[cfg(feature = "live")]
 pub mod live;
-mod python;
 #[cfg(feature = "qa")]
 pub mod qa;
 pub mod record;

@@ -3,13 +3,13 @@
 
 use std::process::Command;
 
-/// The normal dependencies of a package, transitively, and the package itself; `features` are words for cargo, such as
-/// `--all-features`, and none for those that are on by themselves.
+/// The normal dependencies of a package, transitively, and the package itself; `features` are arguments for cargo, such
+/// as `--all-features`, and none selects the default features.
 pub(crate) fn dependencies(package: &str, features: &[&str]) -> Vec<String> {
     let tree = |is_offline: &[&str]| {
         Command::new(env!("CARGO"))
             .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none"])
-            .args(["--no-dedupe", "--format", "{p}"])
+            .args(["--format", "{p}"])
             .args(features)
             .args(is_offline)
             .current_dir(env!("CARGO_MANIFEST_DIR"))

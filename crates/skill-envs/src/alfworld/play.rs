@@ -4,7 +4,7 @@ use super::action::{Action, is_accessible, possible};
 use super::game::{Game, ObjectIdx, ReceptacleIdx};
 use super::rules::Wording;
 use super::state::{Mark, State};
-use crate::python::is_space;
+use skill_core::text::is_python_space;
 use std::sync::Arc;
 
 /// What is answered to a command that does nothing.
@@ -64,7 +64,7 @@ impl Play {
     /// Does what a command says, if that can be done now.
     pub fn step(&mut self, command: &str) -> Turn<'_> {
         self.text.clear();
-        let action = Action::parse(&self.game, &self.state, command.trim_matches(is_space))
+        let action = Action::parse(&self.game, &self.state, command.trim_matches(is_python_space))
             .filter(|action| action.is_possible(&self.game, &self.state));
         match action {
             Some(action) => {

@@ -1,8 +1,7 @@
 //! Scores of a text against texts: exact match, token F1, containment.
 
 use super::Score;
-use crate::python::is_space;
-use skill_core::text::composed;
+use skill_core::text::{composed, is_python_space};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Exact match and F1 as SQuAD's evaluation has them (Rajpurkar et al. 2016, section 6.1).
@@ -162,7 +161,7 @@ pub(super) fn collapsed(text: &str) -> String {
 }
 
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(is_space).filter(|word| !word.is_empty())
+    text.split(is_python_space).filter(|word| !word.is_empty())
 }
 
 fn multiset_f1(prediction: &str, answer: &str) -> f64 {

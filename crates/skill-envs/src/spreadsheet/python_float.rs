@@ -1,11 +1,12 @@
 //! Texts that Python's `float()` takes, and `round` to two digits.
 
-use crate::python::{ascii_digit, is_space};
+use crate::digits::ascii_digit;
+use skill_core::text::is_python_space;
 
 /// The number that Python's `float()` makes of a text; `None` where it raises.
 pub(super) fn parse(text: &str) -> Option<f64> {
     let text: String =
-        text.trim_matches(is_space).chars().map(|char| ascii_digit(char).unwrap_or(char)).collect();
+        text.trim_matches(is_python_space).chars().map(|char| ascii_digit(char).unwrap_or(char)).collect();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(&text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
     match unsigned.to_ascii_lowercase().as_str() {

@@ -1,7 +1,7 @@
 //! Prices as the product files write them.
 
 use super::python::float_repr;
-use crate::python::ascii_digit;
+use crate::digits::ascii_digit;
 use skill_core::PyRandom;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Texts as CPython writes them, where the pages and addresses of the shop show such texts.
 
-use crate::python::is_space;
+use skill_core::text::is_python_space;
 use std::fmt::Write as _;
 
 /// `repr` of a float: the shortest digits that read back, with an exponent below 1e-4 and from 1e16 on.
@@ -18,7 +18,7 @@ pub(super) fn float_repr(value: f64) -> String {
 
 /// `str.strip`: without white space at both ends, the separators of ASCII included.
 pub(super) fn strip(text: &str) -> &str {
-    text.trim_matches(is_space)
+    text.trim_matches(is_python_space)
 }
 
 /// `json.dumps` of a string: ASCII alone.

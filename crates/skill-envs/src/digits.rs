@@ -1,7 +1,6 @@
-//! What Python takes for white space and for digits.
+//! Decimal digits of all scripts, as Python reads them.
 
 /// The first of each run of ten decimal digits in Unicode 14, without that of ASCII.
-#[cfg(any(feature = "spreadsheets", feature = "webshop"))]
 const ZEROS: [u32; 65] = [
     0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0,
     0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50,
@@ -11,13 +10,7 @@ const ZEROS: [u32; 65] = [
     0x1e2f0, 0x1e950, 0x1fbf0,
 ];
 
-/// White space, with the four ASCII separators, which Unicode's `White_Space` leaves out.
-pub(crate) fn is_space(character: char) -> bool {
-    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
-}
-
 /// A decimal digit of any script as one of ASCII.
-#[cfg(any(feature = "spreadsheets", feature = "webshop"))]
 pub(crate) fn ascii_digit(character: char) -> Option<char> {
     if character.is_ascii() {
         return character.is_ascii_digit().then_some(character);
