@@ -44,8 +44,8 @@ skill_core::named_enum! {
 
 /// A call that gave no reply.
 ///
-/// Texts say what happened and where; they never hold a key, and bodies of servers are cut short. As data it travels
-/// between the processes of a run, and decides on the other side what it decides here.
+/// Texts say what happened and where; they never hold a key, and bodies of servers are cut short. Serialized, it
+/// keeps its class and whether it is retryable, so that a driver and a worker decide alike.
 #[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -295,13 +295,16 @@ pub enum LlmError {
     },
 }
 
-/// A name of a cap; serde would have every input live as long as a field of type `&'static str`.
+/// The caps that [`LlmError::BudgetExhausted`] names.
+pub const CAPS: [&str; 4] = ["calls", "tokens", "money", "time"];
+
+// A field of the type `&'static str` would make serde borrow it from the input; under another name it does not.
 type Cap = &'static str;
 
-/// A cap as it is named here.
+/// The cap of this name; `calls` for a name that is none of [`CAPS`].
 fn capped<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cap, D::Error> {
     let what = String::deserialize(deserializer)?;
-    Ok(["calls", "tokens", "money", "time"].into_iter().find(|cap| *cap == what).unwrap_or("calls"))
+    Ok(CAPS.into_iter().find(|cap| *cap == what).unwrap_or("calls"))
 }
 
 /// An error with everything that led to it, as one sentence.

@@ -7,12 +7,11 @@
 use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use skill_envs::{RolloutFault, RolloutOutcome};
-use skill_llm::error::with_causes;
 use skill_llm::{CallPlace, ChatReply, ChatRequest, LlmError, MeterReading, ModelId};
 use std::collections::BTreeSet;
 
 /// The version of the messages; drivers and workers of different versions do not work together.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The subjects and names of one run, under the name that drivers and workers share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,19 +231,6 @@ pub(crate) enum Answer {
     Committed,
 }
 
-/// An error as it travels: the other side has words for what only embeddings and clients of the calling program come to.
-pub(crate) fn for_the_wire(error: LlmError) -> LlmError {
-    match error {
-        LlmError::GaveUp { attempts, elapsed, why, last } => {
-            LlmError::GaveUp { attempts, elapsed, why, last: Box::new(for_the_wire(*last)) }
-        }
-        error @ (LlmError::Client { .. } | LlmError::VectorLength { .. } | LlmError::EmptyText { .. }) => {
-            LlmError::Configuration { message: with_causes(&error) }
-        }
-        error => error,
-    }
-}
-
 /// A job as a worker makes it: all that is large comes by hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JobSpec {
@@ -286,8 +272,8 @@ pub struct ModelFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skill_llm::error::Shortfall;
-    use skill_llm::{ErrorClass, GiveUpReason};
+    use skill_llm::error::{Shortfall, with_causes};
+    use skill_llm::{ErrorClass, GiveUpReason, LengthSource};
     use std::time::Duration;
 
     #[test]
@@ -326,11 +312,24 @@ mod tests {
                 next: Some(Box::new(Shortfall("3".to_owned()))),
                 failed: None,
             },
-            LlmError::Program { program: "agent".to_owned(), class: ErrorClass::Timeout, message },
+            LlmError::Program {
+                program: "agent".to_owned(),
+                class: ErrorClass::Timeout,
+                message: message.clone(),
+            },
+            LlmError::Client { client: "own".to_owned(), message },
+            LlmError::VectorLength {
+                provider,
+                model: "m".to_owned(),
+                found: 3,
+                expected: 4,
+                expected_by: LengthSource::EarlierReply,
+            },
+            LlmError::EmptyText { index: 2 },
             LlmError::Cancelled,
         ];
         for error in errors {
-            let text = serde_json::to_string(&for_the_wire(error.clone())).unwrap();
+            let text = serde_json::to_string(&error).unwrap();
             let there = serde_json::from_str::<LlmError>(&text).unwrap();
             assert_eq!(with_causes(&there), with_causes(&error));
             assert_eq!(

@@ -2,6 +2,7 @@
 
 use super::EnvError;
 use serde::{Deserialize, Serialize};
+use skill_llm::error::CAPS;
 use skill_llm::{ErrorClass, LlmError};
 use std::error::Error as _;
 
@@ -79,26 +80,21 @@ impl From<&EnvError> for RolloutFault {
     }
 }
 
-/// The caps that a fault can name.
-const CAPPED: [&str; 4] = ["calls", "tokens", "money", "time"];
-
 impl From<RolloutFault> for EnvError {
     /// A cap and a cancellation are those of this run, wherever they were met; all else happened elsewhere.
     fn from(fault: RolloutFault) -> Self {
         match &fault.kind {
             FaultKind::Model(ErrorClass::Cancelled) => Self::Model(LlmError::Cancelled),
-            FaultKind::Budget { what, spent, cap } => {
-                match CAPPED.into_iter().find(|capped| capped == what) {
-                    Some(what) => Self::Model(LlmError::BudgetExhausted {
-                        what,
-                        spent: spent.as_str().into(),
-                        cap: cap.as_str().into(),
-                        next: None,
-                        failed: None,
-                    }),
-                    None => Self::Remote(Box::new(fault)),
-                }
-            }
+            FaultKind::Budget { what, spent, cap } => match CAPS.into_iter().find(|cap| cap == what) {
+                Some(what) => Self::Model(LlmError::BudgetExhausted {
+                    what,
+                    spent: spent.as_str().into(),
+                    cap: cap.as_str().into(),
+                    next: None,
+                    failed: None,
+                }),
+                None => Self::Remote(Box::new(fault)),
+            },
             FaultKind::Model(_)
             | FaultKind::Data
             | FaultKind::Configuration

@@ -6,9 +6,7 @@ use super::sender::WorkerSender;
 use super::state::{Holder, QuestionId, UnderWay};
 use crate::broker::Inbox;
 use crate::frames::Assembler;
-use crate::protocol::{
-    Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays, for_the_wire,
-};
+use crate::protocol::{Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays};
 use crate::remote_model::RemoteSend;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
@@ -262,7 +260,7 @@ impl Shared {
             Work::Call { of, question } => match self.call(id, &of, *question).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    let wire = Box::new(for_the_wire(error.clone()));
+                    let wire = Box::new(error.clone());
                     if !of.cancel.is_cancelled()
                         && let Some(entry) = self.state.lock().jobs.get_mut(job)
                     {
@@ -274,7 +272,7 @@ impl Shared {
             Work::Show { of, goal, place } => match self.show(&of, &goal, place, job).await {
                 Ok(answer) => answer,
                 Err(EnvError::Model(error)) => {
-                    let wire = Box::new(for_the_wire(error.clone()));
+                    let wire = Box::new(error.clone());
                     if let Some(entry) = self.state.lock().jobs.get_mut(job) {
                         entry.failed = Some(error);
                     }

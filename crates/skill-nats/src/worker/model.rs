@@ -1,7 +1,7 @@
 //! The models of a rollout on a worker: each call is asked of the driver, and sent from here if the driver says so.
 
 use super::link::{RunLink, Said};
-use crate::protocol::{Answer, CallQuestion, Question, Role, WorkerSays, for_the_wire};
+use crate::protocol::{Answer, CallQuestion, Question, Role, WorkerSays};
 use crate::remote_model::RemoteSend;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -147,7 +147,7 @@ impl DriverModel {
     }
 
     async fn send(&self, id: u64, attempt: &Attempt, outcome: &Result<ChatReply, LlmError>) {
-        let outcome = Box::new(outcome.clone().map_err(for_the_wire));
+        let outcome = Box::new(outcome.clone());
         self.link.say(WorkerSays::Sent { id, attempt: attempt.number, outcome }).await;
     }
 }
