@@ -240,7 +240,7 @@ enum Part<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Blocks<'a>>,
     },
-    /// As the interface has sent it.
+    /// As the interface has sent it; `None`, for a value that is not an object, is written as `{}`.
     #[serde(untagged)]
     Own(Option<&'a Map<String, Value>>),
 }

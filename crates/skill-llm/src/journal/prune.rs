@@ -75,6 +75,7 @@ pub fn prune(path: &Path, filter: &CallFilter) -> Result<Pruned, JournalError> {
     Ok(pruned)
 }
 
+/// Deletes the calls and what only they use, and shrinks the file.
 fn take_out(connection: &mut Connection, filter: &CallFilter) -> rusqlite::Result<Pruned> {
     let transaction = connection.transaction()?;
     let (condition, values) = filter.condition();

@@ -159,6 +159,13 @@ mod tests {
     use crate::reasoning::Effort;
     use serde_json::json;
 
+    #[test]
+    fn only_openai_is_openai() {
+        assert!(is_openai_address("https://api.openai.com/v1"));
+        assert!(!is_openai_address("https://api.openai.com.evil.invalid/v1"));
+        assert!(!is_openai_address("http://api.openai.com/v1"));
+    }
+
     #[track_caller]
     fn check_config(change: impl FnOnce(&mut OpenAiConfig), names: &[&str]) {
         let mut config = OpenAiConfig::new("http://h/v1", "m");

@@ -116,7 +116,9 @@ impl OtherwiseFile {
                 return Err("`finish` and `after_last` do not go with `error`");
             }
             if matches!(error.class, ErrorClass::Budget | ErrorClass::Journal | ErrorClass::NotRecorded) {
-                return Err("`error` has a `class` that no model fails with");
+                return Err(
+                    "the `class` of `error` is `budget`, `journal` or `not_recorded`, which no model fails with",
+                );
             }
             return Ok(Answer::Error { class: error.class, message: error.message });
         }

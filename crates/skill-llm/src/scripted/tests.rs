@@ -138,7 +138,12 @@ fn a_script_with_a_mistake_is_refused() {
     check_refused(&rule(r#"{"error": {"class": "timeout"}, "finish": "stop"}"#), "rule 2: `finish` and");
     check_refused(&rule(r#"{"reply": "a", "finish": "tired"}"#), "unknown variant `tired`");
     check_refused(&rule(r#"{"error": {"class": "bad"}}"#), "unknown variant `bad`");
-    check_refused(&rule(r#"{"error": {"class": "budget"}}"#), "rule 2: `error` has a `class`");
+    for class in ["budget", "journal", "not_recorded"] {
+        check_refused(
+            &rule(&format!(r#"{{"error": {{"class": "{class}"}}}}"#)),
+            "rule 2: the `class` of `error`",
+        );
+    }
     check_refused(
         &rule(r#"{"reply": "a", "when": {"user_contain": ["b"]}}"#),
         "unknown field `user_contain`",

@@ -35,24 +35,22 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What happens to single requests, apart from bursts and outages; a 429 asks for nothing.
-    const OF_REQUESTS: [Self; 11] = [
-        Self::RateLimited(Ask::Nothing),
-        Self::ServerError,
-        Self::Hang,
-        Self::ResetBefore,
-        Self::ResetInside,
-        Self::TruncatedJson,
-        Self::EmptyChoices,
-        Self::InvalidUtf8,
-        Self::Oversized,
-        Self::WrongContentType,
-        Self::NullContent,
-    ];
-
-    /// All that happens to single requests, each as often as the others, for [`SimConfig::faults`].
+    /// Every fault of a single request at this rate, for [`SimConfig::faults`]; a 429 asks for no wait.
     pub fn each(rate: f64) -> Vec<(Self, f64)> {
-        Self::OF_REQUESTS.map(|fault| (fault, rate)).to_vec()
+        let faults = [
+            Self::RateLimited(Ask::Nothing),
+            Self::ServerError,
+            Self::Hang,
+            Self::ResetBefore,
+            Self::ResetInside,
+            Self::TruncatedJson,
+            Self::EmptyChoices,
+            Self::InvalidUtf8,
+            Self::Oversized,
+            Self::WrongContentType,
+            Self::NullContent,
+        ];
+        faults.map(|fault| (fault, rate)).to_vec()
     }
 }
 

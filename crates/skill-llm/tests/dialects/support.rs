@@ -142,6 +142,7 @@ const WORDS: &[&str] = &[
     "1e99s",
 ];
 
+/// Any JSON with names and words that the dialects know.
 pub(crate) fn json() -> impl Strategy<Value = Value> {
     wire::json(NAMES, WORDS)
 }
