@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::{ItemId, SkillDoc, SkillPartId};
 use skill_llm::CallCtx;
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// Decides what the agent is shown for each task.
@@ -98,15 +97,15 @@ impl SkillSource for Shown {
     }
 }
 
-/// A source that remembers which parts it has shown last.
-pub struct Witnessed<S> {
-    source: S,
+/// A source that remembers which parts it showed last.
+pub struct Witnessed<'a> {
+    source: &'a dyn SkillSource,
     parts: Mutex<Vec<SkillPartId>>,
 }
 
-impl<S> Witnessed<S> {
-    /// Shows what this source shows, which is a reference to one, or an [`Arc`].
-    pub fn new(source: S) -> Self {
+impl<'a> Witnessed<'a> {
+    /// Wraps a source.
+    pub fn new(source: &'a dyn SkillSource) -> Self {
         Self { source, parts: Mutex::default() }
     }
 
@@ -117,10 +116,7 @@ impl<S> Witnessed<S> {
 }
 
 #[async_trait]
-impl<S> SkillSource for Witnessed<S>
-where
-    S: Deref<Target: SkillSource> + Send + Sync,
-{
+impl SkillSource for Witnessed<'_> {
     fn version(&self) -> String {
         self.source.version()
     }

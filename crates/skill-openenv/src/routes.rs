@@ -122,12 +122,10 @@ async fn mcp(body: Bytes) -> Json<Value> {
 async fn reset(State(app): State<Arc<App>>, body: Bytes) -> Answer {
     let data = fields(&body)?;
     let begun = Session::new(app).reset(&data).await?;
-    match serde_json::from_str(&begun) {
-        Ok(Value::Object(mut message)) => Ok(Json(message.remove("data").unwrap_or_default())),
-        Ok(_) | Err(_) => {
-            Err(refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")))
-        }
-    }
+    let Ok(Value::Object(mut message)) = serde_json::from_str(&begun) else {
+        return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")));
+    };
+    Ok(Json(message.remove("data").unwrap_or_default()))
 }
 
 /// A request has no episode, so that nothing can be done.

@@ -200,12 +200,12 @@ impl<'a> GoalBuilder<'a> {
                 collect_conditions(inner, &mut conditions);
                 let mut found = Vec::new();
                 self.exists(&variables, &conditions, &mut found)?;
-                Ok(combined(found, false))
+                Ok(any_of(found))
             }
             Formula::Forall(variables, inner) => {
                 let mut found = Vec::new();
                 self.forall(variables, inner, &mut found)?;
-                Ok(combined(found, true))
+                Ok(all_of(found))
             }
             Formula::Equal(left, right) => Ok(Ground::Known(self.name(*left) == self.name(*right))),
             Formula::Atom(predicate, first, second) => self.atom(*predicate, *first, *second),
@@ -239,7 +239,7 @@ impl<'a> GoalBuilder<'a> {
                     other => parts.push(other),
                 }
             }
-            found.push(combined(parts, true));
+            found.push(all_of(parts));
             return Ok(());
         };
         for name in self.candidates(*variable, *kind, conditions) {
@@ -405,7 +405,15 @@ fn collect_conditions<'a>(formula: &'a Formula, conditions: &mut Vec<&'a Formula
     }
 }
 
-/// Whether all of these hold, or any.
+fn all_of(parts: Vec<Ground>) -> Ground {
+    combined(parts, true)
+}
+
+fn any_of(parts: Vec<Ground>) -> Ground {
+    combined(parts, false)
+}
+
+/// The conjunction of the parts, or their disjunction, without what is known.
 fn combined(mut parts: Vec<Ground>, is_all: bool) -> Ground {
     if parts.iter().any(|part| matches!(part, Ground::Known(value) if *value != is_all)) {
         return Ground::Known(!is_all);

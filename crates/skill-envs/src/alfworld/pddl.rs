@@ -4,9 +4,8 @@
 //! What a problem means is the business of [`super::build`].
 
 use super::error::{GameError, TextPlace};
-use super::predicate::Predicate;
+use super::predicate::{Predicate, in_any_case};
 use super::token::{Fault, Reading, Token, Tokens, described, fault, unexpected};
-use skill_core::NamedEnum as _;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -18,7 +17,7 @@ const MAX_NAMES: usize = 8192;
 const MAX_DEPTH: usize = 64;
 
 skill_core::named_enum! {
-    /// What kind of thing a name stands for.
+    /// The PDDL type of a declared name.
     #[derive(PartialOrd, Ord)]
     pub(super) enum Kind {
         Agent = "agent",
@@ -27,13 +26,6 @@ skill_core::named_enum! {
         Object = "object",
         ReceptacleType = "rtype",
         ObjectType = "otype",
-    }
-}
-
-impl Kind {
-    fn in_any_case(name: &str) -> Option<Self> {
-        let place = Self::NAMES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
-        Self::ALL.get(place).copied()
     }
 }
 
@@ -190,7 +182,7 @@ impl<'a> Reader<'a> {
     }
 
     fn kind(&self, offset: usize, name: &str) -> Reading<Kind> {
-        Kind::in_any_case(name).ok_or_else(|| Fault {
+        in_any_case(&Kind::ALL, name).ok_or_else(|| Fault {
             offset,
             message: format!(
                 "unknown type `{name}`; the domain has agent, location, receptacle, object, rtype and otype"
@@ -375,7 +367,7 @@ impl<'a> Reader<'a> {
 }
 
 fn predicate(offset: usize, word: &str) -> Reading<Predicate> {
-    Predicate::in_any_case(word).ok_or_else(|| {
+    in_any_case(&Predicate::ALL, word).ok_or_else(|| {
         let near =
             Predicate::nearest(word).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         Fault { offset, message: format!("unknown predicate `{word}`{near}") }

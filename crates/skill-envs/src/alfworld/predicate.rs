@@ -1,11 +1,10 @@
 //! The predicates of the domain.
 
-use skill_core::NamedEnum as _;
+use skill_core::NamedEnum;
 
 skill_core::named_enum! {
     /// What can be true of one or two things, by its name in the domain.
     #[derive(PartialOrd, Ord)]
-    #[repr(u8)]
     pub(super) enum Predicate {
         AtLocation = "atLocation",
         ReceptacleAtLocation = "receptacleAtLocation",
@@ -43,12 +42,6 @@ skill_core::named_enum! {
 }
 
 impl Predicate {
-    /// The predicate of this name, in any case.
-    pub(super) fn in_any_case(name: &str) -> Option<Self> {
-        let place = Self::NAMES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
-        Self::ALL.get(place).copied()
-    }
-
     /// Whether it is about two things.
     pub(super) fn takes_two(self) -> bool {
         matches!(
@@ -75,6 +68,14 @@ impl Predicate {
     }
 }
 
+/// The value of this name, in any case. One pass over the table: reading a file asks for thousands of names.
+///
+/// `all` holds every value, in the order of the enum.
+pub(super) fn in_any_case<T: NamedEnum>(all: &[T], name: &str) -> Option<T> {
+    let place = T::NAMES.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+    all.get(place).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn names_are_read_in_any_case() {
         for predicate in Predicate::ALL {
-            assert_eq!(Predicate::in_any_case(&predicate.as_str().to_uppercase()), Some(predicate));
+            assert_eq!(in_any_case(&Predicate::ALL, &predicate.as_str().to_uppercase()), Some(predicate));
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Messages: requests as agents write them, replies as they expect them.
 
 use super::fields::{Field, Object, text_part};
-use super::openai;
 use super::problem::{Dialect, Problem};
-use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
+use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, chosen_tool, joined};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Usage};
 use skill_llm::{
@@ -228,7 +227,7 @@ fn tool_choice(
         "none" => ToolChoice::Never,
         "any" if tools.is_empty() => return Err(choice.problem("asks for a tool, and there are none")),
         "any" => ToolChoice::Required,
-        "tool" => openai::chosen_tool(&fields.need("name")?, tools)?,
+        "tool" => chosen_tool(&fields.need("name")?, tools)?,
         other => {
             let expected = "expected `auto`, `any`, `tool` or `none`";
             return Err(choice.problem(format!("is of the type {other:?}; {expected}")));

@@ -88,12 +88,12 @@ impl<'a> Field<'a> {
         }
         let text = |part: &Field<'a>| {
             let fields = part.object()?;
-            match fields.kind()? {
-                // What a model said in refusing is text like any other.
-                kind @ "refusal" if kinds.contains(&kind) => fields.need(kind)?.text(),
-                kind if kinds.contains(&kind) => fields.need("text")?.text(),
-                other => Err(part.problem(format!("is of the type {other:?}; only text can stand here"))),
+            let kind = fields.kind()?;
+            if !kinds.contains(&kind) {
+                return Err(part.problem(format!("is of the type {kind:?}; only text can stand here")));
             }
+            // A refusal is text too, in a field of its own name.
+            fields.need(if kind == "refusal" { kind } else { "text" })?.text()
         };
         self.list()?.iter().map(text).collect()
     }

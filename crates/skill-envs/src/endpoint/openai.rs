@@ -2,7 +2,7 @@
 
 use super::fields::{Field, Object, text_part};
 use super::problem::{Dialect, Problem};
-use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, joined};
+use super::request::{AgentRequest, ReplyForm, check_conversation, check_tools, chosen_tool, joined};
 use serde_json::{Map, Value, json};
 use skill_core::{Role, Usage};
 use skill_llm::{
@@ -180,8 +180,8 @@ fn user_parts(content: &Field<'_>) -> Result<Vec<ContentPart>, Problem> {
     content.list()?.iter().map(part).collect()
 }
 
-/// A function or a schema, which Chat Completions has in a member of its own, and Responses beside the type.
-fn described<'a>(fields: &Object<'a>, member: &str, dialect: Dialect) -> Result<Object<'a>, Problem> {
+/// The definition of a function or a schema: Chat Completions has it in `member`, Responses beside the type.
+fn definition<'a>(fields: &Object<'a>, member: &str, dialect: Dialect) -> Result<Object<'a>, Problem> {
     match dialect {
         Dialect::OpenAi => fields.need(member)?.object(),
         Dialect::Responses | Dialect::Anthropic => Ok(fields.clone()),
@@ -196,7 +196,7 @@ pub(super) fn tools(list: &Field<'_>, dialect: Dialect) -> Result<Vec<ToolSpec>,
         if kind != "function" {
             return Err(field.problem(format!("is of the type {kind:?}; only functions can be called here")));
         }
-        let function = described(&tool, "function", dialect)?;
+        let function = definition(&tool, "function", dialect)?;
         let parameters = function.read("parameters", |field| field.object().map(|_| field.value.clone()))?;
         Ok(ToolSpec {
             name: function.need("name")?.text()?.to_owned(),
@@ -227,18 +227,9 @@ pub(super) fn tool_choice(
             if fields.kind()? != "function" {
                 return Err(choice.problem(format!("is of another type; {expected}")));
             }
-            chosen_tool(&described(&fields, "function", dialect)?.need("name")?, tools)
+            chosen_tool(&definition(&fields, "function", dialect)?.need("name")?, tools)
         }
     }
-}
-
-/// The tool of this name.
-pub(super) fn chosen_tool(name: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
-    let text = name.text()?;
-    if !tools.iter().any(|tool| tool.name == text) {
-        return Err(name.problem(format!("is {text:?}, which is none of the tools")));
-    }
-    Ok(ToolChoice::Tool(text.to_owned()))
 }
 
 /// The schema that the reply has to follow.
@@ -250,7 +241,7 @@ pub(super) fn response_format(
     match fields.kind()? {
         "text" => Ok(None),
         "json_object" => Ok(Some(ResponseSchema::any_object())),
-        "json_schema" => json_schema(&described(&fields, "json_schema", dialect)?).map(Some),
+        "json_schema" => json_schema(&definition(&fields, "json_schema", dialect)?).map(Some),
         other => {
             Err(format.problem(format!("is {other:?}; expected `text`, `json_object` or `json_schema`")))
         }

@@ -3,7 +3,7 @@
 use super::fields::{Field, Object};
 use super::problem::{Dialect, Problem};
 use skill_core::Role;
-use skill_llm::{ChatRequest, ContentPart, Message, ToolSpec};
+use skill_llm::{ChatRequest, ContentPart, Message, ToolChoice, ToolSpec};
 
 /// A request of the agent, understood.
 #[derive(Debug, Clone)]
@@ -87,4 +87,13 @@ pub(super) fn check_tools(tools: &[ToolSpec]) -> Result<(), Problem> {
         Some(name) => Err(Problem::field("tools", format!("holds two tools of the name {name:?}"))),
         None => Ok(()),
     }
+}
+
+/// The tool of this name.
+pub(super) fn chosen_tool(name: &Field<'_>, tools: &[ToolSpec]) -> Result<ToolChoice, Problem> {
+    let text = name.text()?;
+    if !tools.iter().any(|tool| tool.name == text) {
+        return Err(name.problem(format!("is {text:?}, which is none of the tools")));
+    }
+    Ok(ToolChoice::Tool(text.to_owned()))
 }

@@ -39,8 +39,8 @@ pub(super) struct Inner {
     /// Serves the agents of all rollouts, where the configuration says so.
     pub(super) endpoint: Option<Endpoint>,
     splits: Splits<Vec<Item>>,
-    /// What [`ExecProgram::start_beside`] was given: the last field, so that it is dropped last.
-    _beside: Arc<dyn Any + Send + Sync>,
+    /// Kept for [`ExecProgram::start_with_guard`]; the last field, because fields drop in order.
+    _guard: Arc<dyn Any + Send + Sync>,
 }
 
 impl ExecProgram {
@@ -51,18 +51,18 @@ impl ExecProgram {
     /// A configuration or data that cannot be used, a program that cannot be started, that dies before it has answered,
     /// or whose answer is not what the protocol wants.
     pub async fn start(config: ExecConfig) -> Result<Self, EnvError> {
-        Self::start_beside(config, Arc::new(())).await
+        Self::start_with_guard(config, Arc::new(())).await
     }
 
-    /// As [`Self::start`], keeping `beside`, such as the runtime of the processes, until everything that was made from
-    /// this program is dropped.
+    /// As [`Self::start`], and keeps `guard`, such as the runtime of its processes, until everything made from this
+    /// program is dropped.
     ///
     /// # Errors
     ///
     /// Those of [`Self::start`].
-    pub async fn start_beside(
+    pub async fn start_with_guard(
         config: ExecConfig,
-        beside: Arc<dyn Any + Send + Sync>,
+        guard: Arc<dyn Any + Send + Sync>,
     ) -> Result<Self, EnvError> {
         config.check()?;
         // Bad data is found before anything is started.
@@ -99,7 +99,7 @@ impl ExecProgram {
         };
         let config = Arc::new(config);
         let pool = Arc::new(Pool::new(Arc::clone(&config), process, hello.clone()));
-        Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits, _beside: beside }) })
+        Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits, _guard: guard }) })
     }
 
     /// The short name that the program gives itself.

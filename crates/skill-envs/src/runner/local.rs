@@ -111,7 +111,7 @@ impl Agent {
             };
             let target = Some(Arc::clone(&self.target));
             let ctx = RolloutCtx { call, judge: self.judge.clone(), target };
-            let witnessed = Witnessed::new(Arc::clone(&source));
+            let witnessed = Witnessed::new(source.as_ref());
             match self.env.rollout(&job.item, &witnessed, self.target.as_ref(), &ctx).await {
                 Ok(mut result) => {
                     // What the environment leaves open is filled from the item, so that every record can be joined to it.

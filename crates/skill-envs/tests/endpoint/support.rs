@@ -118,7 +118,7 @@ impl Target {
     }
 }
 
-/// An endpoint, a session of it, and who asks there.
+/// A running endpoint with one session, and a client of it.
 pub(crate) async fn opened(settings: SessionSettings) -> (Endpoint, EndpointSession, Client) {
     let endpoint = Endpoint::start().await.unwrap();
     let session = endpoint.session(settings);

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 /// A workbook of one sheet with these cells (XML) and number formats.
 fn workbook(dir: &TempDir, cells: &str, formats: &[&str]) -> PathBuf {
     let path = dir.path().join("data.xlsx");
-    let book = Book { sheets: vec![("Data", cells)], formats: formats.to_vec() };
+    let book = Book { formats: formats.to_vec(), ..Book::of(vec![("Data", cells)]) };
     std::fs::write(&path, book.bytes()).unwrap();
     path
 }

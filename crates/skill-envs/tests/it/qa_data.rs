@@ -174,7 +174,7 @@ fn directories_that_do_not_hold_the_three_parts() {
     let mut said = Said::default();
     let mut check = |parts: &[(&str, &str)], names: &[&str]| {
         let directory = files(parts);
-        let error = QaEnv::load(&QaConfig::new(directory.path())).unwrap_err();
+        let Err(error) = QaEnv::load(&QaConfig::new(directory.path())) else { panic!("{parts:?} is taken") };
         said.add(&told(&error, directory.path()), names);
     };
     check(&[("train.jsonl", TRAIN), ("test.jsonl", TEST)], &["`val`", "val.jsonl", "val.csv"]);

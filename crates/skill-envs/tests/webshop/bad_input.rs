@@ -266,7 +266,7 @@ fn configurations_that_do_not_fit_are_refused() {
     let mut check = |change: fn(&mut WebshopConfig), names: &[&str]| {
         let mut files = Files::good();
         change(&mut files.config);
-        let error = WebshopWorld::load(&files.config).unwrap_err();
+        let Err(error) = WebshopWorld::load(&files.config) else { panic!("taken; expected {names:?}") };
         said.add(&shown(error, files.directory.path()), names);
     };
     check(|config| config.products = None, &["`attributes`", "`instructions`", "`products`"]);
@@ -303,7 +303,8 @@ fn ranges_do_not_overlap() {
 
     let mut said = Said::default();
     let mut check = |train, val, test, names: &[&str]| {
-        said.add(&split(train, val, test).unwrap_err().to_string(), names);
+        let Err(error) = split(train, val, test) else { panic!("{train:?} {val:?} {test:?} is taken") };
+        said.add(&error.to_string(), names);
     };
     check((0, Some(84)), (84, None), (0, Some(1)), &["`val`", "84", "`ranges`", "`split_ratio`"]);
     check((20, None), (10, Some(30)), (0, Some(10)), &["`val`", "`train`", "20"]);

@@ -35,10 +35,10 @@ fn start(asked: &Asked, around: &Around<'_>) -> Result<ExecProgram, Error> {
     };
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let runtime = Arc::new(Background(Some(runtime)));
-    let beside = Arc::clone(&runtime);
+    let guard = Arc::clone(&runtime);
     // A thread of its own, since anyone who calls this may be in a runtime already.
     let program = std::thread::scope(|scope| {
-        let start = |runtime: &Runtime| runtime.block_on(ExecProgram::start_beside(config, beside));
+        let start = |runtime: &Runtime| runtime.block_on(ExecProgram::start_with_guard(config, guard));
         scope.spawn(|| runtime.0.as_ref().map(start)).join().ok().flatten()
     });
     match program {

@@ -1,11 +1,11 @@
-//! Everything that can be done wrong.
+//! The ways in which the program of the tests misbehaves.
 
 use crate::{print, print_bytes};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio, exit};
 
 skill_core::named_enum! {
-    /// What is done wrong.
+    /// One way to misbehave.
     pub(crate) enum Trick {
         /// Nothing.
         None = "none",
@@ -31,9 +31,9 @@ skill_core::named_enum! {
         NoId = "no_id",
         /// Answers twice.
         Twice = "twice",
-        /// Prints what is no JSON.
+        /// Prints a line that is not JSON.
         Garbage = "garbage",
-        /// Prints bytes that are no text.
+        /// Prints bytes that are not UTF-8.
         Binary = "binary",
         /// Prints an empty line.
         Blank = "blank",
