@@ -86,7 +86,7 @@ pub enum PipelineError {
     /// A file or directory of the run cannot be read or written.
     #[error("cannot {action} {}", path.display())]
     RunDir {
-        /// `read`, `write`, `create`, `lock`, `remove`.
+        /// `read`, `write`, `create`, `copy`, `lock`, `remove`.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,

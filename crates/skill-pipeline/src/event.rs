@@ -75,7 +75,7 @@ skill_core::named_enum! {
 }
 
 impl Stage {
-    /// What the calls of the stage are for.
+    /// The purpose of the stage's calls.
     pub fn kind(self) -> StageKind {
         match self {
             Self::Rollout | Self::Screen | Self::RolloutPrev | Self::RolloutCurr | Self::Collect => {
@@ -100,10 +100,10 @@ impl Stage {
     }
 }
 
-/// What the calls of a stage are for.
+/// The purpose of a stage's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StageKind {
-    /// Rollouts of training items, which the optimizer learns from.
+    /// Rollouts of training items: an optimizer or a teacher may read them.
     Training,
     /// Rollouts that try a skill of a bank.
     Trial,

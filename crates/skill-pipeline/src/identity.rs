@@ -74,8 +74,7 @@ fn value_before(name: &str) -> Option<Value> {
 ///
 /// # Errors
 ///
-/// [`PipelineError::Mismatch`] with each setting that differs; where a bank was trained and a document is asked for, or the
-/// other way around, with that alone.
+/// [`PipelineError::Mismatch`] with each setting that differs, or with the kind of run alone where that differs.
 pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> Result<(), PipelineError> {
     let [was, is] = [stored, asked].map(mode);
     if was != is {

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - A directory holds a run of one kind, and it is not continued as another. Held by
-//!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around` and `nothing_else_is_trained_where_weights_are`.
+//!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around`, `nothing_else_is_trained_where_weights_are`
+//!   and, in `skill-weights`, `a_directory_of_another_run_is_refused`.
 
 use crate::records::phases::PHASES_FILE;
 use crate::records::{RunIdentity, bank, rl, sft};

@@ -22,7 +22,7 @@ use crate::kind::{MODE, RunKind};
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
 use crate::run_dir::atomic::{self, failed};
-use crate::run_dir::{parse_versioned, read_times};
+use crate::run_dir::{read_times, read_versioned};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -59,12 +59,7 @@ impl Phases {
     ///
     /// A file that cannot be read, is damaged, or is of a newer version.
     pub fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
-        let path = run.join(PHASES_FILE);
-        match std::fs::read(&path) {
-            Ok(bytes) => parse_versioned(&path, &bytes).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
-        }
+        read_versioned(&run.join(PHASES_FILE))
     }
 
     /// Writes them, whole or not at all.
@@ -137,7 +132,7 @@ impl TestResult {
                 .map(Some)
                 .map_err(|error| PipelineError::Corrupt { path, message: error.to_string() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
+            Err(error) => Err(failed("read", &path)(error)),
         }
     }
 }

@@ -168,30 +168,22 @@ impl RunShell {
     }
 }
 
-/// Refuses to resume a run with another identity once it has results: if `is_begun` is true of the stored identity, if
-/// that is of a run of weights and this is none of its kind, or if the directory has a state.
+/// Refuses to resume another run: one with other settings once it has results (`is_begun`, or a state in the directory),
+/// and one of another kind from the start where either of the two trains weights.
 ///
 /// # Errors
 ///
 /// [`PipelineError::Mismatch`], and files that cannot be read.
-pub fn check_same_run(
-    dir: &RunDir,
-    identity: &RunIdentity,
-    is_begun: impl FnOnce(&RunIdentity) -> bool,
-) -> Result<(), PipelineError> {
-    let kind = RunKind::of_identity(identity);
-    let is_other = |stored: &RunIdentity| match RunKind::of_identity(stored) {
-        stored @ Some(RunKind::Sft | RunKind::Rl | RunKind::Phases) => stored != kind,
-        Some(RunKind::Document | RunKind::Bank) | None => false,
-    };
-    match dir.read_config()? {
-        Some(stored)
-            if is_other(&stored.identity) || is_begun(&stored.identity) || dir.read_state()?.is_some() =>
-        {
-            check_identity(dir.path(), &stored.identity, identity)
-        }
-        Some(_) | None => Ok(()),
+pub fn check_same_run(dir: &RunDir, identity: &RunIdentity, is_begun: bool) -> Result<(), PipelineError> {
+    let Some(stored) = dir.read_config()? else { return Ok(()) };
+    let trains_weights = |kind| matches!(kind, Some(RunKind::Sft | RunKind::Rl | RunKind::Phases));
+    let [was, is] = [&stored.identity, identity].map(RunKind::of_identity);
+    // A trainer knows by its own files that a run has begun, and does not look for those of another kind.
+    let is_other = was != is && (trains_weights(was) || trains_weights(is));
+    if is_other || is_begun || dir.read_state()?.is_some() {
+        check_identity(dir.path(), &stored.identity, identity)?;
     }
+    Ok(())
 }
 
 /// A run that this process holds.

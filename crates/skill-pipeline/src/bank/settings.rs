@@ -101,7 +101,7 @@ impl BankSettings {
         }
     }
 
-    /// The settings of an evolution.
+    /// The part of these settings that decides how a teacher evolves the bank.
     pub fn of_evolution(&self) -> EvolveSettings {
         EvolveSettings {
             threshold: self.weak_below,

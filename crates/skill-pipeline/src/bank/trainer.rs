@@ -170,7 +170,7 @@ impl BankTrainer {
             identity.insert("models.embedding".to_owned(), json!(model.id().to_string()));
         }
         // Before the bank has a log there is nothing that other settings could spoil.
-        check_same_run(dir, &identity, |_| is_bank(&dir.path().join(BANK_DIR)))?;
+        check_same_run(dir, &identity, is_bank(&dir.path().join(BANK_DIR)))?;
         base.calls.check_journal(dir)?;
         Ok(identity)
     }

@@ -27,7 +27,7 @@ const RANDOM_CHARACTERS: usize = 6;
 /// The most files that are flushed at a time.
 const MAX_FLUSHED_AT_ONCE: usize = 8;
 
-/// The error of a file with which something could not be done, such as `read`, `write` or `create`.
+/// Makes the [`PipelineError::RunDir`] for an action that failed on a file, such as `read`, `write` or `create`.
 pub fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PipelineError {
     move |source| PipelineError::RunDir { action, path: path.to_owned(), source }
 }
@@ -320,7 +320,7 @@ pub fn remove_dir(path: &Path) -> Result<(), PipelineError> {
 }
 
 /// Something done to a file that may be gone, which is not an error.
-fn if_there(done: io::Result<()>) -> io::Result<()> {
+pub(super) fn if_there(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,

@@ -50,7 +50,7 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
     let bad = |source: BankError| PipelineError::Bank { path: file.clone(), source };
     let text = text_file::read(&file).map_err(|source| match text_file::fault_of(&source) {
         Some(fault) => bad(BankError::NotJson { message: format!("it {fault}") }),
-        None => PipelineError::RunDir { action: "read", path: file.clone(), source },
+        None => failed("read", &file)(source),
     })?;
     let whole = if path.is_dir() { whole_lines(&text) } else { &text };
     let mut read = format::read(whole).map_err(bad)?;
@@ -80,7 +80,7 @@ pub fn read_source(path: &Path, bank: &Bank) -> Result<Option<(BankFormat, Strin
         }
         Ok(text) => Ok(Some((format, text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(PipelineError::RunDir { action: "read", path: file, source }),
+        Err(error) => Err(failed("read", &file)(error)),
     }
 }
 

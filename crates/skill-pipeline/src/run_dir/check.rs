@@ -268,7 +268,7 @@ impl<'run> Checking<'run> {
         self.file(name, remedy, |bytes| hex_sha256(bytes) == hash);
     }
 
-    /// Holds a file against what it should be. An empty one that is not whole is named as such.
+    /// Checks a file with `is_whole`; one that fails and is empty is reported as empty.
     fn file(&mut self, name: &str, remedy: Remedy, is_whole: impl FnOnce(&[u8]) -> bool) {
         match read_bytes(&self.run.join(name)) {
             Ok(Some(bytes)) if is_whole(&bytes) => self.whole(name),

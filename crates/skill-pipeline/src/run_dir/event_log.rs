@@ -1,5 +1,6 @@
 //! `events.jsonl`: what happened in a run, and when.
 
+use super::atomic::failed;
 use super::timings::FileMark;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink};
@@ -35,7 +36,7 @@ impl<'run> EventLog<'run> {
                 let file = File::options().create(true).append(true).open(&path)?;
                 Ok((file, hash_of_file(&path)?))
             })
-            .map_err(|source| PipelineError::RunDir { action: "write", path, source })?;
+            .map_err(failed("write", &path))?;
         Ok(Self { file: Mutex::new(file), sink })
     }
 
@@ -78,7 +79,7 @@ fn cut_half_a_line_of(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Cuts a file of lines behind its last line break.
+/// Removes an unfinished last line: its writer was killed, and appending to it would damage the next line too.
 pub(super) fn cut_half_a_line(file: &mut File) -> std::io::Result<()> {
     let n_bytes = file.seek(SeekFrom::End(0))?;
     let mut kept = n_bytes;

@@ -9,7 +9,7 @@
 //! - The size of what a step writes does not grow with the steps before it. Held by
 //!   `a_run_writes_at_most_three_times_its_size`.
 
-use super::atomic;
+use super::atomic::{self, failed};
 use super::files::FileHashes;
 use super::line_log::LineLog;
 use super::path::{HISTORY_FILE, HISTORY_LOG, step_path};
@@ -82,7 +82,7 @@ pub(super) fn for_each<T: DeserializeOwned>(
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(path);
         }
-        Err(source) => return Err(PipelineError::RunDir { action: "read", path, source }),
+        Err(error) => return Err(failed("read", &path)(error)),
     };
     let mut reader = BufReader::new(file);
     if !is_log(&path) {
@@ -94,8 +94,7 @@ pub(super) fn for_each<T: DeserializeOwned>(
     let mut line = Vec::new();
     loop {
         line.clear();
-        let n_read = reader.read_until(b'\n', &mut line);
-        n_read.map_err(|source| PipelineError::RunDir { action: "read", path: path.clone(), source })?;
+        reader.read_until(b'\n', &mut line).map_err(failed("read", &path))?;
         // A line without its end is being written, or belongs to a process that died.
         let Some(whole) = line.strip_suffix(b"\n") else { return Ok(path) };
         if !take(parse(&path, whole)?) {

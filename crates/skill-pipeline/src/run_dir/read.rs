@@ -1,6 +1,6 @@
 //! Files of a run as values, and what can be known of a run without its lock.
 
-use super::atomic::is_sealed_whole;
+use super::atomic::{failed, is_sealed_whole};
 use super::path::{
     HISTORY_FILE, HISTORY_LOG, LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path,
     slow_update_path,
@@ -102,7 +102,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> 
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
-        Err(source) => Err(PipelineError::RunDir { action: "read", path: path.to_owned(), source }),
+        Err(error) => Err(failed("read", path)(error)),
     }
 }
 
@@ -129,7 +129,7 @@ pub(super) fn not_readable(path: PathBuf, error: &serde_json::Error) -> Pipeline
     PipelineError::Corrupt { path, message: format!("{what}: {error}") }
 }
 
-/// A file of an object that carries its version, see [`parse_versioned`]; `None` where there is none.
+/// Reads a file with [`parse_versioned`]; `None` if it does not exist.
 ///
 /// # Errors
 ///

@@ -211,6 +211,6 @@ fn read_skill_if_there(path: PathBuf) -> Result<Option<SkillDoc>, PipelineError>
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some(SkillDoc::new(text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(PipelineError::RunDir { action: "read", path, source }),
+        Err(error) => Err(failed("read", &path)(error)),
     }
 }

@@ -10,7 +10,7 @@
 //! - A request to stop ends the run after the current step, is obeyed once, and changes no file of the finished
 //!   run. Held by `tests/training/stop.rs`.
 
-use super::atomic;
+use super::atomic::{self, failed, if_there};
 use super::read::is_held;
 use crate::error::PipelineError;
 use crate::kind::RunKind;
@@ -56,9 +56,5 @@ pub fn is_stop_requested(run: &Path) -> bool {
 /// A file that cannot be removed.
 pub fn withdraw_stop(run: &Path) -> Result<(), PipelineError> {
     let path = stop_path(run);
-    match std::fs::remove_file(&path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(PipelineError::RunDir { action: "remove", path, source }),
-    }
+    if_there(std::fs::remove_file(&path)).map_err(failed("remove", &path))
 }

@@ -127,7 +127,7 @@ fn claim(
     let stored = dir.read_config()?;
     check_is_document(dir.path(), stored.as_ref().map(|stored| &stored.identity))?;
     // Before anything is measured there is nothing that other settings could spoil.
-    check_same_run(dir, &identity, |_| false)?;
+    check_same_run(dir, &identity, false)?;
     if let Some(state) = stored.and(dir.read_state()?) {
         trainer.check_length(&state)?;
     }

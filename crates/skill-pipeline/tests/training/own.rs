@@ -83,11 +83,11 @@ fn run_on(
     dir: &Path,
 ) -> (Result<Summary, PipelineError>, usize) {
     let (whole, target) = (Arc::clone(whole), target(usize::MAX));
-    let trainer = Box::new(move |trainer: Trainer| {
+    let further = Box::new(move |trainer: Trainer| {
         let trainer = trainer.with_batches(Arc::clone(&whole) as _);
         if whole.proposals.is_empty() { trainer } else { trainer.with_reflection(whole) }
     });
-    let outcome = Job { settings, target: Arc::clone(&target), trainer, ..Job::default() }.run(dir);
+    let outcome = Job { settings, target: Arc::clone(&target), further, ..Job::default() }.run(dir);
     (outcome, target.n_calls.load(std::sync::atomic::Ordering::Relaxed))
 }
 
@@ -175,9 +175,9 @@ fn an_environment_plans_its_own_batches_and_no_run_goes_on_with_another_plan() {
 fn a_step_without_any_reply_is_skipped_and_counted_where_that_is_asked_for() {
     let train = |dir: &Path, skips: bool| {
         let silent = skill_llm::ScriptedModel::answering("silent", |_| String::new());
-        let trainer =
+        let further =
             Box::new(move |trainer: Trainer| if skips { trainer.skipping_empty_replies() } else { trainer });
-        Job { optimizer: Arc::new(silent), trainer, ..Job::default() }.run(dir)
+        Job { optimizer: Arc::new(silent), further, ..Job::default() }.run(dir)
     };
     let (ended, skipped) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert!(matches!(train(ended.path(), false), Err(PipelineError::SilentOptimizer { .. })));

@@ -45,8 +45,8 @@ fn optimizer(seen: Arc<Mutex<Vec<ChatRequest>>>) -> Arc<dyn ChatModel> {
 }
 
 fn run(dir: &Path, stop_after: u32, seen: &Arc<Mutex<Vec<ChatRequest>>>) -> Result<Summary, PipelineError> {
-    let trainer = Box::new(|trainer: Trainer| trainer.with_initial_skill(package().unwrap()));
-    Job { stop_after, optimizer: optimizer(Arc::clone(seen)), trainer, ..Job::default() }.run(dir)
+    let further = Box::new(|trainer: Trainer| trainer.with_initial_skill(package().unwrap()));
+    Job { stop_after, optimizer: optimizer(Arc::clone(seen)), further, ..Job::default() }.run(dir)
 }
 
 #[test]

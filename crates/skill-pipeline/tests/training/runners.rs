@@ -58,7 +58,7 @@ impl RolloutRunner for Worker {
 
 fn job_on(worker: &Arc<Worker>) -> Job {
     let worker = Arc::clone(worker);
-    Job { trainer: Box::new(|trainer| trainer.with_runner(worker)), ..Job::default() }
+    Job { further: Box::new(|trainer| trainer.with_runner(worker)), ..Job::default() }
 }
 
 #[test]

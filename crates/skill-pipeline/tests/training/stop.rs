@@ -22,8 +22,8 @@ fn train_with(
 ) -> Result<Summary, PipelineError> {
     let run = dir.to_owned();
     let events = Arc::new(move |event: &Event| on_event(&run, event));
-    let trainer = Box::new(|trainer: Trainer| trainer.with_events(events));
-    Job { settings, trainer, ..Job::default() }.run(dir)
+    let further = Box::new(|trainer: Trainer| trainer.with_events(events));
+    Job { settings, further, ..Job::default() }.run(dir)
 }
 
 #[test]

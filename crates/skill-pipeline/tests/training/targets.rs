@@ -32,8 +32,8 @@ fn train(
 ) -> Result<Summary, PipelineError> {
     let targets: Vec<(String, Arc<dyn ChatModel>)> =
         vec![("target".to_owned(), own.clone()), ("small".to_owned(), other)];
-    let trainer = Box::new(move |trainer: Trainer| trainer.with_targets(score, targets));
-    Job { settings, target: own, trainer, ..Job::default() }.run(dir)
+    let further = Box::new(move |trainer: Trainer| trainer.with_targets(score, targets));
+    Job { settings, target: own, further, ..Job::default() }.run(dir)
 }
 
 fn both() -> [Arc<Counted>; 2] {

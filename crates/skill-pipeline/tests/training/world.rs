@@ -227,14 +227,17 @@ pub(crate) fn lucky_target() -> Arc<Counted> {
     counted(inner, usize::MAX, Value::Null)
 }
 
-/// The list that a prompt has in a block of JSON; nothing where it has none.
+/// The list that a prompt has in a block of JSON.
 pub(crate) fn list_in(prompt: &str) -> Vec<Value> {
-    let Some((_, list)) = prompt.split_once("```json") else { return Vec::new() };
+    let (_, list) = prompt.split_once("```json").unwrap();
     serde_json::from_str(list.split("```").next().unwrap()).unwrap()
 }
 
-/// The edits of the patches in a prompt.
+/// The edits of the patches in a prompt; none in a prompt that has no patches.
 pub(crate) fn edits_in(prompt: &str) -> Vec<Value> {
+    if !prompt.contains("```json") {
+        return Vec::new();
+    }
     list_in(prompt).iter().flat_map(|patch| patch["edits"].as_array().unwrap().clone()).collect()
 }
 
@@ -305,8 +308,8 @@ pub(crate) struct Job {
     pub(crate) stop_after: u32,
     pub(crate) skill: &'static str,
     pub(crate) optimizer: Arc<dyn ChatModel>,
-    /// What else is asked of the trainer.
-    pub(crate) trainer: Box<dyn FnOnce(Trainer) -> Trainer>,
+    /// Further settings of the trainer.
+    pub(crate) further: Box<dyn FnOnce(Trainer) -> Trainer>,
     /// A cap on calls, and how many of them are lost: sent, and in no record.
     pub(crate) calls: Option<(u64, u64)>,
 }
@@ -320,7 +323,7 @@ impl Default for Job {
             stop_after: u32::MAX,
             skill: INITIAL_SKILL,
             optimizer: optimizer(),
-            trainer: Box::new(|trainer| trainer),
+            further: Box::new(|trainer| trainer),
             calls: None,
         }
     }
@@ -351,7 +354,7 @@ impl Job {
             Some(budget) => trainer.with_budget(budget, Vec::new()),
             None => trainer,
         };
-        let trainer = (self.trainer)(trainer);
+        let trainer = (self.further)(trainer);
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -360,15 +363,15 @@ impl Job {
     }
 }
 
-/// A run comes to the same files with one worker and with many, and where it is stopped after any of the first so many
-/// steps, or its target fails from a call on.
+/// Checks that a run writes the same files with one worker and with many, when it is stopped after each of its first
+/// `n_stops` steps and resumed, and when its target fails from each of these calls on and it is resumed.
 #[track_caller]
 pub(crate) fn check_same_files(
     what: &str,
     settings: &TrainSettings,
     job: impl Fn(TrainSettings) -> Job,
     n_stops: u32,
-    fails: &[usize],
+    fails_from: &[usize],
 ) {
     let with_workers = |workers| {
         let dir = tempfile::tempdir().unwrap();
@@ -384,11 +387,11 @@ pub(crate) fn check_same_files(
         job(settings.clone()).run(dir.path()).unwrap();
         assert_eq!(files(dir.path()), undisturbed, "{what} stopped after step {stop_after}");
     }
-    for fails_from in fails {
+    for call in fails_from {
         let dir = tempfile::tempdir().unwrap();
-        Job { target: target(*fails_from), ..job(settings.clone()) }.run(dir.path()).unwrap_err();
+        Job { target: target(*call), ..job(settings.clone()) }.run(dir.path()).unwrap_err();
         job(settings.clone()).run(dir.path()).unwrap();
-        assert_eq!(files(dir.path()), undisturbed, "{what} failed from call {fails_from} on");
+        assert_eq!(files(dir.path()), undisturbed, "{what} failed from call {call} on");
     }
 }
 

@@ -134,7 +134,7 @@ impl RlTrainer {
             self.bank.as_ref().and_then(|bank| gives_small_types_a_task(self.env.as_ref(), &bank.settings));
         identity.extend(small);
         let is_begun = RlCheckpoint::read(dir.path())?.is_some();
-        check_same_run(dir, &identity, |stored| is_begun || stored.get(MODE) != identity.get(MODE))?;
+        check_same_run(dir, &identity, is_begun)?;
         Ok(identity)
     }
 }

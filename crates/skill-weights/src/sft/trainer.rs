@@ -111,7 +111,7 @@ impl SftTrainer {
         identity.insert(MODE.to_owned(), json!(RunKind::Sft.as_str()));
         identity.insert("data.examples".to_owned(), json!(self.data.hash()));
         let is_begun = Checkpoint::read(dir.path())?.is_some();
-        check_same_run(dir, &identity, |stored| is_begun || stored.get(MODE) != identity.get(MODE))?;
+        check_same_run(dir, &identity, is_begun)?;
         Ok(identity)
     }
 }

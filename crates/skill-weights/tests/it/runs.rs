@@ -1,9 +1,9 @@
 //! Whole runs: what is learnt, and what the files say.
 
-use crate::setup::{bigram, data, files, new_run, settings, text, trainer};
+use crate::setup::{bigram, check_same_files, data, files, new_run, settings, text, trainer};
 use crate::world::{Doors, whole_history};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skill_pipeline::records::sft::{SftStep, SftValidation};
 use skill_pipeline::{Event, PipelineError, StopSignal};
 use std::path::Path;
@@ -118,7 +118,7 @@ async fn a_stop_and_a_cap_keep_what_is_trained_and_the_run_continues() {
         }
         assert!(run.join("policy/weights.bin").is_file());
         trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
-        assert_eq!(files(&run), files(&whole));
+        check_same_files(&files(&run), &files(&whole), "after a stop");
     }
 }
 
@@ -138,6 +138,26 @@ async fn a_directory_of_another_run_is_refused() {
     let before = files(&run);
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();
     assert_eq!(files(&run), before);
+    // One of another kind is refused before it has any results.
+    let config = run.join("config.json");
+    let stored: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    for kind in [Some("rl"), Some("bank"), None] {
+        let other = tempfile::tempdir().unwrap();
+        let mut stored = stored.clone();
+        stored.as_object_mut().unwrap().remove("checksum");
+        let identity = stored["identity"].as_object_mut().unwrap();
+        identity.remove("train.mode");
+        identity.extend(kind.map(|kind| ("train.mode".to_owned(), json!(kind))));
+        std::fs::write(other.path().join("config.json"), stored.to_string()).unwrap();
+        std::fs::write(other.path().join("run.lock"), "").unwrap();
+        let before = files(other.path());
+        let trainer = trainer(other.path(), &bigram(other.path()), &data, &settings);
+        let PipelineError::Mismatch { changes, .. } = trainer.train(other.path()).await.unwrap_err() else {
+            panic!("{kind:?}")
+        };
+        assert_eq!(changes.len(), 1, "{kind:?}: {changes:?}");
+        check_same_files(&files(other.path()), &before, "refused");
+    }
 }
 
 #[tokio::test]

@@ -82,9 +82,9 @@ pub(crate) fn trainer(run: &Path, model: &Bigram, data: &SftData, settings: &Sft
 
 /// The files that may not depend on when a process was killed.
 pub(crate) fn files(run: &Path) -> BTreeMap<String, Vec<u8>> {
-    let others = ["events.jsonl", "timings.jsonl", "sft_times.json", "rl_times.json", "lock", ".lock"];
+    let of_the_process = ["events.jsonl", "timings.jsonl", "sft_times.json", "rl_times.json"];
     let mut files = all_files(run);
-    files.retain(|name, _| !others.contains(&name.as_str()));
+    files.retain(|name, _| !of_the_process.contains(&name.as_str()));
     files
 }
 

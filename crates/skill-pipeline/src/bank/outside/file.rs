@@ -3,6 +3,7 @@
 use super::error::OutsideError;
 use super::trial::TrialPlace;
 use crate::error::PipelineError;
+use crate::run_dir::atomic;
 use crate::run_dir::bank_dir::is_bank;
 use serde::{Deserialize, Serialize};
 use skill_bank::SkillRef;
@@ -101,7 +102,8 @@ impl ResultsFile {
         file.write_all(text.as_bytes()).map_err(Self::failed("write", &self.path))
     }
 
-    fn failed(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> OutsideError {
-        move |source| OutsideError::Pipeline(PipelineError::RunDir { action, path: path.to_owned(), source })
+    fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> OutsideError {
+        let failed = atomic::failed(action, path);
+        move |source| failed(source).into()
     }
 }

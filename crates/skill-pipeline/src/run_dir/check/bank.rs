@@ -4,9 +4,9 @@ use super::{Checking, Fault, Remedy};
 use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
 use crate::run_dir::bank_dir::{SOURCE_FILE, read_bank, read_source, views, views_when_measured};
-use crate::run_dir::read::read_bytes;
 use skill_bank::Bank;
 use skill_bank::format::{BankFormat, Note};
+use std::path::Path;
 
 impl Checking<'_> {
     /// The bank in this directory; `is_expected` of one that has to be there, and `is_finished` of one that no process
@@ -59,38 +59,26 @@ impl Checking<'_> {
         let Ok(expected) = views(bank, source) else { return };
         for (file, text) in expected {
             let name = format!("{dir}/{file}");
-            let bytes = match read_bytes(&self.run.join(&name)) {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    self.unreadable(&name, &error, Remedy::Resume);
-                    continue;
-                }
-            };
-            match bytes {
-                Some(bytes) if bytes == text.as_bytes() => self.whole(&name),
-                Some(bytes) if !is_finished && self.is_of_earlier(dir, file, &bytes, bank, source) => {
-                    self.whole(&name);
-                }
-                Some(bytes) => {
-                    let fault = if bytes.is_empty() { Fault::Empty } else { Fault::Changed };
-                    self.damaged(&name, fault, Remedy::Resume);
-                }
-                None if is_finished || is_expected => self.damaged(&name, Fault::Missing, Remedy::Resume),
-                None => {}
+            if !is_finished && !is_expected && !self.run.join(&name).exists() {
+                continue;
             }
+            let run = self.run;
+            self.file(&name, Remedy::Resume, |bytes| {
+                bytes == text.as_bytes()
+                    || !is_finished && is_of_earlier(&run.join(dir), file, bytes, bank, source)
+            });
         }
     }
+}
 
-    /// True if a process was killed between an event and this file, which is that of the events before.
-    fn is_of_earlier(
-        &self,
-        dir: &str,
-        file: &str,
-        bytes: &[u8],
-        bank: &Bank,
-        source: Option<(BankFormat, &str)>,
-    ) -> bool {
-        let earlier = views_when_measured(&self.run.join(dir), bank, source);
-        earlier.iter().flatten().any(|(name, text)| *name == file && text.as_bytes() == bytes)
-    }
+/// True if a process was killed between an event and this file, which is that of the events before.
+fn is_of_earlier(
+    bank_dir: &Path,
+    file: &str,
+    bytes: &[u8],
+    bank: &Bank,
+    source: Option<(BankFormat, &str)>,
+) -> bool {
+    let earlier = views_when_measured(bank_dir, bank, source);
+    earlier.iter().flatten().any(|(name, text)| *name == file && text.as_bytes() == bytes)
 }
