@@ -25,7 +25,7 @@ mod verdict;
 mod weights_files;
 
 use crate::ReportError;
-use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
+use crate::verdict::{Caution, CautionKind, Verdict};
 use conversation::Trajectories;
 use front::FrontRow;
 use headline::Headline;
@@ -45,6 +45,7 @@ use source::Source;
 use standing::{RunPhase, Standing};
 use std::path::Path;
 use steps::{Chosen, DiffLine, StepRow};
+use verdict::{Judged, not_measured};
 
 /// What a report holds besides what it always holds.
 #[derive(Debug, Clone)]
@@ -206,79 +207,6 @@ pub struct SkillLine {
     pub from: String,
     /// The step that put it there.
     pub step: Option<u32>,
-}
-
-/// A run that trains a document as far as its verdict takes it; the rest of a report is read from the same source.
-struct Judged<'run> {
-    source: Source<'run>,
-    tokens: TokensByStage,
-    headline: Headline,
-    classes: Option<Classes>,
-    phase: RunPhase,
-    reason: Option<String>,
-    /// True if `best_skill.md` is not as the run left it.
-    is_skill_changed: bool,
-    verdict: Verdict,
-}
-
-impl<'run> Judged<'run> {
-    /// `None` before the initial skill is measured.
-    fn read(run: &'run RunReader, options: &ReportOptions) -> Result<Option<Self>, PipelineError> {
-        let Some(state) = run.state()? else { return Ok(None) };
-        let source = Source::read(run, &state)?;
-        let tokens = run.used()?;
-        let headline = Headline::read(&source, &tokens, options.gate)?;
-        let classes =
-            labels::read(&source, &Chosen::of(&source.history, options.max_steps), options.max_items)?;
-        let is_skill_changed = match run.best_skill() {
-            Ok(_) => false,
-            Err(PipelineError::ChangedSkill { .. }) => true,
-            Err(error) => return Err(error),
-        };
-        let Standing { phase, reason, .. } = Standing::of(run.path(), source.summary.is_some());
-        let verdict = verdict::of_headline(&headline, &source);
-        let cautions = verdict::cautions(&headline, verdict.outcome, classes.as_ref(), &source)?;
-        let changed = is_skill_changed.then(|| {
-            let said =
-                "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
-            Caution::new(CautionKind::ChangedSkill, said)
-        });
-        let said = unfinished(phase).into_iter().chain(changed).chain(simulated(run));
-        let verdict = verdict.with_cautions(said.chain(cautions));
-        Ok(Some(Self { source, tokens, headline, classes, phase, reason, is_skill_changed, verdict }))
-    }
-}
-
-impl Verdict {
-    /// Reads what a run that trains a document came to, as [`Report::read`] says it, without the rest of the report;
-    /// `costs` says what the stages cost, where prices are known.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Report::read`].
-    pub fn read(
-        run: &RunReader,
-        options: &ReportOptions,
-        costs: impl FnOnce(&TokensByStage) -> IndexMap<String, f64>,
-    ) -> Result<Self, ReportError> {
-        let Some(mut judged) = Judged::read(run, options)? else { return Ok(not_measured(run)) };
-        let costs = costs(&judged.tokens);
-        Ok(judged.verdict.priced(&mut judged.headline, &costs))
-    }
-
-    /// The same verdict after the arms have their prices.
-    fn priced(mut self, headline: &mut Headline, costs: &IndexMap<String, f64>) -> Self {
-        arms::price(&mut headline.arms, costs);
-        self.cautions.retain(|caution| caution.kind != CautionKind::Price);
-        self.with_cautions(verdict::price(&headline.arms))
-    }
-}
-
-/// The verdict on a run whose initial skill is not measured yet.
-fn not_measured(run: &RunReader) -> Verdict {
-    let verdict = Verdict::new(Outcome::Unfinished, "the initial skill is not measured yet");
-    let phase = Standing::of(run.path(), false).phase;
-    verdict.with_cautions(unfinished(phase).into_iter().chain(simulated(run)))
 }
 
 impl Report {

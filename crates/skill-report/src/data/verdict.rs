@@ -1,16 +1,22 @@
 //! The verdict on a run that trains a document: by its files, or by its summary alone.
 
-use super::arms::ArmRow;
+use super::arms::{self, ArmRow};
 use super::headline::{Comparison, Headline};
-use super::labels::Classes;
+use super::labels::{self, Classes};
 use super::source::Source;
+use super::standing::{RunPhase, Standing};
+use super::steps::Chosen;
+use super::{ReportOptions, simulated, unfinished};
+use crate::ReportError;
 use crate::verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
 use crate::words::{counted, dollars, grouped, percent};
+use indexmap::IndexMap;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::{GateMetric, Origin};
 use skill_pipeline::PipelineError;
 use skill_pipeline::RunReader;
 use skill_pipeline::noise::{ALPHA, POWER, recorded_flip_rate};
+use skill_pipeline::records::TokensByStage;
 use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::records::document::{StepAction, StepRecord};
 use skill_pipeline::records::paired::PairedRecord;
@@ -38,6 +44,80 @@ fn metric_name(metric: GateMetric) -> &'static str {
         GateMetric::Hard => "",
         GateMetric::Soft | GateMetric::Mixed => metric.as_str(),
     }
+}
+
+/// The parts of a report that the verdict on a document's run is made from; [`Report::read`](super::Report::read) adds
+/// the others from the same source.
+pub(super) struct Judged<'run> {
+    pub(super) source: Source<'run>,
+    pub(super) tokens: TokensByStage,
+    pub(super) headline: Headline,
+    pub(super) classes: Option<Classes>,
+    pub(super) phase: RunPhase,
+    pub(super) reason: Option<String>,
+    /// True if `best_skill.md` is not as the run left it.
+    pub(super) is_skill_changed: bool,
+    pub(super) verdict: Verdict,
+}
+
+impl<'run> Judged<'run> {
+    /// `None` before the initial skill is measured.
+    pub(super) fn read(run: &'run RunReader, options: &ReportOptions) -> Result<Option<Self>, PipelineError> {
+        let Some(state) = run.state()? else { return Ok(None) };
+        let source = Source::read(run, &state)?;
+        let tokens = run.used()?;
+        let headline = Headline::read(&source, &tokens, options.gate)?;
+        let classes =
+            labels::read(&source, &Chosen::of(&source.history, options.max_steps), options.max_items)?;
+        let is_skill_changed = match run.best_skill() {
+            Ok(_) => false,
+            Err(PipelineError::ChangedSkill { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        let Standing { phase, reason, .. } = Standing::of(run.path(), source.summary.is_some());
+        let verdict = of_headline(&headline, &source);
+        let cautions = cautions(&headline, verdict.outcome, classes.as_ref(), &source)?;
+        let changed = is_skill_changed.then(|| {
+            let said =
+                "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
+            Caution::new(CautionKind::ChangedSkill, said)
+        });
+        let said = unfinished(phase).into_iter().chain(changed).chain(simulated(run));
+        let verdict = verdict.with_cautions(said.chain(cautions));
+        Ok(Some(Self { source, tokens, headline, classes, phase, reason, is_skill_changed, verdict }))
+    }
+}
+
+impl Verdict {
+    /// Reads the verdict on a run that trains a document, the same that [`Report::read`](super::Report::read) has, without
+    /// reading the rest; `costs` gives the cost of each stage that has prices.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Report::read`](super::Report::read).
+    pub fn read(
+        run: &RunReader,
+        options: &ReportOptions,
+        costs: impl FnOnce(&TokensByStage) -> IndexMap<String, f64>,
+    ) -> Result<Self, ReportError> {
+        let Some(mut judged) = Judged::read(run, options)? else { return Ok(not_measured(run)) };
+        let costs = costs(&judged.tokens);
+        Ok(judged.verdict.priced(&mut judged.headline, &costs))
+    }
+
+    /// The same verdict after the arms have their prices.
+    pub(super) fn priced(mut self, headline: &mut Headline, costs: &IndexMap<String, f64>) -> Self {
+        arms::price(&mut headline.arms, costs);
+        self.cautions.retain(|caution| caution.kind != CautionKind::Price);
+        self.with_cautions(price(&headline.arms))
+    }
+}
+
+/// The verdict on a run whose initial skill is not measured yet.
+pub(super) fn not_measured(run: &RunReader) -> Verdict {
+    let verdict = Verdict::new(Outcome::Unfinished, "the initial skill is not measured yet");
+    let phase = Standing::of(run.path(), false).phase;
+    verdict.with_cautions(unfinished(phase).into_iter().chain(simulated(run)))
 }
 
 /// What a run came to, by its files; without cautions.

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use skill_pipeline::PipelineError;
+use skill_pipeline::run_dir::atomic::failed;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -16,7 +17,7 @@ pub(super) fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Pipeline
     let (mut read, mut line) = (Vec::new(), Vec::new());
     loop {
         line.clear();
-        reader.read_until(b'\n', &mut line).map_err(|source| failed(path, source))?;
+        reader.read_until(b'\n', &mut line).map_err(failed("read", path))?;
         if line.last() != Some(&b'\n') {
             return Ok(read);
         }
@@ -27,7 +28,7 @@ pub(super) fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Pipeline
 pub(super) fn whole<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
     let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|source| failed(path, source))?;
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed("read", path))?;
     parsed(path, &bytes).map(Some)
 }
 
@@ -35,12 +36,8 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, PipelineError> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(failed(path, source)),
+        Err(error) => Err(failed("read", path)(error)),
     }
-}
-
-pub(super) fn failed(path: &Path, source: io::Error) -> PipelineError {
-    PipelineError::RunDir { action: "read", path: path.to_owned(), source }
 }
 
 fn parsed<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {

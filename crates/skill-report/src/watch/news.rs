@@ -17,6 +17,7 @@ use crate::{BankBrief, Fact, RunPhase};
 use parking_lot::Mutex;
 use serde::Serialize;
 use skill_llm::journal::JournalReader;
+use skill_pipeline::event::StageKind;
 use skill_pipeline::run_dir::bank_progress::{BankProgress, TrialProgress};
 use skill_pipeline::run_dir::live::{LiveState, WorkerPulse};
 use skill_pipeline::run_dir::{JOURNAL_FILE, is_held};
@@ -380,17 +381,8 @@ fn n_done(journal: &JournalReader, stage: &StageAt, trial: Option<&TrialProgress
             journal.n_results_within(&format!("{place} / batch {}", trial.trial)).unwrap_or_default();
         return if trial.is_fresh { n_made.saturating_sub(trial.n_measured) } else { n_made };
     }
-    let asks_the_optimizer = [
-        Stage::Reflect,
-        Stage::Aggregate,
-        Stage::Select,
-        Stage::Appendix,
-        Stage::SlowUpdate,
-        Stage::MetaSkill,
-        Stage::Distill,
-        Stage::Evolve,
-    ];
-    let counted = if asks_the_optimizer.iter().any(|asking| asking.as_str() == stage.name) {
+    let kind = Stage::parse(&stage.name).map(Stage::kind);
+    let counted = if kind == Some(StageKind::Optimizer) {
         journal.n_replies_within(&place)
     } else {
         journal.n_results_within(&place)

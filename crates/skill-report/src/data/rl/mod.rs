@@ -9,7 +9,7 @@ pub use brief::RlBrief;
 use super::games::of_games;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
-use super::weights_files::{MAX_FILE_BYTES, failed, lines, open, whole};
+use super::weights_files::{MAX_FILE_BYTES, lines, open, whole};
 use super::{name_of, simulated, unfinished};
 use crate::ReportError;
 use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
@@ -22,6 +22,7 @@ use skill_pipeline::records::rl::{
 };
 use skill_pipeline::records::sft::POLICY_DIR;
 use skill_pipeline::records::signs::{RlFinding, signs_of};
+use skill_pipeline::run_dir::atomic::failed;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -265,7 +266,7 @@ fn finished_iterations(path: &Path) -> Result<BTreeMap<u64, Finished>, PipelineE
     let Some(file) = open(&path)? else { return Ok(found) };
     let mut reader = BufReader::new(file.take(MAX_FILE_BYTES));
     let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line).map_err(|source| failed(&path, source))? > 0 {
+    while reader.read_until(b'\n', &mut line).map_err(failed("read", &path))? > 0 {
         // Most events are others, and a line that is still being written is none.
         let is_meant = line.windows(EVENT.len()).any(|part| part == EVENT);
         if let (true, Ok(event)) = (is_meant, serde_json::from_slice::<Finished>(&line)) {
