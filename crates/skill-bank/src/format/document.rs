@@ -115,7 +115,7 @@ pub(super) fn set_texts(object: &mut Map<String, Value>, names: [&str; 3], conte
 }
 
 /// The objects of a file's skills by their tiers and ids: those of `lists`, and of the lists by type under `by_type`.
-pub(super) fn earlier(
+pub(super) fn original_objects(
     original: Option<&Original<'_>>,
     lists: &[&str],
     by_type: &[&str],
@@ -126,10 +126,11 @@ pub(super) fn earlier(
         if lists.contains(&key.as_str()) {
             objects.extend(value.as_array().into_iter().flatten());
         } else if by_type.contains(&key.as_str()) {
-            let lists = value.as_object().into_iter().flat_map(Map::values);
-            objects.extend(lists.filter_map(Value::as_array).flatten());
+            let of_types = value.as_object().into_iter().flat_map(Map::values);
+            objects.extend(of_types.filter_map(Value::as_array).flatten());
         }
     }
+    // The entries were read in the order of the file, as these objects are.
     let skills = original.entries.iter().map(|entry| (entry.tier.clone(), entry.id.clone()));
     skills.zip(objects.into_iter().cloned()).collect()
 }

@@ -78,7 +78,7 @@ pub(super) fn write(
     now: &str,
 ) -> (Value, Vec<SkillPartId>) {
     let mut root = original.and_then(|original| original.value.as_object()).cloned().unwrap_or_default();
-    let before = document::earlier(original, &[GENERAL], &[BY_TYPE]);
+    let before = document::original_objects(original, &[GENERAL], &[BY_TYPE]);
     let fits = |skill: &&ActiveSkill<'_>| matches!(skill.content, Content::Principle { .. });
     let tiers = by_tier(skills);
     let list = |tier: &Tier| -> Vec<Value> {

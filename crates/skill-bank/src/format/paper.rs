@@ -86,7 +86,7 @@ fn list(value: &Value, name: &str, tier: &Tier) -> Result<Vec<Entry>, BankError>
 /// The active skills as such a file: like the original where there is one, else with the keys of the paper.
 pub(super) fn write(original: Option<&Original<'_>>, skills: &[ActiveSkill<'_>]) -> Value {
     let mut root = original.and_then(|original| original.value.as_object()).cloned().unwrap_or_default();
-    let before = document::earlier(original, &[GENERAL, MISTAKES], &BY_TYPE);
+    let before = document::original_objects(original, &[GENERAL, MISTAKES], &BY_TYPE);
     let tiers = by_tier(skills);
     let list = |tier: &Tier| -> Vec<Value> {
         let of_tier = tiers.get(tier).into_iter().flatten();

@@ -69,15 +69,8 @@ fn bank_of(distilled: &Distillation) -> Bank {
 /// Brings a skill into a bank without a trial.
 fn admit(bank: &mut Bank, tier: Tier, content: Content) -> SkillRef {
     let skill = bank.next_skill(&tier);
-    let event = BankEvent::Proposed {
-        skill: skill.clone(),
-        tier,
-        content,
-        source: Source::Imported,
-        parents: Vec::new(),
-        evidence: Evidence::default(),
-    };
-    bank.record(0, Author::Process, event).unwrap();
+    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, Evidence::default());
+    bank.record(0, Author::Process, proposed).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(0, Author::Process, admitted).unwrap();
     skill
@@ -159,11 +152,11 @@ fn rounds_of_evolution_win_games() {
     let world = household(36, &[]);
     let teacher = SimulatedTeacher::new(3).with_flaw_rate(0.0);
     let mut bank = Bank::new();
-    let content = Content::Principle {
-        title: "Save turns".to_owned(),
-        principle: "Leave closed doors and drawers closed: opening them costs turns.".to_owned(),
-        when_to_apply: String::new(),
-    };
+    let content = Content::principle(
+        "Save turns",
+        "Leave closed doors and drawers closed: opening them costs turns.",
+        "",
+    );
     let harmful = admit(&mut bank, Tier::General, content);
     let mut results = play_with::<SimulatedHousehold>(&world, &bank);
     let before = share(&results);
@@ -309,11 +302,7 @@ fn a_household_reads_mistakes_as_a_bank_shows_them() {
     ];
     assert!(won(&bad) < without, "{} {without}", won(&bad));
     // Neither the name of a type nor the occasion of a skill is an order.
-    let occasion = Content::Principle {
-        title: "Stay calm".to_owned(),
-        principle: "Stay calm.".to_owned(),
-        when_to_apply: "the task asks for something hot".to_owned(),
-    };
+    let occasion = Content::principle("Stay calm", "Stay calm.", "the task asks for something hot");
     assert_eq!(won(&[occasion, nothing[0].clone()]), without);
 }
 
