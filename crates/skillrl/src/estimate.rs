@@ -487,9 +487,9 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
     let grown = Span::new(probe.skill_bytes, probe.skill_bytes.saturating_add(assumptions.max_growth_bytes));
     let skill = assumptions.tokens(grown, Span::default());
     let with_skill = Span { high: argument.high.saturating_add(skill.high), ..argument };
-    let is_of_skills = settings.update_mode == UpdateMode::FullRewriteMinibatch;
+    let patches_are_skills = settings.update_mode == UpdateMode::FullRewriteMinibatch;
     let writes_a_skill =
-        stage == Stage::Update || is_of_skills && matches!(stage, Stage::Reflect | Stage::Aggregate);
+        stage == Stage::Update || (patches_are_skills && matches!(stage, Stage::Reflect | Stage::Aggregate));
     match stage.kind() {
         StageKind::Optimizer if writes_a_skill => of_optimizer(with_skill),
         StageKind::Optimizer => of_optimizer(argument),

@@ -291,7 +291,7 @@ impl PhasedTrainer {
             split: Split::Train,
             n_episodes: asked.episodes.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
             expert,
-            skill: skills::initial_skill(&self.loaded.config.skill)?.unwrap_or_default(),
+            skill: skills::configured_skill(&self.loaded.config.skill)?.unwrap_or_default(),
         };
         let env = world::environment(&self.loaded, engine.judge()?)?;
         let collecting = Collecting::new(&self.loaded, &mut engine, env, request)?;

@@ -122,7 +122,7 @@ pub fn trainer(
         .with_config(run)
         .with_budget(engine.budget(), engine.prices())
         .with_trouble(engine.lasting_trouble());
-    if let Some(skill) = skills::initial_skill(&loaded.config.skill)? {
+    if let Some(skill) = skills::configured_skill(&loaded.config.skill)? {
         trainer = trainer.with_initial_skill(skill);
     }
     Ok(trainer)

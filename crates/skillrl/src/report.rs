@@ -113,17 +113,21 @@ fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
 /// As for [`read`].
 pub fn verdict(run: &Path) -> Result<Verdict, Error> {
     let options = ReportOptions { max_trajectories: 0, max_items: 0, ..ReportOptions::default() };
-    if !matches!(RunKind::of(run), Some(RunKind::Document) | None) {
-        return Ok(any_with(run, options)?.verdict().clone());
+    match RunKind::of(run) {
+        Some(RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
+            Ok(any_with(run, options)?.verdict().clone())
+        }
+        Some(RunKind::Document) | None => {
+            let run = RunReader::open(run)?;
+            let loaded = configuration(&run);
+            let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
+            let costs = |used: &TokensByStage| match &loaded {
+                Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
+                None => IndexMap::new(),
+            };
+            Verdict::read(&run, &options, costs).map_err(of_report)
+        }
     }
-    let run = RunReader::open(run)?;
-    let loaded = configuration(&run);
-    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
-    let costs = |used: &TokensByStage| match &loaded {
-        Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
-        None => IndexMap::new(),
-    };
-    Verdict::read(&run, &options, costs).map_err(of_report)
 }
 
 /// Items whose label in the data may be wrong, all of them; none where right answers are no class labels.
@@ -252,11 +256,7 @@ pub fn write_tensorboard(run: &Path, folder: &Path) -> Result<PathBuf, Error> {
 fn write_page(path: &Path, page: &str) -> Result<(), PipelineError> {
     if path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
         // A device or a pipe is written to, and not replaced by a file.
-        return std::fs::write(path, page).map_err(|source| PipelineError::RunDir {
-            action: "write",
-            path: path.to_owned(),
-            source,
-        });
+        return std::fs::write(path, page).map_err(atomic::failed("write", path));
     }
     atomic::write(path, page.as_bytes())
 }

@@ -26,12 +26,12 @@ use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The skill to start from, if the configuration names one.
+/// The skill that the configuration names, if any.
 ///
 /// # Errors
 ///
 /// A file that cannot be read.
-pub fn initial_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
+pub fn configured_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
     skill.initial.as_ref().map(|path| read_skill(&path.to_path())).transpose()
 }
 
@@ -41,7 +41,7 @@ pub fn initial_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
 ///
 /// A file that cannot be read.
 pub fn first_skill(skill: &SkillConfig, env: &dyn Env) -> Result<Option<SkillDoc>, Error> {
-    Ok(initial_skill(skill)?.or_else(|| env.initial_skill()))
+    Ok(configured_skill(skill)?.or_else(|| env.initial_skill()))
 }
 
 /// Reads a skill from a Markdown file, or from a folder with a `SKILL.md` in it.

@@ -96,7 +96,7 @@ pub fn document_with(
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)
         .with_config(run_config(loaded, config.identity_entries(), &simulated));
-    if let Some(skill) = skills::initial_skill(&config.skill)? {
+    if let Some(skill) = skills::configured_skill(&config.skill)? {
         trainer = trainer.with_initial_skill(skill);
     }
     Ok(trainer)

@@ -89,7 +89,7 @@ impl Draft {
         self.problems.push(Problem { place, kind });
     }
 
-    /// Reports that a setting does not go with another; one that is not given is missing in the file as a whole.
+    /// Reports a conflict at the place of a setting, or at the file as a whole if it is not given.
     fn report_at(&mut self, path: &str, message: impl Into<String>) {
         let place = self.entry(path).map_or_else(|| self.whole(), |entry| entry.place.clone());
         self.report(place, ProblemKind::Conflict { message: message.into() });
@@ -360,7 +360,6 @@ impl Draft {
     pub(super) fn fill_defaults(&mut self) {
         for (section, key) in keys::keys() {
             let path = section.path_of(key);
-            let KeyDefault::Value(_) = key.default else { continue };
             if self.has_key(section, key)
                 && !self.given.contains(&path)
                 && !self.entries.contains_key(&path)

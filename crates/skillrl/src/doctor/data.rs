@@ -43,7 +43,7 @@ pub(super) fn items(loaded: &LoadedConfig, env: &dyn Env) -> Finding {
 
 /// The skill that a run would start from; `None` if it cannot be read.
 pub(super) fn skill(loaded: &LoadedConfig, env: &dyn Env, findings: &mut Vec<Finding>) -> Option<SkillDoc> {
-    let (name, skill) = match skills::initial_skill(&loaded.config.skill) {
+    let (name, skill) = match skills::configured_skill(&loaded.config.skill) {
         Ok(Some(skill)) => ("the initial skill", skill),
         Ok(None) => ("the environment's skill", env.initial_skill().unwrap_or_default()),
         Err(error) => {

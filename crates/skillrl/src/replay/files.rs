@@ -3,7 +3,7 @@
 use super::TRANSFER_DIR;
 use crate::error::Error;
 use crate::prune::PRUNED_DIR;
-use skill_pipeline::PipelineError;
+use skill_pipeline::run_dir::atomic::failed;
 use skill_pipeline::run_dir::checks::CHECKS_FILE;
 use skill_pipeline::run_dir::notes::NOTES_FILE;
 use skill_pipeline::run_dir::timings::{TIMINGS_FILE, TIMINGS_LOG};
@@ -34,15 +34,14 @@ pub(super) fn files_of(root: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     let mut dirs = vec![PathBuf::new()];
     while let Some(dir) = dirs.pop() {
         let path = root.join(&dir);
-        let cannot_read = |source| PipelineError::RunDir { action: "read", path: path.clone(), source };
-        for entry in std::fs::read_dir(&path).map_err(cannot_read)? {
-            let entry = entry.map_err(cannot_read)?;
+        for entry in std::fs::read_dir(&path).map_err(failed("read", &path))? {
+            let entry = entry.map_err(failed("read", &path))?;
             let below = dir.join(entry.file_name());
             let is_own = FILES_OF_THEIR_OWN.iter().any(|own| below == Path::new(own));
             if is_own || is_of_others(&below) {
                 continue;
             }
-            if entry.file_type().map_err(cannot_read)?.is_dir() {
+            if entry.file_type().map_err(failed("read", &path))?.is_dir() {
                 dirs.push(below);
             } else {
                 files.insert(below);
@@ -65,7 +64,5 @@ fn is_of_others(below: &Path) -> bool {
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| {
-        Error::Pipeline(PipelineError::RunDir { action: "read", path: path.to_owned(), source })
-    })
+    Ok(std::fs::read(path).map_err(failed("read", path))?)
 }

@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Files that say when something happened; `cargo xtask check nats` leaves out the same.
+/// Files that say when something happened; `xtask/src/run_files.rs` has those of all kinds of runs.
 const MAY_DIFFER: [&str; 5] = ["events.jsonl", "timings.json", "timings.jsonl", "report.html", "run.lock"];
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
