@@ -46,7 +46,8 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
         _ => "trace",
     };
     let is_plain = verbose == 0 && asked_filter().is_none();
-    let people = (filter(default), is_plain);
+    // Warnings about the filter come before those about the collector.
+    let filter = filter(default);
     #[cfg(feature = "otel")]
     {
         let traces = crate::otel::layer().unwrap_or_else(|problem| {
@@ -54,12 +55,12 @@ pub(crate) fn start(verbose: u8, calls_models: bool) -> Log {
             None
         });
         let (traces, export) = traces.unzip();
-        subscriber(traces, people).init();
+        subscriber(traces, filter, is_plain).init();
         Log { export }
     }
     #[cfg(not(feature = "otel"))]
     {
-        subscriber(NO_TRACES, people).init();
+        subscriber(NO_TRACES, filter, is_plain).init();
         if let Some(variable) = crate::traces_asked::variable().filter(|_| calls_models) {
             say(&format!(
                 "warning: {variable} is set, and no traces are sent: this program was built without the feature `otel`"
@@ -76,7 +77,8 @@ const NO_TRACES: Option<tracing_subscriber::layer::Identity> = None;
 /// Everything that reads spans and events: the collector, if there is one, and people, by this filter.
 fn subscriber(
     traces: Option<impl Layer<Registry> + Send + Sync>,
-    (filter, is_plain): (EnvFilter, bool),
+    filter: EnvFilter,
+    is_plain: bool,
 ) -> Dispatch {
     match traces {
         Some(traces) => Registry::default().with(traces).with(people(filter, is_plain)).into(),
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_not_made() {
-        let log = subscriber(NO_TRACES, (EnvFilter::new("skillrl::engine::local=info,warn"), true));
+        let log = subscriber(NO_TRACES, EnvFilter::new("skillrl::engine::local=info,warn"), true);
         // One that sets no highest level, as libraries bring along: levels alone must not be what keeps spans away.
         let _without_level = Dispatch::new(tracing::subscriber::NoSubscriber::default());
         tracing::dispatcher::with_default(&log, || {

@@ -23,7 +23,7 @@ pub(crate) enum Show {
 }
 
 impl Show {
-    /// As `--json` and `--quiet` ask for.
+    /// The output that `--json` and `--quiet` request.
     pub(crate) fn of(is_json: bool, is_quiet: bool) -> Self {
         match (is_json, is_quiet) {
             (true, _) => Self::Json,

@@ -77,9 +77,8 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
         return Ok(());
     }
     // What reading the data warns of is said when the run reads them.
-    let silent = tracing::subscriber::NoSubscriber::default();
-    let estimating = || super::estimate::of(&Prepared::new(loaded)?);
-    let estimate = tracing::subscriber::with_default(silent, estimating)?;
+    let estimating = async { Prepared::new(loaded)?.estimate().await };
+    let estimate = super::block_on_unwarned(estimating)??;
     check_caps(loaded, &estimate)?;
     if !is_paid {
         return Ok(());
@@ -119,11 +118,7 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
 /// What doctor's offline checks warn of, but for what is said otherwise.
 fn warnings(loaded: &LoadedConfig) -> anyhow::Result<Vec<CheckWarning>> {
     let offline = Examination { network: Network::Offline, ..Examination::default() };
-    let stop = StopSignal::default();
-    // What environments warn of is about replies that were never requested.
-    let silent = tracing::subscriber::NoSubscriber::default();
-    let work = || super::block_on(stop, "stopping", examine(Ok(loaded.clone()), &offline));
-    let report = tracing::subscriber::with_default(silent, work)?;
+    let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
     let is_of_run = |finding: &Finding| {
         matches!(
             finding.check,
@@ -146,10 +141,7 @@ fn warnings(loaded: &LoadedConfig) -> anyhow::Result<Vec<CheckWarning>> {
 
 /// What the agent is asked first.
 pub(super) fn first_request(loaded: &LoadedConfig) -> anyhow::Result<Option<ChatRequest>> {
-    let stop = StopSignal::default();
-    let silent = tracing::subscriber::NoSubscriber::default();
-    let work = || super::block_on(stop, "stopping", skillrl::doctor::first_request(loaded));
-    Ok(tracing::subscriber::with_default(silent, work)??)
+    Ok(super::block_on_unwarned(skillrl::doctor::first_request(loaded))??)
 }
 
 /// A request as a person reads it.

@@ -1,13 +1,13 @@
 //! `skillrl eval --policy DIR --check-batch`: what the number of replies that are decoded together does to a greedy score.
 
-use super::eval::choose_skill;
+use super::eval::{check_not_empty, choose_skill};
 use super::start::load_start;
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use serde::Serialize;
 use serde_json::json;
 use skillrl::config::{LoadedConfig, ModelConfig, ModelRole};
-use skillrl::core::RolloutResult;
+use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
@@ -39,7 +39,7 @@ struct Row {
 pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
     let loaded = super::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
     let split = super::eval::split_of(args)?;
-    let mut name = String::new();
+    let mut chosen = None;
     let mut alone = Vec::new();
     let mut rows: Vec<Row> = Vec::new();
     for batch_rows in BATCHES {
@@ -47,8 +47,7 @@ pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
         if rows.last().is_some_and(|row| row.n <= row.batch_rows as usize) {
             break;
         }
-        let (of_skill, results) = measure(&decoded_together(&loaded, batch_rows)?, split, args)?;
-        name = of_skill;
+        let results = measure(&decoded_together(&loaded, batch_rows)?, split, &mut chosen, args)?;
         let n = results.len();
         let mean =
             |score: fn(&RolloutResult) -> f64| results.iter().map(score).sum::<f64>() / n.max(1) as f64;
@@ -68,6 +67,7 @@ pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
             n_said_otherwise: differ(|one, other| one.trajectory != other.trajectory),
         });
     }
+    let name = chosen.map(|(name, _)| name).unwrap_or_default();
     let text = match args.json {
         true => format!("{}\n", json!({"split": split, "skill": name, "batches": rows})),
         false => table(&name, split, &rows),
@@ -86,14 +86,20 @@ fn decoded_together(loaded: &LoadedConfig, batch_rows: u32) -> anyhow::Result<Lo
     Ok(loaded)
 }
 
+/// Measures the skill, which the first call chooses.
 fn measure(
     loaded: &LoadedConfig,
     split: Split,
+    chosen: &mut Option<(String, SkillDoc)>,
     args: &EvalArgs,
-) -> anyhow::Result<(String, Vec<RolloutResult>)> {
+) -> anyhow::Result<Vec<RolloutResult>> {
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
-    let (name, skill) = choose_skill(loaded, args.skill.as_deref(), env.as_ref())?;
+    check_not_empty(env.as_ref(), split)?;
+    let (_, skill) = match chosen {
+        Some(chosen) => chosen,
+        None => chosen.insert(choose_skill(loaded, args.skill.as_deref(), env.as_ref())?),
+    };
     let target = engine.model(ModelRole::Target)?;
     let rollouts = Rollouts::local(Arc::clone(&env), target, env.judge().cloned());
     let stop = StopSignal::default();
@@ -104,10 +110,10 @@ fn measure(
         cancel: stop.now.clone(),
         ..StageCtx::new(Stage::Evaluate, &progress)
     };
-    let source = document(&skill);
+    let source = document(skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
     let (evaluation, _) = super::block_on(stop, "stopping", measuring)?.map_err(skillrl::Error::Pipeline)?;
-    Ok((name, evaluation.results))
+    Ok(evaluation.results)
 }
 
 fn table(name: &str, split: Split, rows: &[Row]) -> String {

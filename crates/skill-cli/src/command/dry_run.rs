@@ -4,7 +4,6 @@ use super::{before_train, doctor, estimate};
 use crate::args::Start;
 use skillrl::config::EnvKind;
 use skillrl::doctor::{Examination, Network, Report, Status, examine};
-use skillrl::pipeline::StopSignal;
 
 /// Shows it; as one JSON object with `prompt`, `findings` and `estimate`, if that is asked.
 ///
@@ -13,11 +12,8 @@ use skillrl::pipeline::StopSignal;
 /// A configuration that cannot be read, and findings with which no run can begin.
 pub(super) fn show(start: &Start, is_json: bool) -> anyhow::Result<()> {
     let offline = Examination { network: Network::Offline, ..Examination::default() };
-    let stop = StopSignal::default();
     let loaded = super::start::read(start)?;
-    let silent = tracing::subscriber::NoSubscriber::default();
-    let work = || super::block_on(stop, "stopping", examine(Ok(loaded.clone()), &offline));
-    let report = tracing::subscriber::with_default(silent, work)?;
+    let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
     let starts_program = loaded.config.env.env_kind() == EnvKind::Exec;
     let can_begin = loaded.check_paths().is_ok() && !starts_program;
     let request = if can_begin { before_train::first_request(&loaded).ok().flatten() } else { None };

@@ -13,7 +13,7 @@ use skillrl::estimate::{
 };
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::pipeline::{PipelineError, StopSignal, TrainSettings};
+use skillrl::pipeline::{PipelineError, TrainSettings};
 use skillrl::prompts;
 use std::fmt::Write as _;
 
@@ -71,14 +71,12 @@ pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> anyhow::Result<
     }
 }
 
-/// The estimate of a run, without the warnings of environments: they are about replies that were never requested.
+/// The estimate of a run.
 pub(super) fn of(prepared: &Prepared) -> anyhow::Result<Estimate> {
-    let work = || super::block_on(StopSignal::default(), "stopping", prepared.estimate());
-    let silent = tracing::subscriber::NoSubscriber::default();
-    Ok(tracing::subscriber::with_default(silent, work)??)
+    Ok(super::block_on_unwarned(prepared.estimate())??)
 }
 
-/// What so many passes over the validation split take at most.
+/// Upper bound on the cost of `n_passes` passes over the validation split.
 pub(super) fn passes_cost(
     loaded: &LoadedConfig,
     env: &dyn Env,
@@ -89,7 +87,7 @@ pub(super) fn passes_cost(
     let prompts = prompts::library(&loaded.config.prompts, env)?;
     let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
-    let probed = super::block_on(StopSignal::default(), "stopping", probing)?
+    let probed = super::block_on_unwarned(probing)?
         .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
     Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
 }

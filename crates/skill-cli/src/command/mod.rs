@@ -214,6 +214,12 @@ pub(crate) fn block_on<T>(
     Ok(runtime()?.block_on(heeding_signals(stop, stopping, work)))
 }
 
+/// As [`block_on`], without the warnings of environments: they are about replies that were never requested.
+pub(crate) fn block_on_unwarned<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let unwarned = || block_on(StopSignal::default(), "stopping", work);
+    tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), unwarned)
+}
+
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
 }

@@ -43,7 +43,7 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
         Some(path) => skills::read_skill(path)?,
         None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
     };
-    // At most: a pass that the run's journal holds is not paid for again.
+    // An upper bound: passes that are in the run's journal cost nothing.
     let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, PASSES.len() as u64)?;
     if args.dry_run {
         return if args.json {

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     let run_dir = loaded.run_dir();
     let order = order(&run_dir, &skill, &rules);
     if args.dry_run {
-        // At most a pass with the skill, and one without each rule.
+        // An upper bound: one pass with the skill, and one without each rule.
         let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, rules.len() as u64 + 1)?;
         return if args.json {
             let tried: Vec<usize> = order.iter().map(|tried| tried.rule_idx + 1).collect();

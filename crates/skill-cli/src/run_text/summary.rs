@@ -208,7 +208,7 @@ fn interval_words(difference: f64, paired: &PairedRecord) -> String {
     format!(" ({}{})", points(difference), interval.unwrap_or_default())
 }
 
-/// The results of a run that trains weights; `measured` says what its policy is, and ends before its path.
+/// The results of a run that trained weights; `measured` is the end of the hint "… measures {measured} POLICY".
 #[cfg(feature = "weights")]
 pub(crate) fn weights_lines(dir: &Path, measured: &str) -> anyhow::Result<String> {
     let run = skillrl::report::overview(dir).map_err(skillrl::Error::Pipeline)?;

@@ -311,7 +311,7 @@ fn an_unreachable_server_is_an_outage() {
 
 #[test]
 fn a_target_reply_that_is_cut_is_scored_and_said_so() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
         true => server::healthy(request),
         false => reply("Good day to", "length"),
@@ -328,7 +328,7 @@ fn a_target_reply_that_is_cut_is_scored_and_said_so() {
 
 #[test]
 fn an_optimizer_reply_that_is_cut_keeps_what_is_whole() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
         true => {
             let whole = json!({"op": "append", "target": "", "content": GOOD_RULE});

@@ -37,7 +37,7 @@ fn part(id: &str) -> SkillPartId {
 }
 
 fn principle(title: &str, principle: &str) -> Content {
-    Content::Principle { title: title.into(), principle: principle.into(), when_to_apply: String::new() }
+    Content::principle(title, principle, "")
 }
 
 /// A bank with everything that a bank can have: an active skill with an earlier version, a measurement, a candidate, a

@@ -125,7 +125,7 @@ fn each_task_is_tried_once_before_any_is_tried_again() {
 /// Counted where the requests arrive.
 #[test]
 fn a_collection_that_an_outage_ended_asks_only_for_what_is_missing() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let collect =
         ["collect", "task/skillrl.toml", "--out", "episodes.jsonl", "--quiet", "--set", "run.workers=1"];
     server.answer_with(server::outage_after(3));

@@ -111,7 +111,7 @@ fn runs_of_every_kind_are_whole() {
 
 #[test]
 fn a_run_is_checked_while_it_is_trained_and_as_a_killed_process_leaves_it() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let seen: Arc<Mutex<Vec<RunCheck>>> = Arc::default();
     let (run, killed) = (context.path("run"), context.path("killed"));
     let checks = Arc::clone(&seen);

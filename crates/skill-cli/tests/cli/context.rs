@@ -52,12 +52,12 @@ pub(crate) const KEY_VARIABLE: &str = "SKILLRL_TEST_KEY";
 pub(crate) const CHAT_TINY: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../skill-train/tests/data/own/chat-tiny");
 
-/// That decoder as a configuration has it, and with the same reply to the same prompt.
+/// The decoder as a model of the configuration, with these further keys.
 #[cfg(feature = "weights")]
-pub(crate) fn local_model() -> String {
+pub(crate) fn local_model(more: &str) -> String {
     format!(
         "{{ kind = \"local\", path = \"{CHAT_TINY}\", context = 512, max_tokens = 8, prefix_cache_mb = 1, \
-         temperature = 0.0, response_schema = \"ignore\" }}"
+         response_schema = \"ignore\"{more} }}"
     )
 }
 
@@ -167,7 +167,7 @@ impl TestContext {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Gives a split of the task so many items.
+    /// Writes `n_items` items into a split of the task.
     pub(crate) fn write_items(&self, split: &str, n_items: usize) {
         let item = |number: usize| {
             let word = format!("{split}word{number}");
@@ -298,7 +298,7 @@ pub(crate) fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// These settings on the command line.
+/// `--set` before each setting.
 pub(crate) fn set<'a>(settings: &[&'a str]) -> Vec<&'a str> {
     settings.iter().flat_map(|setting| ["--set", *setting]).collect()
 }

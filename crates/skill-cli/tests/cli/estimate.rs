@@ -82,7 +82,7 @@ fn an_estimate_needs_no_key_sends_nothing_and_knows_the_prices() {
 
 #[test]
 fn a_model_that_may_cost_money_needs_a_price() {
-    let (_server, context) = Server::with_task();
+    let (_server, context) = Server::start_with_task();
     let outcome = context.run(&["estimate", "task/skillrl.toml"]);
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stdout, &["`price_input`", "`price_output`"]);

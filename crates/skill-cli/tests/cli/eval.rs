@@ -23,7 +23,7 @@ fn eval_measures_a_skill_on_a_split() {
         let args = ["eval", config, "--skill", skill, "--split", "test", "--json", "--out", "out", "--force"];
         let text = context.succeed(&args);
         assert_eq!(text.lines().count(), 1, "{text}");
-        let value: Value = serde_json::from_str(&text).unwrap();
+        let value = parsed(&text);
         assert_eq!(value["hard"], summary[score], "{skill}");
         assert_eq!(
             (&value["split"], &value["skill"], &value["n"]),
@@ -55,7 +55,7 @@ fn thoughts_in_replies_are_not_scored_and_told_of_once() {
         );
         let outcome = context.run(&["eval", "skillrl.toml", "--split", "test", "--json"]);
         outcome.assert_code(code::SUCCESS);
-        let hard = serde_json::from_str::<Value>(&outcome.stdout).unwrap()["hard"].as_f64();
+        let hard = parsed(&outcome.stdout)["hard"].as_f64();
         (hard, outcome.stderr.matches("leaves what the model thinks").count())
     };
     assert_eq!(measured("It is late.\n</think>\n\nshipping", ""), (Some(1.0), 1));
@@ -101,12 +101,12 @@ fn references_that_are_not_numbers_are_refused_and_answers_without_one_counted()
         let outcome =
             context.run(&["env", "check", "skillrl.toml", "--item", "i0", "--answer", "5.0", "--json"]);
         outcome.assert_code(code::DATA);
-        assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap()["tries"][0]["hard"], 1.0);
+        assert_eq!(parsed(&outcome.stdout)["tries"][0]["hard"], 1.0);
     }
     data("5");
     let outcome = context.run(&["eval", "skillrl.toml", "--split", "test", "--json"]);
     outcome.assert_code(code::SUCCESS);
-    let summary: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let summary = parsed(&outcome.stdout);
     assert_eq!((&summary["hard"], &summary["n_without_number"]), (&0.0.into(), &summary["n"]));
     assert!(outcome.stderr.contains("hold no number"), "{}", outcome.stderr);
 }
@@ -127,7 +127,7 @@ fn an_evaluation_is_not_written_into_a_run() {
 #[test]
 fn the_test_split_of_an_unfinished_run_comes_with_a_warning() {
     let warning = "warning: this is the test split of the run in task/run, which is not finished";
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let warns = |split: &str| {
         let outcome = context.run(&["eval", CONFIG, "--split", split, "--quiet"]);
         outcome.assert_code(code::SUCCESS);
@@ -145,7 +145,7 @@ fn the_test_split_of_an_unfinished_run_comes_with_a_warning() {
 
 #[test]
 fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let eval = ["eval", CONFIG, "--split", "train", "--out", "out", "--json", "--set", "run.workers=1"];
     server.answer_with(server::outage_after(3));
     context.run(&eval).assert_code(code::OUTAGE);
@@ -160,7 +160,7 @@ fn an_evaluation_with_a_directory_goes_on_where_it_stopped() {
 
 #[test]
 fn what_cannot_be_compared_is_not_measured() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     context.succeed(&["eval", CONFIG, "--out", "val"]);
     let n_before = server.n_calls();
     context
@@ -172,7 +172,7 @@ fn what_cannot_be_compared_is_not_measured() {
 /// A measurement is evidence: another one takes its place only where that is asked.
 #[test]
 fn a_measurement_is_not_replaced_by_another_one_unasked() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     context.write("other.md", "# Other\n");
     let out = ["eval", CONFIG, "--out", "out"];
     context.succeed(&out);
@@ -216,7 +216,7 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
     eval("0000", &["--against", "good"]).assert_code(0);
     let dropped = eval("0000", &["--against", "good", "--fail-on-drop", "--json"])
         .fails(code::REGRESSED, &["significantly less"]);
-    let value: Value = serde_json::from_str(&dropped.stdout).unwrap();
+    let value = parsed(&dropped.stdout);
     assert!(value["against"]["difference"].as_f64().unwrap() < -0.5, "{value}");
 
     // So few items exclude no small loss, which is found before anything is measured.

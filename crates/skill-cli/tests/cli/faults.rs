@@ -117,7 +117,7 @@ fn without_any_server_a_run_fails_fast_and_says_where_it_looked() {
 
 #[test]
 fn rate_limits_with_a_stated_wait_end_no_run() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     // More limits for the first call than it has attempts.
     let n_limited = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&n_limited);
@@ -134,7 +134,7 @@ fn rate_limits_with_a_stated_wait_end_no_run() {
 /// One line says that the judge is asked again, and then comes the error; nothing of a log is between them.
 #[test]
 fn a_judge_that_answers_in_the_wrong_form_is_said_once() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     context.replace(
         "task/skillrl.toml",
         "[env]\nkind = \"qa\"\n",

@@ -23,7 +23,7 @@ fn list(names: &[&str]) -> ResponseTemplate {
 }
 
 fn context() -> (Server, TestContext) {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|_, request| listing(request));
     (server, context)
 }

@@ -17,8 +17,8 @@ const INTERRUPTED_CALL: usize = 8;
 /// Far longer than a step takes; only a failed test waits so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a command and interrupts it while the server holds this call back, once for each line that is waited for; of
-/// the lines their beginnings are enough.
+/// Runs a command and holds back call `at_call`; meanwhile interrupts the command once for each expected line, and
+/// waits for a line that begins with it.
 ///
 /// Nothing depends on time: the call is answered only when the program has said what it is going to do.
 pub(crate) fn interrupt(
@@ -54,7 +54,7 @@ pub(crate) fn interrupt(
 
 #[test]
 fn an_interrupted_run_goes_on_to_the_same_files() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let train = |dir: &str| {
         let run_dir = format!("run.dir={dir}");
         context.command(&["train", "task/skillrl.toml", "--set", "run.workers=1", "--set", &run_dir])
@@ -86,7 +86,7 @@ fn an_interrupted_run_goes_on_to_the_same_files() {
 /// What waits for its next attempt has nothing under way, and may wait for minutes.
 #[test]
 fn a_call_that_waits_to_be_sent_again_does_not_hold_up_the_stop() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let settings = ["--set", "run.workers=1", "--set", "retry.max_attempts=3"];
     let train = context.command(&[&["train", "task/skillrl.toml"][..], &settings].concat());
     let outage = outage_after(INTERRUPTED_CALL - 1);
@@ -98,7 +98,7 @@ fn a_call_that_waits_to_be_sent_again_does_not_hold_up_the_stop() {
 /// A provider that goes on failing is told of while the run waits for it, and is in the run's log and its status.
 #[test]
 fn a_provider_that_asks_for_a_long_wait_is_told_of_at_once() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|call, request| match call {
         1..INTERRUPTED_CALL => healthy(request),
         _ => ResponseTemplate::new(429).insert_header("retry-after", "300").set_body_string("slow down"),

@@ -19,12 +19,8 @@ mod built_in {
     use crate::context::{CHAT_TINY, local_model};
     use crate::said::assert_names;
 
-    fn local() -> String {
-        local_model().replace("temperature = 0.0, ", "")
-    }
-
     fn task() -> TestContext {
-        TestContext::with_task(&local(), &local())
+        TestContext::with_task(&local_model(""), &local_model(""))
     }
 
     #[test]
@@ -46,7 +42,7 @@ mod built_in {
 
     #[test]
     fn an_agent_on_this_machine_is_trained_to_the_end() {
-        let context = TestContext::with_task(&local(), "{ kind = \"simulated\" }");
+        let context = TestContext::with_task(&local_model(""), "{ kind = \"simulated\" }");
         context.succeed(&["train", "task/skillrl.toml"]);
         let calls = context.succeed(&["journal", "list", "task/run"]);
         assert!(calls.contains("chat-tiny"), "{calls}");

@@ -159,7 +159,7 @@ mod served {
 
     #[test]
     fn a_run_lives_on_when_its_server_and_the_servers_group_end() {
-        let (models, context) = Server::with_task();
+        let (models, context) = Server::start_with_task();
         let gate = Arc::new(Gate::default());
         let of_server = Arc::clone(&gate);
         models.answer_with(move |_, request| {

@@ -5,7 +5,7 @@ use crate::server::{self, Server};
 
 #[test]
 fn a_run_whose_directory_is_renamed_or_replaced_ends_and_is_resumed_in_its_new_place() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let train = |dir: &str| {
         let run_dir = format!("run.dir={dir}");
         context.run(&["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1", "--set", &run_dir])

@@ -1,6 +1,8 @@
 //! Traces, as a collector on this machine gets them.
 
 use crate::context::{KEY_VARIABLE, Outcome, TestContext, assert_same_files, code};
+#[cfg(unix)]
+use crate::interrupt::interrupt;
 use crate::server::{Server, healthy};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -337,13 +339,12 @@ fn a_collector_that_fails_or_does_not_answer_changes_no_run_and_holds_none_up() 
 #[cfg(unix)]
 #[test]
 fn what_was_traced_is_sent_when_a_person_stops_the_run() {
-    let (models, context) = Server::with_task();
+    let (models, context) = Server::start_with_task();
     let collector = Collector::start();
     let mut command = context.command(&["train", "task/skillrl.toml", "--quiet", "--set", "run.workers=1"]);
     command.env(ENDPOINT, &collector.url);
     // The third call is answered when the program has said that it stops.
-    let outcome =
-        crate::interrupt::interrupt(&models, command, 3, "-INT", &[""], |_, request| healthy(request));
+    let outcome = interrupt(&models, command, 3, "-INT", &["stopping when"], |_, request| healthy(request));
     outcome.assert_code(code::STOPPED);
     let Arrived { spans, .. } = collector.arrived();
     let run = named(&spans, "run").next().unwrap();

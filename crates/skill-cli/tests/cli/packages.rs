@@ -147,7 +147,7 @@ fn bad_package(context: &TestContext) {
 
 #[test]
 fn a_bad_skill_is_described_and_fails() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     context.write(
         "task/data/train.jsonl",
         "{\"id\": \"t-1\", \"question\": \"Please repeat after me: one two three four five six seven.\", \"answers\": [\"one two three four five six seven\"]}\n\
@@ -184,7 +184,7 @@ fn warnings_fail_only_where_that_is_asked() {
 
 #[test]
 fn a_run_is_compared_with_its_own_training_items() {
-    let (_server, context) = Server::with_task();
+    let (_server, context) = Server::start_with_task();
     context.succeed(&["train", CONFIG, "--quiet"]);
     let said = context.run(&["lint", "task/run"]).stdout;
     assert_names(&said, &["4 training items"]);
@@ -192,7 +192,7 @@ fn a_run_is_compared_with_its_own_training_items() {
 
 #[test]
 fn contradictions_are_asked_for_only_with_a_model_and_the_size_is_said_first() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     context
         .write("skill.md", "# Booking\n- Confirm in one word.\n- Repeat the date in every confirmation.\n");
     let lint = |reply: &'static str| -> Outcome {

@@ -106,9 +106,10 @@ mod built_in {
             let mut flipped = bytes.clone();
             flipped[bytes.len() / 2] ^= 1;
             let cut = bytes[..bytes.len() / 2].to_vec();
-            // A log of events may end in a line that a killed process began.
-            let longer = (!file.ends_with("events.jsonl")).then(|| [&bytes[..], b"x"].concat());
-            for damaged in [Some(flipped), Some(cut)].into_iter().chain(longer.map(Some)).chain([None]) {
+            // A killed process may leave an unfinished line at the end of a log of events, but not a whole one.
+            let more: &[u8] = if file.ends_with("events.jsonl") { b"x\n" } else { b"x" };
+            let longer = [&bytes[..], more].concat();
+            for damaged in [Some(flipped), Some(cut), Some(longer), None] {
                 match damaged {
                     Some(damaged) => std::fs::write(&path, damaged).unwrap(),
                     None => std::fs::remove_file(&path).unwrap(),

@@ -82,7 +82,7 @@ fn a_finished_run_is_read_and_replayed() {
 /// A killed process leaves commits in the log beside the journal, and the file that readers agree by.
 #[test]
 fn what_is_in_the_log_of_a_killed_run_is_read_or_refused_and_never_left_out() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let (from, to) = (context.path("run"), context.path("killed"));
     let half = 7;
     server.answer_with(move |call, request| {

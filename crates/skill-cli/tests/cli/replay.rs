@@ -91,7 +91,7 @@ fn a_replay_needs_no_key_and_no_server() {
 
 #[test]
 fn an_unfinished_run_is_replayed_as_far_as_it_came() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(server::outage_after(6));
     context
         .run(&["train", "task/skillrl.toml", "--set", "run.workers=1", "--quiet"])

@@ -173,7 +173,8 @@ mod built_in {
     use serde_json::{Value, json};
 
     fn task() -> TestContext {
-        TestContext::with_task(&local_model(), &local_model())
+        let model = local_model(", temperature = 0.0");
+        TestContext::with_task(&model, &model)
     }
 
     fn rl<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {

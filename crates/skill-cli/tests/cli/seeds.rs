@@ -175,15 +175,14 @@ fn mock_is_refused_where_no_simulated_model_knows_the_tasks() {
     assert_eq!(context.files("."), files);
 }
 
-/// `krill train --env alfworld --mock`, in a directory without a configuration that could be read. With local models it
-/// is a run of all phases, see `phases`.
-#[cfg(not(feature = "weights"))]
+/// `krill train --env alfworld --mock`, in a directory without a configuration that could be read.
 #[test]
 fn a_world_needs_no_configuration_file() {
     let context = TestContext::new();
     context.write("skillrl.toml", "this is not TOML");
     let world = ["--env", "alfworld", "--mock"];
-    let outcome = context.run(&[&["train"][..], &world, &set(&SHORT)].concat());
+    let bank = set(&["train.mode=bank"]);
+    let outcome = context.run(&[&["train"][..], &world, &set(&SHORT), &bank].concat());
     outcome.assert_code(code::SUCCESS);
     assert_names(&outcome.stderr, &["household games", "simulated models"]);
     let run = "runs/alfworld-mock";

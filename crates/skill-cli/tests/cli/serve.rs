@@ -84,10 +84,10 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
         wait_for(&url, run);
     }
     let (list, metrics) = (get(&url, "/"), get(&url, "/metrics"));
-    let json = |args: &[&str]| context.succeed_json(args);
     for (run, n_calls) in [("run", n_sent), ("again", 0), ("stopped", 3)] {
         let path = format!("task/{run}");
-        let (status, report) = (json(&["status", &path, "--json"]), json(&["report", &path, "--json"]));
+        let status = context.succeed_json(&["status", &path, "--json"]);
+        let report = context.succeed_json(&["report", &path, "--json"]);
         let sent = &report["sent"];
         assert_eq!((&status["calls"], &sent["requests"]), (&n_calls.into(), &n_calls.into()), "{run}");
         assert_eq!((&status["tokens"], &status["money"]), (&sent["tokens"], &sent["money"]), "{run}");
@@ -114,13 +114,13 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
         }
     }
     // The stages add up to the money of their table, which is less than what `noise` has paid for too.
-    let report = json(&["report", "task/run", "--json"]);
+    let report = context.succeed_json(&["report", "task/run", "--json"]);
     let stages = report["stages"].as_array().unwrap();
     let sum: f64 = stages.iter().map(|stage| stage["money"].as_f64().unwrap()).sum();
     let total = report["total"]["money"].as_f64().unwrap();
     assert!((sum - total).abs() < 1e-9 && total > 0.0, "{sum} {total}");
     assert!(total < report["sent"]["money"].as_f64().unwrap(), "{report}");
-    let replayed = json(&["report", "task/again", "--json"]);
+    let replayed = context.succeed_json(&["report", "task/again", "--json"]);
     assert_eq!((&replayed["total"]["money"], &replayed["stages"][0]["money"]), (&Value::Null, &Value::Null));
     assert_eq!(replayed["total"]["calls"], report["total"]["calls"]);
 }

@@ -83,7 +83,7 @@ impl Server {
     }
 
     /// A server that answers as [`healthy`] does, and a task for it.
-    pub(crate) fn with_task() -> (Self, TestContext) {
+    pub(crate) fn start_with_task() -> (Self, TestContext) {
         let server = Self::start();
         let context = server.task();
         (server, context)

@@ -94,7 +94,8 @@ mod built_in {
     use serde_json::{Value, json};
 
     fn task() -> TestContext {
-        let context = TestContext::with_task(&local_model(), &local_model());
+        let model = local_model(", temperature = 0.0");
+        let context = TestContext::with_task(&model, &model);
         let demo = |number: usize, word: &str| {
             let step = json!({"action": word});
             let demo = json!({
@@ -142,6 +143,16 @@ mod built_in {
                 assert_eq!(found, [2, 0, 0], "{by_batch}");
             }
         }
+    }
+
+    #[test]
+    fn batches_are_not_compared_on_an_empty_split() {
+        let context = task();
+        context.remove("task/data/test.jsonl");
+        let by_batch =
+            ["eval", "task/skillrl.toml", "--policy", CHAT_TINY, "--split", "test", "--check-batch"];
+        let no_test = ["--set", "eval.test=false"];
+        context.run(&[&by_batch[..], &no_test].concat()).refused(code::DATA, &["the test split", "no items"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ fn saying_nothing(finish: &str) -> wiremock::ResponseTemplate {
 #[test]
 fn a_target_that_says_nothing_ends_the_run_before_its_first_step() {
     for (finish, name) in [("stop", "empty"), ("length", "empty_and_cut")] {
-        let (server, context) = Server::with_task();
+        let (server, context) = Server::start_with_task();
         server.answer_with(move |_, _| saying_nothing(finish));
         for args in [["train", "task/skillrl.toml"].as_slice(), &["doctor", "--measure", "task/skillrl.toml"]]
         {
@@ -48,12 +48,11 @@ fn a_target_that_falls_silent_later_ends_the_run_and_nothing_is_scored() {
     let train =
         |context: &TestContext| context.run(&["train", "task/skillrl.toml", "--set", "run.workers=1"]);
     let server = Server::start();
-    let context = || server.task();
-    let expect = context();
+    let expect = server.task();
     server.answer_with(|_, request| server::healthy(request));
     train(&expect).assert_code(code::SUCCESS);
     for (n_calls, place) in [(2, "step 1 / rollout"), (4, "step 1 / evaluate")] {
-        let context = context();
+        let context = server.task();
         server.answer_with(silent_after(n_calls));
         for _ in 0..2 {
             train(&context).fails(code::PROVIDER_REFUSED, &["error: the target ", "2 items", place]);
@@ -67,7 +66,7 @@ fn a_target_that_falls_silent_later_ends_the_run_and_nothing_is_scored() {
 
 #[test]
 fn a_measurement_of_silence_is_no_drop() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&["eval", "task/skillrl.toml", "--out", "before"]);
     server.answer_with(|_, _| saying_nothing("stop"));
@@ -83,7 +82,7 @@ fn a_measurement_of_silence_is_no_drop() {
 
 #[test]
 fn single_items_without_a_word_are_said() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|call, request| match call {
         1 => saying_nothing("stop"),
         _ => server::healthy(request),
@@ -95,7 +94,7 @@ fn single_items_without_a_word_are_said() {
 
 #[test]
 fn a_measurement_with_empty_replies_says_so() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|call, request| match call % 2 {
         1 => saying_nothing("stop"),
         _ => server::healthy(request),
@@ -114,7 +113,7 @@ fn a_measurement_with_empty_replies_says_so() {
 #[test]
 fn an_optimizer_that_says_nothing_ends_the_run() {
     for finish in ["stop", "length"] {
-        let (server, context) = Server::with_task();
+        let (server, context) = Server::start_with_task();
         let mute = move |_, request: &wiremock::Request| match server::is_optimizer(&server::body(request)) {
             true => saying_nothing(finish),
             false => server::healthy(request),
@@ -139,7 +138,7 @@ fn an_optimizer_that_says_nothing_ends_the_run() {
 
 #[test]
 fn an_optimizer_without_a_single_edit_is_said() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|_, request| match server::is_optimizer(&server::body(request)) {
         true => server::reply("I would change nothing.", "stop"),
         false => server::healthy(request),
@@ -163,7 +162,7 @@ const N_VAL: usize = 20;
 /// A rule is not worthless because nobody answers.
 #[test]
 fn nothing_is_pruned_by_silence() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     context.write("rules.md", "# Repeating\n\n- Be polite.\n- Be brief.\n");
     context.write_items("val", N_VAL);
     let args = ["prune", "task/skillrl.toml", "--skill", "rules.md", "--out", "pruned"];
@@ -180,7 +179,6 @@ fn nothing_is_pruned_by_silence() {
 #[test]
 fn a_candidate_that_silences_the_target_is_rejected() {
     let server = Server::start();
-    let context = || server.task();
     let silencing = |_, request: &wiremock::Request| {
         let body = server::body(request);
         match body["messages"].to_string().contains(server::GOOD_RULE) && !server::is_optimizer(&body) {
@@ -193,7 +191,7 @@ fn a_candidate_that_silences_the_target_is_rejected() {
         context.run(&["train", "task/skillrl.toml", "--set", &cap, "--set", "run.workers=1"])
     };
     server.answer_with(silencing);
-    let whole = context();
+    let whole = server.task();
     train(&whole, "1000").assert_code(code::SUCCESS);
     assert_eq!(whole.json("task/run/summary.json")["total_accepts"], 0);
     let n_whole = server.n_calls();
@@ -202,7 +200,7 @@ fn a_candidate_that_silences_the_target_is_rejected() {
     // Stopped wherever it may be, it comes to the same, and asks nothing twice.
     for cap in 1..n_whole {
         server.answer_with(silencing);
-        let half = context();
+        let half = server.task();
         train(&half, &cap.to_string()).assert_code(code::BUDGET);
         train(&half, "1000").assert_code(code::SUCCESS);
         assert_eq!(server.n_calls(), n_whole, "{cap}");
@@ -212,7 +210,7 @@ fn a_candidate_that_silences_the_target_is_rejected() {
 
 #[test]
 fn one_empty_reply_of_the_optimizer_may_be_chance() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let n_asked = std::sync::atomic::AtomicUsize::new(0);
     server.answer_with(move |_, request| {
         let is_first = || n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;

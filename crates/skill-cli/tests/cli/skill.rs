@@ -13,16 +13,8 @@ const STREAM: &str = r#"{"type": "system", "subtype": "init", "session_id": "s",
 fn the_loads_of_a_recorded_run_are_shown() {
     let context = TestContext::new();
     context.write("run.jsonl", STREAM);
-    let found = context.succeed_json(&[
-        "skill",
-        "loads",
-        "--agent",
-        "claude",
-        "run.jsonl",
-        "--skill",
-        "other",
-        "--json",
-    ]);
+    let loads = ["skill", "loads", "--agent", "claude", "run.jsonl", "--skill", "other", "--json"];
+    let found = context.succeed_json(&loads);
     assert_eq!(found["agent"], "claude-code");
     assert_eq!(found["version"], "9.9.9");
     assert_eq!(found["loads"], json!([{"skill": "a", "how": "tool", "run": 1, "turn": 1}]));

@@ -95,7 +95,7 @@ fn an_item_is_shown_under_every_skill() {
 /// The end of an epoch makes another skill current, and not another one the best.
 #[test]
 fn the_best_skill_that_differs_is_the_one_of_the_run() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(|_, request| server::healthy(request));
     context.succeed(&["train", "task/skillrl.toml", "--set", "train.batch_size=4", "--quiet"]);
     assert!(context.read("task/run/current_skill.md").contains("SLOW_UPDATE"));

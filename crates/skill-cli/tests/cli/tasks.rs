@@ -5,6 +5,15 @@ use crate::said::{Said, assert_names};
 
 const CONFIG: &str = "own/skillrl.toml";
 
+/// The example with a judge in place of exact answers.
+const RUBRIC: [&str; 5] = [
+    "env.scorer=rubric",
+    "env.rubric=Names the queue.",
+    "env.ignore_case=false",
+    "models.judge.model=m",
+    "models.judge.base_url=http://127.0.0.1:1/v1",
+];
+
 /// The example of the repository in `own`.
 fn example() -> TestContext {
     let context = TestContext::new();
@@ -34,9 +43,8 @@ fn env_check_shows_what_will_be_measured() {
 #[test]
 fn env_check_asks_no_judge() {
     let context = example();
-    let rubric = set(&["env.scorer=rubric", "env.rubric=Names the queue.", "env.ignore_case=false"]);
-    let judge = ["--set", "models.judge.model=m", "--set", "models.judge.base_url=http://127.0.0.1:1/v1"];
-    let args = [&["env", "check", CONFIG, "--answer", "<answer>bug</answer>"][..], &rubric, &judge].concat();
+    let rubric = set(&RUBRIC);
+    let args = [&["env", "check", CONFIG, "--answer", "<answer>bug</answer>"][..], &rubric].concat();
     let shown = context.succeed(&args);
     assert_names(&shown, &["score not known", "`judge`", "| Names the queue."]);
 }
@@ -116,7 +124,15 @@ fn a_judge_is_estimated() {
         estimate["stages"].as_array().unwrap().iter().find(|stage| stage["stage"] == "rollout").unwrap()["calls"].clone()
     };
     assert_eq!(calls(&[]), serde_json::json!({"low": 8, "high": 8}));
-    let rubric = ["--set", "env.scorer=rubric", "--set", "env.rubric=good", "--set", "env.ignore_case=false"];
-    let judge = ["--set", "models.judge.model=m", "--set", "models.judge.base_url=http://127.0.0.1:1/v1"];
-    assert_eq!(calls(&[&rubric[..], &judge[..]].concat()), serde_json::json!({"low": 8, "high": 16}));
+    assert_eq!(calls(&set(&RUBRIC)), serde_json::json!({"low": 8, "high": 16}));
+}
+
+/// A judge that nobody has asked yet gives no cause for warnings.
+#[test]
+fn a_cost_is_told_without_warnings_of_a_judge() {
+    let context = example();
+    let args = ["doctor", "--measure", CONFIG, "--dry-run"];
+    let outcome = context.run(&[&args[..], &set(&RUBRIC)].concat());
+    outcome.assert_code(code::SUCCESS);
+    assert_eq!(outcome.stderr, "");
 }

@@ -42,7 +42,7 @@ fn quiet_says_warnings_and_the_result() {
 
 #[test]
 fn an_outage_in_any_stage_is_made_good_by_the_same_command() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let train = |dir: &str| {
         let dir = format!("run.dir={dir}");
         context.run(&["train", "task/skillrl.toml", "--set", &dir, "--set", "run.workers=1"])
@@ -69,7 +69,7 @@ fn an_outage_in_any_stage_is_made_good_by_the_same_command() {
 
 #[test]
 fn a_run_survives_a_provider_that_fails_now_and_then() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let train = |dir: &str, more: &[&str]| {
         let run_dir = format!("run.dir={dir}");
         context.run(&[&["train", "task/skillrl.toml", "--set", &run_dir], more].concat())
@@ -92,7 +92,7 @@ fn a_run_survives_a_provider_that_fails_now_and_then() {
 
 #[test]
 fn a_cap_stops_the_run_and_a_higher_one_lets_it_go_on() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let train = |dir: &str, cap: &str| {
         let (run_dir, cap) = (format!("run.dir={dir}"), format!("budget.{cap}"));
         context.run(&["train", "task/skillrl.toml", "--set", &run_dir, "--set", &cap])
@@ -123,7 +123,7 @@ fn a_cap_stops_the_run_and_a_higher_one_lets_it_go_on() {
 
 #[test]
 fn a_run_goes_on_where_it_stopped() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     server.answer_with(server::outage_after(7));
     context.run(&["train", "task/skillrl.toml"]).assert_code(code::OUTAGE);
     server.answer_with(|_, request| server::healthy(request));

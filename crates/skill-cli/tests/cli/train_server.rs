@@ -15,7 +15,8 @@ fn start(context: &TestContext) -> (Serving, String) {
 }
 
 fn task(url: &str) -> TestContext {
-    let context = TestContext::with_task(&local_model(), &local_model());
+    let model = local_model(", temperature = 0.0");
+    let context = TestContext::with_task(&model, &model);
     context.append("task/skillrl.toml", &format!("\n[tinker]\nbase_url = \"{url}\"\n"));
     context
 }

@@ -97,7 +97,7 @@ fn targets_that_are_not_configured_or_badly_are_refused_by_name() {
 
 #[test]
 fn a_run_gates_on_several_targets_and_names_the_one_that_does_not_answer() {
-    let (server, context) = Server::with_task();
+    let (server, context) = Server::start_with_task();
     let gone = served("small", &closed_address(), "target-small");
     let text = context
         .read("task/skillrl.toml")

@@ -137,14 +137,8 @@ fn skills() -> Bank {
     let mut bank = Bank::new();
     for (tier, title) in [(Tier::General, "Be calm"), (Tier::of_type("heat"), "Heat food first")] {
         let skill = bank.next_skill(&tier);
-        let content = Content::Principle {
-            title: title.to_owned(),
-            principle: String::new(),
-            when_to_apply: String::new(),
-        };
-        let (parents, evidence) = (Vec::new(), Evidence::default());
-        let proposed =
-            BankEvent::Proposed { skill, tier, content, source: Source::Person, parents, evidence };
+        let content = Content::principle(title, "", "");
+        let proposed = BankEvent::proposed(skill, tier, content, Source::Person, Evidence::default());
         bank.record(0, Author::Person, proposed).unwrap();
     }
     let heat = bank.next_skill(&Tier::of_type("heat")).skill.as_str().replace("002", "001");
