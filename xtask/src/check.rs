@@ -1,7 +1,8 @@
 //! The checks besides `cargo xtask ci`: `cargo xtask check NAME` runs one, `cargo xtask ci --external` those that CI runs.
 //!
-//! They need more than the toolchain (Python and its packages, a browser) or more than a few minutes. Nothing is
-//! skipped here: a missing program is a failure. `.ci/run` installs what the external checks need.
+//! They need more than the toolchain (Python and its packages, a browser) or more than a few minutes. A missing
+//! program is a failure, and nothing is skipped but the feature `cuda` without nvcc, which is said. `.ci/run` installs
+//! what the external checks need.
 
 mod builds;
 mod programs;

@@ -129,7 +129,8 @@ pub(crate) fn has_room_in_memory(sh: &Shell) -> bool {
     room.is_some_and(|room| room >= ROOM_KIB)
 }
 
-/// The tests that the default filter of `.config/nextest.toml` leaves out; without nextest there is no filter.
+/// Runs the tests that the default filter of `.config/nextest.toml` excludes. `cargo test` knows no filter, so without
+/// nextest they have been run already.
 pub(crate) fn long_tests(sh: &Shell) -> anyhow::Result<()> {
     if !has(sh, "nextest") {
         return Ok(());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files that say when something happened or were in whose hands, see ARCHITECTURE.md.
+/// Files with times, and files about the process that holds the run: two equal runs may differ in them.
 const MAY_DIFFER: [&str; 9] = [
     "events.jsonl",
     "live.json",
@@ -18,8 +18,9 @@ const MAY_DIFFER: [&str; 9] = [
     "timings.jsonl",
 ];
 
-/// What the files of a run hold, without those that may differ and the calls, whose order in the journal may.
-pub(crate) fn comparable(dir: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
+/// The files of a run with their contents, without those that may differ and without the journal, in which the order of
+/// calls may.
+pub(crate) fn comparable_files(dir: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let (mut found, mut left) = (BTreeMap::new(), vec![dir.to_owned()]);
     while let Some(next) = left.pop() {
         for entry in fs::read_dir(&next).with_context(|| next.display().to_string())? {

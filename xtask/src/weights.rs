@@ -1,7 +1,7 @@
 //! A small decoder that is fine-tuned and then trained by GRPO with a bank in the loop.
 
 use crate::built;
-use crate::run_files::comparable;
+use crate::run_files::comparable_files;
 use anyhow::Context as _;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ pub(crate) fn kills(sh: &Shell) -> anyhow::Result<()> {
         n_killed += 1;
     }
     cmd!(sh, "{program} {asked...} --set run.dir=run").run()?;
-    let (whole, killed) = (comparable(&dir.join("whole"))?, comparable(&dir.join("run"))?);
+    let (whole, killed) = (comparable_files(&dir.join("whole"))?, comparable_files(&dir.join("run"))?);
     let names: BTreeSet<&PathBuf> = whole.keys().chain(killed.keys()).collect();
     let differing: Vec<&PathBuf> =
         names.into_iter().filter(|name| whole.get(*name) != killed.get(*name)).collect();

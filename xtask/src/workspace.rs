@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-/// Features that bring crates of minutes, or need hardware or Python: `cargo xtask check weights` and `check wheel` build
-/// those that they can, and `check nats` the client of a broker.
+/// Features that bring crates of minutes, or need hardware or Python: `cargo xtask check full`, `check weights` and
+/// `check wheel` build those that they can, and `check nats` the client of a broker.
 const HEAVY: [&str; 12] = [
     "candle",
     "client",

@@ -15,9 +15,11 @@ pub(super) fn features(sh: &Shell) -> anyhow::Result<()> {
         checked(sh, package, "")?;
     }
     checked(sh, "skill-envs", "endpoint")?;
-    let has_cuda = cmd!(sh, "nvcc --version").quiet().ignore_stdout().run().is_ok();
+    let has_cuda = cmd!(sh, "nvcc --version").quiet().ignore_stdout().ignore_stderr().run().is_ok();
+    if !has_cuda {
+        eprintln!("ci: NOT CHECKED: the feature `cuda` (needs NVIDIA's nvcc)");
+    }
     for feature in facade_features(sh)? {
-        // It cannot be built without NVIDIA's toolkit.
         if feature != "cuda" || has_cuda {
             checked(sh, "skillrl", &feature)?;
         }
@@ -53,6 +55,9 @@ pub(super) fn packages(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo package --workspace {unpublished...} {options...}").run()?)
 }
 
+/// The tests of the program that are compiled with local models alone.
+const OF_LOCAL_MODELS: [&str; 2] = ["::built_in::", "train_server::"];
+
 /// What compiles the tensor library, which `cargo xtask ci` leaves out.
 pub(super) fn weights(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo clippy --package skill-train --features candle,parquet --all-targets -- -D warnings")
@@ -70,13 +75,16 @@ pub(super) fn weights(sh: &Shell) -> anyhow::Result<()> {
     )
     .run()?;
     cmd!(sh, "cargo test --release --package skill-tinker --features server -- {recorded...}").run()?;
-    Ok(cmd!(sh, "cargo test --release --package skill-cli --features weights --test cli -- built_in")
-        .run()?)
+    Ok(cmd!(
+        sh,
+        "cargo test --release --package skill-cli --features weights --test cli -- {OF_LOCAL_MODELS...}"
+    )
+    .run()?)
 }
 
 /// The tests of the full program that need models on this machine, which `cargo xtask ci` leaves out.
 pub(super) fn full_program(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo test --package skill-cli --features full --test cli -- built_in").run()?)
+    Ok(cmd!(sh, "cargo test --package skill-cli --features full --test cli -- {OF_LOCAL_MODELS...}").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

@@ -1,7 +1,8 @@
 //! One source file as a list of the paths that its production code names.
 //!
-//! It reads words, `::` and brackets, and skips comments, literals and items under `#[cfg(test)]`. A string that is one
-//! path, as in `deserialize_with = "crate::skill::written::usage"`, counts as that path.
+//! It reads words, `::` and brackets, and skips comments, literals and items under `#[cfg(test)]`; documentation is read
+//! as an attribute. A string that is one path, as in `deserialize_with = "crate::skill::written::usage"`, counts as that
+//! path.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ impl Source {
         let stream = text.parse::<TokenStream>().map_err(|error| anyhow::anyhow!("{error}"))?;
         let mut reader = Reader { tokens: Vec::new(), at: 0, source: Self::default() };
         flatten(stream, &mut reader.tokens);
-        if !reader.is_test_file() {
+        if !reader.skip_inner_attributes() {
             reader.items(module);
         }
         Ok(reader.source)
@@ -114,8 +115,8 @@ impl Reader {
         }
     }
 
-    /// True of a file with `#![cfg(test)]` among the documentation and attributes that it begins with, which are skipped.
-    fn is_test_file(&mut self) -> bool {
+    /// Skips the attributes that a file begins with; true if `#![cfg(test)]` is one of them.
+    fn skip_inner_attributes(&mut self) -> bool {
         while self.is_sign(0, '#') && self.is_sign(1, '!') {
             if self.is_test_attribute(2) {
                 return true;
@@ -338,6 +339,7 @@ mod tests {
         check("S { #[cfg(test)] a: crate::a::f(), b: crate::b::f() }", &["crate::b::f"]);
         check("#[cfg(not(test))] fn f() { crate::b::f() }", &["crate::b::f"]);
         check("#![cfg(test)] use crate::a::B;", &[]);
+        check("//! About.\n#![allow(dead_code)]\n#![cfg(test)] use crate::a::B;", &[]);
     }
 
     #[test]

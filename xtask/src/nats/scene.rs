@@ -1,6 +1,6 @@
 //! Servers, drivers and workers as processes, and the run without any of them.
 
-use crate::run_files::comparable;
+use crate::run_files::comparable_files;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -73,7 +73,7 @@ impl Scene {
         ensure!(status == Some(0), "the run in one process failed: {}", log_of(&place, "driver"));
         scene.seconds = begun.elapsed().as_secs_f64();
         scene.n_requests = scene.requests()?;
-        scene.reference = comparable(&place.join("run"))?;
+        scene.reference = comparable_files(&place.join("run"))?;
         eprintln!("a run in one process: {} requests, {:.1} s", scene.n_requests, scene.seconds);
         Ok(scene)
     }
@@ -196,7 +196,7 @@ impl Scene {
 
     /// Holds the files of a run against those of the run in one process.
     pub(super) fn compare(&self, place: &Path) -> anyhow::Result<()> {
-        let made = comparable(&place.join("run"))?;
+        let made = comparable_files(&place.join("run"))?;
         let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
         ensure!(names(&made) == names(&self.reference), "the runs in {} have other files", place.display());
         let other = made.iter().find(|(name, content)| self.reference.get(*name) != Some(content));
