@@ -14,7 +14,7 @@ use crate::config::{LoadedConfig, ModelRole, Runner, simulated_models};
 use crate::distill::Distilling;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::policy::{trainable, with_policy};
+use crate::policy::{LocalTarget, trainable, with_policy};
 use crate::rl::{self, RlRequest};
 use crate::sft::{self, SftRequest};
 use crate::{skills, trainer, world};
@@ -176,6 +176,9 @@ impl PhasedTrainer {
             config_dir: base.and_then(|base| way_to(&self.out, &base)),
         });
         let settings = PhaseSettings::new(&self.loaded, policy, env)?;
+        let target = LocalTarget::open(&policy.config.models.target)?;
+        sft::check(policy, &target)?;
+        rl::check(policy, &target)?;
         for phase in self.phases() {
             self.check_stop(&phases)?;
             if phase == Phase::Test && test::is_of_another(&self.out, &phases) {

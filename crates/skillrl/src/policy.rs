@@ -145,6 +145,15 @@ impl<'config> LocalTarget<'config> {
         }
     }
 
+    /// Refuses a method by which these weights cannot be trained on this machine.
+    pub(crate) fn check_method(&self, method: Method) -> Result<(), Error> {
+        if method == Method::Full && self.files.format() == WeightFormat::Gguf {
+            let message = "all weights of a GGUF file cannot be trained: train an adapter, or take a folder with safetensors";
+            return Err(target_error(message.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Reads the weights that are trained, in this way; a compact base of an adapter keeps the bytes of its file.
     pub(crate) fn to_train(
         &self,
@@ -154,13 +163,10 @@ impl<'config> LocalTarget<'config> {
     ) -> Result<Decoder, Error> {
         let Self { path, files, .. } = self;
         let failed = |error: TrainError| model_error(&error);
+        self.check_method(method)?;
         let loaded = if base_is_compact { files.load_to_adapt() } else { files.load_to_train() };
         let mut model = loaded.map_err(failed)?;
         match method {
-            Method::Full if files.format() == WeightFormat::Gguf => {
-                let message = "all weights of a GGUF file cannot be trained: train an adapter, or take a folder with safetensors";
-                return Err(target_error(message.to_owned()));
-            }
             Method::Full => model = model.merged().map_err(failed)?,
             // A configured adapter is trained further.
             Method::Lora { .. } if model.lora().is_some() => {}

@@ -90,20 +90,8 @@ pub fn prepare(
     request.settings.validate().map_err(Error::Pipeline)?;
     let config = &loaded.config;
     let target = LocalTarget::open(&config.models.target)?;
-    let files = &target.files;
     let mut settings = request.settings.clone();
-    let room = files.config().max_positions.saturating_sub(settings.max_reply_tokens);
-    if room < 2 {
-        return Err(model_error(&TrainError::Request {
-            field: "rl.max_reply_tokens".to_owned(),
-            fault: format!(
-                "{} leaves no room for a prompt in a context of {}: set it to {} or less",
-                settings.max_reply_tokens,
-                files.config().max_positions,
-                (files.config().max_positions / REPLY_SHARE).max(1)
-            ),
-        }));
-    }
+    let room = room_for_prompts(&target, &settings)?;
     settings.max_prompt_tokens = settings.max_prompt_tokens.min(room);
     let env = world::environment(loaded, None)?;
     let skill = skills::first_skill(&config.skill, env.as_ref())?;
@@ -144,6 +132,34 @@ pub fn prepare(
         trainer = trainer.with_bank(bank);
     }
     Ok(trainer)
+}
+
+/// Refuses what [`prepare`] would refuse about the target and the settings.
+pub(crate) fn check(loaded: &LoadedConfig, target: &LocalTarget<'_>) -> Result<(), Error> {
+    let RlRequest { settings, method, .. } = RlRequest::of_config(&loaded.config, "");
+    settings.validate().map_err(Error::Pipeline)?;
+    room_for_prompts(target, &settings)?;
+    if loaded.config.tinker.is_some() {
+        check_remote(&settings)?;
+    }
+    train_backend::check(loaded, target, method)
+}
+
+/// The tokens of a context that are left for a prompt.
+fn room_for_prompts(target: &LocalTarget<'_>, settings: &RlSettings) -> Result<usize, Error> {
+    let context = target.files.config().max_positions;
+    let room = context.saturating_sub(settings.max_reply_tokens);
+    if room < 2 {
+        return Err(model_error(&TrainError::Request {
+            field: "rl.max_reply_tokens".to_owned(),
+            fault: format!(
+                "{} leaves no room for a prompt in a context of {context}: set it to {} or less",
+                settings.max_reply_tokens,
+                (context / REPLY_SHARE).max(1)
+            ),
+        }));
+    }
+    Ok(room)
 }
 
 /// Settings that a training server has no place for are refused before a run begins.

@@ -196,6 +196,13 @@ pub async fn prepare(
     Ok(PreparedSft { trainer, backend, data, forecast, notes: played.notes })
 }
 
+/// Refuses what [`prepare`] would refuse about the target and the settings.
+pub(crate) fn check(loaded: &LoadedConfig, target: &LocalTarget<'_>) -> Result<(), Error> {
+    let (settings, method) = method_of(&loaded.config);
+    settings.validate().map_err(Error::Pipeline)?;
+    train_backend::check(loaded, target, method)
+}
+
 /// The most tokens of a reply in games along the way: those of the target, but no more than a quarter of its context.
 fn max_reply_tokens(asked: Option<u32>, context: usize) -> usize {
     const DEFAULT: usize = 512;

@@ -87,6 +87,30 @@ pub(crate) fn open(
         let writer = Arc::new(LocalPolicy::new(backend.clone(), &target.path));
         return Ok(Opened { backend: Arc::new(backend), writer, identity });
     };
+    let (rank, start) = start_on_server(loaded, target, method)?;
+    let base_model = base_model(loaded, &target.path);
+    identity.push(("tinker.base_model".to_owned(), json!(base_model)));
+    identity.push(("tinker.start".to_owned(), json!(start)));
+    let settings = TinkerSettings { base_model, rank, seed, start, has_reference };
+    let backend = TinkerBackend::new(connection, settings, store);
+    let writer = Arc::new(ServerPolicy { backend: backend.clone(), base: target.path.clone() });
+    Ok(Opened { backend: Arc::new(backend), writer, identity })
+}
+
+/// Refuses a method by which the target cannot be trained, and a server that cannot be used or has not got its adapter.
+pub(crate) fn check(loaded: &LoadedConfig, target: &LocalTarget<'_>, method: Method) -> Result<(), Error> {
+    match connection(loaded)? {
+        Some(_) => start_on_server(loaded, target, method).map(drop),
+        None => target.check_method(method),
+    }
+}
+
+/// The rank of an adapter that a server trains, and the weights that it starts from there.
+fn start_on_server(
+    loaded: &LoadedConfig,
+    target: &LocalTarget<'_>,
+    method: Method,
+) -> Result<(usize, Option<String>), Error> {
     let Method::Lora { rank, .. } = method else {
         return Err(target_error(
             "a training server trains adapters; set `lora_rank` to a rank above 0".to_owned(),
@@ -103,13 +127,7 @@ pub(crate) fn open(
         })?),
         (None, None) => None,
     };
-    let base_model = base_model(loaded, &target.path);
-    identity.push(("tinker.base_model".to_owned(), json!(base_model)));
-    identity.push(("tinker.start".to_owned(), json!(start)));
-    let settings = TinkerSettings { base_model, rank, seed, start, has_reference };
-    let backend = TinkerBackend::new(connection, settings, store);
-    let writer = Arc::new(ServerPolicy { backend: backend.clone(), base: target.path.clone() });
-    Ok(Opened { backend: Arc::new(backend), writer, identity })
+    Ok((rank, start))
 }
 
 /// Where the server keeps the weights of a policy that it has trained.

@@ -67,6 +67,7 @@ fn a_program_without_local_models_says_how_to_get_them() {
 #[cfg(feature = "weights")]
 mod built_in {
     use super::{TestContext, code, json, task};
+    use crate::context::set;
     use serde_json::Value;
     use skillrl::pipeline::run_dir::check::check;
 
@@ -198,6 +199,24 @@ mod built_in {
             .fails(code::OTHER_RUN, &["sft.learning_rate"]);
         let absent = context.run(&["train", &task(&context, "three", ""), "--reuse", "nowhere"]);
         absent.assert_code(code::RUN_DIR);
+    }
+
+    #[test]
+    fn what_the_last_phases_cannot_do_is_refused_before_the_first() {
+        let context = TestContext::new();
+        let file = task(&context, "run", "");
+        let server = "tinker.base_url=http://127.0.0.1:1";
+        for (settings, key) in [
+            (&["rl.max_reply_tokens=100000"][..], "rl.max_reply_tokens"),
+            (&[server, "sft.lora_rank=0"], "lora_rank"),
+            (&[server, "rl.lora_rank=0"], "lora_rank"),
+            (&[server, "rl.temperature=0.5"], "rl.temperature"),
+        ] {
+            let train = ["train", &file, "--quiet"];
+            context.run(&[&train[..], &set(settings)].concat()).fails(code::USAGE, &[key]);
+            assert!(!context.path("run/collect").exists(), "{settings:?}");
+        }
+        context.succeed(&["train", &file, "--quiet"]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ pub struct Amendments {
     /// The environment of a text that names none; a text that names another one is refused.
     pub env: Option<EnvKind>,
     /// True if every model is a simulated one, whatever the text says. Simulated models of the text keep their settings;
-    /// without a simulated embedding model, skills are retrieved by template.
+    /// without a simulated embedding model, skills are retrieved by template. Limits on the tokens of a target that is
+    /// replaced are forgotten with it.
     pub simulates_models: bool,
     /// True if weights are trained, whatever `train.mode` says: a simulated target then stands for a small decoder, and
     /// settings that the text does not name are those that it learns with.

@@ -11,6 +11,8 @@ const NEEDED: [&str; 2] = ["target", "optimizer"];
 const OPTIONAL: [&str; 2] = ["teacher", "judge"];
 /// A model that cannot be simulated; nothing needs it.
 const WITHOUT_SIMULATION: [&str; 1] = ["embedding"];
+/// Settings that hold for the context of a target; a small decoder stands for the simulated one.
+const OF_CONTEXT: [&str; 3] = ["sft.max_tokens", "rl.max_prompt_tokens", "rl.max_reply_tokens"];
 
 impl Draft {
     /// Makes the amendments; returns the text of what came of the file, `None` if nothing was amended.
@@ -111,22 +113,26 @@ impl Draft {
             if is_simulated && can_be {
                 continue;
             }
-            self.given.retain(|path| !path.starts_with(&prefix));
-            self.entries.retain(|path, _| !path.starts_with(&prefix));
+            let is_of_context = |path: &str| *role == "target" && OF_CONTEXT.contains(&path);
+            self.forget(|path| path.starts_with(&prefix) || is_of_context(path));
             if can_be && (is_given || NEEDED.contains(role)) {
                 self.amend_key(&kind, SIMULATED_KIND);
             }
         }
         // Outside of households nothing is simulated whose weights can be trained.
         if self.text_at("env.kind") != Some(EnvKind::Alfworld.as_str()) {
-            let is_of_weights = |path: &String| path.starts_with("sft.") || path.starts_with("rl.");
-            self.given.retain(|path| !is_of_weights(path));
-            self.entries.retain(|path, _| !is_of_weights(path));
+            self.forget(|path| path.starts_with("sft.") || path.starts_with("rl."));
         }
         const MODE: &str = "retrieval.mode";
         if self.text_at(MODE) == Some(RetrievalMode::Embedding.as_str()) {
             self.amend_key(MODE, RetrievalMode::Template.as_str());
         }
+    }
+
+    /// Takes settings back, as if nobody had given them.
+    fn forget(&mut self, is_one: impl Fn(&str) -> bool) {
+        self.given.retain(|path| !is_one(path));
+        self.entries.retain(|path, _| !is_one(path));
     }
 
     fn amend_key(&mut self, path: &str, value: &str) {

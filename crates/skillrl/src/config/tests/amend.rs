@@ -63,6 +63,25 @@ fn all_models_become_simulated_and_nothing_else_changes() {
     assert!(alone.config.models.teacher.is_none());
 }
 
+/// A limit on the tokens of a model that is replaced is none of the decoder that stands for it.
+#[test]
+fn limits_of_a_target_go_with_it() {
+    let limits =
+        "[sft]\nmax_tokens = 8000\n[rl]\nmax_prompt_tokens = 6000\nmax_reply_tokens = 1024\niterations = 7\n";
+    let of_decoder = Amendments { trains_weights: true, ..MOCK };
+    let found = |text: &str, overrides: &[&str]| {
+        let loaded = amended(&format!("{text}{limits}"), overrides, of_decoder).unwrap();
+        let (sft, rl) = (loaded.config.sft.unwrap(), loaded.config.rl.unwrap());
+        assert_eq!(rl.iterations, 7, "other settings stay");
+        (sft.max_tokens, rl.max_prompt_tokens, rl.max_reply_tokens)
+    };
+    let replaced = found(SERVED, &[]);
+    assert_eq!(replaced, (1024, 1000, 24));
+    assert_eq!(found(SERVED, &["rl.max_reply_tokens=30"]), (1024, 1000, 30), "overrides come after");
+    let simulated = "[models.target]\nkind = \"simulated\"\n[env]\nkind = \"alfworld\"\n";
+    assert_eq!(found(simulated, &[]), (8000, 6000, 1024), "limits of a simulated model");
+}
+
 /// A run keeps the text, and is replayed with what it makes.
 #[test]
 fn the_text_that_is_kept_is_the_amended_one() {
