@@ -21,6 +21,7 @@ mod built_in {
     use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
+    use skillrl::reports::words::counted;
     use skillrl::rl::{RlRequest, prepare};
     use skillrl::weights::rl::{RlCost, RlTrainer};
     use std::sync::Arc;
@@ -35,7 +36,12 @@ mod built_in {
             return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path: out }).into());
         }
         let loaded = match args.policy.clone().or_else(|| started.fine_tuned()) {
-            Some(policy) => with_policy(&started.loaded, &policy)?,
+            Some(policy) => {
+                if !args.quiet && !args.json {
+                    say(&format!("begins with the policy {}", policy.display()));
+                }
+                with_policy(&started.loaded, &policy)?
+            }
             None => trainable(&started.loaded, &out)?,
         };
         let mut request = RlRequest::of_config(&loaded.config, &out);
@@ -56,7 +62,8 @@ mod built_in {
         if args.json {
             return Ok(());
         }
-        let measured = format!("the policy after {} iterations, which is", summary.iterations);
+        let n_iterations = counted(summary.iterations, "iteration");
+        let measured = format!("the policy after {n_iterations}, which is");
         print_wrapped(&weights_lines(&out, &measured)?)
     }
 
@@ -85,7 +92,7 @@ mod built_in {
         format!(
             "measured  {} episodes of one task in {}, a step on their {} tokens in {}\n\
              one iteration, {} episodes: at most about {}\n\
-             time      {} iterations at most about {}\n\
+             time      {} at most about {}\n\
              memory    {memory} at its peak\n",
             cost.measured_episodes,
             seconds(cost.play_seconds),
@@ -93,7 +100,7 @@ mod built_in {
             seconds(cost.step_seconds),
             cost.episodes,
             seconds(cost.iteration_seconds),
-            cost.iterations,
+            counted(cost.iterations, "iteration"),
             seconds(cost.seconds),
         )
     }

@@ -24,6 +24,7 @@ mod built_in {
     use skillrl::pipeline::records::sft::SftSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
+    use skillrl::reports::words::counted;
     use skillrl::sft::{SftRequest, prepare, teacher};
     use skillrl::weights::sft::demos::Demonstrator;
     use skillrl::weights::sft::{StepCost, measured_step};
@@ -136,6 +137,8 @@ mod built_in {
     fn summary_text(summary: &SftSummary, out: &Path) -> anyhow::Result<String> {
         let measured = format!("the weights after step {}, which are in", summary.policy_step);
         let lines = weights_lines(out, &measured)?;
-        Ok(format!("{} steps on {} examples\n{lines}", summary.steps, summary.train_examples))
+        let done = [(summary.steps, "step"), (summary.train_examples as u64, "example")];
+        let [steps, examples] = done.map(|(count, noun)| counted(count, noun));
+        Ok(format!("{steps} on {examples}\n{lines}"))
     }
 }

@@ -225,6 +225,7 @@ fn a_configuration_of_krill_is_read_where_ours_is() {
             ],
         );
         assert!(!format!("{}{}", outcome.stdout, outcome.stderr).contains(KRILL_KEY), "a key is shown");
+        assert!(!outcome.stderr.contains("warning"), "{}", outcome.stderr);
         outcome.stdout
     };
     let config = shown(&["config", "show", "krill.json", "--set", "env.kind=alfworld"]);

@@ -6,6 +6,7 @@ use super::epochs::Maker;
 use super::headline::Comparison;
 use super::standing::RunPhase;
 use super::{Report, StageRow};
+use crate::words::counted;
 use crate::{LEVEL, ReportError};
 use serde::Serialize;
 use serde_json::Value;
@@ -269,10 +270,7 @@ fn bank_side(report: &BankReport, [selection, test]: [Measured; 2]) -> RunSide {
         n_candidates: report.tried.all,
         n_accepted: report.tried.admitted,
         best_step: 0,
-        best_skill: match report.counts.active {
-            1 => "a bank of 1 skill".to_owned(),
-            active => format!("a bank of {active} skills"),
-        },
+        best_skill: format!("a bank of {}", counted(report.counts.active as u64, "skill")),
         metric: Some(GateMetric::Hard),
         selection: selection.map(|(score, _)| score),
         selection_interval: selection.map(|(_, interval)| interval),

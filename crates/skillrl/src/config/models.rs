@@ -207,7 +207,7 @@ pub(in crate::config) const AGENT_KIND: &str = "agent";
 /// The kind of models whose weights are on this machine; the default file has its keys only where it is chosen.
 pub(in crate::config) const LOCAL_KIND: &str = "local";
 const SCRIPTED_KIND: &str = "scripted";
-pub(in crate::config) const SIMULATED_KIND: &str = "simulated";
+pub(crate) const SIMULATED_KIND: &str = "simulated";
 
 const SERVED: Kinds = Kinds::Of(SERVED_KINDS);
 /// The kinds that cost money.

@@ -1,5 +1,6 @@
 //! A warning about servers that leave what a model thinks in the text of its replies.
 
+use crate::config::models::SIMULATED_KIND;
 use crate::hint::THOUGHTS_IN_TEXT;
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -43,7 +44,9 @@ impl ChatModel for Watched {
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         let reply = self.model.chat(request, call).await?;
-        if reply.holds_thoughts(request) && self.thoughts.is_new(self.id()) {
+        // A simulated model, which is of a provider of this name, has no server, and thinks as a prompt asks it to.
+        let is_served = self.id().provider != SIMULATED_KIND;
+        if is_served && reply.holds_thoughts(request) && self.thoughts.is_new(self.id()) {
             tracing::warn!(
                 "{} leaves what the model thinks in the text of its replies (told once): {THOUGHTS_IN_TEXT}",
                 self.id()
