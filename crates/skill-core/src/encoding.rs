@@ -18,7 +18,7 @@ const UNMARKED_SAMPLE: usize = 4;
 pub enum EncodingFault {
     /// A byte that UTF-8 does not have there.
     #[error(
-        "is not UTF-8: byte 0x{byte:02x} at line {line}, column {column}; save the file as UTF-8 (in Excel as 'CSV UTF-8', else `iconv -f latin1 -t utf-8`)"
+        "is not UTF-8: byte 0x{byte:02x} at line {line}, column {column}; save the file as UTF-8 (in Excel as 'CSV UTF-8', else `iconv -f cp1252 -t utf-8`)"
     )]
     NotUtf8 {
         /// The line, from 1.
@@ -58,7 +58,7 @@ impl EncodingFault {
         match self {
             Self::NotUtf8 { column, byte, .. } => {
                 format!(
-                    "is not UTF-8: byte 0x{byte:02x} at column {column}; save the file as UTF-8 (in Excel as 'CSV UTF-8', else `iconv -f latin1 -t utf-8`)"
+                    "is not UTF-8: byte 0x{byte:02x} at column {column}; save the file as UTF-8 (in Excel as 'CSV UTF-8', else `iconv -f cp1252 -t utf-8`)"
                 )
             }
             Self::NotUtf16 { column, .. } => {
