@@ -59,6 +59,11 @@ impl RunKind {
         }
     }
 
+    /// True if the run has weights of its own, which no replies can bring back.
+    pub(crate) fn trains_weights(self) -> bool {
+        matches!(self, Self::Sft | Self::Rl | Self::Phases)
+    }
+
     /// True if the directory holds a run of this kind.
     pub fn is_at(self, dir: &Path) -> bool {
         Self::of(dir) == Some(self)

@@ -176,7 +176,7 @@ impl RunShell {
 /// [`PipelineError::Mismatch`], and files that cannot be read.
 pub fn check_same_run(dir: &RunDir, identity: &RunIdentity, is_begun: bool) -> Result<(), PipelineError> {
     let Some(stored) = dir.read_config()? else { return Ok(()) };
-    let trains_weights = |kind| matches!(kind, Some(RunKind::Sft | RunKind::Rl | RunKind::Phases));
+    let trains_weights = |kind: Option<RunKind>| kind.is_some_and(RunKind::trains_weights);
     let [was, is] = [&stored.identity, identity].map(RunKind::of_identity);
     // A trainer knows by its own files that a run has begun, and does not look for those of another kind.
     let is_other = was != is && (trains_weights(was) || trains_weights(is));

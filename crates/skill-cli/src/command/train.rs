@@ -39,7 +39,9 @@ fn train(data: &DataStart, args: &TrainArgs) -> anyhow::Result<()> {
     match trained(&loaded, start, beginning(), args) {
         Err(error) if is_other_run(&error) && !has_answered_call(&loaded.run_dir()) => {
             // Nothing was answered, so nothing is lost.
-            forget_unanswered(&loaded.run_dir()).map_err(skillrl::Error::Pipeline)?;
+            if !forget_unanswered(&loaded.run_dir()).map_err(skillrl::Error::Pipeline)? {
+                return Err(error);
+            }
             if !args.quiet {
                 super::say("no call of the run was answered yet: it starts again with these settings");
             }

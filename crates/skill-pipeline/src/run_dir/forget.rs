@@ -4,6 +4,7 @@ use super::atomic::{remove_dir, remove_file};
 use super::checks::CHECKS_FILE;
 use super::held::{RUN_FILES, RunDir};
 use crate::error::PipelineError;
+use crate::kind::RunKind;
 use skill_llm::journal::JOURNAL_FILE;
 use std::path::Path;
 
@@ -13,15 +14,20 @@ const BEGUN: [&str; 6] =
 /// What lies beside the journal.
 const BESIDE_JOURNAL: [&str; 5] = ["", "-wal", "-shm", "-sent", "-sum"];
 
-/// Removes what a run wrote; notes of people and files of others stay.
+/// Removes what a run wrote; notes of people and files of others stay. False, and nothing is removed, for a run that
+/// trains weights: what these have learnt is in no journal.
 ///
 /// The caller has seen that no model has answered: this does not look, and what the journal holds is lost.
 ///
 /// # Errors
 ///
 /// A run that another process holds, and files that cannot be removed.
-pub fn forget_unanswered(run: &Path) -> Result<(), PipelineError> {
+pub fn forget_unanswered(run: &Path) -> Result<bool, PipelineError> {
     let held = RunDir::open(run)?;
+    let of_config = held.read_config()?.and_then(|config| RunKind::of_identity(&config.identity));
+    if [of_config, Some(RunKind::by_files(held.path()))].into_iter().flatten().any(RunKind::trains_weights) {
+        return Ok(false);
+    }
     for name in RUN_FILES.iter().chain(&BEGUN) {
         let path = held.path().join(name);
         if path.is_dir() { remove_dir(&path)? } else { remove_file(&path)? }
@@ -29,37 +35,62 @@ pub fn forget_unanswered(run: &Path) -> Result<(), PipelineError> {
     for end in BESIDE_JOURNAL {
         remove_file(&held.path().join(format!("{JOURNAL_FILE}{end}")))?;
     }
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::MODE;
+    use crate::records::{ConfigFile, RunIdentity};
+    use serde_json::json;
 
-    #[test]
-    fn a_begun_run_is_forgotten_and_what_people_put_there_is_not() {
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The directory of a run of this kind, with these files too.
+    fn begun(kind: Option<RunKind>, files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let put = |name: &str| {
+        let mode = kind.map(|kind| (MODE.to_owned(), json!(kind.as_str())));
+        let config = ConfigFile::new(json!({}), RunIdentity::from_iter(mode));
+        RunDir::open(dir.path()).unwrap().write_config(&config, Some("")).unwrap();
+        for name in files {
             let path = dir.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "{}").unwrap();
-        };
-        for name in [
-            "config.json",
-            "config.toml",
-            "skills/a.md",
-            "journal.sqlite",
-            "journal.sqlite-sent",
-            "journal.sqlite-sum",
-            "notes.jsonl",
-            "mine.txt",
-        ] {
-            put(name);
         }
-        forget_unanswered(dir.path()).unwrap();
-        let mut left: Vec<_> =
-            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["mine.txt", "notes.jsonl", "run.lock"]);
+        dir
+    }
+
+    #[test]
+    fn a_begun_run_is_forgotten_and_what_people_put_there_is_not() {
+        let journal = ["journal.sqlite", "journal.sqlite-sent", "journal.sqlite-sum"];
+        let files = [&["skills/a.md", "notes.jsonl", "mine.txt"][..], &journal].concat();
+        for kind in [None, Some(RunKind::Bank)] {
+            let dir = begun(kind, &files);
+            assert!(forget_unanswered(dir.path()).unwrap());
+            assert_eq!(names(dir.path()), ["mine.txt", "notes.jsonl", "run.lock"]);
+        }
+    }
+
+    #[test]
+    fn what_weights_have_learnt_is_not_forgotten() {
+        let of_rl = &["iterations.jsonl"][..];
+        for (kind, files) in [
+            (Some(RunKind::Sft), &[][..]),
+            (Some(RunKind::Rl), of_rl),
+            (Some(RunKind::Phases), &[]),
+            (None, of_rl),
+        ] {
+            let dir = begun(kind, files);
+            let before = names(dir.path());
+            assert!(!forget_unanswered(dir.path()).unwrap());
+            assert_eq!(names(dir.path()), before);
+        }
     }
 }
