@@ -23,21 +23,29 @@ const SPLIT_RATIO: &str = "env.split_ratio";
 ///
 /// `resolved` is what [`Config::decisive_json`] gave then; keys that are not in it were not recorded.
 pub(crate) fn recorded_overrides(text: &str, resolved: &Value) -> Vec<String> {
-    // A text that needs its overrides to be complete is compared as it stands.
-    let unchanged = Config::parse(text, "", &[])
-        .map(|loaded| loaded.config.decisive_json())
-        .or_else(|_| toml::from_str::<Value>(text))
-        .unwrap_or_default();
     let of_rule = recorded_split(resolved)
         .filter(|split| split.rule.is_none())
         .map(|_| format!("{SPLIT_RULE}={}", SplitRule::Exact.number()));
+    let parsed =
+        |overrides: &[String]| Config::parse(text, "", overrides).map(|loaded| loaded.config.decisive_json());
+    // A text that needs its overrides to be complete is compared as it stands.
+    let text_alone = parsed(&[]).or_else(|_| toml::from_str::<Value>(text)).unwrap_or_default();
+    let mut overrides = overrides_between(&text_alone, resolved);
+    // An override can take away what others follow from, such as the settings that go with a kind of model.
+    if let Ok(found) = parsed(&overrides) {
+        overrides.extend(overrides_between(&found, resolved));
+    }
+    overrides.into_iter().chain(of_rule).collect()
+}
+
+/// The overrides for the keys whose recorded values are others in this configuration.
+fn overrides_between(found: &Value, recorded: &Value) -> Vec<String> {
     keys::keys()
         .filter_map(|(section, key)| {
-            let recorded = lookup(resolved, section, key.name).filter(|value| !value.is_null())?;
-            let is_changed = lookup(&unchanged, section, key.name) != Some(recorded);
+            let recorded = lookup(recorded, section, key.name).filter(|value| !value.is_null())?;
+            let is_changed = lookup(found, section, key.name) != Some(recorded);
             is_changed.then(|| format!("{}={}", section.path_of(key), value::to_toml(recorded)))
         })
-        .chain(of_rule)
         .collect()
 }
 
@@ -136,6 +144,23 @@ mod tests {
             &["train.epochs=1", "train.epochs=2", "env.split_ratio=[1,2,3]"],
             &["env.split_ratio=[1, 2, 3]", "train.epochs=2"],
         );
+    }
+
+    /// A simulated target that trains weights has settings of its own, and so has the policy that replaced it.
+    #[cfg(feature = "alfworld")]
+    #[test]
+    fn what_followed_from_a_value_that_was_replaced_is_found_again() {
+        let text = "[run]\ndir = \"r\"\n[models]\ntarget = { kind = \"simulated\" }\n\
+                    optimizer = { kind = \"simulated\" }\n[env]\nkind = \"alfworld\"\n[train]\nmode = \"weights\"\n";
+        let mut loaded = Config::parse(text, "", &[]).unwrap();
+        let played = loaded.config.decisive_json();
+        assert_eq!(played["env"]["rooms"], "small");
+        let policy =
+            Config::parse(text, "", &["models.target.kind=local", "models.target.path=p"].map(str::to_owned));
+        loaded.config.models.target = policy.unwrap().config.models.target;
+        let recorded = loaded.config.decisive_json();
+        let overrides = recorded_overrides(text, &recorded);
+        assert_eq!(Config::parse(text, "", &overrides).unwrap().config.decisive_json(), recorded);
     }
 
     /// The configuration of [`TEXT`] in a directory that holds a run with this `env`.
