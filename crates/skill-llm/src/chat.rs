@@ -388,6 +388,9 @@ pub struct ChatReply {
     /// What the dialect needs back, see [`ProviderState`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<Arc<ProviderState>>,
+    /// True if it was taken from a journal: it was paid for before, and nothing was sent for it now. No journal keeps it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_recorded: bool,
 }
 
 impl ChatReply {
@@ -401,6 +404,7 @@ impl ChatReply {
             reasoning: None,
             tokens: None,
             provider_state: None,
+            is_recorded: false,
         }
     }
 

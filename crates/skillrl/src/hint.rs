@@ -189,7 +189,7 @@ pub(crate) fn of_env(error: &EnvError) -> &'static str {
         EnvError::Configuration { .. } => "fix the `env` section of the configuration",
         EnvError::Program { .. } => "fix the environment's program, then start the same command again",
         EnvError::NoPoints { .. } => {
-            "try the judge on one item with `skillrl try`, and use another model or another prompt for it"
+            "start the same command again: the judge is asked again; `skillrl try` shows what it answers, and another judge or prompt takes a new `run.dir`"
         }
         EnvError::Broken { .. } => {
             "start the same command again to resume; if it fails in the same way, fix the cause first"

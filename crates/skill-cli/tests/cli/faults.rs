@@ -153,3 +153,50 @@ fn a_judge_that_answers_in_the_wrong_form_is_said_once() {
         assert_eq!(count(of_a_log), 0, "{}", stopped.stderr);
     }
 }
+
+/// What a judge said in a bad spell is paid for and kept, and is no reason to ask it no more.
+#[test]
+fn a_judge_that_was_disturbed_is_asked_again_by_the_same_command() {
+    let (server, context) = Server::start_with_task();
+    context.replace(
+        "task/skillrl.toml",
+        "[env]\nkind = \"qa\"\n",
+        "[models.judge]\nkind = \"openai\"\nmodel = \"judge\"\nbase_url = \"ADDRESS/v1\"\n\n[env]\nkind = \"tasks\"\nanswer_field = \"answers\"\nscorer = \"rubric\"\nrubric = \"It is one word.\"\n",
+    );
+    context.replace("task/skillrl.toml", "ADDRESS", &server.address());
+    let is_judge = |request: &Request| server::body(request)["model"] == "judge";
+    // Only for answers to tasks of this split.
+    let disturbed = |split: &'static str| {
+        move |_: usize, request: &Request| match is_judge(request) {
+            true if request.body.windows(split.len()).any(|words| words == split.as_bytes()) => {
+                server::reply("I like it.", "stop")
+            }
+            true => judged(request),
+            false => server::healthy(request),
+        }
+    };
+    let train = ["train", "task/skillrl.toml", "--quiet"];
+    let eval = ["eval", "task/skillrl.toml", "--split", "val", "--out", "measured", "--quiet"];
+    for (args, split) in [(&train[..], "trainword"), (&eval, "valword")] {
+        server.answer_with(disturbed(split));
+        context.run(args).fails(code::OUTAGE, &["from 0 to 10", "start the same command again"]);
+        // It asks on, though all that it has asked for is in the journal.
+        context.run(args).assert_code(code::OUTAGE);
+        server.answer_with(disturbed("no such word"));
+        context.run(args).assert_code(code::SUCCESS);
+        assert!(server.n_calls() > 0);
+    }
+    let replayed = ["replay", "task/run", "--config", "task/skillrl.toml", "--into", "again", "--quiet"];
+    server.answer_with(|_, _| ResponseTemplate::new(500));
+    context.succeed(&replayed);
+    assert_same_files(&context.untimed_files("task/run"), &context.untimed_files("again"));
+    let again = context.run(&eval);
+    again.assert_code(code::SUCCESS);
+    assert_eq!(server.n_calls(), 0, "{}", again.stderr);
+}
+
+/// All points for an answer of one word.
+fn judged(request: &Request) -> ResponseTemplate {
+    let points = if request.body.windows(8).any(|text| text == b"Good day") { 2 } else { 10 };
+    server::reply(&json!({"reason": "It is counted.", "points": points}).to_string(), "stop")
+}

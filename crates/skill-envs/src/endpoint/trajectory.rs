@@ -178,8 +178,10 @@ impl Recorder {
         let frame = ChatRequest { messages: Vec::new(), ..request.clone() };
         let last = self.calls.last().map(|(_, call)| &call.frame).filter(|last| ***last == frame);
         let frame = last.map_or_else(|| Arc::new(frame), Arc::clone);
-        self.calls
-            .push((number, AgentCall { conversation: thread_idx, messages, frame, reply: reply.clone() }));
+        let mut reply = reply.clone();
+        // Where it was taken from is no part of what was said.
+        reply.is_recorded = false;
+        self.calls.push((number, AgentCall { conversation: thread_idx, messages, frame, reply }));
     }
 
     /// Takes a request that the agent hears was refused.

@@ -21,7 +21,8 @@ pub const JUDGE_PROMPT: &str = include_str!("../../prompts/judge_rubric.md");
 /// Points for all of the rubric.
 const MOST_POINTS: f64 = 10.0;
 
-/// How often a judge is asked whose reply cannot be read.
+/// How often a judge is asked whose reply cannot be read, besides what a journal has of it: a process that resumes asks
+/// on, so that one bad spell of a judge ends no run for good.
 const JUDGE_ATTEMPTS: u32 = 3;
 
 /// How much of a reply that cannot be read a message quotes.
@@ -91,20 +92,23 @@ impl Rubric {
         let request = self.request(shown)?;
         // The judge is not shown the skill.
         let call = call.child("judge").without::<AgentText>();
-        let mut last = String::new();
-        for attempt in 1..=JUDGE_ATTEMPTS {
+        let (mut last, mut n_asked) = (String::new(), 0);
+        while n_asked < JUDGE_ATTEMPTS {
             let reply = judge.chat(&request, &call).await?;
             if let Some(judgement) = self.read(&reply.text) {
                 return Ok(judgement);
             }
             last = reply.text.trim().chars().take(QUOTED_CHARACTERS).collect();
-            if attempt < JUDGE_ATTEMPTS && !self.is_told.swap(true, Ordering::Relaxed) {
+            if reply.is_recorded {
+                continue;
+            }
+            n_asked += 1;
+            if n_asked < JUDGE_ATTEMPTS && !self.is_told.swap(true, Ordering::Relaxed) {
                 tracing::warn!("the judge's reply has no points from 0 to 10; asking again (told once)");
             }
         }
         let message = format!(
-            "the judge gave no points from 0 to 10 in {JUDGE_ATTEMPTS} replies, the last of which begins {last:?}; \
-             another judge or another prompt `{JUDGE_PROMPT_NAME}` may help"
+            "the judge gave no points from 0 to 10 in {JUDGE_ATTEMPTS} replies, the last of which begins {last:?}"
         );
         Err(EnvError::NoPoints { item: item.clone(), message })
     }

@@ -123,7 +123,7 @@ impl Journaled {
         };
         if let Some(recording) = &self.recording {
             if let Some(reply) = recording.journal.reply(key)? {
-                let outcome = Ok(Arc::new(reply));
+                let outcome = Ok(Arc::new(ChatReply { is_recorded: true, ..reply }));
                 self.journal.record_call(CallRecord { outcome: outcome.clone(), ..record });
                 flight.land(outcome.clone());
                 return outcome;
@@ -263,7 +263,9 @@ impl ChatModel for Journaled {
         let key = digest.key(occurrence);
         let reply = loop {
             match self.journal.join(key)? {
-                Joined::Reply(reply) => break reply,
+                Joined::Reply(reply) => {
+                    return Ok(ChatReply { is_recorded: true, ..Arc::unwrap_or_clone(reply) });
+                }
                 Joined::Leader(flight) => {
                     break self.lead(request, call, (digest, occurrence), flight).await?;
                 }

@@ -242,9 +242,11 @@ async fn every_part_of_a_reply_and_of_a_request_is_kept() {
         ],
     ));
     asked.messages.push(Message::reply(&reply));
-    for _ in 0..2 {
+    for is_recorded in [false, true] {
         let journaled = Journaled::new(inner.clone(), bench.open());
-        assert_eq!(journaled.chat(&asked, &at("step 1")).await.unwrap(), reply);
+        let mut got = journaled.chat(&asked, &at("step 1")).await.unwrap();
+        assert_eq!(std::mem::take(&mut got.is_recorded), is_recorded);
+        assert_eq!(got, reply);
     }
     let whole = bench.reader().call(1).unwrap().unwrap();
     assert_eq!(whole["messages"][2]["content"][1]["image"]["base64"]["media_type"], "image/png");
