@@ -10,6 +10,15 @@ const MARK: char = '\u{feff}';
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The marks of UTF-32, of which the first begins with a mark of UTF-16.
 const UTF32_MARKS: [&[u8]; 2] = [b"\xff\xfe\0\0", b"\0\0\xfe\xff"];
+/// How compressed files begin, with the name of the format.
+const COMPRESSED: [(&[u8], &str); 6] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "ZIP"),
+    (b"BZh91AY&SY", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+];
 /// How many bytes of a file without a mark show that each second one is zero.
 const UNMARKED_SAMPLE: usize = 4;
 
@@ -42,6 +51,12 @@ pub enum EncodingFault {
     /// UTF-32.
     #[error("is UTF-32; save the file as UTF-8")]
     Utf32,
+    /// A compressed file, or one of a format that is: workbooks are ZIP files.
+    #[error("is compressed ({format}); unpack it first{}", if *format == "ZIP" { ", or name a workbook .xlsx" } else { "" })]
+    Compressed {
+        /// The name of the format.
+        format: &'static str,
+    },
 }
 
 impl EncodingFault {
@@ -49,7 +64,7 @@ impl EncodingFault {
     pub fn line(&self) -> usize {
         match self {
             Self::NotUtf8 { line, .. } | Self::NotUtf16 { line, .. } => *line,
-            Self::UnmarkedUtf16 | Self::Utf32 => 1,
+            Self::UnmarkedUtf16 | Self::Utf32 | Self::Compressed { .. } => 1,
         }
     }
 
@@ -64,7 +79,7 @@ impl EncodingFault {
             Self::NotUtf16 { column, .. } => {
                 format!("is not valid UTF-16 at column {column}; save the file as UTF-8")
             }
-            Self::UnmarkedUtf16 | Self::Utf32 => self.to_string(),
+            Self::UnmarkedUtf16 | Self::Utf32 | Self::Compressed { .. } => self.to_string(),
         }
     }
 
@@ -75,7 +90,7 @@ impl EncodingFault {
         match self {
             Self::NotUtf8 { line, column, byte } => Self::NotUtf8 { line: at(line), column, byte },
             Self::NotUtf16 { line, column } => Self::NotUtf16 { line: at(line), column },
-            Self::UnmarkedUtf16 | Self::Utf32 => self,
+            Self::UnmarkedUtf16 | Self::Utf32 | Self::Compressed { .. } => self,
         }
     }
 }
@@ -97,6 +112,9 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingFault> {
     if UTF32_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
         return Err(EncodingFault::Utf32);
     }
+    if let Some(format) = compression(&bytes) {
+        return Err(EncodingFault::Compressed { format });
+    }
     match bytes.as_slice() {
         [0xff, 0xfe, units @ ..] => return utf16(units, u16::from_le_bytes),
         [0xfe, 0xff, units @ ..] => return utf16(units, u16::from_be_bytes),
@@ -109,6 +127,11 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, EncodingFault> {
     let n_marks = text.len() - text.trim_start_matches(MARK).len();
     text.drain(..n_marks);
     Ok(text)
+}
+
+/// The format of a compressed file that begins with these bytes.
+pub fn compression(head: &[u8]) -> Option<&'static str> {
+    COMPRESSED.iter().find(|(start, _)| head.starts_with(start)).map(|(_, format)| *format)
 }
 
 /// A part of a file in UTF-8 as text.
@@ -201,6 +224,9 @@ mod tests {
         check(b"\0[\0]", Err(EncodingFault::UnmarkedUtf16));
         check(b"\xff\xfe\0\0a\0\0\0", Err(EncodingFault::Utf32));
         check(b"\0\0\xfe\xff\0\0\0a", Err(EncodingFault::Utf32));
+        check(b"\x1f\x8b\x08\0a", Err(EncodingFault::Compressed { format: "gzip" }));
+        check(b"PK\x03\x04\x14\0", Err(EncodingFault::Compressed { format: "ZIP" }));
+        check(b"BZhang,PK", Ok("BZhang,PK"));
     }
 
     #[test]

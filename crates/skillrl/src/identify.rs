@@ -6,6 +6,7 @@
 
 use crate::config::FILE_NAME;
 use serde_json::Value;
+use skill_core::encoding::compression;
 use skill_core::package::MAIN_FILE;
 use skill_pipeline::bank_dir::is_bank;
 use skill_pipeline::run_dir::is_run;
@@ -22,6 +23,10 @@ const EVALS_FILE: &str = "evals.json";
 /// The endings of files with records.
 const DATA_ENDINGS: [&str; 11] =
     ["csv", "tsv", "jsonl", "ndjson", "parquet", "xlsx", "xls", "xlsb", "xlsm", "ods", "json"];
+/// The endings of compressed files and archives.
+const COMPRESSED_ENDINGS: [&str; 9] = ["gz", "tgz", "zip", "bz2", "xz", "zst", "7z", "rar", "tar"];
+/// So many bytes tell the format of a compressed file.
+const COMPRESSED_HEAD: u64 = 16;
 /// The names of the parts of a split.
 const PARTS: [&str; 6] = ["train", "val", "valid", "validation", "dev", "test"];
 /// Sections that make a file a configuration of this program.
@@ -96,6 +101,14 @@ pub enum PathError {
         /// The path.
         path: PathBuf,
     },
+    /// It has to be unpacked.
+    #[error("{} is {format}", path.display())]
+    Compressed {
+        /// The path.
+        path: PathBuf,
+        /// Its format, with a word for it: `compressed (gzip)`.
+        format: String,
+    },
     /// A command does not take what it is.
     #[error("{} is {}, and {expected} is needed", path.display(), kind.described())]
     Other {
@@ -114,13 +127,19 @@ impl PathError {
     /// What a person can do about it, as one sentence.
     pub fn hint(&self) -> String {
         match self {
-            Self::Missing { .. } => "check the path, and the directory that the command is started in".to_owned(),
+            Self::Missing { .. } => {
+                "check the path, and the directory that the command is started in".to_owned()
+            }
             Self::Two { .. } => "name the one that is meant: a file in it, or a folder of its own".to_owned(),
             Self::Unknown { .. } => {
-                "name a data file (CSV, JSON Lines), a configuration (TOML), the directory of a run, or a skill \
-                 (a Markdown file, or a folder with SKILL.md)"
-                    .to_owned()
+                let endings: Vec<String> = DATA_ENDINGS.iter().map(|ending| format!(".{ending}")).collect();
+                format!(
+                    "data are read from files whose name ends in {}; or name a configuration (.toml), the directory of a \
+                     run, or a skill (a Markdown file, or a folder with SKILL.md)",
+                    endings.join(", ")
+                )
             }
+            Self::Compressed { .. } => "unpack it first, and name the file that was in it".to_owned(),
             Self::Other { hint, .. } => hint.clone(),
         }
     }
@@ -135,7 +154,10 @@ pub fn identify(path: &Path) -> Result<PathKind, PathError> {
     let missing = || PathError::Missing { path: path.to_owned() };
     let found = std::fs::metadata(path).map_err(|_| missing())?;
     if !found.is_dir() {
-        return of_file(path, found.len()).ok_or_else(|| PathError::Unknown { path: path.to_owned() });
+        return of_file(path, found.len()).ok_or_else(|| match compression_of(path) {
+            Some(format) => PathError::Compressed { path: path.to_owned(), format },
+            None => PathError::Unknown { path: path.to_owned() },
+        });
     }
     if is_run(path) {
         return Ok(PathKind::Run);
@@ -181,6 +203,17 @@ fn of_file(path: &Path, n_bytes: u64) -> Option<PathKind> {
         Some(other) if DATA_ENDINGS.contains(&other) => Some(PathKind::Data),
         Some(_) | None => None,
     }
+}
+
+/// In which format a file is compressed, by its first bytes or its ending.
+fn compression_of(path: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(COMPRESSED_HEAD).read_to_end(&mut head));
+    let by_bytes = read.ok().and_then(|_| compression(&head));
+    by_bytes.map(|format| format!("compressed ({format})")).or_else(|| {
+        let ending = ending(path).filter(|ending| COMPRESSED_ENDINGS.contains(&ending.as_str()))?;
+        Some(format!("a compressed file or an archive (.{ending})"))
+    })
 }
 
 /// JSON is data if it is a list, an object with the list `data`, or objects line by line; else it configures something.
@@ -318,6 +351,11 @@ mod tests {
         check("mixed.jsonl", &format!("{claude}\n{{\"text\": \"a\"}}\n"), Some(PathKind::Data));
         check("rows.jsonl", "{\"type\": \"bug\", \"timestamp\": \"2026\"}\n", Some(PathKind::Data));
         check("a.png", "", None);
+        for (name, bytes) in [("a.csv.gz", &b""[..]), ("a.zip", b"PK\x03\x04"), ("export", b"\x1f\x8b\x08")] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            assert!(matches!(identify(&path), Err(PathError::Compressed { .. })), "{name}");
+        }
         assert!(matches!(identify(&dir.path().join("nothing")), Err(PathError::Missing { .. })));
     }
 }

@@ -199,7 +199,7 @@ fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
             Err(skillrl::Error::Path(PathError::Other { path: path.to_owned(), kind, expected, hint }).into())
         }
         // The reader of configurations says what is wrong with another file.
-        Err(PathError::Unknown { .. }) if path.is_file() => Ok(false),
+        Err(PathError::Unknown { .. }) if path.is_file() && may_be_config(path) => Ok(false),
         Err(PathError::Missing { .. }) if looks_like_a_name_of_the_hub(path) && args.given().is_some() => {
             Ok(false)
         }
@@ -208,6 +208,26 @@ fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
         }
         Err(error) => Err(skillrl::Error::Path(error).into()),
     }
+}
+
+/// True for a file whose first line that says something is one of TOML, for YAML, and for one that cannot be read.
+fn may_be_config(path: &Path) -> bool {
+    if path
+        .extension()
+        .is_some_and(|ending| ["yaml", "yml"].iter().any(|name| ending.eq_ignore_ascii_case(name)))
+    {
+        return true;
+    }
+    let text = match skillrl::llm::text_file::read(path) {
+        Ok(text) => text,
+        Err(error) => return skillrl::llm::text_file::fault_of(&error).is_none(),
+    };
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let is_key =
+        |key: &str| key.trim().chars().all(|sign| sign.is_ascii_alphanumeric() || "_-.\"".contains(sign));
+    lines
+        .next()
+        .is_none_or(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| is_key(key)))
 }
 
 /// An option for data, without a path that names data.
