@@ -7,8 +7,8 @@
 //! {% block user %}Look at this: {{ text }}{% endblock %}
 //! ```
 //!
-//! A variable that the caller does not give is an error, never an empty string. Nothing is escaped: the
-//! output is plain text.
+//! A variable that the caller does not give is an error, never an empty string, unless the filter `as_text` says
+//! otherwise. Nothing is escaped: the output is plain text.
 
 mod built_in;
 mod outside;
@@ -16,7 +16,7 @@ mod outside;
 use crate::chat::Message;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -136,8 +136,21 @@ fn compile(name: &str, source: &str) -> Result<Environment<'static>, PromptError
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(failed)?);
+    environment.add_filter("as_text", as_text);
     environment.add_template_owned(name.to_owned(), source.to_owned()).map_err(failed)?;
     Ok(environment)
+}
+
+/// A value as text: nothing for what is missing or null, and JSON for what is no text.
+fn as_text(value: &minijinja::Value) -> Result<String, minijinja::Error> {
+    if value.is_undefined() || value.is_none() {
+        return Ok(String::new());
+    }
+    if let Some(text) = value.as_str() {
+        return Ok(text.to_owned());
+    }
+    serde_json::to_string(value)
+        .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
 fn prompt_error(name: &str, error: &minijinja::Error) -> PromptError {
@@ -167,6 +180,20 @@ mod tests {
         let error = template.render(serde_json::json!({})).unwrap_err();
         assert_eq!(error.prompt, "look");
         assert!(error.message.starts_with("line 5: undefined value"), "{error}");
+    }
+
+    #[test]
+    fn as_text_takes_what_is_missing_and_what_is_no_text() {
+        let source = "{% block system %}{{ gone | as_text }}-{{ item[\"a b\"] | as_text }}{% endblock %}{% block user %}\
+                      {{ none | as_text }}{{ list | as_text }} {{ object | as_text }} {{ number | as_text }} {{ text | as_text }}{% endblock %}";
+        let template = PromptTemplate::parse("look", source).unwrap();
+        let fields = serde_json::json!({
+            "none": null, "list": [{"content": "a<'b'>"}, null], "object": {"a": true}, "number": 1.5, "text": " é",
+            "item": {},
+        });
+        let messages = template.render(fields).unwrap();
+        let expect = r#"[{"content":"a<'b'>"},null] {"a":true} 1.5  é"#;
+        assert_eq!(messages, vec![Message::system("-"), Message::user(expect)]);
     }
 
     #[test]
