@@ -30,8 +30,8 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     let screen = init(&context, typed);
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
     let names = [
-        "the first item has the fields number, ticket text, label",
-        "the first item has no such field",
+        "the items have the fields number, ticket text, label",
+        "the items have no such field",
         "Prompt [{{ item[\"ticket text\"] }}]",
         "the key itself is asked for nowhere",
         "MY_KEY is not set yet",

@@ -30,6 +30,7 @@ mod exec;
 mod faults;
 mod finished_demo;
 mod first;
+mod guessed;
 #[cfg(feature = "tables")]
 mod hub;
 mod import;

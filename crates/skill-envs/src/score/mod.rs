@@ -21,6 +21,8 @@ pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choice
 #[cfg(feature = "tasks")]
 pub(crate) use json_fields::member;
 pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields, parse_json_answer};
+#[cfg(feature = "tasks")]
+pub(crate) use numeric::{ColumnKind, column_kind};
 pub use numeric::{
     NumericOptions, PercentRule, Quantity, UnitRule, numeric, parse_quantity, parse_reference,
 };

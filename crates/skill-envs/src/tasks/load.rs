@@ -170,7 +170,7 @@ impl<T> Loader<'_, T> {
             let rows = if n_unlabelled == 1 { "row has" } else { "rows have" };
             let are = if n_unlabelled == 1 { "is" } else { "are" };
             tracing::warn!(
-                "{}: {n_unlabelled} {rows} no right answer and {are} left out: the cell is empty, or the label is -1",
+                "{}: {n_unlabelled} {rows} no right answer and {are} left out: the field is missing or empty, or the label is -1",
                 file.display()
             );
         }

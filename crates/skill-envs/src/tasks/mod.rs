@@ -78,6 +78,7 @@ use serde_json::{Map, Value, json};
 use skill_core::labels::{class_label, respelled};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_llm::{ChatModel, PromptError, PromptTemplate};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -149,15 +150,24 @@ impl TasksEnv {
             group_of: config.group_equal_inputs.then_some(&input_of),
         };
         let spellings = config.merge_labels.then(|| spellings(config)).transpose()?;
-        let (splits, n_unused) = load_splits(&source, &mut |mut record, number| {
+        let (mut has_answer_field, mut without) = (false, None);
+        let read = load_splits(&source, &mut |mut record, number| {
             if let Some(preset) = config.preset {
                 preset.shape(&mut record.fields, number);
             }
             if let Some(spellings) = &spellings {
                 respell(&mut record.fields, config.fields.answer.as_deref(), spellings);
             }
+            match reader.without_answer_field(&record) {
+                Some(error) => without = without.take().or(Some(error)),
+                None => has_answer_field = true,
+            }
             reader.read(record, number)
-        })?;
+        });
+        if let Some(error) = without.filter(|_| config.skip_unanswered && !has_answer_field) {
+            return Err(error);
+        }
+        let (splits, n_unused) = read?;
         let mut by_id = IndexMap::new();
         let splits = splits.map(|split| {
             let kept = split.into_iter().map(|(item, task)| {
@@ -299,27 +309,38 @@ fn spellings(config: &TasksConfig) -> Result<BTreeMap<String, String>, EnvError>
     let mut answers = Vec::new();
     for file in all_files(&config.data)? {
         for record in read_records(&file)? {
-            answers.extend(answer_in(&record.fields, config.fields.answer.as_deref()).map(str::to_owned));
+            answers
+                .extend(answer_in(&record.fields, config.fields.answer.as_deref()).map(Cow::into_owned));
         }
     }
     Ok(respelled(answers.iter().map(String::as_str)))
 }
 
-/// The right answer of a record, where it is a text.
-fn answer_in<'a>(fields: &'a Map<String, Value>, asked: Option<&str>) -> Option<&'a str> {
+/// The right answer of a record, where it is a text or a truth.
+fn answer_in<'a>(fields: &'a Map<String, Value>, asked: Option<&str>) -> Option<Cow<'a, str>> {
     let usual = || ANSWER_FIELDS.into_iter().find_map(|name| fields.get(name));
-    asked.map_or_else(usual, |name| fields.get(name))?.as_str()
+    match asked.map_or_else(usual, |name| fields.get(name))? {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Bool(flag) => Some(Cow::Owned(flag.to_string())),
+        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    }
 }
 
 /// Writes a label as most answers have it, and without the blanks around it: it may be the type of its task, too.
 fn respell(fields: &mut Map<String, Value>, asked: Option<&str>, spellings: &BTreeMap<String, String>) {
+    let name = asked.or_else(|| ANSWER_FIELDS.into_iter().find(|name| fields.contains_key(*name)));
     let label = answer_in(fields, asked).map(|answer| {
-        let label = class_label(answer);
+        let label = class_label(&answer);
         spellings.get(&*label).cloned().unwrap_or_else(|| label.into_owned())
     });
-    let name = asked.or_else(|| ANSWER_FIELDS.into_iter().find(|name| fields.contains_key(*name)));
     if let (Some(label), Some(name)) = (label, name) {
-        fields.insert(name.to_owned(), Value::String(label));
+        let is_same = match fields.get(name) {
+            Some(Value::Bool(flag)) => label == if *flag { "true" } else { "false" },
+            Some(_) | None => false,
+        };
+        if !is_same {
+            fields.insert(name.to_owned(), Value::String(label));
+        }
     }
 }
 

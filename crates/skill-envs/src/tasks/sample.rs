@@ -1,16 +1,17 @@
-//! A look at data before there is a configuration: its first record, and which settings would fit it.
+//! A look at data before there is a configuration: its fields, and which settings would fit them.
 
 use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, SHOWN_FIELDS, TYPE_FIELDS};
 use crate::data::{DataFiles, bad_data, find, read_records};
 use crate::error::EnvError;
 use crate::item::Split;
 use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The first record of a data set, and what it suggests.
+/// The fields of a data set, and what they suggest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataSample {
-    /// The record.
+    /// The fields of all records, each with the first value that is not null.
     pub fields: Map<String, Value>,
     /// The field with what is right, by its usual names.
     pub answer_field: Option<&'static str>,
@@ -18,10 +19,12 @@ pub struct DataSample {
     pub has_choices: bool,
     /// Whether the data is in parts already, so that nothing has to be split.
     pub is_split: bool,
+    /// Fields that are missing, null, a list or an object in some records.
+    uneven: BTreeSet<String>,
 }
 
 impl DataSample {
-    /// Reads the first record at a path: of a file, or of the first file of a directory.
+    /// Reads the records at a path: of a file, or of all files of a directory.
     ///
     /// # Errors
     ///
@@ -29,6 +32,10 @@ impl DataSample {
     pub fn read(path: &Path) -> Result<Self, EnvError> {
         let (files, is_split) = files(path)?;
         let is_alone = files.len() == 1 && files.iter().all(|file| file.is_file());
+        let mut fields = Map::new();
+        // How many records have a text, a number or a truth there.
+        let mut n_plain = BTreeMap::<String, usize>::new();
+        let mut n_records = 0_usize;
         for file in files {
             let records = match read_records(&file) {
                 Err(error) if is_alone => return Err(error),
@@ -36,34 +43,39 @@ impl DataSample {
                 Err(_) => continue,
                 Ok(records) => records,
             };
-            if let Some(record) = records.into_iter().next() {
-                return Ok(Self::of(record.fields, is_split));
+            n_records += records.len();
+            for (name, value) in records.into_iter().flat_map(|record| record.fields) {
+                if matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
+                    match n_plain.get_mut(&name) {
+                        Some(count) => *count += 1,
+                        None => drop(n_plain.insert(name.clone(), 1)),
+                    }
+                }
+                if fields.get(&name).is_none_or(Value::is_null) {
+                    fields.insert(name, value);
+                }
             }
         }
-        Err(bad_data(path, "holds no record that can be read".to_owned()))
+        if n_records == 0 {
+            return Err(bad_data(path, "holds no record that can be read".to_owned()));
+        }
+        let is_uneven = |name: &&String| n_plain.get(*name) != Some(&n_records);
+        let uneven = fields.keys().filter(is_uneven).cloned().collect();
+        Ok(Self::of(fields, is_split, uneven))
     }
 
-    fn of(fields: Map<String, Value>, is_split: bool) -> Self {
+    pub(super) fn of(fields: Map<String, Value>, is_split: bool, uneven: BTreeSet<String>) -> Self {
         let first_of = |names: &[&'static str]| names.iter().copied().find(|name| fields.contains_key(*name));
         let (answer_field, has_choices) = (first_of(&ANSWER_FIELDS), first_of(&CHOICE_FIELDS).is_some());
-        Self { answer_field, has_choices, is_split, fields }
-    }
-
-    /// The scorer that fits an answer in this field: `choice`, `numeric`, `json_fields` or `em_f1`.
-    pub fn scorer(&self, answer_field: &str) -> &'static str {
-        let is_number = |text: &str| text.trim().parse::<f64>().is_ok_and(f64::is_finite);
-        match self.fields.get(answer_field) {
-            _ if self.has_choices => "choice",
-            Some(Value::Number(_)) => "numeric",
-            Some(Value::String(text)) if is_number(text) => "numeric",
-            Some(Value::Object(_)) => "json_fields",
-            _ => "em_f1",
-        }
+        Self { answer_field, has_choices, is_split, fields, uneven }
     }
 
     /// What an agent would be asked with these fields; `None` for none of them, and no choices.
+    ///
+    /// A field that is missing or null in a record is empty there, and a list or an object is JSON.
     pub fn prompt(&self, shown: &[String]) -> Option<String> {
-        let mut parts: Vec<String> = shown.iter().map(|name| reference(name)).collect();
+        let mut parts: Vec<String> =
+            shown.iter().map(|name| reference(name, self.uneven.contains(name))).collect();
         if self.has_choices {
             parts.push("{{ choice_list }}".to_owned());
         }
@@ -96,8 +108,12 @@ pub(super) fn files(path: &Path) -> Result<(Vec<PathBuf>, bool), EnvError> {
 }
 
 /// A field in a template; one whose name is not a word there is looked up by it.
-fn reference(name: &str) -> String {
+fn reference(name: &str, is_uneven: bool) -> String {
     let is_word = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
         && !name.starts_with(|first: char| first.is_ascii_digit());
-    if is_word { format!("{{{{ {name} }}}}") } else { format!("{{{{ item[{}] }}}}", Value::from(name)) }
+    let filter = if is_uneven { " | as_text" } else { "" };
+    match is_word {
+        true => format!("{{{{ {name}{filter} }}}}"),
+        false => format!("{{{{ item[{}]{filter} }}}}", Value::from(name)),
+    }
 }

@@ -3,10 +3,11 @@
 //!
 //! Nothing here decides what is sent: callers say what was found, and ask.
 
-use super::sample::{files, is_named_as_id};
-use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS};
+use super::sample::{DataSample, files, is_named_as_id};
+use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS, answers_of, list_in};
 use crate::data::read_records;
 use crate::error::EnvError;
+use crate::score::{ColumnKind, column_kind};
 use regex::Regex;
 use serde_json::{Map, Value};
 use skill_core::labels::{class_counts, class_label, respelled};
@@ -53,19 +54,25 @@ pub struct DataSurvey {
     pub n_records: usize,
     /// Records whose answer is missing or blank.
     pub n_unanswered: usize,
-    /// How many items have each label, if the answers are class labels: see [`class_counts`]. Spellings that
-    /// [`respelled`] replaces are counted with their label.
+    /// Records whose answer is a list of several texts, any of which is right.
+    pub n_lists: usize,
+    /// How many items have each label, if the answers are class labels: see [`class_counts`]. Of a list each entry counts;
+    /// spellings that [`respelled`] replaces are counted with their label.
     pub labels: Option<BTreeMap<String, usize>>,
-    /// Spellings of labels that differ from their label in case and blanks alone, with the label.
+    /// Spellings of labels that differ from their label in case and blanks alone, with the label; none where an answer is
+    /// a list.
     pub respelled: BTreeMap<String, String>,
-    /// The answer of all records, where they have only one.
+    /// An answer that is right in all records.
     pub only_answer: Option<String>,
-    /// The words of the median answer that is a text; 0 where none is.
+    /// The words of the median answer; 0 where none is a text.
     pub answer_words: usize,
     /// The field with a name such as `ticket_id` whose values are all different, where no field has a usual name of an id.
     pub id_field: Option<String>,
     /// The fields that are neither answer, id, choices nor type, in the order of the data.
     pub fields: Vec<FieldSurvey>,
+    /// What the answers are to the scorer of numbers.
+    column: ColumnKind,
+    are_objects: bool,
 }
 
 /// What all values of a field have in common.
@@ -112,35 +119,61 @@ impl DataSurvey {
     }
 
     fn of(records: &[Map<String, Value>], answer_field: Option<&str>) -> Self {
-        let answer_of = |record: &Map<String, Value>| answer_field.and_then(|name| record.get(name)).cloned();
-        let answers: Vec<Option<Value>> =
-            records.iter().map(|record| answer_of(record).filter(|answer| !is_blank(answer))).collect();
-        let texts: Vec<&str> = answers.iter().flatten().filter_map(Value::as_str).collect();
-        let are_texts = answers.iter().flatten().count() == texts.len();
-        let respelled = if are_texts { respelled(texts.iter().copied()) } else { BTreeMap::new() };
+        let answer_of = |record: &Map<String, Value>| {
+            let answer = record.get(answer_field?).filter(|answer| !is_blank(answer))?;
+            // What cannot be compared as text has none.
+            Some(answers_of("answer", answer).unwrap_or_default())
+        };
+        let answers: Vec<Option<Vec<String>>> = records.iter().map(answer_of).collect();
+        let texts: Vec<&str> = answers.iter().flatten().flatten().map(String::as_str).collect();
+        let are_texts = !answers.iter().flatten().any(Vec::is_empty);
+        let n_lists = answers.iter().flatten().filter(|answer| answer.len() > 1).count();
+        let is_merged = are_texts && records.iter().all(|record| !is_list(record, answer_field));
+        let respelled = if is_merged { respelled(texts.iter().copied()) } else { BTreeMap::new() };
         let label_of = |text: &str| {
             let label = class_label(text).into_owned();
             respelled.get(&label).cloned().unwrap_or(label)
         };
-        let spelled: Vec<String> = texts.iter().map(|text| label_of(text)).collect();
-        let labels = are_texts.then(|| class_counts(spelled.iter().map(String::as_str))).flatten();
+        let column = column_kind(texts.iter().copied());
+        let spelled = || texts.iter().map(|text| label_of(text));
+        let are_labels = are_texts && column == ColumnKind::Texts;
+        let labels =
+            are_labels.then(|| class_counts(spelled().collect::<Vec<_>>().iter().map(String::as_str)));
+        let labels = labels.flatten();
         let mut words: Vec<usize> = texts.iter().map(|text| text.split_whitespace().count()).collect();
         words.sort_unstable();
-        let first = spelled.first().filter(|first| are_texts && spelled.iter().all(|other| other == *first));
+        let is_everywhere = |label: &String| {
+            let has = |answer: &Vec<String>| answer.iter().any(|text| label_of(text) == *label);
+            are_texts && answers.iter().flatten().all(has)
+        };
+        let n_answers = answers.iter().flatten().count();
+        let first = answers.iter().flatten().next().into_iter().flatten().map(|text| label_of(text));
+        let only_answer = first.filter(|_| n_answers > 1).find(is_everywhere);
         let rows = Rows { records, answers: &answers, labels: labels.as_ref(), label_of: &label_of };
         Self {
             n_records: records.len(),
-            n_unanswered: if answer_field.is_some() {
-                records.len() - answers.iter().flatten().count()
-            } else {
-                0
-            },
-            only_answer: first.filter(|_| spelled.len() > 1).cloned(),
+            n_unanswered: if answer_field.is_some() { records.len() - n_answers } else { 0 },
+            n_lists,
+            only_answer,
             answer_words: words.get(words.len() / 2).copied().unwrap_or_default(),
             id_field: id_field(records, answer_field),
             fields: field_names(records, answer_field).into_iter().map(|name| rows.field(name)).collect(),
             respelled: if labels.is_some() { respelled.clone() } else { BTreeMap::new() },
             labels,
+            column,
+            are_objects: first_answer(records, answer_field).is_some_and(Value::is_object),
+        }
+    }
+
+    /// The scorer that fits the answers: `choice`, `numeric`, `exact` for codes, `json_fields` or `em_f1`.
+    pub fn scorer(&self, sample: &DataSample) -> &'static str {
+        match self.column {
+            _ if sample.has_choices => "choice",
+            ColumnKind::Numbers => "numeric",
+            // `1038` is not `01038`.
+            ColumnKind::Codes => "exact",
+            ColumnKind::Texts if self.are_objects => "json_fields",
+            ColumnKind::Texts => "em_f1",
         }
     }
 
@@ -176,7 +209,7 @@ impl DataSurvey {
 /// All records, with what is right.
 struct Rows<'a> {
     records: &'a [Map<String, Value>],
-    answers: &'a [Option<Value>],
+    answers: &'a [Option<Vec<String>>],
     labels: Option<&'a BTreeMap<String, usize>>,
     label_of: &'a dyn Fn(&str) -> String,
 }
@@ -227,16 +260,15 @@ impl Rows<'_> {
             }
             n_rows += 1;
             let text = folded(text);
-            let names = |answer: &str| !answer.trim().is_empty() && text.contains(answer);
-            let tells = match (self.labels, answer) {
-                (Some(_), Value::String(answer)) => {
-                    let own = folded(&(self.label_of)(answer));
-                    let is_other = |label: &&String| **label != own && !own.contains(label.as_str());
-                    names(&own) && !folded_labels.iter().filter(is_other).any(|label| names(label))
-                }
-                (None, Value::String(answer)) => !is_usual && names(&folded(answer)),
-                (None, Value::Number(answer)) => !is_usual && names(&folded(&answer.to_string())),
-                _ => false,
+            let names = |answer: &String| !answer.trim().is_empty() && text.contains(answer.as_str());
+            let own: Vec<String> = match self.labels {
+                Some(_) => answer.iter().map(|answer| folded(&(self.label_of)(answer))).collect(),
+                None => answer.iter().map(|answer| folded(answer)).collect(),
+            };
+            let is_other = |label: &&String| !own.iter().any(|own| own.contains(label.as_str()));
+            let tells = match self.labels {
+                Some(_) => own.iter().any(&names) && !folded_labels.iter().filter(is_other).any(&names),
+                None => !is_usual && own.iter().any(names),
             };
             n_telling += usize::from(tells);
         }
@@ -264,6 +296,18 @@ fn is_blank(value: &Value) -> bool {
         Value::String(text) => text.trim().is_empty(),
         Value::Array(values) => values.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+fn first_answer<'a>(records: &'a [Map<String, Value>], answer_field: Option<&str>) -> Option<&'a Value> {
+    records.iter().filter_map(|record| record.get(answer_field?)).find(|answer| !is_blank(answer))
+}
+
+fn is_list(record: &Map<String, Value>, answer_field: Option<&str>) -> bool {
+    match answer_field.and_then(|name| record.get(name)) {
+        Some(Value::String(text)) => list_in(text).is_some(),
+        Some(answer) => answer.is_array(),
+        None => false,
     }
 }
 
@@ -419,14 +463,55 @@ mod tests {
 
     #[test]
     fn answers_that_teach_nothing_are_seen() {
-        let of = |answers: &[Value]| {
-            let records: Vec<_> =
-                answers.iter().map(|answer| json!({ "a": answer }).as_object().unwrap().clone()).collect();
-            DataSurvey::of(&records, Some("a"))
-        };
+        let of = with_answers;
         assert_eq!(of(&[json!("x"), json!("X "), json!("x")]).only_answer.as_deref(), Some("x"));
         assert_eq!(of(&[json!("x"), json!("y")]).only_answer, None);
         let found = of(&[json!("x"), json!(" "), json!(null), json!("a long answer of words")]);
         assert_eq!((found.n_records, found.n_unanswered, found.answer_words), (4, 2, 5));
+    }
+
+    fn with_answers(answers: &[Value]) -> DataSurvey {
+        let records: Vec<_> =
+            answers.iter().map(|answer| json!({ "a": answer }).as_object().unwrap().clone()).collect();
+        DataSurvey::of(&records, Some("a"))
+    }
+
+    #[test]
+    fn the_scorer_follows_from_all_answers() {
+        #[track_caller]
+        fn check(answers: &[Value], expect: &str) {
+            let fields = json!({ "a": answers[0] }).as_object().unwrap().clone();
+            let sample = DataSample::of(fields, false, BTreeSet::new());
+            assert_eq!(with_answers(answers).scorer(&sample), expect, "{answers:?}");
+        }
+        check(&[json!("38,80"), json!("1.238,50"), json!("7")], "numeric");
+        check(&[json!(null), json!(3), json!(2.5)], "numeric");
+        check(&[json!([1, 2]), json!("[\"3\", \"4\"]")], "numeric");
+        check(&[json!("01038"), json!("2100")], "exact");
+        check(&[json!("5"), json!("Paris"), json!("a text")], "em_f1");
+        check(&[json!({"a": 1}), json!({"a": 2})], "json_fields");
+        // Numbers are no classes, in whatever form.
+        let prices: Vec<Value> =
+            ["38 %", "$5", "(7)"].into_iter().cycle().take(30).map(Value::from).collect();
+        assert_eq!(with_answers(&prices).labels, None);
+        check(&prices, "numeric");
+    }
+
+    #[test]
+    fn entries_of_lists_and_truths_are_labels() {
+        let names = |answers: &[Value]| -> Option<Vec<String>> {
+            Some(with_answers(answers).labels?.into_keys().collect())
+        };
+        let rows = |values: [Value; 2]| -> Vec<Value> { values.into_iter().cycle().take(24).collect() };
+        let lists = rows([json!(["sales", "urgent"]), json!("['billing', 'late']")]);
+        assert_eq!(names(&lists).unwrap(), ["billing", "late", "sales", "urgent"]);
+        let found = with_answers(&lists);
+        assert_eq!((found.n_lists, found.only_answer), (24, None));
+        assert_eq!(names(&rows([json!(true), json!(false)])).unwrap(), ["false", "true"]);
+        // Who always says `urgent` is always right.
+        let common = rows([json!(["sales", "urgent"]), json!(["urgent", "billing"])]);
+        assert_eq!(with_answers(&common).only_answer.as_deref(), Some("urgent"));
+        // Spellings inside of lists stay apart.
+        assert!(with_answers(&rows([json!(["a", "b"]), json!(["A"])])).respelled.is_empty());
     }
 }

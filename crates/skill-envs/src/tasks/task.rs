@@ -160,13 +160,22 @@ impl TaskReader<'_> {
 
     /// True if the field of the right answer is not there, or blank.
     fn is_unanswered(&self, record: &Record) -> bool {
-        let found = find(&record.fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field");
-        match found {
+        match self.reference(record) {
             Ok(Some((_, Value::String(text)))) => text.trim().is_empty(),
-            Ok(Some((_, value))) => value.is_null(),
-            Ok(None) => true,
-            Err(_) => false,
+            Ok(Some((_, Value::Array(list)))) => list.is_empty(),
+            Ok(Some(_)) => false,
+            // Whether any record has the field that a setting names is known when all are read.
+            Ok(None) | Err(_) => true,
         }
+    }
+
+    /// The error of a record without the field of the right answer that a setting names.
+    pub(super) fn without_answer_field(&self, record: &Record) -> Option<EnvError> {
+        self.reference(record).err().map(|fault| record.place.error(fault))
+    }
+
+    fn reference<'r>(&'r self, record: &'r Record) -> Result<Option<(&'r str, &'r Value)>, String> {
+        find(&record.fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field")
     }
 
     /// Why there is no reference, where the file says it.
@@ -175,9 +184,8 @@ impl TaskReader<'_> {
             Some(asked) => asked == name,
             None => ANSWER_FIELDS.contains(&name),
         };
-        let reference = find(&record.fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field");
         let missing = record.missing.iter().find(|missing| is_answer(missing.field()));
-        missing.filter(|_| matches!(reference, Ok(None)))
+        missing.filter(|_| matches!(self.reference(record), Ok(None)))
     }
 
     fn read_fields(&self, record: &Record, number: usize) -> Result<(ItemId, String, Task), String> {
@@ -210,7 +218,7 @@ impl TaskReader<'_> {
         {
             changed.insert("context".to_owned(), Value::String(context));
         }
-        let reference = find(fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field")?;
+        let reference = self.reference(record)?;
         if let Some((_, value)) = reference {
             task.reference = value.clone();
         }
@@ -444,15 +452,19 @@ fn question_of(fields: &Map<String, Value>) -> String {
 
 /// References as texts: one, or any of several; a text that is a list of texts in JSON or Python is that list, as in CSV
 /// files.
-fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, String> {
-    if let Value::String(text) = value
-        && let Some(Value::Array(list)) = structured(text)
-        && !list.is_empty()
-        && list.iter().all(Value::is_string)
-    {
-        return texts_of(name, &Value::Array(list));
+pub(super) fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, String> {
+    match value.as_str().and_then(list_in) {
+        Some(list) => texts_of(name, &list),
+        None => texts_of(name, value),
     }
-    texts_of(name, value)
+}
+
+/// The list of texts that a text is in JSON or Python.
+pub(super) fn list_in(text: &str) -> Option<Value> {
+    let list = structured(text)?;
+    let is_of_texts =
+        list.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string));
+    is_of_texts.then_some(list)
 }
 
 fn texts_of(name: &str, value: &Value) -> Result<Vec<String>, String> {

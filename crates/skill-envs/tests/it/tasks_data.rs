@@ -65,6 +65,31 @@ fn items_come_from_every_format() {
 }
 
 #[test]
+fn a_row_without_the_field_of_the_answer_is_unanswered_unless_all_rows_are() {
+    let rows: String = (0..12)
+        .map(|n| match n % 3 {
+            0 => format!("{{\"id\": {n}, \"question\": \"Q{n}\"}}\n"),
+            _ => format!("{{\"id\": {n}, \"question\": \"Q{n}\", \"queue\": \"a\"}}\n"),
+        })
+        .collect();
+    let dir = files(&[("d.jsonl", &rows)]);
+    let read = |field: &str| {
+        load(&dir, "d.jsonl", |config| {
+            config.splitting = Splitting::PartsOrRatio(RatioSplit::default());
+            config.fields.answer = Some(field.to_owned());
+            config.fields.task_type = Some(field.to_owned());
+            config.skip_unanswered = true;
+        })
+    };
+    assert_eq!(ids(&read("queue").unwrap()).concat().len(), 8);
+    let error = read("queeu").err().unwrap();
+    assert!(
+        error.contains("line 1") && error.contains("`queeu`") && error.contains("answer_field"),
+        "{error}"
+    );
+}
+
+#[test]
 fn items_without_an_id_are_numbered() {
     let dir = files(&[("rows.csv", "question,answer,split\nA?,1,train\nB?,2,val\nC?,3,test\n")]);
     let env = load(&dir, "rows.csv", by_field).unwrap();

@@ -131,7 +131,7 @@ impl Facts<'_> {
             (_, None) => RUBRIC,
             // Labels are the same text or not; words in common with another label say nothing.
             (Some(_), Some(_)) => "exact",
-            (None, Some(answer)) => self.sample.scorer(answer),
+            (None, Some(_)) => self.survey.scorer(self.sample),
         }
     }
 
@@ -169,6 +169,14 @@ impl Facts<'_> {
             if !self.sample.has_task_type() {
                 settings.push(setting("env.type_field", answer));
             }
+        }
+        if survey.n_lists > 0 && matches!(self.scorer(), "exact" | "em_f1" | "numeric") {
+            let rows = if survey.n_lists == 1 {
+                "1 row has".to_owned()
+            } else {
+                format!("{} rows have", survey.n_lists)
+            };
+            said.push(format!("{rows} a list as answer: any entry of it counts as right"));
         }
         if survey.n_unanswered > 0 && self.scorer() != RUBRIC {
             said.push(match survey.n_unanswered {
@@ -235,7 +243,7 @@ fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<()
     if let Some(answer) = survey.only_answer.as_ref().filter(|_| scorer != RUBRIC) {
         let answer: String = answer.chars().take(60).collect();
         return Err(CommandError::of_data(format!(
-            "all {n_rows} answers are `{answer}`: there is nothing to learn"
+            "`{answer}` is right in all {n_rows} rows: there is nothing to learn"
         ))
         .with_hint("name another field with `--answer`, or add rows with other answers"));
     }

@@ -71,7 +71,7 @@ fn some(answer: &str) -> Result<String, String> {
     if answer.is_empty() { Err("this one is needed".to_owned()) } else { Ok(answer.to_owned()) }
 }
 
-/// The path of the data, and its first record; without one if the person keeps a path that cannot be read yet.
+/// The path of the data, and its fields; without one if the person keeps a path that cannot be read yet.
 fn sample<R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     dir: &Path,
@@ -104,20 +104,20 @@ fn data<R: BufRead, W: Write>(
     settings.push(setting("env.data", &path));
     let Some(sample) = sample else { return Ok(()) };
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
-    questions.say(&format!("  the first item has the fields {}", harmless(&names.join(", "))))?;
+    questions.say(&format!("  the items have the fields {}", harmless(&names.join(", "))))?;
     let is_field = |answer: &str| {
         let is_there = sample.fields.contains_key(answer);
-        if is_there { Ok(answer.to_owned()) } else { Err("the first item has no such field".to_owned()) }
+        if is_there { Ok(answer.to_owned()) } else { Err("the items have no such field".to_owned()) }
     };
     let proposed = sample.answer_field.unwrap_or_default();
     let answer = questions.understood("Which field holds the right answer?", proposed, is_field)?;
-    let scorer = questions.choice("\nHow is an answer scored?", &SCORERS, sample.scorer(&answer))?;
+    let survey = DataSurvey::read(&dir.join(&path), Some(&answer)).unwrap_or_default();
+    let scorer = questions.choice("\nHow is an answer scored?", &SCORERS, survey.scorer(&sample))?;
     settings.extend([setting("env.kind", "tasks"), setting("env.scorer", scorer)]);
     if sample.answer_field != Some(answer.as_str()) {
         settings.push(setting("env.answer_field", &answer));
     }
-    let survey = DataSurvey::read(&dir.join(&path), Some(&answer));
-    let shown = survey.map(|survey| survey.shown()).unwrap_or_default();
+    let shown = survey.shown();
     let proposed = sample.prompt(&shown).unwrap_or_default().replace('\n', "\\n");
     questions.say("\nWhat is the agent asked? Write fields in braces and \\n for a new line.")?;
     let prompt = questions.understood("Prompt", &harmless(&proposed), some)?;
