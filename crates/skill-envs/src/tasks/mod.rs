@@ -164,7 +164,8 @@ impl TasksEnv {
             }
             reader.read(record, number)
         });
-        if let Some(error) = without.filter(|_| config.skip_unanswered && !has_answer_field) {
+        let may_lack = config.skip_unanswered || !reader.needs_answers();
+        if let Some(error) = without.filter(|_| may_lack && !has_answer_field) {
             return Err(error);
         }
         let (splits, n_unused) = read?;
@@ -309,8 +310,7 @@ fn spellings(config: &TasksConfig) -> Result<BTreeMap<String, String>, EnvError>
     let mut answers = Vec::new();
     for file in all_files(&config.data)? {
         for record in read_records(&file)? {
-            answers
-                .extend(answer_in(&record.fields, config.fields.answer.as_deref()).map(Cow::into_owned));
+            answers.extend(answer_in(&record.fields, config.fields.answer.as_deref()).map(Cow::into_owned));
         }
     }
     Ok(respelled(answers.iter().map(String::as_str)))

@@ -169,6 +169,18 @@ impl TaskReader<'_> {
         }
     }
 
+    /// True if a record without an answer cannot be scored.
+    pub(super) fn needs_answers(&self) -> bool {
+        let is_free = matches!(
+            self.scorer,
+            ScorerConfig::Regex { pattern: Some(_) }
+                | ScorerConfig::Rules { .. }
+                | ScorerConfig::Rubric(_)
+                | ScorerConfig::Command(_)
+        );
+        !is_free
+    }
+
     /// The error of a record without the field of the right answer that a setting names.
     pub(super) fn without_answer_field(&self, record: &Record) -> Option<EnvError> {
         self.reference(record).err().map(|fault| record.place.error(fault))
@@ -218,7 +230,10 @@ impl TaskReader<'_> {
         {
             changed.insert("context".to_owned(), Value::String(context));
         }
-        let reference = self.reference(record)?;
+        let reference = match self.reference(record) {
+            Err(_) if !self.needs_answers() => None,
+            found => found?,
+        };
         if let Some((_, value)) = reference {
             task.reference = value.clone();
         }

@@ -73,20 +73,27 @@ fn a_row_without_the_field_of_the_answer_is_unanswered_unless_all_rows_are() {
         })
         .collect();
     let dir = files(&[("d.jsonl", &rows)]);
-    let read = |field: &str| {
+    let read = |field: &str, is_free: bool| {
         load(&dir, "d.jsonl", |config| {
             config.splitting = Splitting::PartsOrRatio(RatioSplit::default());
             config.fields.answer = Some(field.to_owned());
-            config.fields.task_type = Some(field.to_owned());
-            config.skip_unanswered = true;
+            if is_free {
+                config.settings.scorer = ScorerConfig::Regex { pattern: Some("right".to_owned()) };
+            } else {
+                config.fields.task_type = Some(field.to_owned());
+                config.skip_unanswered = true;
+            }
         })
     };
-    assert_eq!(ids(&read("queue").unwrap()).concat().len(), 8);
-    let error = read("queeu").err().unwrap();
-    assert!(
-        error.contains("line 1") && error.contains("`queeu`") && error.contains("answer_field"),
-        "{error}"
-    );
+    // One pattern for all items needs no answers, as a judge does not.
+    for (is_free, n_items) in [(false, 8), (true, 12)] {
+        assert_eq!(ids(&read("queue", is_free).unwrap()).concat().len(), n_items);
+        let error = read("queeu", is_free).err().unwrap();
+        assert!(
+            error.contains("line 1") && error.contains("`queeu`") && error.contains("answer_field"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
