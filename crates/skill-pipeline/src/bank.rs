@@ -31,7 +31,7 @@ pub use own_runs::{RolloutUse, RunEpisodes, run_episodes};
 pub use run::read_record;
 pub use sets::n_items_of_sets;
 pub use settings::{Admission, BankSettings, TrialKind};
-pub use teach::{DistillTask, forbid_items};
+pub use teach::{DistillTask, check_embedding, forbid_items};
 pub use trainer::BankTrainer;
 
 // What GRPO with a bank in its loop shares with runs that train a bank alone.

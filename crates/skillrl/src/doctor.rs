@@ -124,7 +124,7 @@ skill_core::named_enum! {
 pub struct Finding {
     /// What it is about.
     pub check: Check,
-    /// Which model it is about, if it is about one: `target`, `optimizer` or `judge`.
+    /// Which model it is about, if it is about one: `target`, `optimizer`, `teacher`, `judge` or `embedding`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
     /// How it is.

@@ -35,6 +35,9 @@ use std::time::Duration;
 /// round of replies.
 const START_IN_FLIGHT: u32 = 64;
 
+/// The part of the model that gives vectors, beside those of [`ModelRole`].
+pub(crate) const EMBEDDING: &str = "embedding";
+
 /// From this attempt on a call's failures are told, and from this wait.
 const LASTING_TURN: u32 = 3;
 const LASTING_WAIT: Duration = Duration::from_secs(30);
@@ -398,7 +401,7 @@ impl<'config> Engine<'config> {
             let budgeted = Arc::new(Budgeted::embedding(plain, self.budget(), Prices::default()));
             return Ok(Some(Arc::new(Traced::embedding(budgeted))));
         }
-        let failed = |source: LlmError| Error::Model { role: "embedding", source };
+        let failed = |source: LlmError| Error::Model { role: EMBEDDING, source };
         let transport = self.transport().map_err(failed)?;
         let plain = served::embedding(asked, transport, self.access_of_configuration()).map_err(failed)?;
         let provider = self.provider_of(&plain.id().provider);
@@ -408,6 +411,19 @@ impl<'config> Engine<'config> {
         let policy = retry_policy(&self.loaded.config.retry, self.loaded.config.run.seed);
         let retried = Arc::new(Retried::embedding(budgeted, policy, provider.retries));
         Ok(Some(Arc::new(Traced::embedding(retried))))
+    }
+
+    /// The list of models that the server of the embedding model keeps; `None` where no server gives vectors.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Engine::embedding`].
+    pub(crate) fn embedding_list(&mut self) -> Result<Option<ModelList>, Error> {
+        let served = self.loaded.config.models.embedding.as_ref();
+        let Some(asked) = served.filter(|asked| asked.kind == EmbeddingKind::OpenAi) else { return Ok(None) };
+        let failed = |source: LlmError| Error::Model { role: EMBEDDING, source };
+        let transport = self.transport().map_err(failed)?;
+        served::embedding_list(asked, transport, self.access_of_configuration()).map(Some).map_err(failed)
     }
 
     /// The model that embeds goals and skills, if retrieval needs one.

@@ -25,8 +25,8 @@ use skill_bank::read_episodes;
 use skill_core::canonical::hex_sha256;
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
-use skill_llm::text_file;
-use skill_pipeline::bank::{Admission, n_items_of_sets};
+use skill_llm::{CallCtx, CallPlace, text_file};
+use skill_pipeline::bank::{Admission, check_embedding, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
 use skill_pipeline::phases::{Phases, add_phase_time, hash_of_dir, phase_times, phased_identity, test_games};
 use skill_pipeline::records::phases::{Phase, PhaseRecord, TEST_FILE, TestGames};
@@ -301,6 +301,9 @@ impl PhasedTrainer {
         let kept = (!expert).then(|| CallCache::beside(&out)).transpose()?;
         if let Some(kept) = &kept {
             kept.count_spent(&engine);
+            // The later phases need it.
+            let embedding = engine.retrieval_model()?.map(|model| kept.embedding(model));
+            check_embedding(embedding.as_deref(), &CallCtx::new(CallPlace::default())).await?;
         }
         let collected = collecting.collect(kept.as_ref(), self.events.as_ref(), &self.stop).await?;
         let text: String = collected.episodes.iter().map(episode_line).collect();

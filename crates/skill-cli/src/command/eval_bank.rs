@@ -17,7 +17,8 @@ use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, SkillSource, Split};
-use skillrl::llm::ChatModel;
+use skillrl::llm::{CallCtx, ChatModel};
+use skillrl::pipeline::bank::check_embedding;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::error::describe_changes;
 use skillrl::pipeline::identity::check_identity;
@@ -98,6 +99,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         Some(kept) => kept.embedding(model),
         None => model,
     });
+    let first_vector = embedding.clone();
     let judge = env.judge().map(|judge| chat(Arc::clone(judge)));
     let rollouts = Rollouts::local(Arc::clone(&env), chat(target), judge);
     let has_frame = !frame.is_blank();
@@ -114,6 +116,8 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     };
     let source: Arc<dyn SkillSource> = Arc::clone(&with) as Arc<dyn SkillSource>;
     let measuring = async {
+        let call = CallCtx { cancel: ctx.cancel.clone(), halt: ctx.halt.clone(), ..CallCtx::default() };
+        check_embedding(first_vector.as_deref(), &call).await?;
         let without = evaluate(&rollouts, split, &document(&frame), &ctx).await?;
         let with_bank = evaluate(&rollouts, split, &source, &ctx).await?;
         Ok::<_, PipelineError>((without, with_bank))

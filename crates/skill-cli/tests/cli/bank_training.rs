@@ -3,8 +3,9 @@
 use crate::context::{TestContext, assert_same_files, code, parsed, set};
 use crate::said::assert_names;
 use crate::server::{self, Server, model_at};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
+use wiremock::ResponseTemplate;
 
 /// A small household with simulated models.
 const HOUSEHOLD: &str = r#"[run]
@@ -560,4 +561,37 @@ fn a_measurement_of_a_bank_warns_as_that_of_a_skill_does() {
     // Without a directory nothing is kept, which is said.
     let capped = context.run(&[&eval[..], &["--set", "budget.calls=5"]].concat());
     assert_names(&capped.stderr, &["--out DIR"]);
+}
+
+#[test]
+fn a_model_that_gives_no_vectors_is_found_before_a_rollout_is_made() {
+    let server = Server::start();
+    server.answer_with(|_, request| match request.url.path().ends_with("/models") {
+        true => ResponseTemplate::new(200).set_body_json(json!({"data": [{"id": "vectors"}]})),
+        false => ResponseTemplate::new(404).set_body_json(json!({"error": {"message": "no such model"}})),
+    });
+    let context = household();
+    context.succeed(&train(&["evolution.rounds=0", "bank.admit=unmeasured", "run.dir=by_type"]));
+    let model = format!("base_url = \"{}/v1\"\nmodel = \"vector\"\n", server.address());
+    context
+        .append("household.toml", &format!("[retrieval]\nmode = \"embedding\"\n[models.embedding]\n{model}"));
+
+    let doctor = ["doctor", "household.toml", "--json", "--set", "train.mode=bank"];
+    let outcome = context.run(&doctor);
+    let report = parsed(&outcome.stdout);
+    let findings = report["findings"].as_array().unwrap();
+    let of_vectors = findings.iter().filter(|finding| finding["role"] == "embedding");
+    let found: Vec<_> = of_vectors.map(|finding| (&finding["check"], &finding["status"])).collect();
+    assert_eq!(found.last(), Some(&(&json!("answer"), &json!("error"))), "{report}");
+    assert_eq!(report["ok"], false);
+    // A document is trained without a bank.
+    let of_document = parsed(&context.run(&["doctor", "household.toml", "--json"]).stdout);
+    assert!(of_document["findings"].as_array().unwrap().iter().all(|found| found["role"] != "embedding"));
+
+    context.run(&train(&[])).fails(code::PROVIDER_REFUSED, &["HTTP 404"]);
+    assert!(!context.path("run/baseline_selection_eval").exists());
+    let eval = ["eval", "household.toml", "--bank", "by_type/bank", "--out", "measured", "--quiet"];
+    context.run(&eval).fails(code::PROVIDER_REFUSED, &["HTTP 404"]);
+    let calls = context.succeed_json(&["journal", "stats", "measured/bank_evaluation.json.calls", "--json"]);
+    assert_eq!(calls["totals"]["requests"], 1, "{calls}");
 }

@@ -6,6 +6,7 @@
 use super::collect::{attempts, episode_of, n_shown};
 use super::live::LiveBank;
 use super::sets::chosen;
+use super::teach::check_embedding;
 use super::trainer::BankTrainer;
 use super::{Admission, BankSettings};
 use crate::error::PipelineError;
@@ -113,6 +114,9 @@ impl BankRun<'_> {
             workers: self.trainer.base.settings.workers,
             config_dir: self.open.config_dir(),
         });
+        check_embedding(self.embedding.as_deref(), &self.call(None))
+            .await
+            .map_err(|error| self.or_stopped(error, 0, rounds))?;
         let baseline = self
             .measure(Split::Val, None, Stage::Baseline, EvaluationDir::Baseline)
             .await

@@ -15,7 +15,10 @@ use skill_bank::evolve::{EvolvePlan, evolve};
 use skill_bank::lint::Forbidden;
 use skill_core::StepIdx;
 use skill_envs::{Env, Split};
-use skill_llm::{CallCtx, Journal};
+use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest, Journal, LlmError};
+
+/// The text whose vector is requested before anything else.
+const FIRST_TEXT: &str = "ready";
 
 impl BankRun<'_> {
     pub(super) async fn distil(
@@ -131,6 +134,7 @@ impl DistillTask<'_> {
         journal: &Journal,
     ) -> Result<Distillation, PipelineError> {
         let Self { episodes, plan, settings, forbidden } = *self;
+        check_embedding(teacher.embedding, call).await?;
         let mut asked = call.clone();
         for number in 1.. {
             journal.flush().await?;
@@ -146,6 +150,25 @@ impl DistillTask<'_> {
             asked = call.child(format_args!("again {number}"));
         }
         Err(PipelineError::Halted)
+    }
+}
+
+/// Requests one vector, so that a model that gives none is known before anything else is paid for.
+///
+/// A recording may be older than this request.
+///
+/// # Errors
+///
+/// [`PipelineError::Optimizer`] with the error of the model.
+pub async fn check_embedding(
+    model: Option<&dyn EmbeddingModel>,
+    call: &CallCtx,
+) -> Result<(), PipelineError> {
+    let Some(model) = model else { return Ok(()) };
+    let call = call.child("embedding");
+    match model.embed(&EmbeddingRequest::new([FIRST_TEXT]), &call).await {
+        Ok(_) | Err(LlmError::NotRecorded { .. }) => Ok(()),
+        Err(source) => Err(PipelineError::Optimizer { place: call.place.to_string(), source }),
     }
 }
 

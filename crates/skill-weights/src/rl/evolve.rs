@@ -22,7 +22,7 @@ use skill_core::SkillDoc;
 use skill_envs::source::document;
 use skill_envs::{Env, SkillSource};
 use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel, Journal};
-use skill_pipeline::bank::{LiveBank, episode_of, forbid_items, item_sets, teacher_error};
+use skill_pipeline::bank::{LiveBank, check_embedding, episode_of, forbid_items, item_sets, teacher_error};
 use skill_pipeline::error::PipelineError;
 use skill_pipeline::records::bank::BANK_DIR;
 use skill_pipeline::records::rl::RlBankIteration;
@@ -113,6 +113,12 @@ impl<'run> Evolving<'run> {
         };
         evolving.trial = evolving.reopened()?;
         Ok(evolving)
+    }
+
+    /// See [`check_embedding`].
+    pub(super) async fn check_embedding(&self, cancel: &CancellationToken) -> Result<(), PipelineError> {
+        let call = CallCtx { cancel: cancel.clone(), ..CallCtx::new(CallPlace::default()) };
+        check_embedding(self.embedding.as_deref(), &call).await
     }
 
     /// Where the evolution is now, for a checkpoint.

@@ -151,6 +151,9 @@ impl<'run> RlRun<'run> {
         let iterations = self.trainer.settings.iterations;
         self.begin().await?;
         if self.iteration == 0 && self.validations.n_lines() == 0 {
+            if let Some(evolving) = &self.evolving {
+                evolving.check_embedding(&self.trainer.shell.stop.now).await?;
+            }
             self.validate().await?;
         }
         while self.iteration < iterations {

@@ -1,9 +1,11 @@
 //! The models: keys, servers, and one question to each.
 
 use super::{Check, Examination, Finding, Network, Status, counted};
-use crate::config::{AgentConfig, LoadedConfig, ModelConfig, ModelRole, ResponseFormat, ServedConfig};
+use crate::config::{
+    AgentConfig, EmbeddingKind, LoadedConfig, ModelConfig, ModelRole, ResponseFormat, ServedConfig,
+};
 use crate::cost::{has_prices, prices};
-use crate::engine::{Engine, local_findings};
+use crate::engine::{EMBEDDING, Engine, local_findings};
 use crate::error::Error;
 use crate::hint;
 use skill_core::SourceType;
@@ -12,8 +14,8 @@ use skill_core::rewrite::UpdateMode;
 use skill_llm::error::with_causes;
 use skill_llm::listing::{ModelList, is_listed_as};
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, ErrorClass, FinishReason, LlmError,
-    Message, Sampling,
+    CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, EmbeddingModel, EmbeddingRequest,
+    ErrorClass, FinishReason, LlmError, Message, Sampling,
 };
 use skill_pipeline::prompts::schema::analyst_schema;
 use skill_pipeline::{OWN_TARGET, Protocol};
@@ -60,7 +62,11 @@ pub(super) async fn examine(
         let mut found = Vec::new();
         if let Some(model) = built(&mut engine, role, config, &mut found) {
             let is_reached = match config.served() {
-                Some(served) => reach(&mut engine, role, served, asked, &mut servers, &mut found).await,
+                Some(served) => {
+                    let (base_url, model) = (&served.base_url, &served.model);
+                    let server = AskedServer { base_url, model, key: key_text(served) };
+                    reach(&server, || engine.list(role), asked, &mut servers, &mut found).await
+                }
                 None => true,
             };
             if config.is_paid() || matches!(config, ModelConfig::Local(_)) {
@@ -73,8 +79,82 @@ pub(super) async fn examine(
         }
         findings.extend(found.into_iter().map(|finding| finding.about(role)));
     }
+    findings.extend(embedding(&mut engine, asked, &mut servers).await);
     for name in loaded.config.train.targets().iter().filter(|name| *name != OWN_TARGET) {
         findings.push(named_target(&mut engine, name, first_request.as_ref(), asked).await);
+    }
+}
+
+/// Looks at the model of vectors, where a run retrieves skills by it, and requests one vector.
+async fn embedding(
+    engine: &mut Engine<'_>,
+    asked: &Examination,
+    servers: &mut BTreeMap<(String, String), Reached>,
+) -> Vec<Finding> {
+    let config = &engine.loaded().config;
+    let has_bank =
+        config.train.mode.has_bank() || config.bank.as_ref().is_some_and(|bank| bank.initial.is_some());
+    let Some(configured) = config.models.embedding.as_ref().filter(|_| has_bank) else { return Vec::new() };
+    let mut found = Vec::new();
+    match engine.retrieval_model() {
+        Ok(None) => return Vec::new(),
+        Err(error) => found.push(Finding::of_error(check_of(&error), &error)),
+        Ok(Some(model)) => {
+            let is_reached = match configured.kind {
+                EmbeddingKind::Local => true,
+                EmbeddingKind::OpenAi => {
+                    let key = variable_text(configured.key_variable());
+                    found.push(Finding::ok(Check::Key, key.clone()));
+                    let (base_url, model) = (&configured.base_url, &configured.model);
+                    let server = AskedServer { base_url, model, key };
+                    reach(&server, || engine.embedding_list(), asked, servers, &mut found).await
+                }
+            };
+            found.push(match is_reached && asked.network == Network::Allowed {
+                true => vector(model.as_ref(), asked).await,
+                false => not_asked(),
+            });
+        }
+    }
+    found.into_iter().map(|finding| Finding { role: Some(EMBEDDING), ..finding }).collect()
+}
+
+/// Requests one vector.
+async fn vector(model: &dyn EmbeddingModel, asked: &Examination) -> Finding {
+    let started = Instant::now();
+    match model.embed(&EmbeddingRequest::new([QUESTION]), &call(asked, EMBEDDING)).await {
+        Ok(reply) => {
+            let length = reply.vectors.first().map_or(0, Vec::len);
+            let seconds = started.elapsed().as_secs_f64();
+            let numbers = counted(length, "number");
+            Finding::ok(Check::Answer, format!("it gave a vector of {numbers} after {seconds:.1} s"))
+        }
+        Err(error) if error.class() == ErrorClass::BadRequest => {
+            let hint = "correct `models.embedding.model`, or set `retrieval.mode = \"template\"`";
+            Finding::error(Check::Answer, with_causes(&error), hint)
+        }
+        Err(error) => of_call(&error),
+    }
+}
+
+/// Why a model does not answer.
+fn of_call(error: &LlmError) -> Finding {
+    let status = match error.class() {
+        ErrorClass::RateLimited => Status::Warning,
+        _ => Status::Error,
+    };
+    Finding::bad(Check::Answer, status, with_causes(error), hint::of_model(error))
+}
+
+fn not_asked() -> Finding {
+    Finding::skipped(Check::Answer, "the model was not asked", "fix what else is found of this model")
+}
+
+/// What an error of a model that cannot be built is about.
+fn check_of(error: &Error) -> Check {
+    match error {
+        Error::Model { source, .. } if source.class() == ErrorClass::Authentication => Check::Key,
+        _ => Check::Model,
     }
 }
 
@@ -134,11 +214,7 @@ fn built(
     let model = match engine.model(role) {
         Ok(model) => model,
         Err(error) => {
-            let check = match &error {
-                Error::Model { source, .. } if source.class() == ErrorClass::Authentication => Check::Key,
-                _ => Check::Model,
-            };
-            found.push(Finding::of_error(check, &error));
+            found.push(Finding::of_error(check_of(&error), &error));
             return None;
         }
     };
@@ -167,9 +243,15 @@ fn key_text(served: &ServedConfig) -> String {
         (Some(command), _) => {
             format!("printed by `{}`", command.first().map(String::as_str).unwrap_or_default())
         }
-        (None, Some(variable)) => format!("in the environment variable {variable}"),
-        (None, None) => "none is named".to_owned(),
+        (None, variable) => variable_text(variable.as_deref()),
     }
+}
+
+fn variable_text(variable: Option<&str>) -> String {
+    variable.map_or_else(
+        || "none is named".to_owned(),
+        |variable| format!("in the environment variable {variable}"),
+    )
 }
 
 /// Whether the program that plays a model is there.
@@ -191,24 +273,31 @@ fn program(agent: &AgentConfig) -> Finding {
     }
 }
 
+/// A model as a server is asked for it.
+struct AskedServer<'run> {
+    base_url: &'run str,
+    model: &'run str,
+    /// Where the key is, in words.
+    key: String,
+}
+
 /// Asks a server for its models, once for all models of a server; returns whether a call makes sense.
 async fn reach(
-    engine: &mut Engine<'_>,
-    role: ModelRole,
-    served: &ServedConfig,
+    server: &AskedServer<'_>,
+    list: impl FnOnce() -> Result<Option<ModelList>, Error>,
     asked: &Examination,
     servers: &mut BTreeMap<(String, String), Reached>,
     found: &mut Vec<Finding>,
 ) -> bool {
     if asked.network == Network::Offline {
-        let message = format!("{} is not asked: --offline", served.base_url);
+        let message = format!("{} is not asked: --offline", server.base_url);
         found.push(Finding::skipped(Check::Endpoint, message, "leave out --offline"));
         return false;
     }
     // Two models of a server may have two keys.
-    let key = (served.base_url.clone(), key_text(served));
+    let key = (server.base_url.to_owned(), server.key.clone());
     if !servers.contains_key(&key) {
-        let reached = match engine.list(role) {
+        let reached = match list() {
             Ok(Some(list)) => read_list(&list, asked, found).await,
             Ok(None) => Reached::Answers,
             Err(error) => {
@@ -220,13 +309,13 @@ async fn reach(
     }
     match servers.get(&key) {
         Some(Reached::Listed(names)) => {
-            found.extend(in_list(served, names));
+            found.extend(in_list(server.model, names));
             true
         }
         Some(Reached::Answers) => true,
         Some(Reached::No) | None => {
             if found.iter().all(|finding| finding.status != Status::Error) {
-                let message = format!("{} was not reached", served.base_url);
+                let message = format!("{} was not reached", server.base_url);
                 found.push(Finding::skipped(Check::Endpoint, message, "put the other model's server right"));
             }
             false
@@ -271,8 +360,7 @@ async fn read_list(list: &ModelList, asked: &Examination, found: &mut Vec<Findin
 }
 
 /// Whether the server has the model; nothing is said of an empty list.
-fn in_list(served: &ServedConfig, names: &[String]) -> Option<Finding> {
-    let model = &served.model;
+fn in_list(model: &str, names: &[String]) -> Option<Finding> {
     if names.is_empty() {
         return None;
     }
@@ -321,8 +409,7 @@ impl Examined<'_> {
     ) {
         let is_optimizer = self.role == ModelRole::Optimizer;
         let Some(model) = model else {
-            let hint = "fix what else is found of this model";
-            found.push(Finding::skipped(Check::Answer, "the model was not asked", hint));
+            found.push(not_asked());
             return;
         };
         let request = match (self.role, first_request) {
@@ -353,11 +440,7 @@ impl Examined<'_> {
                         return;
                     }
                 }
-                let status = match error.class() {
-                    ErrorClass::RateLimited => Status::Warning,
-                    _ => Status::Error,
-                };
-                found.push(Finding::bad(Check::Answer, status, with_causes(&error), hint::of_model(&error)));
+                found.push(of_call(&error));
             }
         }
     }

@@ -56,16 +56,36 @@ pub(super) fn embedding(
     access: Access<'_>,
 ) -> Result<Arc<dyn EmbeddingModel>, LlmError> {
     let mut config = OpenAiEmbeddingsConfig::new(&asked.base_url, &asked.model);
-    config.server.secrets = access.secrets.clone();
-    config.server.timeout = Duration::from_secs(asked.timeout_s);
-    if access.has_key
-        && let Some(variable) = asked.key_variable()
-    {
-        config.server.key = KeySource::Key(ApiKey::from_env(variable, &asked.base_url)?);
-    }
+    fill_embedding_server(&mut config.server, asked, access)?;
     config.dimensions = asked.dimensions.and_then(|length| usize::try_from(length).ok());
     config.max_texts = usize::try_from(asked.max_texts).unwrap_or(usize::MAX);
     Ok(Arc::new(OpenAiEmbeddings::with_transport(config, transport)?))
+}
+
+/// The list of models that the server of the embedding model keeps.
+pub(super) fn embedding_list(
+    asked: &EmbeddingConfig,
+    transport: Arc<dyn Transport>,
+    access: Access<'_>,
+) -> Result<ModelList, LlmError> {
+    let mut server = Server::new(&asked.base_url);
+    fill_embedding_server(&mut server, asked, access)?;
+    ModelList::new(server, Dialect::ChatCompletions, transport)
+}
+
+fn fill_embedding_server(
+    server: &mut Server,
+    asked: &EmbeddingConfig,
+    access: Access<'_>,
+) -> Result<(), LlmError> {
+    server.secrets = access.secrets.clone();
+    server.timeout = Duration::from_secs(asked.timeout_s);
+    if access.has_key
+        && let Some(variable) = asked.key_variable()
+    {
+        server.key = KeySource::Key(ApiKey::from_env(variable, &asked.base_url)?);
+    }
+    Ok(())
 }
 
 fn chat_completions(asked: &ServedConfig, access: Access<'_>) -> Result<OpenAiConfig, LlmError> {
