@@ -34,22 +34,18 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Examination {
     /// Whether anything may be sent.
     pub network: Network,
-    /// The difference on the selection split that an edit is hoped to make, 0 to 1.
-    pub effect: f64,
-    /// The share of items that come out otherwise when the same skill is measured again, 0 to 1.
-    pub flip_rate: f64,
+    /// The difference on the selection split that an edit is hoped to make, 0 to 1; `None` is [`DEFAULT_EFFECT`].
+    pub effect: Option<f64>,
+    /// The share of items that come out otherwise when the same skill is measured again, 0 to 1; `None` is what the run
+    /// has measured, or [`DEFAULT_FLIP_RATE`].
+    pub flip_rate: Option<f64>,
     /// How long a model may take for its one answer.
     pub timeout: Duration,
 }
 
 impl Default for Examination {
     fn default() -> Self {
-        Self {
-            network: Network::Allowed,
-            effect: DEFAULT_EFFECT,
-            flip_rate: DEFAULT_FLIP_RATE,
-            timeout: DEFAULT_TIMEOUT,
-        }
+        Self { network: Network::Allowed, effect: None, flip_rate: None, timeout: DEFAULT_TIMEOUT }
     }
 }
 

@@ -20,13 +20,14 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub(crate) offline: bool,
 
-    /// The difference on the selection split that an edit is hoped to make, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = skillrl::doctor::DEFAULT_EFFECT, value_parser = share)]
-    pub(crate) effect: f64,
+    /// The difference on the selection split that an edit is hoped to make, 0 to 1; by default 0.05.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) effect: Option<f64>,
 
-    /// The share of items that come out otherwise when the same skill is measured twice, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = skillrl::doctor::DEFAULT_FLIP_RATE, value_parser = share)]
-    pub(crate) flip_rate: f64,
+    /// The share of items that come out otherwise when the same skill is measured twice, 0 to 1; by default what the run
+    /// has measured, else 0.1.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) flip_rate: Option<f64>,
 
     /// Measures the first skill twice instead, with real calls: how much its score varies, and what the selection split
     /// can show.

@@ -3,7 +3,7 @@
 use super::data_start::{self, DataStart, Use};
 use crate::args::{DoctorArgs, NoiseArgs};
 use crate::table::{counted, harmless};
-use skillrl::doctor::{Examination, Finding, Network, Report, Status, examine};
+use skillrl::doctor::{DEFAULT_EFFECT, Examination, Finding, Network, Report, Status, examine};
 use skillrl::pipeline::StopSignal;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
         return super::noise::run(&NoiseArgs {
             start,
             skill: args.skill.clone(),
-            effect: args.effect,
+            effect: args.effect.unwrap_or(DEFAULT_EFFECT),
             dry_run: args.dry_run,
             json: args.json,
             quiet: args.quiet,

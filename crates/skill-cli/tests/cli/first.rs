@@ -119,6 +119,21 @@ fn offline_nothing_is_sent() {
     assert_found(&found, "ok cost", "calls");
 }
 
+/// The run has measured that no score varies, and a person says how many do, were it what is usual.
+#[test]
+fn a_flip_rate_that_is_given_holds_and_not_what_the_run_measured() {
+    let context = TestContext::with_finished_demo();
+    let selection = |more: &[&str]| {
+        let args = ["doctor", "demo/skillrl.toml", "--offline", "--json", "--effect", "0.2"];
+        let found = context.succeed_json(&[&args[..], more].concat());
+        let findings = found["findings"].as_array().unwrap().clone();
+        let of_split = findings.iter().find(|finding| finding["check"] == "selection").unwrap();
+        of_split["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(selection(&[]), "ok");
+    assert_eq!(selection(&["--flip-rate", "0.1"]), "warning");
+}
+
 #[test]
 fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
     let (_server, context) = context();
@@ -128,6 +143,9 @@ fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
     assert_names(&outcome.stdout, &["needs 371"]);
     let found = doctor(&context, &["--offline", "--effect", "1", "--flip-rate", "0"]);
     assert_found(&found, "ok selection", "2 validation items can tell a gain of 100 points");
+    // Who has named a gain is not told to.
+    let named = context.run(&["doctor", CONFIG, "--offline", "--effect", "0.05"]).stdout;
+    assert!(outcome.stdout.contains("or name the gain") && !named.contains("or name the gain"), "{named}");
     context.run(&["doctor", CONFIG, "--effect", "2"]).assert_code(code::USAGE);
     // Five items would have to differ before this gate accepts anything.
     context.append(CONFIG, "[gate]\nmode = \"mcnemar\"\n");

@@ -1,6 +1,6 @@
 //! The run that is planned: its directory, what its selection split can show, and what it will take.
 
-use super::{Check, DEFAULT_FLIP_RATE, Examination, Finding, counted};
+use super::{Check, DEFAULT_EFFECT, DEFAULT_FLIP_RATE, Examination, Finding, counted};
 use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use crate::cost::has_prices;
 use crate::error::Error;
@@ -80,17 +80,20 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
 
 /// Whether the selection split can show the difference that is hoped for.
 ///
-/// How much scores vary is what the run has measured, where there is one already.
+/// How much scores vary is what was requested, else what the run has measured, where there is one already.
 pub(super) fn selection(
     env: &dyn Env,
     asked: &Examination,
     settings: Option<&TrainSettings>,
     run: &Path,
 ) -> Finding {
-    let measured = RunReader::open(run).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
-    // What a person says counts.
-    let measured = measured.filter(|_| asked.flip_rate == DEFAULT_FLIP_RATE);
-    let flip_rate = measured.unwrap_or(asked.flip_rate);
+    let measured = || RunReader::open(run).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
+    let (flip_rate, why) = match asked.flip_rate {
+        // What a person says counts.
+        Some(rate) => (rate, "if, as `--flip-rate` says,"),
+        None => measured().map_or((DEFAULT_FLIP_RATE, "if"), |rate| (rate, "since the run measured that")),
+    };
+    let effect = asked.effect.unwrap_or(DEFAULT_EFFECT);
     let n_items = env.items(Split::Val).len();
     let refused = settings.and_then(|settings| settings.evidence.check_split(settings.gate, n_items).err());
     if let Some(error) = refused {
@@ -99,30 +102,33 @@ pub(super) fn selection(
     let shown = detectable_effect(flip_rate, n_items, ALPHA, POWER);
     let points = |share: f64| format!("{:.0} points", 100.0 * share);
     let smallest = format!(
-        "{n_items} validation items can tell a gain of {} or more from luck, {} {:.0} % of their scores vary by chance",
+        "{n_items} validation items can tell a gain of {} or more from luck, {why} {:.0} % of their scores vary by chance",
         points(shown),
-        if measured.is_some() { "since the run measured that" } else { "if" },
         100.0 * flip_rate
     );
     if n_items == 0 {
         let hint = "add items to it, or give it a share in the ratio of the splits";
         return Finding::error(Check::Selection, "the validation split is empty", hint);
     }
-    if shown <= asked.effect {
+    if shown <= effect {
         return Finding::ok(Check::Selection, smallest);
     }
-    let needed = items_needed(asked.effect, flip_rate, ALPHA, POWER).map_or_else(String::new, |needed| {
+    let needed = items_needed(effect, flip_rate, ALPHA, POWER).map(|needed| {
         format!(
-            "a gain of {} needs {needed} of them: raise the second number of `env.split_ratio`; ",
-            points(asked.effect)
+            "a gain of {} needs {needed} of them: raise the second number of `env.split_ratio`",
+            points(effect)
         )
     });
-    let coarse = if 1.0 / n_items as f64 > asked.effect {
+    let coarse = if 1.0 / n_items as f64 > effect {
         format!(" (one item is {})", points(1.0 / n_items as f64))
     } else {
         String::new()
     };
-    let hint = format!("{needed}or name the gain that you expect with `--effect`");
+    let named = match asked.effect {
+        None => "name the gain that you expect with `--effect`",
+        Some(_) => "expect a larger gain (`--effect`)",
+    };
+    let hint = needed.into_iter().chain([named.to_owned()]).collect::<Vec<_>>().join("; or ");
     Finding::warning(Check::Selection, format!("{smallest}{coarse}"), hint)
 }
 
