@@ -19,7 +19,7 @@ use skill_llm::ChatModel;
 use skill_pipeline::bank::collect::{attempts, collect};
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::rollout::Rollouts;
-use skill_pipeline::stage::silence::empty_replies;
+use skill_pipeline::stage::silence::{cut_replies, empty_replies};
 use skill_pipeline::warning::Warning;
 use skill_pipeline::{EventSink, PipelineError, Stage, StopSignal};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Collecting {
         let source = document(&request.skill);
         let collected = collect(&rollouts, &attempts, &source, &ctx).await?;
         let (mut episodes, results): (Vec<Episode>, Vec<_>) = collected.into_iter().unzip();
-        let warning = empty_replies(&results);
+        let warning = empty_replies(&results).or_else(|| cut_replies(&results));
         for (episode, result) in episodes.iter_mut().zip(results) {
             episode.agent = Some(agent.clone());
             episode.skill = request.skill.hash().to_string();

@@ -14,7 +14,7 @@ use crate::call_cache::CallCache;
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::hint;
+use crate::hint::{self, CommandHints};
 use crate::replay::{TRANSFER_DIR, recorded_amended};
 use crate::{skills, trainer, world};
 use serde::Serialize;
@@ -29,8 +29,8 @@ use skill_pipeline::run_dir::{EvaluationDir, RESULTS_FILE, SUMMARY_FILE, atomic,
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::evaluate::evaluate_scores;
 use skill_pipeline::stage::rollout::Rollouts;
-use skill_pipeline::stage::silence::check_spoken;
-use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
+use skill_pipeline::stage::silence::{check_spoken, cut_replies, empty_replies};
+use skill_pipeline::{Advice as _, Event, EventSink, PipelineError, RunReader, Stage, StopSignal};
 use skill_report::Comparison;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -251,6 +251,11 @@ impl Transfer {
         };
         let (evaluation, recorded) = evaluate_scores(rollouts, self.split, &document(skill), &ctx).await?;
         check_spoken(&evaluation.results, Stage::Evaluate)?;
+        let striking = cut_replies(&evaluation.results).into_iter().chain(empty_replies(&evaluation.results));
+        for warning in striking {
+            let advice = CommandHints.on_warning(&warning);
+            at.events.emit(&Event::warning(None, warning, advice));
+        }
         let tokens = StageTokens::from(used.snapshot());
         let dir = self.out.join(target).join(name);
         atomic::create_dir(&dir)?;

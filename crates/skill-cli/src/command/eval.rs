@@ -15,6 +15,7 @@ use skillrl::core::{ItemId, RolloutResult, SkillDoc, SkillHash};
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
+use skillrl::hint::CommandHints;
 use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
@@ -24,8 +25,8 @@ use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
-use skillrl::pipeline::stage::silence::{answers_without_number, empty_replies};
-use skillrl::pipeline::{PipelineError, RunReader, Stage, StopSignal};
+use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies};
+use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Stage, StopSignal, Warning};
 use skillrl::reports::LEVEL;
 use skillrl::reports::words::percent;
 use skillrl::{skills, trainer, world};
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         .map_err(|error| unkept(error, is_kept))
         .map_err(skillrl::Error::Pipeline)?;
     check_spoken(&evaluation.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
-    warn_of_silence(&evaluation.results);
+    warn_of_replies(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     // The results come out of the journal; the items make room for them.
@@ -329,9 +330,15 @@ pub(super) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
     error
 }
 
-/// Says how many replies were empty or held no number where one is expected: they are scored as they stand, and say little of the skill.
-pub(super) fn warn_of_silence(results: &[RolloutResult]) {
-    for warning in empty_replies(results).into_iter().chain(answers_without_number(results)) {
-        super::say(&format!("warning: {warning}"));
+/// Says how many replies were cut, were empty or held no number where one is expected: they are scored as they stand,
+/// and say little of the skill.
+pub(super) fn warn_of_replies(results: &[RolloutResult]) {
+    for warning in [cut_replies(results), empty_replies(results), answers_without_number(results)] {
+        let Some(warning) = warning else { continue };
+        // What is advised about empty replies names a journal, which not every measurement has.
+        let is_of_empty = matches!(warning, Warning::EmptyReplies { .. });
+        let advice = CommandHints.on_warning(&warning).filter(|_| !is_of_empty);
+        let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+        super::say(&format!("warning: {warning}{advice}"));
     }
 }

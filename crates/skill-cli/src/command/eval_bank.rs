@@ -2,7 +2,7 @@
 
 use super::CommandError;
 use super::described_spend;
-use super::eval::{check_not_empty, score_words, unkept, warn_of_silence, warn_of_test_split};
+use super::eval::{check_not_empty, score_words, unkept, warn_of_replies, warn_of_test_split};
 use super::eval_out::deciding;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         .map_err(skillrl::Error::Pipeline)?;
     let shown = shown_to_all(env.as_ref(), &with, &with_bank);
     check_spoken(&without.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
-    warn_of_silence(&with_bank.results);
+    warn_of_replies(&with_bank.results);
     let gate = trainer::settings(&loaded.config)?.gate;
     let compared = Comparison::of(gate, &without.results, &with_bank.results);
     let has_changed = read_bank(bank_path).map_or(true, |now| now.bank.view().version() != view.version());

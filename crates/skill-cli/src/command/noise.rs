@@ -1,7 +1,7 @@
 //! `skillrl doctor --measure`: what the selection split can show, before money is spent on training.
 
 use super::estimate::passes_cost;
-use super::eval::{check_not_empty, warn_of_silence};
+use super::eval::{check_not_empty, warn_of_replies};
 use crate::args::NoiseArgs;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped};
@@ -106,7 +106,7 @@ fn measure(
             };
             let evaluation = evaluate(&rollouts, Split::Val, &source, &ctx).await?;
             check_spoken(&evaluation.results, stage)?;
-            warn_of_silence(&evaluation.results);
+            warn_of_replies(&evaluation.results);
             *results = evaluation.results;
         }
         calls.journal.flush().await?;

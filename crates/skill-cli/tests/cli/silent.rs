@@ -109,6 +109,21 @@ fn a_measurement_with_empty_replies_says_so() {
     }
 }
 
+/// A reply without its end scores as it stands, which says more of the limit than of the skill.
+#[test]
+fn a_measurement_with_cut_replies_says_so() {
+    let (server, context) = Server::start_with_task();
+    server.answer_with(|_, _| server::reply("The word is", "length"));
+    for form in ["--quiet", "--json", "--markdown"] {
+        let outcome = context.run(&["eval", "task/skillrl.toml", form]);
+        outcome.assert_code(code::SUCCESS);
+        assert_names(&outcome.stderr, &["warning: 2 of 2 replies ", "cut", "`env.max_tokens`"]);
+    }
+    let outcome = context.run(&["collect", "task/skillrl.toml", "--out", "episodes.jsonl", "--quiet"]);
+    outcome.assert_code(code::SUCCESS);
+    assert_names(&outcome.stderr, &["warning: 4 of 4 replies "]);
+}
+
 /// Rollouts that nobody reads are not worth their price.
 #[test]
 fn an_optimizer_that_says_nothing_ends_the_run() {

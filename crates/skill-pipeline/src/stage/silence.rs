@@ -93,6 +93,12 @@ pub fn answers_without_number(results: &[RolloutResult]) -> Option<Warning> {
     (n_without > 0).then_some(Warning::NoNumbers { n_without, n_items: results.len() })
 }
 
+/// Says how many replies of the target were cut at their length limit; `None` if none was.
+pub fn cut_replies(results: &[RolloutResult]) -> Option<Warning> {
+    let n_cut = results.iter().filter(|result| result.is_cut()).count();
+    (n_cut > 0).then_some(Warning::CutReplies { n_cut, n_replies: results.len() })
+}
+
 /// Says how many replies of the target were empty; `None` if none was.
 pub fn empty_replies(results: &[RolloutResult]) -> Option<Warning> {
     let n_empty = results.iter().filter(|result| result.is_silent()).count();

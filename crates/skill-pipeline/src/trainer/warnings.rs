@@ -8,7 +8,7 @@ use crate::event::StageKind;
 use crate::records::StageTokens;
 use crate::records::document::StepRecord;
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
-use crate::stage::silence::{Spoken, answers_without_number, check_target_speaks};
+use crate::stage::silence::{Spoken, answers_without_number, check_target_speaks, cut_replies};
 use crate::warning::{RunModel, SMALL_SELECTION_SPLIT, Warning};
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
@@ -33,10 +33,11 @@ impl Run<'_> {
     /// may be all that is wrong.
     pub(super) fn warn_of_replies(&mut self, step: Option<StepIdx>, results: &[RolloutResult]) {
         let n = results.len();
-        let n_cut = results.iter().filter(|result| result.is_cut()).count();
-        if n_cut > 0 && !self.warned.of_cut {
+        if !self.warned.of_cut
+            && let Some(warning) = cut_replies(results)
+        {
             self.warned.of_cut = true;
-            self.warn(step, Warning::CutReplies { n_cut, n_replies: n });
+            self.warn(step, warning);
         }
         let n_empty = results.iter().filter(|result| result.is_silent()).count();
         // Where most are empty, that is worth saying each time.
