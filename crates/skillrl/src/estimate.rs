@@ -15,6 +15,7 @@ mod caps;
 mod epoch_end;
 mod prepared;
 mod probe;
+mod turns;
 mod weights;
 
 pub use bank::{BankEstimate, BankStage, bank_estimate};
@@ -188,6 +189,7 @@ pub(crate) fn estimate(
     config: &Config,
     assumptions: Assumptions,
 ) -> Estimate {
+    let probe = &longest(probe, config, assumptions);
     let steps = steps(probe, settings, assumptions);
     let [train, val, test] = &probe.splits;
     let grown = steps.last().map_or(Span::default(), |step| step.growth[1]);
@@ -261,11 +263,20 @@ pub fn estimate_passes(
     assumptions: Assumptions,
     n_passes: u64,
 ) -> StageEstimate {
+    let probe = &longest(probe, config, assumptions);
     let [_, val, _] = &probe.splits;
     let n_rollouts =
         val.n_items.saturating_mul(settings.evidence.selection_repeats as u64).saturating_mul(n_passes);
     let sent = rollouts(val, n_rollouts, Span::default());
     stage_estimate(Stage::Baseline, sent, probe, settings, config, assumptions)
+}
+
+/// What was probed, with episodes as long as they may be.
+fn longest(probe: &Probe, config: &Config, assumptions: Assumptions) -> Probe {
+    match config.env.episode_turns() {
+        Some(turns) => probe.with_turns(turns, assumptions),
+        None => probe.clone(),
+    }
 }
 
 fn stage_estimate(
@@ -405,8 +416,9 @@ fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: A
 /// Bytes of one trajectory in a prompt.
 fn trajectory(probe: &Probe, assumptions: Assumptions) -> Span {
     let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
-    // The agent's words are there as its answer and as a turn; both are cut at a length.
-    probe.trajectory_bytes.plus(Span::new(0, ((reply * 2.0) as u64).min(probe.max_reply_bytes)))
+    // The agent's words are there as its answer and as its turns; all are cut at a length.
+    let n_replies = 1 + probe.splits[0].calls_per_item.high.max(1);
+    probe.trajectory_bytes.plus(Span::new(0, ((reply * n_replies as f64) as u64).min(probe.max_reply_bytes)))
 }
 
 /// The calls of the analysts of one batch, by how it may fall into failures and successes.

@@ -389,6 +389,30 @@ fn doctor_says_what_the_training_of_a_bank_takes() {
 }
 
 #[test]
+fn a_run_that_trains_a_bank_takes_what_was_estimated() {
+    let context = household();
+    let settings = ["evolution.rounds=0", "evolution.max_trials=1", "evolution.max_trial_rollouts=32"];
+    let estimate = ["estimate", "household.toml", "--json", "--set", "train.mode=bank"];
+    let estimate = context.succeed_json(&[&estimate[..], &set(&settings)].concat());
+    context.succeed(&train(&settings));
+    let stats = context.succeed_json(&["journal", "stats", "run", "--json"]);
+    let of_stage = |name: &Value| {
+        let stages = stats["by_stage_and_model"].as_array().unwrap();
+        stages.iter().find(|stage| stage["stage"] == *name).cloned().unwrap_or_default()
+    };
+    for stage in estimate["stages"].as_array().unwrap() {
+        let found = of_stage(&stage["stage"]);
+        for (bound, taken) in [
+            ("calls", &found["replies"]),
+            ("input_tokens", &found["usage"]["input"]),
+            ("output_tokens", &found["usage"]["output"]),
+        ] {
+            assert!(taken.as_u64() <= stage[bound]["high"].as_u64(), "{bound} {stage} {found}");
+        }
+    }
+}
+
+#[test]
 fn a_run_that_trains_a_bank_is_replayed_without_a_call() {
     let context = household();
     context.succeed(&train(&["evolution.rounds=0", "evolution.max_trials=1"]));

@@ -84,6 +84,15 @@ pub enum EnvConfig {
     Spreadsheet(Box<SpreadsheetConfig>),
 }
 
+/// The limits on the turns of an episode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EpisodeTurns {
+    /// Turns of an episode at most.
+    pub(crate) most: u64,
+    /// Earlier turns that a prompt holds at most.
+    pub(crate) history: u64,
+}
+
 impl EnvConfig {
     /// The kind of environment.
     pub fn env_kind(&self) -> EnvKind {
@@ -112,6 +121,19 @@ impl EnvConfig {
             Self::Spreadsheet(env) => env.max_tokens,
             // The program decides.
             Self::Exec(_) => None,
+        }
+    }
+
+    /// How long the episodes of a world may be; `None` where an item has one.
+    pub(crate) fn episode_turns(&self) -> Option<EpisodeTurns> {
+        let of = |most: u32, history: u32| {
+            Some(EpisodeTurns { most: u64::from(most), history: u64::from(history) })
+        };
+        match self {
+            Self::Alfworld(env) => of(env.max_turns, env.history_turns),
+            Self::Webshop(env) => of(env.max_turns, env.history_turns),
+            Self::Exec(env) => of(env.max_turns, env.history_turns),
+            Self::Qa(_) | Self::Tasks(_) | Self::Spreadsheet(_) => None,
         }
     }
 

@@ -42,6 +42,7 @@ mod tests;
 pub use amend::{Amendments, OptimizerUse, world_text};
 pub use bank::{BankConfig, EmbeddingConfig, EmbeddingKind, EvolutionConfig, RetrievalConfig};
 pub use default_file::{default_file, short_file};
+pub(crate) use env::EpisodeTurns;
 pub use env::{
     AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, SpreadsheetConfig, TasksConfig, WebshopConfig,
 };
