@@ -242,10 +242,12 @@ fn check_rows(survey: &DataSurvey, scorer: &str, sets_scorer: bool) -> Result<()
     }
     if let Some(answer) = survey.only_answer.as_ref().filter(|_| scorer != RUBRIC) {
         let answer: String = answer.chars().take(60).collect();
-        return Err(CommandError::of_data(format!(
-            "`{answer}` is right in all {n_rows} rows: there is nothing to learn"
-        ))
-        .with_hint("name another field with `--answer`, or add rows with other answers"));
+        let what = match survey.n_lists {
+            0 => format!("all {n_rows} answers are `{answer}`"),
+            _ => format!("`{answer}` is right in all {n_rows} rows"),
+        };
+        return Err(CommandError::of_data(format!("{what}: there is nothing to learn"))
+            .with_hint("name another field with `--answer`, or add rows with other answers"));
     }
     if n_rows < MIN_ROWS {
         let rows = if n_rows == 1 { "1 row is".to_owned() } else { format!("{n_rows} rows are") };
