@@ -12,7 +12,7 @@ mod trouble;
 pub use base::RunBase;
 pub(crate) use base::metered;
 pub use calls::CallSettings;
-pub use calls::count_spent;
+pub use calls::{count_spent, count_spent_since};
 pub(crate) use calls::spent_by;
 pub use calls::{RunBudget, RunCalls};
 pub use trouble::ReadTrouble;

@@ -7,23 +7,98 @@
 //!   fails writes no result. Held by `episodes_are_collected_once`,
 //!   `a_collection_that_an_outage_ended_asks_only_for_what_is_missing`, `a_dead_teacher_leaves_no_bank`,
 //!   `a_bank_is_measured_against_none`, `a_measurement_of_a_bank_is_replaced_only_where_that_is_asked`.
+//! - A cap is for one result: calls of the one that it replaces do not count. Held by
+//!   `a_cap_is_for_what_is_measured_and_not_for_what_it_replaces`.
 
 use crate::engine::Engine;
 use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use skill_core::usage::Usage;
 use skill_envs::Env;
+use skill_llm::journal::ModelSpent;
 use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered};
 use skill_pipeline::run_dir::{RunDir, atomic};
-use skill_pipeline::shell::count_spent;
+use skill_pipeline::shell::{count_spent, count_spent_since};
 use skill_pipeline::stage::rollout::Rollouts;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the finished file was made from, beside its calls.
 const MADE_FILE: &str = "made_from";
 
 /// What comes before the hash while the file is not finished.
 const BEGUN: &str = "begun ";
+
+/// What kept calls had cost before the work began that is under way.
+const SPENT_FILE: &str = "spent_before.json";
+
+/// What is in [`SPENT_FILE`].
+#[derive(Serialize, Deserialize)]
+struct SpentBefore {
+    /// The hash of what decides the result of the work.
+    work: String,
+    time: Duration,
+    models: Vec<ModelBefore>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ModelBefore {
+    provider: String,
+    model: String,
+    requests: u64,
+    usage: Usage,
+}
+
+/// Tells the caps what was spent before on this work, named by the hash of what decides its result; its calls are kept
+/// in this journal of this directory.
+///
+/// What other work there had spent is not counted, though its replies are still found: caps are for what is made now.
+/// `replaces_other` is true if the result of other work is there.
+///
+/// # Errors
+///
+/// A file that cannot be written.
+pub fn count_spent_on(
+    work: &str,
+    replaces_other: bool,
+    (dir, journal): (&Path, &Journal),
+    engine: &Engine<'_>,
+) -> Result<(), Error> {
+    let path = dir.join(SPENT_FILE);
+    let of_model = |spent: &ModelSpent| ModelBefore {
+        provider: spent.provider.clone(),
+        model: spent.model.clone(),
+        requests: spent.requests,
+        usage: spent.usage,
+    };
+    let all = || SpentBefore {
+        work: work.to_owned(),
+        time: journal.elapsed_before(),
+        models: journal.spent_before().iter().map(of_model).collect(),
+    };
+    let bytes = std::fs::read(&path).ok();
+    let n_requests =
+        |of: &SpentBefore| of.models.iter().map(|model| model.requests).fold(0, u64::saturating_add);
+    let found = bytes.and_then(|bytes| serde_json::from_slice::<SpentBefore>(&bytes).ok());
+    // A journal that holds less is not the one that it was written for.
+    let found = found.filter(|found| n_requests(found) <= n_requests(&all()));
+    let before = match found {
+        Some(before) if before.work == work => before,
+        Some(_) => all(),
+        // Earlier versions did not write it.
+        None if replaces_other => all(),
+        None => SpentBefore { work: work.to_owned(), time: Duration::ZERO, models: Vec::new() },
+    };
+    atomic::write_json(&path, &before)?;
+    let models = before.models.into_iter().map(|ModelBefore { provider, model, requests, usage }| {
+        ModelSpent { provider, model, requests, usage }
+    });
+    let models: Vec<ModelSpent> = models.collect();
+    count_spent_since(&engine.budget(), &engine.prices(), journal, (&models, before.time));
+    Ok(())
+}
 
 /// Kept calls, held by this process.
 pub struct CallCache {
@@ -65,6 +140,18 @@ impl CallCache {
     /// Tells the caps what was spent here before.
     pub fn count_spent(&self, engine: &Engine<'_>) {
         count_spent(&engine.budget(), &engine.prices(), &self.journal);
+    }
+
+    /// Tells the caps what was spent before on what is made from these inputs: see [`count_spent_on`].
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn count_spent_on(&self, inputs: &str, engine: &Engine<'_>) -> Result<(), Error> {
+        let replaces_other = self.dir.path().join(MADE_FILE).exists()
+            && !self.is_made_from(inputs)
+            && !self.is_being_made_from(inputs);
+        count_spent_on(inputs, replaces_other, (self.dir.path(), &self.journal), engine)
     }
 
     /// Tells the caps what was spent on earlier work, beside these files: it is a part of the same run.

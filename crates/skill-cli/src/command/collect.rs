@@ -54,7 +54,7 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         if args.out.exists() && !is_done && !args.force {
             return Err(super::is_there_already(&args.out).into());
         }
-        kept.count_spent(&engine);
+        kept.count_spent_on(&inputs, &engine)?;
     }
     let n_before = engine.budget().spent().calls;
     let stop = StopSignal::default();

@@ -64,8 +64,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         ));
     }
     let kept = existing.map_or_else(|| CallCache::beside(&args.out), Ok)?;
+    kept.count_spent_on(&inputs, &engine)?;
     kept.note_begun(&inputs)?;
-    kept.count_spent(&engine);
     let n_before = engine.budget().spent().calls;
     let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();
     if !args.quiet {

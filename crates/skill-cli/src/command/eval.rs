@@ -20,7 +20,6 @@ use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::{EvaluationDir, RunStatus, run_status, summarise};
-use skillrl::pipeline::shell::count_spent;
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
@@ -77,9 +76,8 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         None => None,
     };
     let journal = out.as_ref().map(|out| out.journal.clone());
-    if let Some(journal) = &journal {
-        // The caps hold for all measurements in the directory.
-        count_spent(&engine.budget(), &engine.prices(), journal);
+    if let Some(out) = &out {
+        out.count_spent(&engine)?;
     }
     let n_sent_before = engine.budget().spent().calls;
     let layered = |model: Arc<dyn ChatModel>| {

@@ -10,7 +10,7 @@ use crate::progress::{Progress, Show};
 use crate::table::{counted, harmless};
 use serde_json::{Value, json};
 use skillrl::bank::{BankSource, SkillRef, State};
-use skillrl::call_cache::CallCache;
+use skillrl::call_cache::{CallCache, count_spent_on};
 use skillrl::config::{ModelRole, simulated_models};
 use skillrl::core::ItemId;
 use skillrl::core::canonical::canonical_hash;
@@ -83,12 +83,15 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     if let Some(model) = &embedding {
         settings.insert("models.embedding".to_owned(), json!(model.id().to_string()));
     }
-    if let Some(out) = args.out.as_deref().filter(|_| !args.force) {
-        check_same_measurement(&out.join(RESULT_FILE), &settings)?;
+    let same = args.out.as_deref().map(|out| check_same_measurement(&out.join(RESULT_FILE), &settings));
+    let replaces_other = same.as_ref().is_some_and(Result::is_err);
+    if let Some(Err(error)) = same.filter(|_| !args.force) {
+        return Err(error);
     }
     let kept = args.out.as_deref().map(|out| CallCache::beside(&out.join(RESULT_FILE))).transpose()?;
     if let Some(kept) = &kept {
-        kept.count_spent(&engine);
+        let work = canonical_hash(&serde_json::to_value(&settings)?);
+        count_spent_on(&work, replaces_other, (kept.path(), &kept.journal), &engine)?;
     }
     let n_before = engine.budget().spent().calls;
     let chat = |model: Arc<dyn ChatModel>| match &kept {

@@ -11,9 +11,11 @@
 use super::CommandError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use skillrl::call_cache::count_spent_on;
 use skillrl::config::LoadedConfig;
-use skillrl::core::canonical::canonical_list_hash;
+use skillrl::core::canonical::{canonical_hash, canonical_list_hash};
 use skillrl::core::{ItemId, RolloutResult, SkillDoc};
+use skillrl::engine::Engine;
 use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::journal::requests_written;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
@@ -63,6 +65,10 @@ pub(super) struct EvalOut {
     dir: RunDir,
     settings: RunIdentity,
     pub(super) journal: Journal,
+    /// The hash of what decides the results.
+    work: String,
+    /// True if the results of another measurement are there.
+    replaces_other: bool,
 }
 
 impl EvalOut {
@@ -84,7 +90,9 @@ impl EvalOut {
             let message = format!("{} is the directory of a run, which this would damage", path.display());
             return Err(CommandError::new(message).with_hint("name another directory with `--out`").into());
         }
-        if let Some(other) = other_measurement(path, skill, items, &settings).filter(|_| !force) {
+        let other = other_measurement(path, skill, items, &settings);
+        let replaces_other = other.is_some();
+        if let Some(other) = other.filter(|_| !force) {
             let message = format!("{} holds {other}, which this would replace", path.display());
             let hint = "name another directory with `--out`, or replace it with --force";
             return Err(CommandError::new(message).with_hint(hint).into());
@@ -107,7 +115,13 @@ impl EvalOut {
         }
         let dir = RunDir::open(path).map_err(skillrl::Error::Pipeline)?;
         let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
-        Ok(Self { dir, settings, journal })
+        let work = canonical_hash(&json!({"settings": settings, "skill": skill.hash()}));
+        Ok(Self { dir, settings, journal, work, replaces_other })
+    }
+
+    /// Tells the caps what was spent on this measurement before.
+    pub(super) fn count_spent(&self, engine: &Engine<'_>) -> Result<(), skillrl::Error> {
+        count_spent_on(&self.work, self.replaces_other, (self.dir.path(), &self.journal), engine)
     }
 
     pub(super) fn write(

@@ -257,3 +257,48 @@ fn a_measurement_has_its_interval_and_what_the_run_measured() {
     context.write("other.md", "# Another skill\n");
     assert_eq!(context.succeed_json(&another)["in_run"], Value::Null);
 }
+
+/// A cap is for what is measured now: what other skills had cost in the directory is another matter, and what a process
+/// that ended early had cost is not.
+#[test]
+fn a_cap_is_for_what_is_measured_and_not_for_what_it_replaces() {
+    let (server, context) = Server::start_with_task();
+    let measure = |skill: &str, n_calls: u64| {
+        let (path, cap) = (format!("{skill}.md"), format!("budget.calls={n_calls}"));
+        context.write(&path, &format!("# {skill}\n"));
+        let before = server.n_calls();
+        let args =
+            ["eval", CONFIG, "--split", "train", "--skill", &path, "--out", "out", "--force", "--set", &cap];
+        let outcome = context.run(&args);
+        (outcome.code.unwrap(), server.n_calls() - before)
+    };
+    for skill in ["first", "second", "third"] {
+        assert_eq!(measure(skill, 5), (code::SUCCESS, 4), "{skill}");
+    }
+    // One that was begun goes on by what it has sent, also at a cap that is its own calls.
+    assert_eq!(measure("fourth", 3), (code::BUDGET, 3));
+    assert_eq!(measure("fourth", 3), (code::BUDGET, 0));
+    assert_eq!(measure("fourth", 4), (code::SUCCESS, 1));
+    assert_eq!(measure("fourth", 4), (code::SUCCESS, 0));
+    // What an earlier version left has no note of whose calls these are.
+    context.remove("out/spent_before.json");
+    assert_eq!(measure("fifth", 5), (code::SUCCESS, 4));
+    assert_eq!(measure("first", 1), (code::SUCCESS, 0), "its replies are kept");
+}
+
+#[test]
+fn a_cap_is_for_the_episodes_that_are_collected_now() {
+    let (server, context) = Server::start_with_task();
+    let collect = |skill: &str, n_calls: &str| {
+        context.write("other.md", &format!("# {skill}\n"));
+        let before = server.n_calls();
+        let args =
+            ["collect", CONFIG, "--out", "episodes.jsonl", "--quiet", "--force", "--skill", "other.md"];
+        let outcome = context.run(&[&args[..], &["--set", n_calls]].concat());
+        (outcome.code.unwrap(), server.n_calls() - before)
+    };
+    assert_eq!(collect("first", "budget.calls=5"), (code::SUCCESS, 4));
+    assert_eq!(collect("second", "budget.calls=3"), (code::BUDGET, 3));
+    assert_eq!(collect("second", "budget.calls=4"), (code::SUCCESS, 1));
+    assert_eq!(collect("third", "budget.calls=5"), (code::SUCCESS, 4));
+}

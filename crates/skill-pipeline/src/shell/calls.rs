@@ -7,6 +7,7 @@ use skill_llm::{
     Budget, ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, ModelId, Prices, Recording, Spent,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How the calls of a run are kept and counted.
 #[derive(Clone, Default)]
@@ -86,11 +87,40 @@ pub struct RunBudget {
 /// Tells a budget, once, what the journal says that earlier processes have spent, by the prices of the models, and what it shows
 /// of their replies.
 pub fn count_spent(budget: &Budget, prices: &[(ModelId, Prices)], journal: &Journal) {
-    let spent = Spent { time: journal.elapsed_before(), ..spent_by(prices, journal.spent_before()) };
+    count_spent_since(budget, prices, journal, (&[], Duration::ZERO));
+}
+
+/// As [`count_spent`], without what the journal held before the work that the budget is for began: what each model had
+/// spent, and the time.
+pub fn count_spent_since(
+    budget: &Budget,
+    prices: &[(ModelId, Prices)],
+    journal: &Journal,
+    (before, time): (&[ModelSpent], Duration),
+) {
+    let spent: Vec<ModelSpent> = journal.spent_before().iter().map(|spent| less(spent, before)).collect();
+    let time = journal.elapsed_before().saturating_sub(time);
+    let spent = Spent { time, ..spent_by(prices, &spent) };
     for seen in journal.seen_before() {
         budget.recall(seen);
     }
     budget.begin(&journal.path().to_string_lossy(), spent);
+}
+
+/// What a model has spent besides what is among these.
+fn less(spent: &ModelSpent, before: &[ModelSpent]) -> ModelSpent {
+    let is_same = |old: &&ModelSpent| old.provider == spent.provider && old.model == spent.model;
+    let mut spent = spent.clone();
+    if let Some(before) = before.iter().find(is_same) {
+        spent.requests = spent.requests.saturating_sub(before.requests);
+        let usage = &mut spent.usage;
+        usage.input = usage.input.saturating_sub(before.usage.input);
+        usage.cached = usage.cached.saturating_sub(before.usage.cached);
+        usage.cache_written = usage.cache_written.saturating_sub(before.usage.cache_written);
+        usage.output = usage.output.saturating_sub(before.usage.output);
+        usage.reasoning = usage.reasoning.saturating_sub(before.usage.reasoning);
+    }
+    spent
 }
 
 /// What models have spent together, by their prices; the time is not known.
