@@ -6,7 +6,7 @@ use crate::prompts::PromptLibrary;
 use crate::records::RunIdentity;
 use crate::records::bank::ROUNDS_DIR;
 use crate::settings::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS, TrainSettings};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, SkillDoc};
 use skill_envs::{Env, Split};
@@ -38,7 +38,7 @@ pub(crate) fn run_identity(
     identity.insert("env.settings".to_owned(), env.settings());
     for split in Split::ALL {
         let items = serde_json::to_value(env.items(split)).unwrap_or_default();
-        identity.insert(format!("data.{split}"), json!(canonical_hash(&items)));
+        identity.insert(data_of(split.as_str()), json!(canonical_hash(&items)));
     }
     for (role, model) in models {
         let name = format!("models.{role}");
@@ -103,6 +103,70 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
         return Ok(());
     }
     Err(PipelineError::Mismatch { path: dir.to_owned(), changes })
+}
+
+/// Settings that say what a label is and how a score is made of an answer.
+const SCORING: [&str; 7] = [
+    "env.scorer",
+    "env.extract",
+    "env.answer_field",
+    "env.choices_field",
+    "env.rules_field",
+    "env.merge_labels",
+    "env.invalid_action_penalty",
+];
+
+/// The same among what an environment says of itself, see [`Env::settings`].
+const SCORING_MEMBERS: [&str; 11] = [
+    "scoring_version",
+    "scorer",
+    "extract",
+    "judge",
+    "choice_seed",
+    "compare",
+    "recalculate",
+    "world",
+    "name",
+    "version",
+    "settings",
+];
+
+/// What a world says of itself that is only about how an agent is shown it.
+const SHOWN: [&str; 5] =
+    ["instructions", "observation", "previous_actions", "previous_observations", "show_attributes"];
+
+/// What differs of the items of a split (`train`, `val` or `test`), of their labels and of how they are scored: without
+/// any difference two measurements can be compared item by item, whatever their skills, models and prompts are.
+pub fn scoring_changes(stored: &RunIdentity, asked: &RunIdentity, split: &str) -> Vec<SettingChange> {
+    const ENVIRONMENT: &str = "env.settings";
+    let of = |identity: &RunIdentity, name: &str| identity.get(name).cloned().unwrap_or_default();
+    let changed = |name: &str, pick: &dyn Fn(Value) -> Value| {
+        let [was, is] = [stored, asked].map(|identity| pick(of(identity, name)));
+        (was != is).then(|| SettingChange::of(name, &was, &is))
+    };
+    let members = |settings: Value| -> Value {
+        let kept = SCORING_MEMBERS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), settings.get(*name)?.clone())));
+        let mut kept: Map<String, Value> = kept.collect();
+        if let Some(world) = kept.get_mut("world").and_then(Value::as_object_mut) {
+            world.retain(|name, _| !SHOWN.contains(&name.as_str()));
+        }
+        Value::Object(kept)
+    };
+    let mut changes: Vec<SettingChange> =
+        changed(&data_of(split), &|hash| hash).into_iter().chain(changed("env.name", &|name| name)).collect();
+    let n_of_items = changes.len();
+    changes.extend(SCORING.iter().filter_map(|name| changed(name, &|value| value)));
+    if changes.len() == n_of_items {
+        changes.extend(changed(ENVIRONMENT, &members));
+    }
+    changes
+}
+
+/// The name under which the hash of a split's items stands.
+pub fn data_of(split: &str) -> String {
+    format!("data.{split}")
 }
 
 /// What a run trains.

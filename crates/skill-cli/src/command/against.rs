@@ -1,11 +1,15 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
 use super::CommandError;
+use super::eval_out::measured_with;
 use crate::args::EvalArgs;
 use crate::exit_code;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
-use skillrl::envs::Item;
+use skillrl::envs::{Item, Split};
+use skillrl::pipeline::error::describe_changes;
+use skillrl::pipeline::identity::scoring_changes;
+use skillrl::pipeline::records::RunIdentity;
 use skillrl::pipeline::run_dir::RESULTS_FILE;
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
@@ -16,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Earlier {
     path: PathBuf,
     results: Vec<RolloutResult>,
+    /// What it was made with, where that is recorded.
+    settings: Option<RunIdentity>,
 }
 
 impl Earlier {
@@ -30,16 +36,32 @@ impl Earlier {
         let results: Vec<RolloutResult> = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("{} holds no results: {error}", path.display())))?;
         let results = results.into_iter().map(RolloutResult::without_trajectory).collect();
-        Ok(Self { path, results })
+        let settings = path.parent().and_then(measured_with);
+        Ok(Self { path, results, settings })
     }
 
-    /// Looks whether there is anything to compare, before anything is paid for.
-    pub(super) fn check_items(&self, items: &[Item]) -> Result<(), CommandError> {
+    /// Looks whether there is anything to compare, before anything is paid for: the same items with the same labels,
+    /// and the same scorer. An id alone does not make an item the same: in a data file it may be the number of a row.
+    pub(super) fn check_items(
+        &self,
+        items: &[Item],
+        settings: &RunIdentity,
+        split: Split,
+    ) -> Result<(), CommandError> {
         let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
-        match self.results.iter().any(|result| asked.contains(&result.id)) {
-            true => Ok(()),
-            false => Err(self.no_item()),
+        if !self.results.iter().any(|result| asked.contains(&result.id)) {
+            return Err(self.no_item());
         }
+        let changes =
+            self.settings.as_ref().map(|earlier| scoring_changes(earlier, settings, split.as_str()));
+        let why = match changes {
+            Some(changes) if changes.is_empty() => return Ok(()),
+            Some(changes) => describe_changes(&changes),
+            None => "its data and its scorer are not recorded".to_owned(),
+        };
+        let message = format!("{} cannot be compared with item by item: {why}", self.path.display());
+        let hint = "measure the earlier skill again with the data and the scorer of now: `skillrl eval .. --out DIR --force`";
+        Err(CommandError::new(message).with_hint(hint))
     }
 
     /// Looks whether a limit can be kept at all, before anything is paid for: few items exclude no small loss, even if

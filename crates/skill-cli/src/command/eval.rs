@@ -17,8 +17,9 @@ use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
 use skillrl::hint::CommandHints;
 use skillrl::llm::{ChatModel, Journaled, Metered};
-use skillrl::pipeline::records::StageTokens;
+use skillrl::pipeline::identity::{data_of, scoring_changes};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
+use skillrl::pipeline::records::{RunIdentity, StageTokens};
 use skillrl::pipeline::run_dir::{EvaluationDir, RunStatus, run_status, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
@@ -63,16 +64,15 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let target = engine.model(ModelRole::Target)?;
     check_not_empty(env.as_ref(), split)?;
+    let settings = deciding(&loaded, env.as_ref(), split, target.id());
     if let Some(earlier) = &earlier {
-        earlier.check_items(env.items(split))?;
+        earlier.check_items(env.items(split), &settings, split)?;
         earlier.check_max_drop(&loaded, env.items(split), limits)?;
     }
     warn_of_test_split(&loaded, split);
+    warn_of_other_data(&loaded, split, &settings);
     let out = match &args.out {
-        Some(out) => {
-            let settings = deciding(&loaded, env.as_ref(), split, target.id());
-            Some(EvalOut::open(out, &skill, env.items(split), settings, args.force)?)
-        }
+        Some(out) => Some(EvalOut::open(out, &skill, env.items(split), settings.clone(), args.force)?),
         None => None,
     };
     let journal = out.as_ref().map(|out| out.journal.clone());
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         out.write(recorded.results(), &summary).map_err(skillrl::Error::Pipeline)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
-    let in_run = InRun::find(&loaded.run_dir(), split, &summary.skill_hash, &evaluation.results);
+    let in_run = InRun::find(&loaded.run_dir(), (split, &settings), &summary.skill_hash, &evaluation.results);
     let broken = limits.broken(summary.hard, compared.as_ref());
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
@@ -211,9 +211,18 @@ struct InRun {
 }
 
 impl InRun {
-    /// Looks for one in the run of the configuration, on the items that both have; the first that it finds.
-    fn find(run_dir: &Path, split: Split, skill: &SkillHash, results: &[RolloutResult]) -> Option<Self> {
+    /// Looks for one in the run of the configuration, which has to be of the same items with the same scorer; the
+    /// first that it finds.
+    fn find(
+        run_dir: &Path,
+        (split, settings): (Split, &RunIdentity),
+        skill: &SkillHash,
+        results: &[RolloutResult],
+    ) -> Option<Self> {
         let run = RunReader::open(run_dir).ok()?;
+        if !scoring_changes(&run.config().identity, settings, split.as_str()).is_empty() {
+            return None;
+        }
         let best = run.state().ok().flatten().and_then(|state| EvaluationDir::of_skill(state.best_skill));
         let places = match split {
             Split::Train => Vec::new(),
@@ -309,6 +318,25 @@ pub(super) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
     if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
         super::say(&format!(
             "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
+            run_dir.display()
+        ));
+    }
+}
+
+/// Warns of a split whose items are others than when the run of the configuration began: the run may have learnt from
+/// them.
+pub(super) fn warn_of_other_data(loaded: &LoadedConfig, split: Split, settings: &RunIdentity) {
+    let (run_dir, data) = (loaded.run_dir(), data_of(split.as_str()));
+    let Ok(run) = RunReader::open(&run_dir) else { return };
+    if run.config().identity.get(&data).is_some_and(|of_run| settings.get(&data) != Some(of_run)) {
+        let learnt = match split {
+            Split::Train => "",
+            Split::Val | Split::Test => {
+                ", and some of its items may be what a skill of the run was trained on"
+            }
+        };
+        super::say(&format!(
+            "warning: the {split} split is not that of the run in {}, since the data have changed: scores of the run are of other items{learnt}",
             run_dir.display()
         ));
     }

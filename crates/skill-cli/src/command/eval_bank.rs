@@ -2,7 +2,9 @@
 
 use super::CommandError;
 use super::described_spend;
-use super::eval::{check_not_empty, score_words, unkept, warn_of_replies, warn_of_test_split};
+use super::eval::{
+    check_not_empty, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
+};
 use super::eval_out::deciding;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
@@ -77,6 +79,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     warn_of_test_split(&loaded, split);
     let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), embedding.as_deref())?;
     let mut settings = deciding(&loaded, env.as_ref(), split, target.id());
+    warn_of_other_data(&loaded, split, &settings);
     settings.insert("skill.initial".to_owned(), json!(frame.hash()));
     settings.insert("bank.version".to_owned(), json!(view.version()));
     settings.insert("retrieval".to_owned(), json!(canonical_hash(&serde_json::to_value(&retrieval)?)));

@@ -19,12 +19,12 @@ use skillrl::engine::Engine;
 use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::journal::requests_written;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
-use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::error::describe_changes;
-use skillrl::pipeline::identity::check_identity;
+use skillrl::pipeline::identity::{check_identity, data_of};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
+use skillrl::pipeline::{PipelineError, RunReader};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
@@ -56,8 +56,20 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, targe
     settings.insert("env.settings".to_owned(), env.settings());
     settings.insert("models.target".to_owned(), json!(target.to_string()));
     let items = env.items(split).iter().map(|item| serde_json::to_value(item).unwrap_or_default());
-    settings.insert(format!("data.{split}"), json!(canonical_list_hash(items)));
+    settings.insert(data_of(split.as_str()), json!(canonical_list_hash(items)));
     settings
+}
+
+/// What the measurement in a directory was made with: as it says itself, or the run whose evaluation it is.
+pub(super) fn measured_with(dir: &Path) -> Option<RunIdentity> {
+    if let Ok(bytes) = std::fs::read(dir.join(MEASURED_WITH)) {
+        let with: MeasuredWith = serde_json::from_slice(&bytes).ok()?;
+        return is_supported(&with.format_version).then_some(with.settings);
+    }
+    // The skills of `eval --targets` lie in the directory of a run too, and may be of later data.
+    let is_of_run = dir.file_name().is_some_and(|name| name.to_string_lossy().contains("_eval"));
+    let run = dir.ancestors().skip(1).find(|above| is_of_run && is_run(above))?;
+    Some(RunReader::open(run).ok()?.config().identity.clone())
 }
 
 /// The directory, held, with the journal of its calls: what was measured there before is not measured again.

@@ -258,6 +258,55 @@ fn a_measurement_has_its_interval_and_what_the_run_measured() {
     assert_eq!(context.succeed_json(&another)["in_run"], Value::Null);
 }
 
+/// An item is the same where its text, its label and its scorer are: an id may be the number of a row.
+#[test]
+fn only_the_same_items_with_the_same_labels_and_scorer_are_compared() {
+    let (server, context) = Server::start_with_task();
+    let data = "task/data/val.jsonl";
+    let eval =
+        |more: &[&str]| context.run(&[&["eval", CONFIG, "--against", "before", "--json"], more].concat());
+    context.succeed(&["eval", CONFIG, "--out", "before"]);
+    // Another model or another question to it does not make the items others.
+    for more in [&[][..], &["--set", "models.target.temperature=0.5"], &["--set", "env.max_tokens=99"]] {
+        let outcome = eval(more);
+        outcome.assert_code(code::SUCCESS);
+        assert_eq!(parsed(&outcome.stdout)["against"]["n"], 2, "{}", outcome.stdout);
+    }
+    let (n_calls, text) = (server.n_calls(), context.read(data));
+    eval(&["--set", "env.scorer=contains"]).fails(code::USAGE, &["before/results.json", "`env.scorer`"]);
+    context.replace(data, "[\"valword1\"]", "[\"another\"]");
+    eval(&["--out", "after"]).fails(code::USAGE, &["before/results.json", "the data of the val split"]);
+    assert!(server.n_calls() == n_calls && !context.path("after").exists());
+    context.write(data, &text);
+    std::fs::remove_file(context.path("before/measured_with.json")).unwrap();
+    eval(&[]).fails(code::USAGE, &["before/results.json", "not recorded"]);
+
+    // An evaluation of a run is of the data of the run.
+    context.succeed(&["train", CONFIG]);
+    let against_run = ["eval", CONFIG, "--split", "test", "--against", "task/run/test_eval_best", "--json"];
+    assert_eq!(context.succeed_json(&against_run)["against"]["n"], 2);
+    context.replace("task/data/test.jsonl", "[\"testword1\"]", "[\"another\"]");
+    context.run(&against_run).fails(code::USAGE, &["the data of the test split"]);
+}
+
+/// What a run measured on other items says nothing of a measurement, and a skill may have been trained on these.
+#[test]
+fn a_split_that_is_not_that_of_the_run_is_told_and_not_compared() {
+    let context = TestContext::with_finished_demo();
+    let eval = || {
+        let outcome = context.run(&["eval", "demo/run", "--split", "test", "--json"]);
+        outcome.assert_code(code::SUCCESS);
+        let is_warned = outcome.stderr.contains("warning: the test split is not that of the run in ");
+        (is_warned, parsed(&outcome.stdout)["in_run"].is_null())
+    };
+    assert_eq!(eval(), (false, false));
+    let other_scorer = ["eval", "demo/run", "--split", "test", "--json", "--set", "env.scorer=contains"];
+    assert_eq!(context.succeed_json(&other_scorer)["in_run"], Value::Null);
+    let rows = context.read("demo/data/test.jsonl");
+    context.write("demo/data/test.jsonl", rows.split_once('\n').unwrap().1);
+    assert_eq!(eval(), (true, true));
+}
+
 /// A cap is for what is measured now: what other skills had cost in the directory is another matter, and what a process
 /// that ended early had cost is not.
 #[test]
