@@ -84,6 +84,7 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         row("tokens", &|side| used(side.tokens, side.n_steps)),
         row("cost", &|side| match side.money {
             Some(money) => dollars(money),
+            None if side.is_replay => "none, as the replies come from a recording".to_owned(),
             None if side.calls == 0 && side.n_steps > 0 => "unknown".to_owned(),
             None => "no prices".to_owned(),
         }),

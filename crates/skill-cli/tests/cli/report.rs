@@ -2,6 +2,7 @@
 
 use crate::context::{TestContext, assert_same_files, code, set};
 use crate::said::assert_names;
+use crate::server::Server;
 use serde_json::Value;
 use skillrl::pipeline::run_dir::RunDir;
 use skillrl_bench::runs::{RunSize, make_run};
@@ -97,6 +98,31 @@ fn a_report_counts_items_where_each_is_tried_more_than_once() {
     context.write(path, &results.to_string());
     let text = context.succeed(&["show", "demo/run", "--item", results[0]["id"].as_str().unwrap()]);
     assert!(text.contains("  some draws    the first one"), "{text}");
+}
+
+/// An id does not make an item the same: of other data, what has the same text and label is compared, and with another
+/// scorer nothing.
+#[test]
+fn runs_are_compared_on_items_that_are_the_same_in_both() {
+    let (_server, context) = Server::start_with_task();
+    let train = |dir: &str, more: &[&str]| {
+        let dir = format!("run.dir={dir}");
+        context.succeed(&[&["train", "task/skillrl.toml", "--quiet", "--set", &dir], more].concat());
+    };
+    train("first", &[]);
+    train("scored", &["--set", "env.scorer=contains"]);
+    context.replace("task/data/val.jsonl", "valword1", "another");
+    context.replace("task/data/test.jsonl", "[\"testword2\"]", "[\"another\"]");
+    train("changed", &[]);
+    let compared = |second: &str| {
+        let both = context.succeed_json(&["compare", "first", second, "--json"]);
+        assert!(both["runs"].as_array().unwrap().iter().all(|run| run["test"].is_number()), "{both}");
+        let n = |split: &str| both[split]["n"].as_u64();
+        (n("selection"), n("test"), both["not_compared"].as_array().unwrap().len())
+    };
+    assert_eq!(compared("first"), (Some(2), Some(2), 0));
+    assert_eq!(compared("changed"), (Some(1), Some(1), 2));
+    assert_eq!(compared("scored"), (None, None, 2));
 }
 
 /// A report shows some of so many.

@@ -83,6 +83,15 @@ fn a_run_has_spent_the_same_wherever_it_is_shown_and_a_replay_nothing() {
     for run in ["run", "again", "stopped"] {
         wait_for(&url, run);
     }
+    let both = ["compare", "task/run", "task/again"];
+    let compared = context.succeed_json(&[&both[..], &["--json", "--html", "both.html"]].concat());
+    assert_eq!(
+        (&compared["runs"][0]["is_replay"], &compared["runs"][1]["is_replay"]),
+        (&false.into(), &true.into())
+    );
+    assert!(
+        !context.succeed(&both).contains("no prices") && !context.read("both.html").contains("no prices")
+    );
     let (list, metrics) = (get(&url, "/"), get(&url, "/metrics"));
     for (run, n_calls) in [("run", n_sent), ("again", 0), ("stopped", 3)] {
         let path = format!("task/{run}");

@@ -12,7 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 use skill_core::stats::score_interval;
 use skill_core::{Gate, GateMetric, ItemScore, RolloutResult};
-use skill_pipeline::records::StageTokens;
+use skill_pipeline::error::{SettingChange, describe_changes};
+use skill_pipeline::identity::{data_of, scoring_changes};
+use skill_pipeline::records::{RunIdentity, StageTokens};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::stage::evaluate::by_item;
 use skill_pipeline::{PipelineError, RunReader};
@@ -114,6 +116,8 @@ pub struct RunSide {
     pub tokens: u64,
     /// What they cost, where all prices are known.
     pub money: Option<f64>,
+    /// True if nothing was sent for the replies of the run: a replay, for example.
+    pub is_replay: bool,
 }
 
 /// What a run trains.
@@ -143,12 +147,19 @@ impl RunComparison {
     /// A file of a run that cannot be read or is not what it should be.
     pub fn of(runs: [(&RunReader, &AnyReport); 2], gate: Gate) -> Result<Self, ReportError> {
         let [first, second] = runs;
-        let selection = [selection_results(first)?, selection_results(second)?];
-        let test = [test_results(first)?, test_results(second)?];
+        let mut selection = [selection_results(first)?, selection_results(second)?];
+        let mut test = [test_results(first)?, test_results(second)?];
+        let sides = [
+            side(first.1, gate, [&selection[0], &test[0]])?,
+            side(second.1, gate, [&selection[1], &test[1]])?,
+        ];
+        let identities = runs.map(|(run, _)| &run.config().identity);
         let mut not_compared = Vec::new();
-        for (split, [before, after]) in [("validation", &selection), ("test", &test)] {
-            not_compared.extend(unshared(split, before, after));
-            not_compared.extend(differently_drawn(split, before, after));
+        for (name, split, results) in [("validation", "val", &mut selection), ("test", "test", &mut test)] {
+            let others = leave_out_others(name, split, identities, results);
+            let [before, after] = &*results;
+            not_compared.extend(others.or_else(|| unshared(name, before, after)));
+            not_compared.extend(differently_drawn(name, before, after));
         }
         for (_, report) in runs {
             if let Some(metric) = report.metric().filter(|metric| *metric != gate.metric) {
@@ -173,10 +184,7 @@ impl RunComparison {
             items,
             items_split,
             n_items_left_out,
-            runs: [
-                side(first.1, gate, [&selection[0], &test[0]])?,
-                side(second.1, gate, [&selection[1], &test[1]])?,
-            ],
+            runs: sides,
             metric: gate.metric,
             settings: settings(&first.0.config().config, &second.0.config().config),
             test: compare(&test),
@@ -253,6 +261,7 @@ fn document_side(report: &Report, [selection, test]: [Measured; 2]) -> RunSide {
         calls: used.calls,
         tokens: used.tokens(),
         money: report.total.as_ref().and_then(|total| total.money),
+        is_replay: report.sent.is_replay,
     }
 }
 
@@ -283,6 +292,7 @@ fn bank_side(report: &BankReport, [selection, test]: [Measured; 2]) -> RunSide {
         calls: used.calls,
         tokens: used.tokens(),
         money: report.total.as_ref().and_then(|total| total.money),
+        is_replay: report.sent.is_replay,
     }
 }
 
@@ -319,6 +329,52 @@ fn test_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<RolloutRe
         (None, AnyReport::Document(_)) => Ok(run.results(EvaluationDir::TestBaseline)?.unwrap_or_default()),
         (None, _) => Ok(Vec::new()),
     }
+}
+
+/// Keeps the items that are the same in both runs, and says so where a run is of other data, labels or another scorer: an
+/// id may be the number of a row. What a run does not record is taken to be the same.
+fn leave_out_others(
+    name: &str,
+    split: &str,
+    identities: [&RunIdentity; 2],
+    results: &mut [Vec<RolloutResult>; 2],
+) -> Option<String> {
+    let is_recorded = identities.iter().all(|identity| identity.contains_key(&data_of(split)));
+    if !is_recorded || results.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let changes = scoring_changes(identities[0], identities[1], split);
+    if changes.is_empty() {
+        return None;
+    }
+    let is_scored_alike = changes.iter().all(|change| matches!(change, SettingChange::Data { .. }));
+    // What was asked, and what a right answer is.
+    let text = |result: &RolloutResult| {
+        let texts = [&result.question, &result.task_description, &result.reference_text, &result.task_type];
+        let is_known = !result.question.is_empty() || !result.task_description.is_empty();
+        is_known.then(|| texts.map(Clone::clone))
+    };
+    let [first, second] = &*results;
+    let known: BTreeMap<_, _> = first.iter().map(|result| (&result.id, text(result))).collect();
+    let is_same = |result: &RolloutResult| {
+        let text = text(result);
+        is_scored_alike && text.is_some() && known.get(&result.id) == Some(&text)
+    };
+    let same: BTreeSet<_> =
+        second.iter().filter(|result| is_same(result)).map(|result| result.id.clone()).collect();
+    for results in results {
+        results.retain(|result| same.contains(&result.id));
+    }
+    let compared = match same.len() {
+        0 => "no item is compared".to_owned(),
+        n_same => {
+            format!("{} with the same text and label are compared", counted(n_same as u64, "item"))
+        }
+    };
+    let changes = describe_changes(&changes);
+    Some(format!(
+        "The runs differ in the items of the {name} split or in how they are scored ({changes}): {compared}."
+    ))
 }
 
 /// Says which items only one of two evaluations has.
