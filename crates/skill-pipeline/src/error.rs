@@ -256,6 +256,19 @@ pub enum PipelineError {
         /// How many of them were cut at their length limit.
         n_cut: usize,
     },
+    /// The replies of a model come without token counts, and the run has no other cap than one that counts them.
+    #[error(
+        "the replies of the {model} come without token counts, so the cap on {what} cannot hold; stopped {}",
+        match last_step { 0 => "before the first step".to_owned(), step => format!("after step {step}") }
+    )]
+    Uncounted {
+        /// Which model: `target` or `optimizer`.
+        model: &'static str,
+        /// What is capped: `tokens` or `money`.
+        what: &'static str,
+        /// The last finished step.
+        last_step: u32,
+    },
     /// A stage was told to begin no further work; what was under way is finished and kept.
     #[error("stopped; what was under way is finished and kept")]
     Halted,
@@ -450,6 +463,9 @@ impl PipelineError {
             Self::Journal(error) => error.hint(),
             Self::LostJournal { .. } => {
                 "bring it back from a copy, with its -wal file; `Trainer::with_lost_journal` resumes with what is there: what the journal no longer holds counts for no cap, and is paid for again where it is needed"
+            }
+            Self::Uncounted { .. } => {
+                "set a cap on calls, which holds, then train in the same directory to resume"
             }
             Self::Silent { .. } => {
                 "raise the target's limit on tokens of a reply, or have it think less; where the server was at fault, take its empty replies out of the journal (`skill_llm::journal::prune`)"

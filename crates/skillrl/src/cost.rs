@@ -11,14 +11,15 @@ use skill_pipeline::records::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::JOURNAL_FILE;
 use std::path::Path;
 
-/// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price.
+/// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price, or replies
+/// came without token counts.
 ///
 /// Cached tokens of the prompt cost `price_cached`, or as much as others where that is not given; tokens that the provider
 /// wrote to its cache cost `price_cache_write`, or what the provider asks for the time that it keeps them.
 /// Where a judge with prices of its own grades answers, nothing is said: its tokens are counted with the agent's, and
 /// [`run_cost`] tells them apart.
 pub(crate) fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
-    if shares_stages_at_other_prices(config) {
+    if shares_stages_at_other_prices(config) || !tokens.values().all(StageTokens::has_counts) {
         return None;
     }
     let costs = tokens.iter().filter_map(|(stage, used)| usage_cost(config, stage, usage(*used)));
@@ -34,6 +35,9 @@ pub fn run_cost(config: &Config, tokens: &TokensByStage, run: &Path) -> Option<f
         return cost(config, tokens);
     }
     let rows = journal_rows(run)?;
+    if !rows.iter().all(has_counts) {
+        return None;
+    }
     rows.iter().filter_map(|row| calls_cost(config, row)).reduce(|sum, cost| sum + cost)
 }
 
@@ -43,13 +47,14 @@ pub(crate) fn costs_by_stage(config: &Config, tokens: &TokensByStage, run: &Path
     let mut costs = IndexMap::new();
     if is_told_by_journal(config, run) {
         for row in journal_rows(run).unwrap_or_default() {
-            if let Some(cost) = calls_cost(config, &row) {
+            if let Some(cost) = calls_cost(config, &row).filter(|_| has_counts(&row)) {
                 *costs.entry(row.stage).or_insert(0.0) += cost;
             }
         }
     } else {
         let priced = |(stage, used): (&String, &StageTokens)| {
-            usage_cost(config, stage, usage(*used)).map(|cost| (stage.clone(), cost))
+            let cost = usage_cost(config, stage, usage(*used)).filter(|_| used.has_counts());
+            cost.map(|cost| (stage.clone(), cost))
         };
         costs.extend(tokens.iter().filter_map(priced));
     }
@@ -96,6 +101,11 @@ fn is_told_by_journal(config: &Config, run: &Path) -> bool {
 fn journal_rows(run: &Path) -> Option<Vec<StageCalls>> {
     let rows = JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).ok()?.by_stage().ok()?;
     Some(rows.into_iter().filter(|row| row.requests > 0).collect())
+}
+
+/// True unless these calls were answered without token counts.
+fn has_counts(calls: &StageCalls) -> bool {
+    calls.replies == 0 || calls.usage.tokens() > 0
 }
 
 fn name_of(model: &ModelConfig) -> Option<&str> {

@@ -338,7 +338,7 @@ fn of_pipeline(error: &PipelineError) -> Failure {
         PipelineError::SftCapped { .. } => Failure::Budget,
         PipelineError::Mismatch { .. } => Failure::OtherRun,
         PipelineError::Silent { .. } | PipelineError::SilentOptimizer { .. } => Failure::ProviderRefused,
-        PipelineError::Capped { .. } => Failure::Budget,
+        PipelineError::Capped { .. } | PipelineError::Uncounted { .. } => Failure::Budget,
         PipelineError::Journal(_) => Failure::RunDir,
         PipelineError::Halted | PipelineError::StoppedUnkept | PipelineError::Stopped { .. } => {
             Failure::Stopped

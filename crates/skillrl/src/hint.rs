@@ -142,6 +142,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::LostJournal { .. } => {
             "restore it from a copy, with its -wal file; a run that trains a document can continue without it by `skillrl train --new-journal`: requests that only the lost journal holds are not counted by caps, and are paid for again where they are needed"
         }
+        PipelineError::Uncounted { .. } => {
+            "a cap on calls holds: the same command with `--set budget.calls=N` resumes, and pays nothing twice"
+        }
         PipelineError::Silent { .. } => {
             "`skillrl doctor` asks it one question; raise `models.target.max_tokens` and `env.max_tokens`, or have it think less; where the server was at fault, take its empty replies out of the journal (that of the run, or of --out) with `skillrl journal prune DIR --place PLACE`"
         }

@@ -53,7 +53,8 @@ impl Spending {
     }
 
     fn of_requests(&self, spent: &[ModelSpent]) -> Option<f64> {
-        if self.prices.is_empty() {
+        let has_counts = spent.iter().all(|spent| spent.requests == 0 || spent.usage.tokens() > 0);
+        if self.prices.is_empty() || !has_counts {
             return None;
         }
         let costs = spent.iter().filter_map(|spent| {

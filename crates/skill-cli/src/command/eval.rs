@@ -7,6 +7,7 @@ use super::eval_out::{EvalOut, deciding};
 use super::start::simulated_line;
 use crate::args::{EvalArgs, TransferArgs};
 use crate::progress::{Progress, Show};
+use crate::run_text::summary::used_words;
 use crate::table::counted;
 use serde_json::json;
 use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
@@ -306,8 +307,8 @@ fn describe(
     };
     let _ = writeln!(
         text,
-        "used   {} calls, {} prompt tokens, {} reply tokens{now}",
-        tokens.calls, tokens.prompt_tokens, tokens.completion_tokens
+        "used   {}{now}",
+        used_words(*tokens, tokens.has_counts())
     );
     text
 }

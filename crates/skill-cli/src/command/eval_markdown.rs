@@ -1,6 +1,7 @@
 //! `skillrl eval --markdown`: a measurement as a section of a page, such as the summary of a job in CI.
 
 use super::eval::score_words;
+use crate::run_text::summary::used_words;
 use crate::table::harmless;
 use skillrl::envs::Split;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
@@ -43,10 +44,8 @@ pub(super) fn page(
     }
     let _ = writeln!(
         text,
-        "\n{} calls, {} prompt tokens, {} reply tokens; intervals of {:.0} %.{}{}",
-        summary.tokens.calls,
-        summary.tokens.prompt_tokens,
-        summary.tokens.completion_tokens,
+        "\n{}; intervals of {:.0} %.{}{}",
+        used_words(summary.tokens, summary.tokens.has_counts()),
         100.0 * LEVEL,
         if simulated.is_empty() { "" } else { "\n\n" },
         simulated.trim_end()

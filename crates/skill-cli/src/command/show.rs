@@ -5,6 +5,7 @@ use super::trajectory::trajectory_text;
 use super::{CommandError, bank, bank_run};
 use crate::args::ShowArgs;
 use crate::run_text::described;
+use crate::run_text::summary::used_words;
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
@@ -130,10 +131,7 @@ fn step_text(record: &StepRecord, row: &StepRow, evidence: &StepEvidence) -> Str
     if !record.tokens.is_empty() {
         text.push('\n');
         for (stage, used) in &record.tokens {
-            let line = format!(
-                "{stage}: {} calls, {} prompt tokens, {} reply tokens\n",
-                used.calls, used.prompt_tokens, used.completion_tokens
-            );
+            let line = format!("{stage}: {}\n", used_words(*used, used.has_counts()));
             text.push_str(&wrapped(&line, width));
         }
     }

@@ -30,24 +30,33 @@ pub(crate) fn summary_lines(
     let used = StageTokens::of_all(&summary.token_summary);
     let money = |cost: f64| format!(", {}", dollars(cost));
     let cost_words = cost.map(money).unwrap_or_default();
-    let _ = writeln!(text, "used:       {}{cost_words}", used_words(used));
+    let has_counts = summary.token_summary.values().all(StageTokens::has_counts);
+    let _ = writeln!(text, "used:       {}{cost_words}", used_words(used, has_counts));
     if let Some(spent) = spent.filter(|spent| spent.calls > used.calls) {
         let paid = cost.map(|_| money(spent.money)).unwrap_or_default();
+        let tokens = if has_counts { format!(", {} tokens", grouped(spent.tokens)) } else { String::new() };
         let _ = writeln!(
             text,
-            "spent:      {} calls, {} tokens{paid}: with retries and calls that were given up",
+            "spent:      {} calls{tokens}{paid}: with retries and calls that were given up",
             grouped(spent.calls),
-            grouped(spent.tokens)
         );
     }
     let _ = write!(text, "best skill: {}", best_skill(run_dir));
     text
 }
 
-/// Calls and tokens.
-fn used_words(StageTokens { calls, prompt_tokens, completion_tokens, .. }: StageTokens) -> String {
-    let [calls, input, output] = [calls, prompt_tokens, completion_tokens].map(grouped);
-    format!("{calls} calls, {input} prompt tokens, {output} reply tokens")
+/// Calls and tokens; where not all replies came with token counts, the sums are lower bounds.
+pub(crate) fn used_words(used: StageTokens, has_counts: bool) -> String {
+    let [calls, input, output] = [used.calls, used.prompt_tokens, used.completion_tokens].map(grouped);
+    match has_counts {
+        true => format!("{calls} calls, {input} prompt tokens, {output} reply tokens"),
+        false if used.has_counts() => {
+            format!(
+                "{calls} calls, at least {input} prompt tokens and {output} reply tokens (not all replies came with counts)"
+            )
+        }
+        false => format!("{calls} calls, tokens unknown (the server counts none)"),
+    }
 }
 
 /// The skill to deploy: a folder where it is a package.

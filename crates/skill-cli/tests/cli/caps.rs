@@ -5,7 +5,7 @@
 #![cfg(unix)]
 
 use crate::context::{TestContext, code};
-use crate::server::{Server, body};
+use crate::server::{Server, body, healthy_words};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
@@ -271,4 +271,33 @@ fn what_a_run_has_spent_counts_for_what_is_tried_in_it() {
         assert_eq!(run(&eval), Some(code::BUDGET));
         assert_eq!(billed.lock().calls, 10);
     }
+}
+
+/// A cap on money sees nothing of a server that counts no tokens: a planned run stops before its first step, and says
+/// nothing of costs that nobody knows.
+#[test]
+fn a_cap_that_counts_tokens_stops_a_planned_run_whose_server_counts_none() {
+    let server = Server::start();
+    let context = server.task_with(", max_tokens = 50, price_input = 1.0, price_output = 1.0");
+    server.answer_with(|_, request| {
+        let message = json!({"role": "assistant", "content": healthy_words(request)});
+        ResponseTemplate::new(200)
+            .set_body_json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+    });
+    let train = ["train", "task/skillrl.toml", "--set", "train.protocol=auto", "--set", "budget.money=5.0"];
+    for _ in 0..2 {
+        let names = ["target", "token counts", "before the first step", "budget.calls"];
+        context.run(&train).fails(code::BUDGET, &names);
+    }
+    // The baseline alone; with `eval.fresh` it is measured twice.
+    let n_calls = server.n_calls();
+    assert!((2..=4).contains(&n_calls), "{n_calls}");
+    let ended = context.run(&[&train[..], &["--set", "budget.calls=60"]].concat());
+    ended.assert_code(code::SUCCESS);
+    assert!(ended.stdout.contains("calls, tokens unknown"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains(", for $") && !ended.stdout.contains("$0"), "{}", ended.stdout);
+    let status = context.succeed(&["status", "task/run"]);
+    assert!(status.contains("unknown tokens") && !status.contains('$'), "{status}");
+    let eval = context.succeed(&["eval", "task/skillrl.toml", "--split", "val"]);
+    assert!(eval.contains("calls, tokens unknown"), "{eval}");
 }

@@ -103,16 +103,21 @@ pub(crate) fn closed_address() -> String {
 
 /// The target repeats the word if the skill says so; the optimizer always proposes that rule.
 pub(crate) fn healthy(request: &Request) -> ResponseTemplate {
+    reply(&healthy_words(request), "stop")
+}
+
+/// What a healthy server says.
+pub(crate) fn healthy_words(request: &Request) -> String {
     let body = body(request);
     if is_optimizer(&body) {
         let edits = json!([{"op": "append", "target": "", "content": GOOD_RULE, "support_count": 1}]);
-        return reply(&json!({"patch": {"reasoning": "it talks", "edits": edits}}).to_string(), "stop");
+        return json!({"patch": {"reasoning": "it talks", "edits": edits}}).to_string();
     }
     let text = body["messages"].to_string();
     let word = text.rsplit("Repeat: ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
     let answer =
         if text.contains(GOOD_RULE) { word } else { "Good day to you, I would be delighted to help" };
-    reply(answer, "stop")
+    answer.to_owned()
 }
 
 /// As [`healthy`], but the best answers say too much: they are graded, and not right.

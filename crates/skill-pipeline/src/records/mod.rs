@@ -132,6 +132,11 @@ impl StageTokens {
         })
     }
 
+    /// True unless calls were answered and no tokens were counted: some servers report none, and nobody knows the cost.
+    pub fn has_counts(&self) -> bool {
+        self.calls == 0 || self.tokens() > 0
+    }
+
     /// Tokens of prompts and of replies.
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)

@@ -32,9 +32,9 @@ use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
 use crate::settings::{Protocol, first_optimizer_call};
 use crate::shell::{spans, spent_by};
-use crate::warning::Warning;
+use crate::warning::{RunModel, Warning};
 use skill_core::plan::batch_at;
-use skill_core::search_plan::{Decision, SearchFacts, SearchPlan, Spending};
+use skill_core::search_plan::{Decision, SearchBudget, SearchFacts, SearchPlan, Spending};
 use skill_core::stats::flip_rate;
 use skill_core::usage::{dollars, grouped};
 use skill_core::{EpochIdx, ItemScore, StepIdx, Usage};
@@ -176,6 +176,7 @@ impl Run<'_> {
             self.length.1 = state.last_step.0;
             return Ok(None);
         }
+        self.check_counts(state)?;
         let facts = self.facts(state)?;
         let Some(plan) = facts.plan() else { return Ok(None) };
         let step = StepIdx(state.last_step.0.saturating_add(1));
@@ -192,6 +193,37 @@ impl Run<'_> {
             });
         }
         Ok(Some(self.step_plan(state, step, &plan)))
+    }
+
+    /// An error where all caps count tokens, and the replies of a model that they are about come without counts: no plan
+    /// would end.
+    fn check_counts(&self, state: &TrainState) -> Result<(), PipelineError> {
+        let search = &self.settings.search;
+        let what = match search.budget {
+            SearchBudget { calls: Some(_), .. } => return Ok(()),
+            SearchBudget { tokens: Some(_), .. } => "tokens",
+            SearchBudget { money: Some(_), .. } => "money",
+            SearchBudget { .. } => return Ok(()),
+        };
+        // A replay sends nothing that a cap could count.
+        if self.budget.is_none() {
+            return Ok(());
+        }
+        let baseline = self.dir.read_evaluation(EvaluationDir::Baseline)?;
+        let of_target = baseline.map(|measured| measured.tokens).unwrap_or_default();
+        let models = [
+            (RunModel::Target, of_target, search.target_prices),
+            (RunModel::Optimizer, of_optimizer(state), search.optimizer_prices),
+        ];
+        let is_blind = |(_, used, prices): &(RunModel, StageTokens, Prices)| {
+            !used.has_counts() && (what == "tokens" || *prices != Prices::default())
+        };
+        match models.into_iter().find(is_blind) {
+            Some((model, ..)) => {
+                Err(PipelineError::Uncounted { model: model.as_str(), what, last_step: state.last_step.0 })
+            }
+            None => Ok(()),
+        }
     }
 
     fn step_plan(&self, state: &TrainState, step: StepIdx, plan: &SearchPlan) -> StepPlan {
@@ -287,11 +319,6 @@ impl Run<'_> {
         let n_draws = self.n_draws();
         let rollout = self.rollout_of(state, &state.current)?;
         let flip_rate = self.flip_rate()?;
-        let of_optimizer = state.tokens().filter(|(stage, _)| is_of_optimizer(stage));
-        let of_optimizer = of_optimizer.fold(StageTokens::default(), |mut all, (_, used)| {
-            all += used;
-            all
-        });
         // The end of the run is paid for first.
         let spent = self.recorded(state)?.plus(self.end_cost(state)?);
         let n_end = settings.n_rollouts_of_end(n_draws, n_items(Split::Test), self.initial_rollout()?);
@@ -312,7 +339,7 @@ impl Run<'_> {
             flip_rate,
             share_seen,
             rollout,
-            optimizer_call: optimizer_call(of_optimizer, rollout, settings.search.optimizer_prices),
+            optimizer_call: optimizer_call(of_optimizer(state), rollout, settings.search.optimizer_prices),
             budget: settings.search_budget(n_items(Split::Train), n_draws, n_end, rollout),
             spent,
             decisions: state.history.iter().map(decision).collect(),
@@ -393,6 +420,15 @@ impl Run<'_> {
     }
 }
 
+/// What the calls of the optimizer took.
+fn of_optimizer(state: &TrainState) -> StageTokens {
+    let stages = state.tokens().filter(|(stage, _)| is_of_optimizer(stage));
+    stages.fold(StageTokens::default(), |mut all, (_, used)| {
+        all += used;
+        all
+    })
+}
+
 fn is_of_optimizer(stage: &str) -> bool {
     OPTIMIZER_STAGES.iter().any(|own| own.as_str() == stage)
 }
@@ -434,10 +470,14 @@ fn sentence(plan: &SearchPlan, facts: &SearchFacts) -> String {
     let noise = facts.flip_rate.map_or_else(String::new, |rate| {
         format!(", and {:.0} % of the items change from one pass to the next", 100.0 * rate)
     });
-    let steps = if plan.steps_left == 1 { "step" } else { "steps" };
+    // Models without a price use up no cap on money.
+    let steps = match plan.steps_left {
+        1 => "about 1 more step".to_owned(),
+        u32::MAX => "steps".to_owned(),
+        steps_left => format!("about {steps_left} more steps"),
+    };
     format!(
-        "about {} more {steps} of {} tasks, at most {}; validation {:.0} %{noise}",
-        plan.steps_left,
+        "{steps} of {} tasks, at most {}; validation {:.0} %{noise}",
         plan.batch_size,
         budget_text(facts),
         100.0 * facts.solved

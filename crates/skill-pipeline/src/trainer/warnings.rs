@@ -55,7 +55,7 @@ impl Run<'_> {
 
     /// Says once of each model that its replies come without token counts, so that nobody knows what it costs.
     pub(super) fn warn_of_uncounted_tokens(&mut self, watch: &StageWatch, used: StageTokens) {
-        if used.calls == 0 || used.tokens() > 0 {
+        if used.has_counts() {
             return;
         }
         let (model, is_warned) = match watch.stage().kind() {

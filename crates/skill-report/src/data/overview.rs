@@ -239,7 +239,7 @@ impl RunOverview {
 
     /// True if the run recorded its tokens, see [`Self::knows_calls`].
     pub fn knows_tokens(&self) -> bool {
-        self.tokens > 0 || self.n_steps == 0 || self.is_replay
+        self.tokens > 0 || self.calls == 0 && self.n_steps == 0 || self.is_replay
     }
 }
 

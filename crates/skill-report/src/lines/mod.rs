@@ -90,6 +90,8 @@ impl EventLines {
     fn total_of(&self, steps: u32) -> StepTotal {
         match (steps, self.has_plan) {
             (0, _) => StepTotal::Unknown,
+            // The plan has no end of its own.
+            (u32::MAX, _) => StepTotal::Unknown,
             (steps, true) => StepTotal::About(steps),
             (steps, false) => StepTotal::Exactly(steps),
         }
