@@ -24,7 +24,7 @@ pub use prepared::Prepared;
 pub use probe::{Probe, SplitProbe, probe};
 pub use weights::{WeightsEstimate, weights_estimate};
 
-use crate::config::Config;
+use crate::config::{Config, TrainMode};
 use crate::cost::usage_cost;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
@@ -131,7 +131,7 @@ pub struct StageEstimate {
 /// What a run will take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Steps of the run.
+    /// Steps of the run; of a planned search the most.
     pub steps: u32,
     /// Items of the three splits.
     pub items: [u64; 3],
@@ -180,6 +180,71 @@ impl Sent {
     fn optimizer(calls: Span, bytes: Span) -> Self {
         Self { calls, messages: calls.times(Span::exactly(2)), bytes }
     }
+}
+
+/// What a run with these settings will take; prices and caps are those of `config`.
+///
+/// A planned search goes on until a cap, its patience or a perfect score ends it: at the low end it makes no step, and at
+/// the high end as many as its caps leave room for where texts are short. It exceeds no cap.
+pub(crate) fn forecast(
+    probe: &Probe,
+    settings: &TrainSettings,
+    config: &Config,
+    assumptions: Assumptions,
+) -> Estimate {
+    let n_items = probe.splits.each_ref().map(|split| usize::try_from(split.n_items).unwrap_or(usize::MAX));
+    let planned = settings.foreseen(n_items, 1.0);
+    if settings.protocol == Protocol::Paper || config.train.mode != TrainMode::Document {
+        return estimate(probe, &planned, config, assumptions);
+    }
+    let without_steps = TrainSettings { epochs: 0, ..planned.clone() };
+    let least = estimate(probe, &without_steps, config, assumptions);
+    let short = settings.foreseen_with(n_items, shortest(probe, settings, assumptions));
+    let is_longer = |one: &TrainSettings, other: &TrainSettings| {
+        n_steps(n_items[0], one).min(MAX_STEPS) > n_steps(n_items[0], other)
+    };
+    let longest = if is_longer(&short, &planned) { &short } else { &planned };
+    within_caps(least, estimate(probe, longest, config, assumptions), config)
+}
+
+/// The tokens of the shortest rollout on a training task, and of the shortest call of the optimizer.
+fn shortest(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -> [Usage; 2] {
+    let usage = |bytes: Span, reply: Span| Usage {
+        input: assumptions.tokens(bytes, Span::default()).low,
+        output: reply.low,
+        ..Usage::default()
+    };
+    let reply_of = |stage| reply_tokens(stage, probe, settings, assumptions);
+    [
+        usage(probe.splits[0].bytes_per_item, reply_of(Stage::Rollout)),
+        usage(probe.analyst_bytes, reply_of(Stage::Reflect)),
+    ]
+}
+
+/// From the one estimate to the other, and no higher than the caps.
+fn within_caps(least: Estimate, most: Estimate, config: &Config) -> Estimate {
+    let caps = config.budget;
+    let low = |stage: &str| least.stages.iter().find(|low| low.stage == stage);
+    let between = |low: Option<&StageEstimate>, high: StageEstimate| {
+        let low_of = |part: fn(&StageEstimate) -> Span| low.map_or(0, |low| part(low).low);
+        let span = |high: Span, part: fn(&StageEstimate) -> Span, cap: Option<u64>| {
+            let low = low_of(part);
+            Span { low, high: high.high.min(cap.unwrap_or(u64::MAX)).max(low) }
+        };
+        let low_cost = low.and_then(|low| low.cost).map_or(0.0, |[low, _]| low);
+        StageEstimate {
+            stage: high.stage,
+            calls: span(high.calls, |stage| stage.calls, caps.calls),
+            input_tokens: span(high.input_tokens, |stage| stage.input_tokens, caps.tokens),
+            output_tokens: span(high.output_tokens, |stage| stage.output_tokens, caps.tokens),
+            cost: high
+                .cost
+                .map(|[_, high]| [low_cost, high.min(caps.money.unwrap_or(f64::INFINITY)).max(low_cost)]),
+        }
+    };
+    let Estimate { steps, items, stages, total, assumptions } = most;
+    let stages = stages.into_iter().map(|high| between(low(high.stage), high)).collect();
+    Estimate { steps, items, stages, total: between(Some(&least.total), total), assumptions }
 }
 
 /// What a run with these settings will take, up to [`MAX_STEPS`] steps; prices are those of `config`.

@@ -228,10 +228,14 @@ fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> 
     } else {
         String::new()
     };
-    let cap = match loaded.config.budget.money {
-        Some(cap) => format!("; it stops at {}", dollars(cap)),
-        None => String::new(),
-    };
+    let budget = loaded.config.budget;
+    let caps = [
+        budget.calls.map(|cap| format!("{} calls", grouped(cap))),
+        budget.tokens.map(|cap| format!("{} tokens", grouped(cap))),
+        budget.money.map(dollars),
+    ];
+    let caps: Vec<String> = caps.into_iter().flatten().collect();
+    let cap = if caps.is_empty() { String::new() } else { format!("; it stops at {}", caps.join(" or ")) };
     format!("{}: {} to {} calls, {cost}{prices}{cap}", models.join(", "), grouped(low), grouped(high))
 }
 

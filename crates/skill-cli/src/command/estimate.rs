@@ -13,7 +13,7 @@ use skillrl::estimate::{
 };
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::pipeline::{PipelineError, TrainSettings};
+use skillrl::pipeline::{PipelineError, Protocol, TrainSettings};
 use skillrl::prompts;
 use std::fmt::Write as _;
 
@@ -66,7 +66,14 @@ pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> anyhow::Result<
             let roles = ModelRole::of_training(&loaded.config);
             let mut models = roles.iter().filter_map(|role| role.config(&loaded.config));
             let is_paid = models.any(ModelConfig::is_paid);
-            Ok(describe(&estimate, is_paid, width))
+            let budget = loaded.config.budget;
+            let how_many = match loaded.config.train.protocol {
+                Protocol::Paper => "",
+                // A plan within a number of calls is known, and one within tokens depends on how long texts are.
+                Protocol::Auto if budget.tokens.is_none() && budget.money.is_none() => "about ",
+                Protocol::Auto => "up to ",
+            };
+            Ok(format!("{how_many}{}", describe(&estimate, is_paid, width)))
         }
     }
 }

@@ -73,17 +73,24 @@ impl TrainSettings {
     /// settings themselves without a plan. `n_items` are the items of train, val and test, and a rollout is taken to be
     /// so many calls.
     pub fn foreseen(&self, n_items: [usize; 3], calls_per_rollout: f64) -> Self {
+        let [input, output] = FORESEEN_TOKENS;
+        let usage = Usage { input, output, ..Usage::default() };
+        let rollout = spending_of(usage, self.search.target_prices).times(calls_per_rollout);
+        self.foreseen_at(n_items, rollout, first_optimizer_call(rollout, self.search.optimizer_prices))
+    }
+
+    /// As [`Self::foreseen`], where a rollout takes one call of these tokens, and a call of the optimizer those: the
+    /// longest plan is that of the shortest texts.
+    pub fn foreseen_with(&self, n_items: [usize; 3], [rollout, optimizer_call]: [Usage; 2]) -> Self {
+        let rollout = spending_of(rollout, self.search.target_prices);
+        self.foreseen_at(n_items, rollout, spending_of(optimizer_call, self.search.optimizer_prices))
+    }
+
+    fn foreseen_at(&self, n_items: [usize; 3], rollout: Spending, optimizer_call: Spending) -> Self {
         let [n_train, n_val, n_test] = n_items;
         if self.protocol == Protocol::Paper {
             return self.effective();
         }
-        let [input, output] = FORESEEN_TOKENS;
-        let usage = Usage { input, output, ..Usage::default() };
-        let rollout = Spending {
-            calls: calls_per_rollout,
-            tokens: (input + output) as f64 * calls_per_rollout,
-            money: self.search.target_prices.cost(usage) * calls_per_rollout,
-        };
         let n_draws = n_val * self.evidence.selection_repeats.max(1);
         let n_end = self.n_rollouts_of_end(n_draws, n_test, rollout);
         let facts = SearchFacts {
@@ -94,7 +101,7 @@ impl TrainSettings {
             flip_rate: None,
             share_seen: None,
             rollout,
-            optimizer_call: first_optimizer_call(rollout, self.search.optimizer_prices),
+            optimizer_call,
             budget: self.search_budget(n_train, n_draws, n_end, rollout),
             spent: rollout.times((n_draws + n_end) as f64),
             decisions: Vec::new(),
@@ -188,12 +195,17 @@ impl TrainSettings {
     }
 }
 
+/// A call of these tokens.
+fn spending_of(usage: Usage, prices: Prices) -> Spending {
+    Spending { calls: 1.0, tokens: usage.tokens() as f64, money: prices.cost(usage) }
+}
+
 /// What a call of the optimizer takes, before one was made, by the trajectories that it will read.
 pub(crate) fn first_optimizer_call(rollout: Spending, prices: Prices) -> Spending {
     let [prompt, reply] = OPTIMIZER_TOKENS;
     let prompt = prompt + READ_AT_ONCE * rollout.tokens;
     let usage = Usage { input: prompt as u64, output: reply as u64, ..Usage::default() };
-    Spending { calls: 1.0, tokens: prompt + reply, money: prices.cost(usage) }
+    Spending { tokens: prompt + reply, ..spending_of(usage, prices) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
 use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
-    ApproximateCap, Assumptions, MAX_STEPS, Span, StageEstimate, approximate_caps, bank_estimate, estimate,
+    ApproximateCap, Assumptions, MAX_STEPS, Span, StageEstimate, approximate_caps, bank_estimate, forecast,
     foreseen, n_steps, probe, weights_estimate,
 };
 use skill_core::SkillDoc;
@@ -170,15 +170,15 @@ pub(super) async fn cost(
     skill: &SkillDoc,
     settings: &TrainSettings,
 ) -> Vec<Finding> {
-    let settings = &foreseen(settings, env);
-    if n_steps(env.items(Split::Train).len(), settings) > MAX_STEPS {
+    let planned = &foreseen(settings, env);
+    if n_steps(env.items(Split::Train).len(), planned) > MAX_STEPS {
         let hint = "lower `train.epochs`, or raise `train.batch_size`";
         return vec![Finding::error(Check::Cost, format!("the run has more than {MAX_STEPS} steps"), hint)];
     }
     let max_tokens = loaded.config.models.target.max_tokens();
-    match probe(env, prompts, skill, settings, max_tokens).await {
+    match probe(env, prompts, skill, planned, max_tokens).await {
         Ok(probed) => {
-            let of_document = estimate(&probed, settings, &loaded.config, Assumptions::default());
+            let of_document = forecast(&probed, settings, &loaded.config, Assumptions::default());
             let total = match loaded.config.train.mode {
                 TrainMode::Document => {
                     let steps = counted(of_document.steps as usize, "step");

@@ -1,6 +1,6 @@
 //! From a configuration to an estimate of its run.
 
-use super::{Assumptions, Estimate, MAX_STEPS, estimate, foreseen, n_steps, probe};
+use super::{Assumptions, Estimate, MAX_STEPS, forecast, foreseen, n_steps, probe};
 use crate::config::{Config, LoadedConfig};
 use crate::engine::Engine;
 use crate::{Error, prompts, skills, trainer, world};
@@ -31,8 +31,7 @@ impl Prepared {
         let settings = trainer::settings(&loaded.config)?;
         settings.validate()?;
         let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
-        let settings = foreseen(&settings, env.as_ref());
-        let steps = n_steps(env.items(Split::Train).len(), &settings);
+        let steps = n_steps(env.items(Split::Train).len(), &foreseen(&settings, env.as_ref()));
         if steps > MAX_STEPS {
             return Err(Error::TooManySteps { steps });
         }
@@ -51,8 +50,9 @@ impl Prepared {
     /// A prompt that does not render.
     pub async fn estimate(&self) -> Result<Estimate, Error> {
         let max_tokens = self.config.models.target.max_tokens();
-        let probing = probe(self.env.as_ref(), &self.prompts, &self.skill, &self.settings, max_tokens);
+        let planned = foreseen(&self.settings, self.env.as_ref());
+        let probing = probe(self.env.as_ref(), &self.prompts, &self.skill, &planned, max_tokens);
         let probed = probing.await.map_err(|error| Error::Pipeline(PipelineError::Prompt(error)))?;
-        Ok(estimate(&probed, &self.settings, &self.config, Assumptions::default()))
+        Ok(forecast(&probed, &self.settings, &self.config, Assumptions::default()))
     }
 }

@@ -234,3 +234,32 @@ fn the_ends_of_epochs_compare_a_sample_under_two_skills() {
     assert!(of(1, epoch_end).iter().all(|(_, calls)| *calls == Span::default()));
     assert_eq!(of(3, EpochEnd::OFF), []);
 }
+
+/// A planned search under a cap goes on until the cap ends it, or at once where nothing is to be gained.
+#[test]
+fn a_planned_search_is_estimated_up_to_its_caps_and_no_higher() {
+    let prices = ", price_input = 0.25, price_output = 2.0";
+    let optimizer = format!("{{ kind = \"openai\", model = \"o\"{prices} }}");
+    let forecast_of = |budget: &str| {
+        let text = format!(
+            "[train]\nprotocol = \"auto\"\n[budget]\n{budget}\n[env]\nkind = \"qa\"\ndata = \"d\"\n\
+             [models]\noptimizer = {optimizer}\ntarget = {{ kind = \"openai\", model = \"m\"{prices} }}\n"
+        );
+        let config = Config::parse(&text, "test", &[]).unwrap().config;
+        let settings = crate::trainer::settings(&config).unwrap();
+        let probe = Probe { splits: [20, 20, 20].map(|n_items| split(n_items, 1, 600)), ..probed() };
+        let planned = estimate(&probe, &settings.foreseen([20; 3], 1.0), &config, Assumptions::default());
+        (forecast(&probe, &settings, &config, Assumptions::default()), planned)
+    };
+    // By the tokens that a plan assumes, fewer steps fit than by those of short texts.
+    let (of_money, planned) = forecast_of("money = 0.1");
+    assert!(of_money.steps > 2 * planned.steps, "{} {}", of_money.steps, planned.steps);
+    assert!(of_money.total.calls.high > 876, "{:?}", of_money.total);
+    assert_eq!(of_money.total.cost.unwrap()[1], 0.1);
+    assert_eq!(stage(&of_money, "rollout").calls.low, 0, "a perfect skill ends it");
+    let (of_calls, planned) = forecast_of("calls = 300");
+    assert_eq!(of_calls.steps, planned.steps);
+    assert_eq!((of_calls.total.calls.low, of_calls.total.calls.high), (60, 300));
+    let (of_tokens, _) = forecast_of("tokens = 200000");
+    assert!(of_tokens.total.input_tokens.high <= 200_000 && of_tokens.steps > 0);
+}
