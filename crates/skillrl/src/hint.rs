@@ -67,6 +67,9 @@ fn of_warning(warning: &Warning) -> Option<&'static str> {
 pub(crate) fn of_run(error: &PipelineError) -> String {
     match error {
         PipelineError::Mismatch { path, changes } if !changes.iter().any(is_bank_of_old_default) => {
+            // Another run does not lie in the run of all phases that this one is a phase of.
+            let whole = path.parent().filter(|above| RunKind::Phases.is_at(above));
+            let path = whole.unwrap_or(path);
             let free =
                 (2..100).map(|n| format!("{}-{n}", path.display())).find(|name| !Path::new(name).exists());
             let named = free.unwrap_or_else(|| "DIR".to_owned());

@@ -112,7 +112,7 @@ fn local(target: &ModelConfig) -> Result<&LocalConfig, Error> {
     match target {
         ModelConfig::Local(asked) => Ok(asked),
         other => Err(target_error(format!(
-            "kind \"{}\" has no weights here; only kind \"local\" is trained",
+            "kind \"{}\" has no weights here; only kind \"local\" is trained, or a folder with weights (`--policy DIR`)",
             other.kind()
         ))),
     }

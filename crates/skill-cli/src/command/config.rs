@@ -1,10 +1,10 @@
 //! `skillrl config`: what is configured, and where each value comes from.
 
-use crate::args::StartArgs;
+use crate::args::{Start, StartArgs};
 
 pub(crate) fn show(args: &StartArgs) -> anyhow::Result<()> {
     // Files that it names need not be there: this shows settings alone.
-    let loaded = super::start::read(&args.start())?;
+    let loaded = super::start::read(&Start { is_training: true, ..args.start() })?;
     super::start::say_mapping(&loaded);
     super::print(&loaded.display_with_origins())
 }

@@ -1,7 +1,7 @@
 //! `skillrl doctor`: what is between a configuration and a run that is worth its money.
 
 use super::data_start::{self, DataStart, Use};
-use crate::args::{DoctorArgs, NoiseArgs};
+use crate::args::{DoctorArgs, NoiseArgs, Start};
 use crate::table::{counted, harmless};
 use skillrl::doctor::{DEFAULT_EFFECT, Examination, Finding, Network, Report, Status, examine};
 use skillrl::pipeline::StopSignal;
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
         flip_rate: args.flip_rate,
         timeout: Duration::from_secs(args.timeout),
     };
-    let mut start = args.config.start();
+    let mut start = Start { is_training: true, ..args.config.start() };
     let skill = args.skill.iter().map(|path| format!("skill.initial={}", path.display()));
     start.overrides.splice(0..0, skill);
     let used = if args.offline { Use::Looks } else { Use::Sends };

@@ -1,7 +1,7 @@
 //! `skillrl estimate`: what a run will take, before anything is sent.
 
 use super::data_start::{self, Use};
-use crate::args::EstimateArgs;
+use crate::args::{EstimateArgs, Start};
 use crate::table::{Column, counted, grouped, table, terminal_width};
 use skillrl::config::{LoadedConfig, ModelConfig, ModelRole, TrainMode};
 use skillrl::core::SkillDoc;
@@ -18,7 +18,7 @@ use skillrl::prompts;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
-    let start = args.config.start();
+    let start = Start { is_training: true, ..args.config.start() };
     let (_, loaded) = data_start::load(&args.data, start, Use::Looks, args.json)?;
     let text = described(&loaded, args.json)?;
     if args.json {

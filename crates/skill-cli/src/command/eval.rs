@@ -19,6 +19,7 @@ use skillrl::envs::{Env, Split};
 use skillrl::hint::CommandHints;
 use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::identity::{data_of, scoring_changes};
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::records::{RunIdentity, StageTokens};
 use skillrl::pipeline::run_dir::{EvaluationDir, RunStatus, run_status, summarise};
@@ -28,8 +29,8 @@ use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies};
 use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Stage, StopSignal, Warning};
-use skillrl::reports::LEVEL;
 use skillrl::reports::words::percent;
+use skillrl::reports::{LEVEL, PhasesBrief};
 use skillrl::{skills, trainer, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -316,12 +317,18 @@ fn describe(
 /// Warns of a measurement on the test split of a run that is not finished.
 pub(super) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
     let run_dir = loaded.run_dir();
-    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished {
+    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished && !is_through(&run_dir) {
         super::say(&format!(
             "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
             run_dir.display()
         ));
     }
+}
+
+/// True for a run of several phases that has none left.
+fn is_through(run: &Path) -> bool {
+    RunKind::Phases.is_at(run)
+        && RunReader::open(run).and_then(|run| PhasesBrief::read(&run)).is_ok_and(|phases| phases.is_finished)
 }
 
 /// Warns of a split whose items are others than when the run of the configuration began: the run may have learnt from

@@ -70,6 +70,14 @@ pub(super) fn measure_result(args: &mut EvalArgs) -> Result<(), CommandError> {
     (args.policy, args.bank) = (existing("policy"), existing(BANK_DIR));
     let measured: Vec<String> =
         [&args.policy, &args.bank].into_iter().flatten().map(|path| path.display().to_string()).collect();
+    if measured.is_empty() && RunKind::Phases.is_at(&run) {
+        let message = format!("{} has not reached the phase that trains its policy", run.display());
+        let hint = format!(
+            "`skillrl train {}` goes on; what a phase before it has made is measured by name, as `--policy` or `--bank`",
+            as_word(&run.display().to_string())
+        );
+        return Err(CommandError::new(message).with_hint(hint));
+    }
     if measured.is_empty() {
         return Ok(());
     }

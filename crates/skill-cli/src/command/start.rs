@@ -11,6 +11,7 @@ use skillrl::config::{
 };
 use skillrl::envs::alfworld::Rooms;
 use skillrl::identify::{PathError, PathKind, identify};
+use skillrl::pipeline::kind::RunKind;
 use skillrl::replay;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,11 @@ impl Started {
     pub(super) fn out(&self, named: Option<&Path>, phase: &str) -> PathBuf {
         match named {
             Some(named) => named.to_owned(),
-            None if self.is_without_run_dir => Path::new(DATA_DIR).join(phase),
+            None if self.is_without_run_dir
+                && self.loaded.origins.get("run.dir") != Some(&skillrl::config::Origin::Set) =>
+            {
+                Path::new(DATA_DIR).join(phase)
+            }
             None => self.loaded.run_dir(),
         }
     }
@@ -257,8 +262,15 @@ fn left_out_phases(loaded: &LoadedConfig, start: &Start) -> Option<String> {
     let is_chosen = !start.source().is_none_or(is_json)
         || start.overrides.iter().any(|setting| setting.starts_with("train.mode="));
     let is_of_bank = loaded.config.train.mode == TrainMode::Bank;
-    if is_chosen || !start.is_training || !start.is_simulated() || !is_of_bank {
+    if is_chosen || !start.is_training || !is_of_bank {
         return None;
+    }
+    if !start.is_simulated() {
+        return Some(
+            "left out: fine-tuning and GRPO, which train a model on this machine: `train.mode = \"weights\"` with a \
+             target of kind \"local\" has them"
+                .to_owned(),
+        );
     }
     match loaded.config.env {
         EnvConfig::Webshop(_) => Some(
@@ -311,10 +323,11 @@ pub(super) fn say_mapping(loaded: &LoadedConfig) {
     super::say(&lines.join("\n"));
 }
 
-/// A line that says which models of a result are simulated; empty where nobody asked for that.
+/// A line that says which models of a result are simulated; empty where a configuration file asks for them itself.
 pub(super) fn simulated_line(start: &Start, loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
     let names = simulated_models(&loaded.config, roles);
-    match start.is_simulated() && !names.is_empty() {
+    let is_of_run = start.source().is_some_and(|path| RunKind::of(path).is_some());
+    match (start.is_simulated() || is_of_run) && !names.is_empty() {
         true => {
             format!("simulated models: {}; these numbers do not apply to real models\n", names.join(", "))
         }

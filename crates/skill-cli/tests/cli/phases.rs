@@ -230,8 +230,21 @@ mod built_in {
         assert_ne!(before, initial, "it begins with the fine-tuned policy");
         context.succeed(&rl);
         assert_eq!(context.read("data/rl/iterations.jsonl").lines().count(), 1);
-        // Neither is a run of the other kind.
+        // Neither is a run of the other kind, and nothing takes it away.
+        let files = context.untimed_files("data/rl");
         context.run(&[&RL[..], &["--out", "data/sft"]].concat()).assert_code(code::OTHER_RUN);
+        context.run(&["train", "data/rl"]).assert_code(code::OTHER_RUN);
+        crate::context::assert_same_files(&files, &context.untimed_files("data/rl"));
+        // What the end of each says to type, in the world that it was trained in.
+        for (phase, said) in [("data/sft", context.succeed(&sft)), ("data/rl", context.succeed(&rl))] {
+            assert_names(&said, &[&format!("`skillrl eval {phase}`")]);
+            let measured = context.run(&["eval", phase]);
+            measured.assert_code(code::SUCCESS);
+            assert_names(&measured.stdout, &["2 items"]);
+        }
+        // Another directory by the setting that hints name.
+        let elsewhere = ["--resume", "--set", "run.dir=elsewhere"];
+        context.run(&[&sft[..], &elsewhere].concat()).fails(code::RUN_DIR, &["elsewhere"]);
     }
 
     #[test]
@@ -252,6 +265,19 @@ mod built_in {
         let page = context.read(&format!("{run}/report.html"));
         assert_names(&page, &["Games of the test split", "Fine-tuning shows no gain", "GRPO shows no gain"]);
         let files = context.untimed_files(run);
+        // It is estimated, shown and measured as what it is.
+        let estimate = context.succeed_json(&[&["estimate", "--json"][..], &train[1..]].concat());
+        assert_eq!((&estimate["items"], &estimate["phases"][2]["stage"]), (&json!([16, 2, 2]), &json!("rl")));
+        let test = context.run(&["eval", run, "--split", "test"]);
+        assert!(!test.stderr.contains("not finished"), "{}", test.stderr);
+        for phase in ["sft", "rl"] {
+            let measured = context.run(&["eval", &format!("{run}/{phase}")]);
+            measured.assert_code(code::SUCCESS);
+            assert_names(&measured.stdout, &["2 items"]);
+        }
+        // The run of all phases is what a person starts again.
+        let other = context.run(&[&train[..], &["--set", "env.max_turns=7"]].concat());
+        other.fails(code::OTHER_RUN, &["run.dir=runs/alfworld-mock-2"]);
         context.succeed(&train);
         crate::context::assert_same_files(&files, &context.untimed_files(run));
         // A bank of its own, as before, is another run.
