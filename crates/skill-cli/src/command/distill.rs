@@ -50,6 +50,12 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     if is_file && args.out.exists() && !args.force && !is_begun {
         return Err(super::is_there_already(&args.out).into());
     }
+    if !is_file && args.out.is_file() {
+        let message =
+            format!("{} is a file, and a bank without the ending .json is a directory", args.out.display());
+        let hint = "name a file that ends in .json, or another directory, as `--output`";
+        return Err(CommandError::new(message).with_hint(hint).into());
+    }
     if !is_file && !has_bank {
         check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
     }

@@ -1,6 +1,7 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use super::CommandError;
+use super::bank::read_shown;
 use super::described_spend;
 use super::eval::{
     check_not_empty, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
@@ -11,7 +12,7 @@ use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, harmless};
 use serde_json::{Value, json};
-use skillrl::bank::{BankSource, SkillRef, State};
+use skillrl::bank::{BankSource, SkillRef};
 use skillrl::call_cache::{CallCache, count_spent_on};
 use skillrl::config::{ModelRole, simulated_models};
 use skillrl::core::ItemId;
@@ -53,20 +54,11 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         let message = "a bank is compared with no bank; `--against` is for skills";
         return Err(CommandError::new(message).with_hint("leave out `--against` or `--bank`").into());
     }
-    let read = read_bank(bank_path).map_err(skillrl::Error::Pipeline)?;
+    let read = read_shown(bank_path)?;
     for note in read.notes.iter().filter(|note| note.is_of_log()) {
         super::say(&format!("note: {}", harmless(&note.to_string())));
     }
     let view = read.bank.view();
-    if view.skills().is_empty() {
-        let waiting = read.bank.skills().filter(|skill| skill.state() == State::Candidate).count();
-        let message = format!(
-            "{} has no active skill, so no task would be shown anything; {waiting} candidates wait for a trial",
-            bank_path.display()
-        );
-        let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
-        return Err(CommandError::new(message).with_hint(hint).into());
-    }
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
     let frame = match &args.skill {

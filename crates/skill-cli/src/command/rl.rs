@@ -11,6 +11,7 @@ pub(crate) fn run(_: &crate::args::RlArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{RlArgs, Start};
+    use crate::command::bank::check_named;
     use crate::command::report::write_after;
     use crate::command::start::load_started;
     use crate::command::{block_on, print, print_wrapped, say};
@@ -32,6 +33,9 @@ mod built_in {
         let started = load_started(&start, args.quiet || args.json)?;
         let out = started.out(args.out.as_deref(), "rl");
         let skill_bank = started.skill_bank(args.skill_bank.as_deref());
+        if let Some(bank) = &skill_bank {
+            check_named(bank)?;
+        }
         if args.resume && !RunKind::Rl.is_at(&out) {
             return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path: out }).into());
         }

@@ -11,6 +11,7 @@ pub(crate) fn run(_: &crate::args::SftArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{SftArgs, Start};
+    use crate::command::bank::check_named;
     use crate::command::report::write_after;
     use crate::command::start::load_started;
     use crate::command::{CommandError, block_on, print, print_wrapped, say};
@@ -37,6 +38,9 @@ mod built_in {
         let started = load_started(&start, args.quiet || args.json)?;
         let out = started.out(args.out.as_deref(), "sft");
         let skill_bank = started.skill_bank(args.skill_bank.as_deref());
+        if let Some(bank) = &skill_bank {
+            check_named(bank)?;
+        }
         let loaded = match &args.policy {
             Some(policy) => with_policy(&started.loaded, policy)?,
             None => trainable(&started.loaded, &out)?,

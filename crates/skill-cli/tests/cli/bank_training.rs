@@ -286,7 +286,7 @@ fn a_bank_is_measured_against_none() {
     assert_names(&again.stdout, &[NOTHING_SENT]);
     assert_eq!(context.json("measured/bank_evaluation.json"), value);
     eval("active", &["--against", "skill.md"]).refused(code::USAGE, &["--against"]);
-    eval("nowhere", &[]).refused(code::RUN_DIR, &["nowhere"]);
+    eval("nowhere", &[]).refused(code::USAGE, &["nowhere"]);
 }
 
 #[test]
@@ -618,4 +618,35 @@ fn a_model_that_gives_no_vectors_is_found_before_a_rollout_is_made() {
     context.run(&eval).fails(code::PROVIDER_REFUSED, &["HTTP 404"]);
     let calls = context.succeed_json(&["journal", "stats", "measured/bank_evaluation.json.calls", "--json"]);
     assert_eq!(calls["totals"]["requests"], 1, "{calls}");
+}
+
+#[test]
+fn a_bank_is_not_distilled_onto_a_file_that_is_no_bank() {
+    let context = with_episodes();
+    context.write("mine.txt", "mine");
+    context.run(&distill("episodes.jsonl", "mine.txt", &[])).fails(code::USAGE, &["mine.txt", ".json"]);
+    assert!(!context.path("mine.txt.calls").exists());
+    assert_eq!(context.read("mine.txt"), "mine");
+}
+
+#[test]
+fn a_bank_that_is_missing_or_shows_nothing_is_named() {
+    let context = with_episodes();
+    let eval = |bank: &str| context.run(&["eval", "household.toml", "--bank", bank]);
+    eval("none.json").fails(code::USAGE, &["none.json"]);
+    context.succeed(&distill("episodes.jsonl", "candidates", &[]));
+    eval("candidates").fails(code::USAGE, &["candidates", "--admit"]);
+}
+
+#[test]
+fn the_journals_of_a_run_of_phases_are_named() {
+    let context = household();
+    context.write("phased/config.json", "{}");
+    context.write("phased/phases.json", "{\"format\": 1, \"finished\": []}");
+    let stats = ["journal", "stats", "phased"];
+    context.run(&stats).fails(code::USAGE, &["no phase"]);
+    context.succeed(&train(&["evolution.rounds=0", "bank.admit=unmeasured", "run.dir=phased/rl"]));
+    context.copy_dir("phased/rl", "phased/collect/trajectories.jsonl.calls");
+    context.run(&stats).fails(code::USAGE, &["phased/collect/trajectories.jsonl.calls", "phased/rl"]);
+    context.succeed(&["journal", "stats", "phased/rl"]);
 }

@@ -5,11 +5,14 @@ mod prune;
 mod show;
 mod stats;
 
+use crate::args::as_word;
 use crate::args::journal::{FilterArgs, JournalCommand, JournalExportArgs};
 use anyhow::Context as _;
 use skillrl::llm::ErrorClass;
 use skillrl::llm::journal::{CallFilter, JournalError, JournalReader};
 use skillrl::pipeline::PipelineError;
+use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::records::phases::Phase;
 use skillrl::pipeline::run_dir::JOURNAL_FILE;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -56,7 +59,32 @@ fn open(run: &Path) -> anyhow::Result<JournalReader> {
         let hint = "its results are in its files: skillrl report, skillrl blame";
         return Err(super::CommandError::new(message).with_hint(hint).into());
     }
+    if RunKind::Phases.is_at(run) && !path(run).exists() {
+        let message = format!("{} is a run of phases, each with calls of its own", run.display());
+        let journals = journals_of_phases(run);
+        let hint = match journals.is_empty() {
+            true => "no phase has made a call".to_owned(),
+            false => format!("name one of them: {}", journals.join(", ")),
+        };
+        return Err(super::CommandError::new(message).with_hint(hint).into());
+    }
     Ok(JournalReader::open(&path(run)).map_err(of_journal)?)
+}
+
+/// The directories with a journal in a run of phases.
+fn journals_of_phases(run: &Path) -> Vec<String> {
+    let has_journal = |dir: &Path| dir.join(JOURNAL_FILE).is_file();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for phase in Phase::ALL {
+        let dir = phase.dir(run);
+        let beside = run.join(format!("{}.calls", phase.as_str()));
+        let inside = std::fs::read_dir(&dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut of_phase: Vec<PathBuf> = inside.filter(|path| has_journal(path)).collect();
+        of_phase.sort();
+        found.extend(of_phase);
+        found.extend([beside, dir].into_iter().filter(|dir| has_journal(dir)));
+    }
+    found.iter().map(|dir| as_word(&dir.display().to_string())).collect()
 }
 
 fn of_journal(error: JournalError) -> skillrl::Error {
