@@ -4,6 +4,7 @@ use super::CommandError;
 use super::bank::{blame, diff};
 use super::trajectory::trajectory_text;
 use crate::args::{DiffArgs, ShowArgs};
+use crate::run_text::summary::used_words;
 use crate::table::{Column, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::Bank;
@@ -62,11 +63,7 @@ fn round_text(record: &RoundRecord) -> String {
         }
     }
     for (stage, used) in &record.tokens {
-        let _ = writeln!(
-            text,
-            "  {stage}: {} calls, {} prompt tokens, {} reply tokens",
-            used.calls, used.prompt_tokens, used.completion_tokens
-        );
+        let _ = writeln!(text, "  {stage}: {}", used_words(*used, used.has_counts()));
     }
     text
 }

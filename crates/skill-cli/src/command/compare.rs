@@ -75,13 +75,13 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         row(&format!("validation{metric}"), &|side| score(side.selection, side.selection_interval)),
         row(&format!("test{metric}"), &|side| score(side.test, side.test_interval)),
         row(&format!("test before{metric}"), &|side| score(side.test_before, None)),
-        row("tokens per task", &|side| tokens(side.tokens_per_task, side.tokens_per_task_before)),
+        row("tokens per validation task", &|side| tokens(side.tokens_per_task, side.tokens_per_task_before)),
         row("skill length", &|side| {
             side.skill_tokens
                 .map_or_else(|| "not known".to_owned(), |tokens| format!("about {} tokens", grouped(tokens)))
         }),
-        row("calls", &|side| used(side.calls, side.n_steps)),
-        row("tokens", &|side| used(side.tokens, side.n_steps)),
+        row("replies used", &|side| used(side.calls, side.n_steps)),
+        row("tokens used", &|side| used(side.tokens, side.n_steps)),
         row("cost", &|side| match side.money {
             Some(money) => dollars(money),
             None if side.is_replay => "none, as the replies come from a recording".to_owned(),

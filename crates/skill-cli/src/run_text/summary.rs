@@ -45,18 +45,26 @@ pub(crate) fn summary_lines(
     text
 }
 
-/// Calls and tokens; where not all replies came with token counts, the sums are lower bounds.
+/// Replies and tokens; where not all replies came with token counts, the sums are lower bounds.
+///
+/// Equal calls share a reply, so there may be more of these than calls that were sent; and fewer, where calls were retried
+/// or given up.
 pub(crate) fn used_words(used: StageTokens, has_counts: bool) -> String {
-    let [calls, input, output] = [used.calls, used.prompt_tokens, used.completion_tokens].map(grouped);
+    let [input, output] = [used.prompt_tokens, used.completion_tokens].map(grouped);
+    let replies = replies(used.calls);
     match has_counts {
-        true => format!("{calls} calls, {input} prompt tokens, {output} reply tokens"),
+        true => format!("{replies}, {input} prompt tokens, {output} reply tokens"),
         false if used.has_counts() => {
             format!(
-                "{calls} calls, at least {input} prompt tokens and {output} reply tokens (not all replies came with counts)"
+                "{replies}, at least {input} prompt tokens and {output} reply tokens (not all replies came with counts)"
             )
         }
-        false => format!("{calls} calls, tokens unknown (the server counts none)"),
+        false => format!("{replies}, tokens unknown (the server counts none)"),
     }
+}
+
+fn replies(number: u64) -> String {
+    if number == 1 { "1 reply".to_owned() } else { format!("{} replies", grouped(number)) }
 }
 
 /// The skill to deploy: a folder where it is a package.
@@ -223,8 +231,8 @@ pub(crate) fn weights_lines(dir: &Path, measured: &str) -> anyhow::Result<String
     let run = skillrl::report::overview(dir).map_err(skillrl::Error::Pipeline)?;
     let verdict = skillrl::report::verdict(dir)?;
     let facts: Vec<_> = run.facts().into_iter().filter(|fact| fact.name != "verdict").collect();
-    let policy = dir.join("policy").display().to_string();
-    let next = format!("`skillrl eval --policy {policy}` measures {measured} {policy}");
+    let [run, policy] = [dir.to_owned(), dir.join("policy")].map(|path| path.display().to_string());
+    let next = format!("`skillrl eval {}` measures {measured} {policy}", crate::args::as_word(&run));
     Ok(super::fact_lines(&facts, "") + &verdict_text(&verdict, None, &next))
 }
 
@@ -247,8 +255,8 @@ pub(crate) fn bank_lines(summary: &BankSummary, spent: Option<u64>, dir: &Path) 
         counted(summary.n_items[0] as u64, "item"),
     );
     let calls: u64 = summary.tokens.values().map(|used| used.calls).sum();
-    // Each is counted once for the results; repeats and calls that were given up are spent besides.
-    let more = spent.filter(|spent| *spent > calls).map(|spent| format!(", {} spent", grouped(spent)));
-    let _ = writeln!(text, "used:       {}{}", counted(calls, "call"), more.unwrap_or_default());
+    // Repeats and calls that were given up are spent besides.
+    let more = spent.filter(|spent| *spent > calls).map(|spent| format!(", {} calls spent", grouped(spent)));
+    let _ = writeln!(text, "used:       {}{}", replies(calls), more.unwrap_or_default());
     text
 }

@@ -329,12 +329,14 @@ pub(crate) fn without_sent(text: &str) -> String {
 
 /// Text for a snapshot: what models are told and say may change without a change of what a person sees.
 pub(crate) fn without_tokens(text: &str) -> String {
-    let lines = text.lines().map(|line| match line.split_once(" calls, ") {
-        Some((before, _)) => {
-            let label = before.trim_end_matches(|letter: char| letter.is_ascii_digit());
-            format!("{label}[calls and tokens]\n")
+    let lines = text.lines().map(|line| {
+        match line.split_once(" calls, ").or_else(|| line.split_once(" replies, ")) {
+            Some((before, _)) => {
+                let label = before.trim_end_matches(|letter: char| letter.is_ascii_digit());
+                format!("{label}[calls and tokens]\n")
+            }
+            None => format!("{line}\n"),
         }
-        None => format!("{line}\n"),
     });
     lines.collect()
 }

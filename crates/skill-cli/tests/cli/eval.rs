@@ -177,7 +177,7 @@ fn a_measurement_is_not_replaced_by_another_one_unasked() {
     let out = ["eval", CONFIG, "--out", "out"];
     context.succeed(&out);
     let again = context.succeed(&out);
-    assert_names(&again, &["used 2 calls, ", "no request was sent"]);
+    assert_names(&again, &["used 2 replies, ", "no request was sent"]);
     let (before, n_before) = (context.files("out"), server.n_calls());
     for (more, what) in [
         (["--skill", "other.md"], "the measurement of another skill ("),
