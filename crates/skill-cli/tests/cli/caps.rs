@@ -294,10 +294,10 @@ fn a_cap_that_counts_tokens_stops_a_planned_run_whose_server_counts_none() {
     assert!((2..=4).contains(&n_calls), "{n_calls}");
     let ended = context.run(&[&train[..], &["--set", "budget.calls=60"]].concat());
     ended.assert_code(code::SUCCESS);
-    assert!(ended.stdout.contains("calls, tokens unknown"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("replies, tokens unknown"), "{}", ended.stdout);
     assert!(!ended.stdout.contains(", for $") && !ended.stdout.contains("$0"), "{}", ended.stdout);
     let status = context.succeed(&["status", "task/run"]);
     assert!(status.contains("unknown tokens") && !status.contains('$'), "{status}");
     let eval = context.succeed(&["eval", "task/skillrl.toml", "--split", "val"]);
-    assert!(eval.contains("calls, tokens unknown"), "{eval}");
+    assert!(eval.contains("replies, tokens unknown"), "{eval}");
 }
