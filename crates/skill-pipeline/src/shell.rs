@@ -12,9 +12,9 @@ mod trouble;
 pub use base::RunBase;
 pub(crate) use base::metered;
 pub use calls::CallSettings;
-pub use calls::{count_spent, count_spent_since};
 pub(crate) use calls::spent_by;
 pub use calls::{RunBudget, RunCalls};
+pub use calls::{count_spent, count_spent_since};
 pub use trouble::ReadTrouble;
 
 use crate::error::PipelineError;

@@ -306,11 +306,7 @@ fn describe(
         Some(n_sent) => format!("; {n_sent} requests were sent for it now"),
         None => String::new(),
     };
-    let _ = writeln!(
-        text,
-        "used   {}{now}",
-        used_words(*tokens, tokens.has_counts())
-    );
+    let _ = writeln!(text, "used   {}{now}", used_words(*tokens, tokens.has_counts()));
     text
 }
 

@@ -1,12 +1,12 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use super::CommandError;
-use super::bank::read_shown;
 use super::described_spend;
 use super::eval::{
     check_not_empty, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
 use super::eval_out::deciding;
+use super::named_bank::read_shown;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
 use crate::progress::{Progress, Show};

@@ -1,7 +1,8 @@
 //! `skillrl inspect` of a bank: how many skills of which kind, and what a person should know about them.
 
+use super::bank::tier_name;
 use super::bank::transfer::format_name;
-use super::bank::{read_silently, tier_name};
+use super::named_bank::read_silently;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::format::ReadBank;

@@ -34,6 +34,7 @@ pub(crate) mod journal;
 mod kinds;
 pub(crate) mod lint;
 pub(crate) mod mcp;
+mod named_bank;
 pub(crate) mod newest;
 mod noise;
 pub(crate) mod note;

@@ -11,7 +11,7 @@ pub(crate) fn run(_: &crate::args::RlArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{RlArgs, Start};
-    use crate::command::bank::check_named;
+    use crate::command::named_bank::check_named;
     use crate::command::report::write_after;
     use crate::command::start::load_started;
     use crate::command::{block_on, print, print_wrapped, say};

@@ -11,7 +11,7 @@ pub(crate) fn run(_: &crate::args::SftArgs) -> anyhow::Result<()> {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{SftArgs, Start};
-    use crate::command::bank::check_named;
+    use crate::command::named_bank::check_named;
     use crate::command::report::write_after;
     use crate::command::start::load_started;
     use crate::command::{CommandError, block_on, print, print_wrapped, say};

@@ -49,7 +49,9 @@ pub fn trial_line(round: u32, record: &TrialRecord) -> String {
 pub fn round_line(record: &RoundRecord) -> String {
     let mut line = match record.round {
         0 => format!("distilled: {} proposed", counted(record.proposed.len() as u64, "skill")),
-        round if record.weak.is_empty() => format!("round {round}: no task type is clearly below the threshold"),
+        round if record.weak.is_empty() => {
+            format!("round {round}: no task type is clearly below the threshold")
+        }
         round => format!(
             "round {round}: weak {}; {} proposed",
             record.weak.join(", "),

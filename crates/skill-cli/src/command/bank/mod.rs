@@ -9,6 +9,7 @@ mod task;
 pub(super) mod transfer;
 
 use super::CommandError;
+use super::named_bank::read_silently;
 use crate::args::bank::BankCommand;
 use crate::table::harmless;
 use change::Action;
@@ -16,7 +17,6 @@ use skillrl::bank::format::ReadBank;
 use skillrl::bank::{Bank, Evidence, Skill, SkillRef, State, Tier, Utility};
 use skillrl::config::nearest_name;
 use skillrl::core::SkillPartId;
-use skillrl::pipeline::bank_dir;
 use skillrl::reports::words::points;
 use std::path::Path;
 
@@ -44,44 +44,6 @@ fn read(path: &Path) -> anyhow::Result<ReadBank> {
         super::say(&format!("note: {}", harmless(&note.to_string())));
     }
     Ok(read)
-}
-
-/// Reads a bank.
-pub(super) fn read_silently(path: &Path) -> Result<ReadBank, skillrl::Error> {
-    if let Err(source) = std::fs::metadata(path) {
-        return Err(skillrl::Error::Read { what: "bank", path: path.to_owned(), source });
-    }
-    Ok(bank_dir::read_bank(path)?)
-}
-
-/// Reads a bank whose skills agents are to be shown; one without an active skill is refused.
-pub(super) fn read_shown(path: &Path) -> anyhow::Result<ReadBank> {
-    let read = read_silently(path)?;
-    if let Some(message) = shows_nothing(&read.bank, path) {
-        let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
-        return Err(CommandError::new(message).with_hint(hint).into());
-    }
-    Ok(read)
-}
-
-/// Refuses a bank that cannot be read, and warns of one without an active skill.
-#[cfg(feature = "weights")]
-pub(super) fn check_named(path: &Path) -> anyhow::Result<()> {
-    if let Some(message) = shows_nothing(&read_silently(path)?.bank, path) {
-        super::say(&format!("warning: {}", harmless(&message)));
-    }
-    Ok(())
-}
-
-/// Says that no skill of a bank is active.
-fn shows_nothing(bank: &Bank, path: &Path) -> Option<String> {
-    let waiting = bank.skills().filter(|skill| skill.state() == State::Candidate).count();
-    bank.view().skills().is_empty().then(|| {
-        format!(
-            "{} has no active skill, so no task would be shown anything; {waiting} candidates wait for a trial",
-            path.display()
-        )
-    })
 }
 
 /// A skill of the bank by its id.

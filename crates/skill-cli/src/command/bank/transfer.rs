@@ -3,6 +3,7 @@
 use super::super::{CommandError, write_files};
 use crate::args::bank::{BankExportArgs, BankImportArgs};
 use crate::args::distill::AdmitChoice;
+use crate::command::named_bank::read_silently;
 use crate::table::{counted, harmless};
 use serde::Serialize;
 use serde_json::json;
@@ -22,7 +23,7 @@ const MAX_NAMED: usize = 8;
 pub(super) fn import(args: &BankImportArgs) -> anyhow::Result<()> {
     let file = &args.file;
     check_vacant(&args.out, true)?;
-    let read = super::read_silently(file)?;
+    let read = read_silently(file)?;
     if read.format == BankFormat::Log {
         let message = format!("{} is a bank of this program already", file.display());
         return Err(CommandError::new(message).with_hint("copy its directory").into());
