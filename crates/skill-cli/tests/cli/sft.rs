@@ -252,7 +252,7 @@ mod built_in {
         let cases = [
             (vec!["sft", "task/skillrl.toml"], code::USAGE),
             (sft("run", &["--resume"]), code::RUN_DIR),
-            (sft("run", &["--skill-bank", "nothing"]), code::RUN_DIR),
+            (sft("run", &["--skill-bank", "nothing"]), code::USAGE),
             (vec!["eval", "task/skillrl.toml", "--policy", "task"], code::USAGE),
         ];
         for (args, expected) in cases {
