@@ -44,7 +44,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "long",
-        about: "runs the tests that take long, which `cargo xtask ci` leaves out (a minute)",
+        about: "runs the tests that take long, which `cargo xtask ci` leaves out (minutes)",
         is_external: IsExternal::Yes,
         run: ci::long_tests,
     },
