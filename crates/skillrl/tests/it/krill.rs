@@ -125,7 +125,12 @@ fn json_of_something_else_is_none() {
     ] {
         assert!(matches!(load(text, &[]), Err(ConfigError::Json { .. })), "{text}");
     }
-    let faults = [r#"{"rl": {"group_size": "many"}}"#, r#"{"skill_retrieval": {"top_k": [1]}}"#];
+    let faults = [
+        r#"{"rl": {"group_size": "many"}}"#,
+        r#"{"skill_retrieval": {"top_k": [1]}}"#,
+        r#"{"sft": {"epochs": -1}}"#,
+        r#"{"rl": {"clip_epsilon": -0.2}}"#,
+    ];
     for text in faults {
         assert!(load(text, &[]).is_err(), "{text}");
     }

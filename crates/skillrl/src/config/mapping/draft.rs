@@ -27,12 +27,19 @@ pub(crate) struct Draft {
     pub(crate) mapping: Mapping,
     /// The first value that is nothing of what it should be.
     fault: Option<String>,
+    /// True if the file is used as it stands, where nobody looks through a list of what was left out.
+    is_strict: bool,
 }
 
 impl Draft {
     pub(crate) fn new(entries: Vec<Entry>) -> Self {
         let entries = entries.into_iter().map(|entry| (entry.flat.clone(), entry)).collect();
-        Self { entries, set: Vec::new(), mapping: Mapping::default(), fault: None }
+        Self { entries, set: Vec::new(), mapping: Mapping::default(), fault: None, is_strict: false }
+    }
+
+    /// Refuses values beyond what we take, which are listed as left out otherwise.
+    pub(crate) fn strict(self) -> Self {
+        Self { is_strict: true, ..self }
     }
 
     /// Takes a key, so that nothing else speaks of it; blank ones are not set.
@@ -110,10 +117,10 @@ impl Draft {
         }
         match read_as(spec.value, &entry.value) {
             Ok(value) => self.set_from(entry, key, value),
-            Err(Misfit::OutOfRange) => {
+            Err(Misfit::OutOfRange) if !self.is_strict => {
                 self.lose(entry, format!("`{key}` takes {}", spec.value.expectation()));
             }
-            Err(Misfit::Kind) => {
+            Err(Misfit::OutOfRange | Misfit::Kind) => {
                 let expected = spec.value.expectation();
                 let fault = format!("has {} for `{}`, which takes {expected}", entry.value, entry.key);
                 self.fault.get_or_insert(fault);

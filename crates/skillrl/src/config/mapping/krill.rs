@@ -109,7 +109,7 @@ pub(super) fn configuration(path: &Path, text: &str) -> Result<(String, Mapping)
         }
         Err(error) => return Err(refused(format!("is not JSON: {error}"))),
     };
-    mapped(&members).written(path).map_err(refused)
+    mapped_into(Draft::new(entries(&members)).strict()).written(path).map_err(refused)
 }
 
 /// The address of a model for which the file has none.
@@ -120,7 +120,10 @@ fn unnamed_address(section: &str) -> &'static str {
 
 /// The keys that are set here by those of such a configuration.
 pub(crate) fn mapped(members: &Map<String, Value>) -> Draft {
-    let mut draft = Draft::new(entries(members));
+    mapped_into(Draft::new(entries(members)))
+}
+
+fn mapped_into(mut draft: Draft) -> Draft {
     draft.set("train.mode", "bank");
     let is_named = |draft: &Draft, flat: &str| draft.value(flat).is_some();
     let has_embedding = OF_EMBEDDING.iter().any(|flat| is_named(&draft, flat));
