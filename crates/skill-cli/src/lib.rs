@@ -81,7 +81,7 @@ fn moved(error: &clap::Error, arguments: &[OsString]) -> Option<CommandError> {
     let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
     let name = words.find(|word| !word.starts_with('-'))?;
     let today = args::renamed(name)?;
-    Some(CommandError::new(format!("there is no command `{name}`")).with_hint(format!("it is `{today}`")))
+    Some(CommandError::new(format!("`{name}` is not a command")).with_hint(format!("it is `{today}`")))
 }
 
 fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {

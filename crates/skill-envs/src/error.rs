@@ -123,7 +123,7 @@ impl EnvError {
             Self::Prompt(_) => "fix the prompt's template",
             Self::Program { .. } => "fix the environment's program",
             Self::NoPoints { .. } => {
-                "run the same again: the judge is asked anew; if it answers in the same way, use another model or another prompt for it"
+                "run it again to ask the judge again; if its replies stay unreadable, change its model or its prompt"
             }
             Self::Remote(fault) if fault.kind == FaultKind::Unreachable => {
                 "run the same again once the way to the workers is there; what was answered is kept"

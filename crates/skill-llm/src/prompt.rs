@@ -141,7 +141,7 @@ fn compile(name: &str, source: &str) -> Result<Environment<'static>, PromptError
     Ok(environment)
 }
 
-/// A value as text: nothing for what is missing or null, and JSON for what is no text.
+/// A value as text: empty if it is missing or null, and JSON unless it is a string.
 fn as_text(value: &minijinja::Value) -> Result<String, minijinja::Error> {
     if value.is_undefined() || value.is_none() {
         return Ok(String::new());

@@ -67,7 +67,7 @@ pub(crate) struct Start {
     /// True for a command that is one phase of training a policy: without a configuration it works in small households
     /// with simulated models.
     pub(crate) is_phase: bool,
-    /// True for the command that goes through all phases.
+    /// True for `train`, which goes through all phases, and for the commands that describe its run.
     pub(crate) is_training: bool,
     /// True if the command trains weights.
     pub(crate) trains_weights: bool,

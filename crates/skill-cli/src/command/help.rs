@@ -9,7 +9,7 @@ pub(crate) fn run(args: &HelpArgs) -> anyhow::Result<()> {
         [all] if all == "all" => super::print_wrapped(&all_commands()),
         words => {
             let found = subcommand(words).map_err(|word| {
-                let error = CommandError::new(format!("there is no command `{word}`"));
+                let error = CommandError::new(format!("`{word}` is not a command"));
                 match renamed(&word) {
                     Some(today) => error.with_hint(format!("it is `{today}`")),
                     None => error.with_hint("`skillrl help all` lists them"),

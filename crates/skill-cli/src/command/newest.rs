@@ -112,7 +112,7 @@ pub(super) fn newest() -> anyhow::Result<PathBuf> {
     let is_replay = |path: &Path| skillrl::report::overview(path).is_ok_and(|run| run.is_replay);
     let newest = found.iter().find(|path| !is_replay(path)).or(found.first()).cloned();
     newest.ok_or_else(|| {
-        CommandError::new(format!("there is no run in ./{RUNS}, and no ./{FILE_NAME} names one"))
+        CommandError::new(format!("found no run in ./{RUNS}, and no ./{FILE_NAME} that names one"))
             .with_hint("name the directory of a run; `skillrl train` makes one")
             .into()
     })

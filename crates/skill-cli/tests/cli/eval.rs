@@ -289,7 +289,7 @@ fn only_the_same_items_with_the_same_labels_and_scorer_are_compared() {
     context.run(&against_run).fails(code::USAGE, &["the data of the test split"]);
 }
 
-/// What a run measured on other items says nothing of a measurement, and a skill may have been trained on these.
+/// After the data have changed, a score of the run is not comparable, and the run may have trained on the test items.
 #[test]
 fn a_split_that_is_not_that_of_the_run_is_told_and_not_compared() {
     let context = TestContext::with_finished_demo();

@@ -154,7 +154,7 @@ fn a_judge_that_answers_in_the_wrong_form_is_said_once() {
     }
 }
 
-/// What a judge said in a bad spell is paid for and kept, and is no reason to ask it no more.
+/// The journal keeps the unreadable replies of a judge, and the same command still asks it again.
 #[test]
 fn a_judge_that_was_disturbed_is_asked_again_by_the_same_command() {
     let (server, context) = Server::start_with_task();

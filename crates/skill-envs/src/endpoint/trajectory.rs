@@ -179,7 +179,7 @@ impl Recorder {
         let last = self.calls.last().map(|(_, call)| &call.frame).filter(|last| ***last == frame);
         let frame = last.map_or_else(|| Arc::new(frame), Arc::clone);
         let mut reply = reply.clone();
-        // Where it was taken from is no part of what was said.
+        // Whether it came from a journal must not change the trajectory.
         reply.is_recorded = false;
         self.calls.push((number, AgentCall { conversation: thread_idx, messages, frame, reply }));
     }

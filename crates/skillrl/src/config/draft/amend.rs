@@ -11,7 +11,7 @@ const NEEDED: [&str; 2] = ["target", "optimizer"];
 const OPTIONAL: [&str; 2] = ["teacher", "judge"];
 /// A model that cannot be simulated; nothing needs it.
 const WITHOUT_SIMULATION: [&str; 1] = ["embedding"];
-/// Settings that hold for the context of a target; a small decoder stands for the simulated one.
+/// Limits that depend on the context of the target: those of a target that is replaced can be too large for the decoder.
 const OF_CONTEXT: [&str; 3] = ["sft.max_tokens", "rl.max_prompt_tokens", "rl.max_reply_tokens"];
 
 impl Draft {

@@ -63,7 +63,7 @@ fn all_models_become_simulated_and_nothing_else_changes() {
     assert!(alone.config.models.teacher.is_none());
 }
 
-/// A limit on the tokens of a model that is replaced is none of the decoder that stands for it.
+/// Token limits of a target that is replaced do not apply to the decoder that replaces it.
 #[test]
 fn limits_of_a_target_go_with_it() {
     let limits =
