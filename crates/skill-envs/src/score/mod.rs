@@ -9,6 +9,8 @@
 
 mod anls;
 mod choice;
+#[cfg(feature = "tasks")]
+mod column;
 mod json_fields;
 mod number;
 mod numeric;
@@ -19,10 +21,10 @@ mod text;
 pub use anls::anls;
 pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices, texts_that_are_labels};
 #[cfg(feature = "tasks")]
+pub(crate) use column::{ColumnKind, column_kind};
+#[cfg(feature = "tasks")]
 pub(crate) use json_fields::member;
 pub use json_fields::{FieldVerdict, JsonFieldsVerdict, json_fields, parse_json_answer};
-#[cfg(feature = "tasks")]
-pub(crate) use numeric::{ColumnKind, column_kind};
 pub use numeric::{
     NumericOptions, PercentRule, Quantity, UnitRule, numeric, parse_quantity, parse_reference,
 };
