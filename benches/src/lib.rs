@@ -1,5 +1,7 @@
 //! What only development needs: run directories of any size for tests, and the benches.
 
+#[cfg(feature = "bench")]
+pub mod generator;
 pub mod runs;
 #[cfg(feature = "bench")]
 pub mod search;
