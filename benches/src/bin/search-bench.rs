@@ -1,235 +1,269 @@
-//! Compares ways of searching for a skill on simulated families of tasks, at equal calls, and prints tables.
+//! Compares ways of searching for a skill in simulated environments, at equal caps over all calls, and prints tables.
 
 #![expect(clippy::print_stdout, reason = "the results of the program")]
 #![expect(clippy::print_stderr, reason = "progress, for the person who waits")]
 
-use clap::{Parser, Subcommand};
-use skill_core::search_plan::SearchBudget;
-use skill_core::{EditBudget, Schedule};
-use skill_pipeline::{EpochEnd, Protocol, SearchLimits, TrainSettings};
-use skillrl_bench::search::arm::{Outcome, train};
-use skillrl_bench::search::peers::{self, Jobs};
-use skillrl_bench::search::table::{Column, leads, scores};
-use skillrl_bench::search::{Family, Sizes, World};
-use std::error::Error;
+use clap::{Args, Parser, Subcommand};
+use parking_lot::Mutex;
+use skillrl_bench::comparison::Failure;
+use skillrl_bench::comparison::report::Report;
+use skillrl_bench::comparison::results::{self, Place, Row};
+use skillrl_bench::comparison::server::Server;
+use skillrl_bench::comparison::systems::{Programs, System};
+use skillrl_bench::generator::Variant;
+use skillrl_bench::generator::seeds::{SEED_SETS, seed_set};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-/// Seeds of the first look, from whose spread the number of seeds follows.
-const PILOT_SEEDS: u64 = 8;
-/// The difference that the seeds are to show.
-const DIFFERENCE: f64 = 0.03;
-/// The least and the most seeds.
-const SEEDS: [u64; 2] = [12, 200];
+/// What GEPA reached on the seeds of the check, as this program measured it.
+const STORED: &str = include_str!("../../check/gepa.jsonl");
+/// The least mean lead over GEPA on these seeds, in points, and the most environments that may be lost.
+const LEAST_LEAD: f64 = -25.0;
+/// See `LEAST_LEAD`.
+const MOST_BEHIND: usize = 12;
 
-/// Compares ways of searching for a skill, and prints tables.
+/// Compares ways of searching for a skill in simulated environments.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
-    /// Runs everything on two seeds: shows that the bench works, and nothing else.
-    #[arg(long)]
-    quick: bool,
-    /// The number of seeds; by default as many as show a difference of 3 points.
-    #[arg(long)]
-    seeds: Option<u64>,
-    /// The first seed: numbers on seeds that no choice was made by are the honest ones.
-    #[arg(long, default_value_t = 0)]
-    first_seed: u64,
-    /// Calls of agent and optimizer together.
-    #[arg(long, default_value_t = 750)]
-    calls: u64,
-    /// Training and selection tasks, such as `40,40`.
-    #[arg(long, value_delimiter = ',', default_values_t = [40, 40])]
-    items: Vec<usize>,
-    /// Some of the families alone.
-    #[arg(long, value_delimiter = ',')]
-    families: Vec<String>,
-    /// Ways of searching, the first of which is compared with the others: paper, paper-long (until the calls are used
-    /// up), gepa, skillrl1, auto-k2 (two candidates of a step, screened), or settings such as b12-m3-e4 (batch,
-    /// minibatch, edits; f: failures alone; r2: repeats).
-    #[arg(long, value_delimiter = ',', default_value = "auto,paper,paper-long,gepa,skillrl1")]
-    arms: Vec<String>,
-    /// A Python that has the packages gepa 0.1.4 and skillrl 1.0.0: they search in the same worlds.
-    #[arg(long, value_name = "PATH")]
-    python: Option<PathBuf>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Plays a world for another program, line by line on the standard streams.
-    World {
-        /// The family.
-        family: String,
-        /// The seed.
-        seed: u64,
-        /// Tasks of the three splits.
-        train: usize,
-        /// Tasks of the selection split.
-        val: usize,
-        /// Tasks of the test split.
-        test: usize,
-    },
+    /// Runs what the results lack, and prints the tables.
+    Run(RunArgs),
+    /// Prints the tables of what there is.
+    Report(ReportArgs),
+    /// Fails if skillrl is worse than it was, against stored results of GEPA. A minute.
+    Check(CheckArgs),
+    /// Lists the sets of seeds and what each is for.
+    Seeds,
 }
 
-/// How the arms of several candidates begin; their number follows.
-const SCREENED: &str = "auto-k";
-/// The systems that a Python runs.
-const PEERS: [&str; 2] = ["gepa", "skillrl1"];
+#[derive(Debug, Args)]
+struct ProgramArgs {
+    /// The program `skillrl`.
+    #[arg(long, value_name = "PATH")]
+    program: PathBuf,
+    /// What its version is called in the results.
+    #[arg(long, default_value = "now")]
+    label: String,
+    /// A Python with the packages of the peers.
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// A further setting of skillrl, such as `train.patience=20`; may be given more than once.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// How many runs are made side by side.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+}
 
-type Failure = Box<dyn Error + Send + Sync>;
-type Outcomes = Vec<(Family, u64, Outcome)>;
+#[derive(Debug, Args)]
+struct ReportArgs {
+    /// The file of the results.
+    #[arg(long, default_value = "target/search-bench/results.jsonl")]
+    results: PathBuf,
+    /// The system that the others are compared with.
+    #[arg(long, default_value = "gepa")]
+    against: String,
+    /// A set of seeds, or a range such as `10000..10050`; may be several.
+    #[arg(long, value_delimiter = ',', default_value = "tuning")]
+    seeds: Vec<String>,
+    /// Variants of the table.
+    #[arg(long, value_delimiter = ',', default_value = "base")]
+    variants: Vec<String>,
+}
 
-/// A way of searching with settings of its own.
-struct Arm {
-    name: String,
-    settings: TrainSettings,
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    programs: ProgramArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+    /// Ways of searching.
+    #[arg(long, value_delimiter = ',', default_value = "auto,paper,gepa,gepa-twice,skillopt,best-of-n")]
+    systems: Vec<String>,
+    /// How many environments of each seed: other rules and tasks with the same parameters.
+    #[arg(long, default_value_t = 2)]
+    repetitions: u64,
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    #[command(flatten)]
+    programs: ProgramArgs,
 }
 
 fn main() -> Result<(), Failure> {
-    let cli = Cli::parse();
-    if let Some(Command::World { family, seed, train, val, test }) = &cli.command {
-        let world = World::new(family_of(family)?, *seed, Sizes { train: *train, val: *val, test: *test });
-        return Ok(skillrl_bench::search::serve::serve(
-            &world,
-            std::io::stdin().lock(),
-            std::io::stdout().lock(),
-        )?);
-    }
-    let families: Vec<Family> = match cli.families.as_slice() {
-        [] => Family::ALL.to_vec(),
-        names => names.iter().map(|name| family_of(name)).collect::<Result<_, _>>()?,
-    };
-    let [train, val] = cli.items.as_slice() else { return Err("--items takes two numbers".into()) };
-    let bench = Bench { families, sizes: Sizes { train: *train, val: *val, test: 200 }, calls: cli.calls };
-    let python = cli.python.as_deref();
-    let names: Vec<&str> = cli
-        .arms
-        .iter()
-        .map(String::as_str)
-        .filter(|name| python.is_some() || !PEERS.contains(name))
-        .collect();
-    let own = names.iter().filter(|name| !PEERS.contains(name));
-    let arms: Vec<Arm> = own.map(|name| bench.arm(name)).collect::<Result<_, _>>()?;
-    let mut columns: Vec<Column> = names.iter().map(|name| Column::new(*name)).collect();
-    let grow = |columns: &mut Vec<Column>, seeds: std::ops::Range<u64>| -> Result<(), Failure> {
-        for column in columns {
-            let began = std::time::Instant::now();
-            let outcomes = match arms.iter().find(|arm| arm.name == column.name) {
-                Some(arm) => bench.run(arm, seeds.clone())?,
-                None => {
-                    let python = python.ok_or("no Python")?;
-                    bench.run_peer(python, &column.name, seeds.clone())?
-                }
-            };
-            outcomes.into_iter().for_each(|(family, seed, outcome)| column.add(family, seed, outcome));
-            eprintln!("{}: seeds {seeds:?} in {:.0} s", column.name, began.elapsed().as_secs_f64());
+    match Cli::parse().command {
+        Command::Run(args) => run(&args),
+        Command::Report(args) => {
+            let rows = chosen(&args, &results::read(&args.results)?)?;
+            println!("{}", Report::new(&rows).tables(&args.against));
+            Ok(())
         }
-        Ok(())
-    };
-    let pilot = if cli.quick { 2 } else { cli.seeds.unwrap_or(PILOT_SEEDS) };
-    let first = cli.first_seed;
-    grow(&mut columns, first..first.saturating_add(pilot))?;
-    let mut n_seeds = pilot;
-    if !cli.quick
-        && cli.seeds.is_none()
-        && let Some((own, others)) = columns.split_first()
-    {
-        let needed = others.iter().map(|other| own.seeds_needed(other, DIFFERENCE)).max().unwrap_or_default();
-        n_seeds = needed.clamp(SEEDS[0], SEEDS[1]);
-        println!(
-            "{pilot} seeds show a spread by which {needed} seeds show a difference of 3 points; {n_seeds} are run.\n"
-        );
-        grow(&mut columns, first.saturating_add(pilot)..first.saturating_add(n_seeds.max(pilot)))?;
+        Command::Check(args) => check(args.programs),
+        Command::Seeds => {
+            for set in SEED_SETS {
+                println!("{} {:?}: {}", set.name, set.seeds, set.purpose);
+            }
+            Ok(())
+        }
     }
-    let Sizes { train, val, test } = bench.sizes;
-    println!(
-        "{train} training, {val} selection and {test} test tasks; {n_seeds} seeds from {first} on; at most {} calls.\n",
-        cli.calls
-    );
-    println!("{}\n", scores(&bench.families, &columns));
-    if let Some((own, others)) = columns.split_first() {
-        println!("{}", leads(&bench.families, own, &others.iter().collect::<Vec<_>>()));
+}
+
+fn run(args: &RunArgs) -> Result<(), Failure> {
+    let path = &args.report.results;
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let systems = args.systems.iter().map(|name| system(name)).collect::<Result<Vec<_>, _>>()?;
+    let programs = programs(&args.programs)?;
+    let known = results::read(path)?;
+    let mut jobs: Vec<(Place, System)> = Vec::new();
+    // Seed by seed, so that a stopped comparison has whole environments.
+    for seed in seeds(&args.report)? {
+        for variant in variants(&args.report)? {
+            for repetition in 0..args.repetitions {
+                let place = Place { variant: variant.as_str().to_owned(), seed, repetition };
+                jobs.extend(systems.iter().map(|system| (place.clone(), *system)));
+            }
+        }
+    }
+    jobs.retain(|(place, system)| {
+        let (name, version) = (system.as_str(), programs.version(*system));
+        !known.iter().any(|row| row.is_of(place, name, version))
+    });
+    make(&programs, args.programs.jobs, &jobs, |row| Ok(results::append(path, row)?))?;
+    let rows = chosen(&args.report, &results::read(path)?)?;
+    println!("{}", Report::new(&rows).tables(&args.report.against));
+    Ok(())
+}
+
+/// Makes the runs and keeps each as soon as it is there; a run that failed is named and left out.
+fn make(
+    programs: &Programs,
+    n_threads: usize,
+    jobs: &[(Place, System)],
+    keep: impl Fn(&Row) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    let server = Server::start()?;
+    let (next, began) = (AtomicUsize::new(0), Instant::now());
+    let failures: Mutex<Vec<String>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..n_threads.max(1) {
+            scope.spawn(|| {
+                while let Some((place, system)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let kept = programs.run(&server, place, *system).and_then(|row| {
+                        let seconds = began.elapsed().as_secs_f64();
+                        eprintln!(
+                            "{seconds:.0} s: {} {} {} {}: {:.1} with {} of {} calls",
+                            place.variant,
+                            place.seed,
+                            place.repetition,
+                            row.system,
+                            100.0 * row.score,
+                            row.calls(),
+                            row.cap
+                        );
+                        keep(&row)
+                    });
+                    if let Err(error) = kept {
+                        eprintln!("{error}");
+                        failures.lock().push(error.to_string());
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner();
+    if failures.is_empty() { Ok(()) } else { Err(format!("{} runs failed", failures.len()).into()) }
+}
+
+fn check(args: ProgramArgs) -> Result<(), Failure> {
+    let programs = programs(&args)?;
+    let stored = STORED.lines().map(serde_json::from_str).collect::<Result<Vec<Row>, _>>()?;
+    let jobs: Vec<(Place, System)> = stored.iter().map(|row| (row.place.clone(), System::Auto)).collect();
+    let made: Mutex<Vec<Row>> = Mutex::default();
+    make(&programs, args.jobs, &jobs, |row| {
+        if row.leaks > 0 || row.calls() > row.cap {
+            return Err(format!(
+                "{:?}: {} calls of {}, {} leaks",
+                row.place,
+                row.calls(),
+                row.cap,
+                row.leaks
+            )
+            .into());
+        }
+        made.lock().push(row.clone());
+        Ok(())
+    })?;
+    let mut rows = stored;
+    rows.extend(made.into_inner());
+    let report = Report::new(&rows);
+    let (lead, n_behind) =
+        report.lead(System::Auto.as_str(), System::Gepa.as_str()).ok_or("nothing was run")?;
+    println!("lead over GEPA: {lead:+.1} points; behind in {n_behind} of {}", jobs.len());
+    if lead < LEAST_LEAD || n_behind > MOST_BEHIND {
+        println!("{}", report.tables(System::Gepa.as_str()));
+        return Err(format!(
+            "search is worse: at least {LEAST_LEAD:+.1} points, at most {MOST_BEHIND} behind"
+        )
+        .into());
     }
     Ok(())
 }
 
-fn family_of(name: &str) -> Result<Family, String> {
-    let names = || Family::ALL.map(Family::as_str).join(", ");
-    Family::parse(name).ok_or_else(|| format!("no family is called {name}: there are {}", names()))
+fn programs(args: &ProgramArgs) -> Result<Programs, Failure> {
+    let absolute = |path: &PathBuf| std::path::absolute(path);
+    Ok(Programs {
+        skillrl: absolute(&args.program)?,
+        label: args.label.clone(),
+        python: args.python.as_ref().map(absolute).transpose()?,
+        settings: args.set.clone(),
+    })
 }
 
-struct Bench {
-    families: Vec<Family>,
-    sizes: Sizes,
-    calls: u64,
+fn system(name: &str) -> Result<System, Failure> {
+    let names = || System::ALL.map(System::as_str).join(", ");
+    System::parse(name)
+        .ok_or_else(|| format!("no way of searching is called {name}: there are {}", names()).into())
 }
 
-impl Bench {
-    /// The ways of searching by name, or as letters with numbers: `b12m3e4` has batches of 12, minibatches of 3 and 4 edits
-    /// per step; `f` reads failures alone.
-    fn arm(&self, name: &str) -> Result<Arm, String> {
-        let paper = TrainSettings::default();
-        let settings = match name {
-            "paper" => paper,
-            "auto" => TrainSettings { protocol: Protocol::Auto, search: self.limits(), ..paper },
-            spec if spec.starts_with(SCREENED) => {
-                let candidates = spec
-                    .trim_start_matches(SCREENED)
-                    .parse()
-                    .map_err(|_| format!("{spec} names no number"))?;
-                TrainSettings { protocol: Protocol::Auto, search: self.limits(), candidates, ..paper }
-            }
-            "paper-long" => TrainSettings { epochs: 1000, ..paper },
-            spec => spec_settings(spec)?,
-        };
-        Ok(Arm { name: name.to_owned(), settings })
-    }
-
-    fn limits(&self) -> SearchLimits {
-        let budget = SearchBudget { calls: Some(self.calls as f64), ..SearchBudget::default() };
-        SearchLimits { budget, ..SearchLimits::default() }
-    }
-
-    fn run(&self, arm: &Arm, seeds: std::ops::Range<u64>) -> Result<Outcomes, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let jobs = self.families.iter().flat_map(|family| seeds.clone().map(move |seed| (*family, seed)));
-        jobs.map(|(family, seed)| {
-            let outcome = runtime.block_on(train(family, seed, self.sizes, &arm.settings, self.calls))?;
-            Ok((family, seed, outcome))
-        })
-        .collect()
-    }
-
-    fn run_peer(
-        &self,
-        python: &std::path::Path,
-        system: &str,
-        seeds: std::ops::Range<u64>,
-    ) -> Result<Outcomes, Failure> {
-        let jobs = Jobs { system, families: &self.families, seeds, sizes: self.sizes, calls: self.calls };
-        Ok(peers::run(python, &std::env::current_exe()?, &jobs)?)
-    }
+fn variants(args: &ReportArgs) -> Result<Vec<Variant>, Failure> {
+    let names = || Variant::ALL.map(Variant::as_str).join(", ");
+    let parse = |name: &String| {
+        Variant::parse(name)
+            .ok_or_else(|| format!("no variant is called {name}: there are {}", names()).into())
+    };
+    args.variants.iter().map(parse).collect()
 }
 
-/// Settings out of letters with numbers.
-fn spec_settings(spec: &str) -> Result<TrainSettings, String> {
-    let mut settings = TrainSettings { epochs: 1000, epoch_end: EpochEnd::OFF, ..TrainSettings::default() };
-    for part in spec.split('-') {
-        let (letter, number) = part.split_at(part.len().min(1));
-        let number =
-            || number.parse::<u32>().map_err(|_| format!("{part} of {spec} is not a letter and a number"));
-        match letter {
-            "b" => settings.batch_size = number()? as usize,
-            "m" => settings.minibatch_size = number()? as usize,
-            "e" => {
-                settings.edit_budget =
-                    EditBudget { max: number()?, min: number()?, schedule: Schedule::Constant }
-            }
-            "r" => settings.evidence.selection_repeats = number()? as usize,
-            "f" => settings.failure_only = true,
-            _ => return Err(format!("no way of searching is called {spec}")),
+fn seeds(args: &ReportArgs) -> Result<Vec<u64>, Failure> {
+    let mut seeds = Vec::new();
+    for name in &args.seeds {
+        if let Some(set) = seed_set(name) {
+            seeds.extend(set.seeds.clone());
+            continue;
         }
+        let (first, end) =
+            name.split_once("..").ok_or_else(|| format!("no set of seeds is called {name}"))?;
+        seeds.extend(first.parse::<u64>()?..end.parse::<u64>()?);
     }
-    Ok(settings)
+    Ok(seeds)
+}
+
+/// The rows of these seeds and variants.
+fn chosen(args: &ReportArgs, rows: &[Row]) -> Result<Vec<Row>, Failure> {
+    let (seeds, variants) = (seeds(args)?, variants(args)?);
+    let is_chosen = |row: &&Row| {
+        seeds.contains(&row.place.seed)
+            && variants.iter().any(|variant| variant.as_str() == row.place.variant)
+    };
+    Ok(rows.iter().filter(is_chosen).cloned().collect())
 }
