@@ -121,6 +121,15 @@ const CHECKS: &[Check] = &[
         run: brief_benchmark,
     },
     Check {
+        name: "search",
+        about: "compares search with stored results of GEPA (a minute)",
+        is_external: IsExternal::No,
+        run: |sh| {
+            crate::build_as_tested(sh)?;
+            crate::search::check(sh)
+        },
+    },
+    Check {
         name: "api",
         about: "compares the lists in api/ with the code, where cargo-public-api can run",
         is_external: IsExternal::Yes,

@@ -50,10 +50,12 @@ xflags::xflags! {
             optional --runs
             /// Measures on three seeds instead what `demo --weights` reaches. Half an hour.
             optional --weights
-            /// Compares ways of searching on simulated families of tasks instead; with `--quick` on two seeds.
+            /// Compares ways of searching in simulated environments instead, with the packages of GEPA and SkillOpt
+            /// in a virtual environment; continues where it was stopped. Up to six hours; with `--quick` two
+            /// environments.
             optional --search
-            /// With `--search`: a Python that has the packages gepa 0.1.4 and skillrl 1.0.0, which search there too.
-            optional --search-python python: PathBuf
+            /// With `--search`: the seeds, `judged` by default; `search-bench seeds` lists them.
+            optional --seeds seeds: String
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }

@@ -14,6 +14,7 @@ mod python;
 mod readmes;
 mod records;
 mod run_files;
+mod search;
 mod weights;
 mod workspace;
 
@@ -52,10 +53,8 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
             Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
         }
-        XtaskCmd::Bench(flags::Bench { search: true, quick, search_python, .. }) => {
-            let python = search_python.map(path_from_here).transpose()?;
-            search_bench(&sh, quick, python.as_deref())
-        }
+        XtaskCmd::Bench(flags::Bench { search: true, quick: true, .. }) => search::brief(&sh),
+        XtaskCmd::Bench(flags::Bench { search: true, seeds, .. }) => search::compare(&sh, seeds.as_deref()),
         XtaskCmd::Bench(flags::Bench { quick, worlds, runs, alfworld_python, .. }) => {
             let alone = [(worlds, "--worlds"), (runs, "--runs")];
             let mut args: Vec<OsString> =
@@ -115,24 +114,6 @@ pub(crate) fn bench(sh: &Shell, quick: bool, args: &[OsString]) -> anyhow::Resul
 fn path_from_here(program: PathBuf) -> anyhow::Result<PathBuf> {
     let is_path = program.components().count() > 1;
     Ok(if is_path { std::path::absolute(program)? } else { program })
-}
-
-/// The bench of search: on small data, and on larger data with a larger budget.
-fn search_bench(sh: &Shell, quick: bool, python: Option<&Path>) -> anyhow::Result<()> {
-    let profile = if quick { "dev" } else { "release" };
-    cmd!(sh, "cargo build --profile {profile} --quiet --package skillrl-bench --bin search-bench").run()?;
-    let program = built(sh, if quick { "debug" } else { "release" }, "search-bench");
-    let python = python.map(|python| [OsString::from("--python"), python.into()]).into_iter().flatten();
-    let args: Vec<OsString> = quick.then(|| "--quick".into()).into_iter().chain(python).collect();
-    let (args, sizes) = (&args, [("40,40", "750"), ("120,120", "1500")]);
-    // The runs flush thousands of small files, which takes ten times as long on a disk as in memory.
-    if ci::has_room_in_memory(sh) && sh.var_os("TMPDIR").is_none() {
-        sh.set_var("TMPDIR", ci::SHARED_MEMORY);
-    }
-    for (items, calls) in sizes.into_iter().take(if quick { 1 } else { sizes.len() }) {
-        cmd!(sh, "{program} --items {items} --calls {calls} {args...}").quiet().run()?;
-    }
-    Ok(())
 }
 
 /// Makes every program and example, by the build that `cargo xtask ci` has made: with every feature that is not heavy, and with those that

@@ -9,6 +9,8 @@ use xshell::{Shell, cmd};
 const ENVIRONMENT: &str = "target/external/python";
 /// That of the checks with OpenEnv, TRL and Tinker's SDK.
 const TRAINERS: &str = "target/external/trainers";
+/// That of the bench of search: the packages of other ways of searching.
+const SEARCHES: &str = "target/external/searches";
 
 /// The interpreter of the shared virtual environment, with the packages of this file; versions must agree among all files.
 pub(crate) fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
@@ -18,6 +20,11 @@ pub(crate) fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> 
 /// The interpreter with the packages of trainers: OpenEnv needs another version of `mcp` than the check of MCP.
 pub(crate) fn python_of_trainers(sh: &Shell) -> anyhow::Result<PathBuf> {
     python_in(sh, TRAINERS, "crates/skill-openenv/tests/trainers/requirements.txt")
+}
+
+/// The interpreter with the searches that the bench compares with.
+pub(crate) fn python_of_searches(sh: &Shell) -> anyhow::Result<PathBuf> {
+    python_in(sh, SEARCHES, "benches/python/requirements.txt")
 }
 
 fn python_in(sh: &Shell, directory: &str, requirements: &str) -> anyhow::Result<PathBuf> {
