@@ -13,8 +13,8 @@
 //! - `alfworld`: ALFWorld's text games, from the data set's files or generated.
 //! - `live`: worlds on servers that are running already, over HTTP.
 //! - `webshop`: a shop in which an agent searches, reads pages and buys, from the files of WebShop or made up.
-//! - `tasks` (on by default): a person's own data from JSON, JSON Lines or CSV, with a prompt over its fields and a
-//!   scorer by its name; the files of several benchmarks as presets.
+//! - `tasks` (on by default): a person's own data (CSV, TSV, JSON Lines, JSON, Parquet or Excel), with a prompt over its fields and
+//!   a scorer by its name; the files of several benchmarks as presets.
 //! - `qa` (on by default): questions with known answers, a preset of `tasks`.
 //! - `spreadsheets`: SpreadsheetBench, in which an agent's program changes a workbook.
 //! - `exec`: any program, by JSON Lines over its standard streams.
@@ -79,7 +79,7 @@ mod answers;
 pub mod choices;
 #[cfg(feature = "tasks")]
 mod data;
-#[cfg(any(feature = "spreadsheets", feature = "webshop"))]
+#[cfg(any(feature = "spreadsheets", feature = "search-agent", feature = "webshop"))]
 mod digits;
 #[cfg(feature = "endpoint")]
 pub mod endpoint;
@@ -96,6 +96,8 @@ pub mod live;
 #[cfg(feature = "qa")]
 pub mod qa;
 pub mod record;
+#[cfg(any(feature = "search-agent", feature = "webshop"))]
+pub mod retrieval;
 pub mod runner;
 #[cfg(feature = "sandbox")]
 mod sandboxed;

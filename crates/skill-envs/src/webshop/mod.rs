@@ -37,18 +37,15 @@
 //!   `conformance_with_the_recordings`.
 
 mod action;
-mod analyzer;
 mod bundled;
 mod catalogue;
 mod colours;
 mod config;
 mod files;
 mod goals;
-mod index;
 mod load;
 mod nouns;
 mod pages;
-mod porter;
 mod price;
 mod python;
 mod reward;
@@ -57,15 +54,14 @@ mod shop;
 mod similarity;
 mod world;
 
+pub use crate::retrieval::{Hit, SearchIndex, terms};
 pub use action::Action;
-pub use analyzer::terms;
 pub use bundled::{ATTRIBUTES_FILE, Bundled, INSTRUCTIONS_FILE, PRODUCTS_FILE};
 pub use catalogue::{Catalogue, Product, option_value};
 pub use colours::{COLOURS, normalize_color};
 pub use config::{GoalKind, GoalRange, MissingProducts, ObservationForm, SplitRanges, WebshopConfig};
 pub use files::{AttributeEntry, Dropped, GoalOptions, HumanInstruction};
 pub use goals::{DrawnSessions, Goal, deal};
-pub use index::{Hit, SearchIndex};
 pub use nouns::{Nouns, nouns};
 pub use price::{Price, PriceError};
 pub use reward::{BoughtAndWanted, Kind, Part, Reward, TypeMatch, matched_attributes, matched_options};

@@ -85,6 +85,6 @@ fn number(text: &str) -> Result<f64, PriceError> {
 }
 
 /// A decimal digit of any script as one of ASCII, a point as it is, nothing else.
-pub(super) fn plain_digit(character: char) -> Option<char> {
+fn plain_digit(character: char) -> Option<char> {
     if character == '.' { Some(character) } else { ascii_digit(character) }
 }

@@ -3,9 +3,9 @@
 
 use super::catalogue::{Catalogue, Product};
 use super::goals::{DrawnSessions, Goal};
-use super::index::SearchIndex;
 use super::nouns::Nouns;
 use super::reward::{BoughtAndWanted, Reward};
+use crate::retrieval::SearchIndex;
 use skill_core::PyRandom;
 
 /// How many results a search has at most.

@@ -2,7 +2,7 @@
 //! possessive `'s`, lower case, without stop words, stemmed.
 
 use super::porter::stem;
-use super::price::plain_digit;
+use crate::digits::ascii_digit;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Lucene's English stop words.
@@ -119,9 +119,7 @@ pub(super) fn term(word: &str) -> Option<String> {
 /// such as `²` that no word has.
 fn is_term(word: &str) -> bool {
     let is_part = |character: char| {
-        character.is_alphabetic()
-            || plain_digit(character).is_some_and(|digit| digit != '.')
-            || is_picture(character)
+        character.is_alphabetic() || ascii_digit(character).is_some() || is_picture(character)
     };
     // A key cap makes a picture of what comes before it.
     word.contains(is_part)

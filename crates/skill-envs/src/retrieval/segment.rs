@@ -1,0 +1,258 @@
+//! A part of an index: the documents that follow each other in a corpus, with their terms.
+//!
+//! A segment is built in memory and never changes. Its parts are flat lists, so that it is written and read as it is:
+//! terms in their order, and for each one the documents that have it, as differences in as few bytes as they take.
+
+use super::analyzer::{term, words};
+use super::bm25::length_byte;
+use std::collections::HashMap;
+
+/// The most documents of a segment; the scores of so many fit into a processor's cache.
+pub(super) const MAX_DOCUMENTS: usize = 1 << 16;
+/// A segment whose postings take more bytes takes no further document, so that places in it are 32 bits.
+const MAX_POSTING_BYTES: usize = 1 << 30;
+
+/// The terms of documents that follow each other, numbered from 0 in each segment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// The length of each document, as its byte.
+    pub(super) lengths: Vec<u8>,
+    /// Terms of all documents.
+    pub(super) n_terms: u64,
+    /// The terms in the order of their bytes, one after the other.
+    pub(super) term_bytes: Vec<u8>,
+    /// Where each term ends.
+    pub(super) term_ends: Vec<u32>,
+    /// How many documents have each term.
+    pub(super) frequencies: Vec<u32>,
+    /// Where the postings of each term end.
+    pub(super) posting_ends: Vec<u32>,
+    /// Postings, one term after the other.
+    pub(super) postings: Vec<u8>,
+}
+
+impl Segment {
+    /// How many documents it has.
+    pub(super) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// The place of a term.
+    pub(super) fn find(&self, term: &str) -> Option<usize> {
+        let wanted = term.as_bytes();
+        let (mut low, mut high) = (0, self.term_ends.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.term(middle)?.cmp(wanted) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(middle),
+            }
+        }
+        None
+    }
+
+    fn term(&self, place: usize) -> Option<&[u8]> {
+        self.term_bytes.get(span(&self.term_ends, place)?)
+    }
+
+    /// The documents that have the term of this place, in their order, and how often.
+    pub(super) fn postings(&self, place: usize) -> Postings<'_> {
+        let found = span(&self.posting_ends, place).and_then(|span| self.postings.get(span));
+        Postings { rest: found.unwrap_or_default().iter(), document: 0 }
+    }
+}
+
+/// The range whose end is at this place.
+fn span(ends: &[u32], place: usize) -> Option<std::ops::Range<usize>> {
+    let end = *ends.get(place)? as usize;
+    let start = place.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
+    Some(start..end)
+}
+
+/// Documents with a term, and how often each has it.
+pub(super) struct Postings<'a> {
+    rest: std::slice::Iter<'a, u8>,
+    document: u32,
+}
+
+impl Iterator for Postings<'_> {
+    type Item = (u32, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u32)> {
+        let code = read_number(&mut self.rest)?;
+        self.document = self.document.wrapping_add(code >> 1);
+        let frequency = if code & 1 == 1 { 1 } else { read_number(&mut self.rest)? };
+        Some((self.document, frequency))
+    }
+}
+
+/// A number of seven bits a byte, the lowest first.
+#[inline]
+fn read_number(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u32> {
+    let (mut number, mut shift) = (0_u32, 0);
+    loop {
+        let byte = *bytes.next()?;
+        number |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(number);
+        }
+        shift += 7;
+    }
+}
+
+fn write_number(mut number: u32, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// A segment that is being built.
+#[derive(Debug, Default)]
+pub(super) struct SegmentBuilder {
+    /// The place of each word's term: most words occur many times, and a word is always the same term.
+    words: HashMap<Box<str>, Option<u32>>,
+    places: HashMap<Box<str>, u32>,
+    lists: Vec<List>,
+    lengths: Vec<u8>,
+    n_terms: u64,
+    n_bytes: usize,
+}
+
+/// The postings of one term so far.
+#[derive(Debug, Default)]
+struct List {
+    bytes: Vec<u8>,
+    n_documents: u32,
+    /// The last document that is in the bytes.
+    written: u32,
+    /// The document under way, and how often it has the term so far; 0 before the first one.
+    document: u32,
+    frequency: u32,
+}
+
+impl List {
+    /// Writes the document under way; returns the bytes that it takes.
+    fn flush(&mut self) -> usize {
+        if self.frequency == 0 {
+            return 0;
+        }
+        let before = self.bytes.len();
+        let difference = self.document - self.written;
+        write_number(difference << 1 | u32::from(self.frequency == 1), &mut self.bytes);
+        if self.frequency != 1 {
+            write_number(self.frequency, &mut self.bytes);
+        }
+        (self.written, self.n_documents) = (self.document, self.n_documents + 1);
+        self.frequency = 0;
+        self.bytes.len() - before
+    }
+}
+
+impl SegmentBuilder {
+    /// True if no further document fits.
+    pub(super) fn is_full(&self) -> bool {
+        self.lengths.len() >= MAX_DOCUMENTS || self.n_bytes >= MAX_POSTING_BYTES
+    }
+
+    /// True if it has no document.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
+    /// Adds a document.
+    pub(super) fn add(&mut self, text: &str) {
+        let document = self.lengths.len() as u32;
+        let mut length = 0_u32;
+        for word in words(text) {
+            let place = match self.words.get(word) {
+                Some(place) => *place,
+                None => {
+                    let place = term(word).map(|term| self.place_of(term));
+                    self.words.insert(word.into(), place);
+                    place
+                }
+            };
+            if let Some(place) = place {
+                length += 1;
+                self.count(place, document);
+            }
+        }
+        self.n_terms += u64::from(length);
+        self.lengths.push(length_byte(length));
+    }
+
+    fn place_of(&mut self, term: String) -> u32 {
+        let n_places = self.lists.len() as u32;
+        let place = *self.places.entry(term.into()).or_insert(n_places);
+        if place == n_places {
+            self.lists.push(List::default());
+        }
+        place
+    }
+
+    fn count(&mut self, place: u32, document: u32) {
+        let Some(list) = self.lists.get_mut(place as usize) else { return };
+        if list.frequency > 0 && list.document == document {
+            list.frequency += 1;
+            return;
+        }
+        self.n_bytes += list.flush();
+        (list.document, list.frequency) = (document, 1);
+    }
+
+    /// The segment of all documents.
+    pub(super) fn finish(self) -> Segment {
+        let Self { places, mut lists, lengths, n_terms, .. } = self;
+        let mut terms: Vec<(Box<str>, u32)> = places.into_iter().collect();
+        terms.sort_unstable();
+        let mut made = Segment { lengths, n_terms, ..Segment::default() };
+        for (term, place) in terms {
+            let Some(list) = lists.get_mut(place as usize) else { continue };
+            list.flush();
+            made.term_bytes.extend_from_slice(term.as_bytes());
+            made.term_ends.push(made.term_bytes.len() as u32);
+            made.frequencies.push(list.n_documents);
+            made.postings.append(&mut list.bytes);
+            made.posting_ends.push(made.postings.len() as u32);
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn postings_come_back_as_they_were_counted() {
+        let mut builder = SegmentBuilder::default();
+        let texts: Vec<String> =
+            (0..400).map(|n| format!("{} {} rare{n}", "common ".repeat(n % 3), "x".repeat(n % 5))).collect();
+        texts.iter().for_each(|text| builder.add(text));
+        let segment = builder.finish();
+        let place = segment.find("common").unwrap();
+        let found: Vec<(u32, u32)> = segment.postings(place).collect();
+        let expect: Vec<(u32, u32)> = (0..400_u32).filter(|n| n % 3 > 0).map(|n| (n, n % 3)).collect();
+        assert_eq!(found, expect);
+        assert_eq!(segment.frequencies[place] as usize, expect.len());
+        assert_eq!(segment.find("absent"), None);
+        let rare = segment.find("rare399").unwrap();
+        assert_eq!(segment.postings(rare).collect::<Vec<_>>(), [(399, 1)]);
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_read_as_they_were_written() {
+        for number in [0, 1, 127, 128, 300, 1 << 14, 1 << 21, u32::MAX] {
+            let mut bytes = Vec::new();
+            write_number(number, &mut bytes);
+            assert_eq!(read_number(&mut bytes.iter()), Some(number));
+        }
+        // Bytes that are not a number are the end and no panic.
+        assert_eq!(read_number(&mut [0xff_u8; 9].iter()), None);
+        assert_eq!(read_number(&mut [0x80_u8].iter()), None);
+    }
+}
