@@ -29,8 +29,12 @@ fn variables() -> Vec<Variable> {
         "a filter for the log on standard error, such as `skill_llm=debug`; with it `-v` has no effect",
     )];
     variables.extend(PROVIDERS.iter().filter_map(|provider| {
+        let without = match provider.name {
+            "openai" => ", or for `kind = \"openai\"` without a provider",
+            _ => "",
+        };
         let meaning = format!(
-            "the key for `provider = \"{}\"` at the provider's own address, where no `api_key_env` or `api_key_command` is set",
+            "the key for `provider = \"{}\"`{without} at the provider's own address, if no `api_key_env` or `api_key_command` is set",
             provider.name
         );
         Some(Variable { name: provider.key_variable?, meaning, is_secret: true })

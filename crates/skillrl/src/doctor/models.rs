@@ -239,17 +239,17 @@ fn built(
 }
 
 fn key_text(served: &ServedConfig) -> String {
-    match (&served.api_key_command, &served.api_key_env) {
-        (Some(command), _) => {
+    match &served.api_key_command {
+        Some(command) => {
             format!("printed by `{}`", command.first().map(String::as_str).unwrap_or_default())
         }
-        (None, variable) => variable_text(variable.as_deref()),
+        None => variable_text(served.key_variable()),
     }
 }
 
 fn variable_text(variable: Option<&str>) -> String {
     variable.map_or_else(
-        || "none is named".to_owned(),
+        || "none is configured".to_owned(),
         |variable| format!("in the environment variable {variable}"),
     )
 }
