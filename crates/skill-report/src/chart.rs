@@ -6,6 +6,7 @@ use crate::data::ScorePoint;
 use crate::data::bank::{BankRound, BankScore};
 use crate::data::epochs::SlowUpdateRow;
 use crate::data::steps::StepRow;
+use crate::words::percent;
 use skill_core::stats::score_interval;
 use skill_pipeline::records::paired::PairedRecord;
 use std::fmt::Write as _;
@@ -73,9 +74,10 @@ pub(crate) fn scores(baseline: f64, course: &[ScorePoint], steps: &[StepRow]) ->
     svg.push_str(&score_line("current", &scale, baseline, course, |point| point.current));
     let _ = write!(
         svg,
-        "<circle class=\"first\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"><title>first skill: {baseline:.4}</title></circle>",
+        "<circle class=\"first\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"><title>initial skill: {}</title></circle>",
         scale.x(0.0),
-        Scale::y(baseline)
+        Scale::y(baseline),
+        percent(baseline)
     );
     for step in steps {
         candidate(&mut svg, scale.x(f64::from(step.step)), &Mark::of_step(step));
@@ -170,9 +172,11 @@ pub(crate) fn rounds(baseline: Option<BankScore>, rounds: &[BankRound]) -> Strin
         let [low, high] = score.interval;
         let _ = write!(
             svg,
-            "<g class=\"{class}\"><title>{name}: {:.4}, between {low:.4} and {high:.4}</title>\
+            "<g class=\"{class}\"><title>{name}: {}, between {} and {}</title>\
              <path class=\"interval\" d=\"M{x:.1} {:.1}V{:.1}\"/><circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"5\"/></g>",
-            score.hard,
+            percent(score.hard),
+            percent(low),
+            percent(high),
             Scale::y(low),
             Scale::y(high),
             Scale::y(score.hard)
@@ -254,8 +258,10 @@ impl Mark {
     fn title(&self) -> String {
         let Self { name, decision, .. } = self;
         match (self.score, self.interval) {
-            (Some(score), _) => format!("{name}: {decision}, {score:.4}"),
-            (None, Some([low, high])) => format!("{name}: {decision}, between {low:.4} and {high:.4}"),
+            (Some(score), _) => format!("{name}: {decision}, {}", percent(score)),
+            (None, Some([low, high])) => {
+                format!("{name}: {decision}, between {} and {}", percent(low), percent(high))
+            }
             (None, None) => format!("{name}: {decision}"),
         }
     }

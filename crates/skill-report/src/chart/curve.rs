@@ -2,6 +2,7 @@
 
 use super::{BOTTOM, HEIGHT, LEAST_DISTANCE, LEFT, MAX_LABELS, RIGHT, TOP, WIDTH, round_step};
 use crate::view::{Chart, Look};
+use crate::words::percent;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -55,11 +56,13 @@ pub(crate) fn drawn(chart: &Chart) -> String {
         let (x, [low, high]) = (frame.x(*step), games.interval);
         let _ = write!(
             svg,
-            "<g class=\"accepted\"><title>{} {step}: {} of {} games won, {low:.2} to {high:.2}</title>\
+            "<g class=\"accepted\"><title>{} {step}: {} of {} games won, {} to {}</title>\
              <path class=\"interval\" d=\"M{x:.1} {:.1}V{:.1}\"/><circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"5\"/></g>",
             chart.unit,
             games.won,
             games.played,
+            percent(low),
+            percent(high),
             frame.y(low),
             frame.y(high),
             frame.y(share)

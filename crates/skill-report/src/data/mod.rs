@@ -167,7 +167,7 @@ pub struct StageRow {
     pub money: Option<f64>,
 }
 
-/// What a run has sent, over all its processes: retries, cancelled calls, and the requests of `noise`, `prune` and `try`
+/// What a run has sent, over all its processes: retries, cancelled calls, and the requests of `doctor`, `prune` and `try`
 /// too.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SentRow {
