@@ -25,10 +25,15 @@ pub fn built_in_prompts() -> impl Iterator<Item = (&'static str, &'static str)> 
 fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
     let qa = (skill_envs::qa::ROLLOUT_PROMPT_NAME, skill_envs::qa::ROLLOUT_PROMPT);
     let world = (skill_envs::agent::ROLLOUT_PROMPT_NAME, skill_envs::agent::ROLLOUT_PROMPT);
+    #[cfg(feature = "spreadsheets")]
+    let workbooks = [(skill_envs::spreadsheet::ROLLOUT_PROMPT_NAME, skill_envs::spreadsheet::ROLLOUT_PROMPT)];
+    #[cfg(not(feature = "spreadsheets"))]
+    let workbooks: [(&str, &str); 0] = [];
     let linter = (CONTRADICTIONS_PROMPT_NAME, CONTRADICTIONS_PROMPT);
     let teacher = TeacherPrompt::ALL.into_iter().map(|prompt| (prompt.as_str(), prompt.embedded_source()));
     let reason = (REASON_PROMPT_NAME, REASON_PROMPT);
-    let environments = std::iter::once(qa).chain(skill_envs::tasks::built_in_prompts()).chain([world]);
+    let environments =
+        std::iter::once(qa).chain(skill_envs::tasks::built_in_prompts()).chain([world]).chain(workbooks);
     environments.chain([linter]).chain(teacher).chain([reason])
 }
 

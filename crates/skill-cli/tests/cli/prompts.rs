@@ -1,6 +1,44 @@
 //! `skillrl config prompts`, and prompts of a person's own.
 
-use crate::context::{TestContext, assert_same_files, code};
+use crate::context::{Files, TestContext, assert_same_files, code};
+use std::path::Path;
+
+/// The folder where prompts are edited.
+fn prompts_of_the_source_tree() -> Files {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../prompts");
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// The lines of a prompt that no variable changes.
+fn fixed_lines(prompt: &str) -> impl Iterator<Item = &str> {
+    let lines = prompt.lines().map(str::trim);
+    lines.filter(|line| line.len() > 20 && !line.contains(['{', '}', '#', '"', '`']))
+}
+
+/// Each prompt is rendered in a snapshot, so that what a model sees changes in a diff.
+#[test]
+fn every_prompt_is_in_a_snapshot() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut dirs, mut snapshots) = (vec![crates], String::new());
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension().is_some_and(|ending| ending == "snap") {
+                true => snapshots.push_str(&std::fs::read_to_string(path).unwrap()),
+                false if path.is_dir() && !path.ends_with("target") => dirs.push(path),
+                false => {}
+            }
+        }
+    }
+    let prompts = prompts_of_the_source_tree();
+    let texts: Vec<&str> = prompts.values().map(|text| std::str::from_utf8(text).unwrap()).collect();
+    for (name, text) in prompts.keys().zip(&texts) {
+        let is_own = |line: &&str| texts.iter().filter(|other| other.contains(line)).count() == 1;
+        let own: Vec<&str> = fixed_lines(text).filter(is_own).collect();
+        assert!(own.iter().any(|line| snapshots.contains(line)), "{}: {own:?}", name.display());
+    }
+}
 
 #[test]
 fn exported_prompts_are_those_that_are_built_in() {
@@ -10,7 +48,7 @@ fn exported_prompts_are_those_that_are_built_in() {
     insta::assert_snapshot!("prompts_export", text);
     let exported = context.files("mine");
     assert_eq!(exported.len(), text.matches("wrote ").count());
-    assert!(exported.keys().any(|path| path.ends_with("sft_reason.md")));
+    assert_same_files(&exported, &prompts_of_the_source_tree());
 
     context.write("mine/ranking.md", "changed by a person");
     context.run(&["config", "prompts", "mine"]).fails(code::USAGE, &["mine/", "--force"]);
