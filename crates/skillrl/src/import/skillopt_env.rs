@@ -133,7 +133,7 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         }
         _ => data(draft, found, preset),
     });
-    limits(draft, kind, preset);
+    limits(draft, found, kind, preset);
     files
 }
 
@@ -301,7 +301,7 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
 }
 
 /// Bounds on an episode or a call.
-fn limits(draft: &mut Draft, kind: &str, preset: Option<&str>) {
+fn limits(draft: &mut Draft, found: &Found<'_>, kind: &str, preset: Option<&str>) {
     if let Some(entry) = draft.take("exec_timeout") {
         match entry.value.as_u64() {
             Some(_) if draft.has("models.target.timeout_s") => {
@@ -329,6 +329,9 @@ fn limits(draft: &mut Draft, kind: &str, preset: Option<&str>) {
             None => draft.lose(&entry, "is not a whole number"),
         }
     }
+    if preset == Some("officeqa") {
+        documents(draft, found);
+    }
     if let Some(entry) = draft.take("max_api_workers") {
         draft.idle(&entry, "one number bounds all calls in flight: run.workers");
     }
@@ -337,6 +340,32 @@ fn limits(draft: &mut Draft, kind: &str, preset: Option<&str>) {
             Some(flag) if preset == Some("livemath") => draft.set_from(&entry, "env.shuffle_choices", flag),
             _ => draft.lose(&entry, "is a setting of multiple choice"),
         }
+    }
+}
+
+/// The documents that an agent looks things up in, and its turns with them, which mean nothing without documents.
+fn documents(draft: &mut Draft, found: &Found<'_>) {
+    let (dirs, turns) = (draft.take("data_dirs"), draft.take("max_tool_turns"));
+    let named: Vec<String> = match dirs.as_ref().map(|dirs| &dirs.value) {
+        Some(Value::Array(list)) => list.iter().filter_map(text).collect(),
+        Some(one) => text(one).into_iter().collect(),
+        None => Vec::new(),
+    };
+    if let (Some(entry), Some(first)) = (&dirs, named.first()) {
+        let one = Entry { value: json!(first), ..entry.clone() };
+        let place = path_of(draft, &one, found);
+        draft.set_from(entry, "env.files_dir", place);
+        if named.len() > 1 {
+            draft.lose(entry, "only the first directory is used: env.files_dir names one");
+        }
+    }
+    let Some(turns) = turns else { return };
+    match turns.value.as_u64() {
+        Some(n_turns) if !named.is_empty() => {
+            draft.set_from(&turns, "env.max_tool_turns", n_turns.clamp(1, 1000));
+        }
+        Some(_) => draft.lose(&turns, "is about documents: name their directory in env.files_dir first"),
+        None => draft.lose(&turns, "is not a whole number"),
     }
 }
 

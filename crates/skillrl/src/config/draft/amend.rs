@@ -1,5 +1,6 @@
 //! Amendments: an environment and simulated models, as if the file had said so.
 
+use super::policy::OF_CONTEXT;
 use super::{Draft, Origin};
 use crate::config::models::SIMULATED_KIND;
 use crate::config::{Amendments, EnvKind, OptimizerUse, SftReasoning, TrainMode, keys};
@@ -11,8 +12,6 @@ const NEEDED: [&str; 2] = ["target", "optimizer"];
 const OPTIONAL: [&str; 2] = ["teacher", "judge"];
 /// A model that cannot be simulated; nothing needs it.
 const WITHOUT_SIMULATION: [&str; 1] = ["embedding"];
-/// Limits that depend on the context of the target: those of a target that is replaced can be too large for the decoder.
-const OF_CONTEXT: [&str; 3] = ["sft.max_tokens", "rl.max_prompt_tokens", "rl.max_reply_tokens"];
 
 impl Draft {
     /// Makes the amendments; returns the text of what came of the file, `None` if nothing was amended.
@@ -113,8 +112,10 @@ impl Draft {
             if is_simulated && can_be {
                 continue;
             }
-            let is_of_context = |path: &str| *role == "target" && OF_CONTEXT.contains(&path);
-            self.forget(|path| path.starts_with(&prefix) || is_of_context(path));
+            self.forget(|path| path.starts_with(&prefix));
+            if *role == "target" {
+                self.fit_limits_to_decoder();
+            }
             if can_be && (is_given || NEEDED.contains(role)) {
                 self.amend_key(&kind, SIMULATED_KIND);
             }
@@ -127,6 +128,21 @@ impl Draft {
         if self.text_at(MODE) == Some(RetrievalMode::Embedding.as_str()) {
             self.amend_key(MODE, RetrievalMode::Template.as_str());
         }
+    }
+
+    /// Takes back the limits of tokens of a target that is replaced if the decoder has no room for them; smaller ones
+    /// are kept.
+    fn fit_limits_to_decoder(&mut self) {
+        let too_large = |path: &&str| {
+            let limit = super::policy::limit_of_decoder(path);
+            self.entries
+                .get(*path)
+                .and_then(|entry| entry.value.as_i64())
+                .zip(limit)
+                .is_some_and(|(given, limit)| given > limit)
+        };
+        let too_large: Vec<&str> = OF_CONTEXT.into_iter().filter(too_large).collect();
+        self.forget(|path| too_large.contains(&path));
     }
 
     /// Takes settings back, as if nobody had given them.

@@ -49,6 +49,14 @@ const SETTINGS: &[(&str, &str)] = &[
 /// The same for the phases that only a run of all has.
 const OF_ALL_PHASES: &[(&str, &str)] = &[("collect.episodes", "64"), ("bank.admit", "\"unmeasured\"")];
 
+/// Limits that depend on the context of the target.
+pub(super) const OF_CONTEXT: [&str; 3] = ["sft.max_tokens", "rl.max_prompt_tokens", "rl.max_reply_tokens"];
+
+/// What the decoder has room for, of a limit of [`OF_CONTEXT`].
+pub(super) fn limit_of_decoder(path: &str) -> Option<i64> {
+    SETTINGS.iter().find(|(name, _)| *name == path)?.1.parse().ok()
+}
+
 impl Draft {
     /// Settings that nobody has given, where a simulated target stands for the decoder.
     pub(in crate::config) fn fill_policy(&mut self) {

@@ -69,14 +69,21 @@ fn limits_of_a_target_go_with_it() {
     let limits =
         "[sft]\nmax_tokens = 8000\n[rl]\nmax_prompt_tokens = 6000\nmax_reply_tokens = 1024\niterations = 7\n";
     let of_decoder = Amendments { trains_weights: true, ..MOCK };
-    let found = |text: &str, overrides: &[&str]| {
+    let found_with = |text: &str, limits: &str, overrides: &[&str]| {
         let loaded = amended(&format!("{text}{limits}"), overrides, of_decoder).unwrap();
         let (sft, rl) = (loaded.config.sft.unwrap(), loaded.config.rl.unwrap());
         assert_eq!(rl.iterations, 7, "other settings stay");
         (sft.max_tokens, rl.max_prompt_tokens, rl.max_reply_tokens)
     };
+    let found = |text: &str, overrides: &[&str]| found_with(text, limits, overrides);
     let replaced = found(SERVED, &[]);
     assert_eq!(replaced, (1024, 1000, 24));
+    // A limit that the decoder has room for is kept.
+    let small =
+        |key: &str, value: u64| limits.replace(key, &format!("{} = {value}", key.split(' ').next().unwrap()));
+    assert_eq!(found_with(SERVED, &small("max_reply_tokens = 1024", 8), &[]), (1024, 1000, 8));
+    assert_eq!(found_with(SERVED, &small("max_prompt_tokens = 6000", 300), &[]), (1024, 300, 24));
+    assert_eq!(found_with(SERVED, &small("max_tokens = 8000", 512), &[]), (512, 1000, 24));
     assert_eq!(found(SERVED, &["rl.max_reply_tokens=30"]), (1024, 1000, 30), "overrides come after");
     let simulated = "[models.target]\nkind = \"simulated\"\n[env]\nkind = \"alfworld\"\n";
     assert_eq!(found(simulated, &[]), (8000, 6000, 1024), "limits of a simulated model");
