@@ -120,6 +120,22 @@ def test_the_editor(number: int, case: Any) -> None:
     assert apply_patch(given["skill"], Patch([Edit.from_dict(given["edit"])])) == skill
 
 
+def test_an_edit_that_is_not_an_object_is_a_row_and_the_others_are_applied() -> None:
+    edits = [5, {"op": "append", "content": "x"}, None, {"op": "append", "content": "y"}]
+    for patch in ({"edits": edits}, Patch.from_dict({"edits": edits})):
+        skill, rows = apply_patch_with_report("a", patch)
+        assert [(row["index"], row["status"]) for row in rows] == [
+            (1, "error"), (2, "applied_append"), (3, "error"), (4, "applied_append")
+        ]
+        assert "x" in skill and "y" in skill and rows[0]["error"]
+    assert Patch.from_dict({"edits": [5]}).to_dict()["edits"] == [5]
+
+
+def test_modules_are_attributes_of_the_package() -> None:
+    for name in ("core", "envs", "llm", "pipeline", "prompts", "types", "config", "trainer"):
+        assert getattr(skillrl, name).__name__ == f"skillrl.{name}"
+
+
 def test_the_editor_with_the_rules_of_a_run() -> None:
     skill = "# Rules\n\n- Say **please**.\n"
     edit = Edit("replace", "- Say thanks.", "- say please.")
@@ -309,6 +325,7 @@ def test_an_edit_keeps_its_origin_and_its_purpose() -> None:
         ({"id": "a", "hard": 0.25, "soft": 1}, ("a", 0.25, 1.0)),
         ({"hard": True, "soft": None}, ("", 1, 0.0)),
         ({"hard": "1", "more": 7}, ("", 1, 0.0)),
+        ({"hard": 1, "n_turns": "3"}, ("", 1, 0.0)),
     ],
 )
 def test_results_are_coerced(given: Any, expected: Any) -> None:
@@ -316,6 +333,7 @@ def test_results_are_coerced(given: Any, expected: Any) -> None:
     assert (result.id, result.hard, result.soft) == expected
     assert [type(value) for value in (result.id, result.soft)] == [str, float]
     assert isinstance(result.hard, int) == float(given["hard"]).is_integer()
+    assert result.n_turns == int(given.get("n_turns", 0))
 
 
 def test_a_trainer_has_the_state_of_its_run(config: Any) -> None:

@@ -7,6 +7,7 @@ The interface is that of the package skillrl 1.0 with more beside it: see ``docs
 >>> from skillrl.llm import OpenAIChatClient
 """
 
+from skillrl import core, envs, llm, pipeline, prompts
 from skillrl._native import __version__
 from skillrl.config import SkillOptConfig
 from skillrl.envs.task import TaskEnv
@@ -32,5 +33,10 @@ __all__ = [
     "SkillRLError",
     "TaskEnv",
     "__version__",
+    "core",
+    "envs",
+    "llm",
+    "pipeline",
+    "prompts",
     "train_file",
 ]

@@ -128,6 +128,14 @@ class SkillOptConfig:
         """The fields by name."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> SkillOptConfig:
+        """The configuration of a JSON object, such as the ``config.json`` of a run; other members are left out.
+
+        ``config.json`` has what decides results; ``workers``, ``out_root``, ``verbose`` and caps have their defaults.
+        """
+        return cls(**{name: value for name, value in d.items() if name in cls.__dataclass_fields__})
+
     def _named(self, sections: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of skillrl 1.0 that decide results, with the values that these sections give them."""
         named = {name: value for name, value in flat(sections).items() if name not in _SPEED_AND_COST}

@@ -66,13 +66,13 @@ class Patch:
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Patch:
-        """The patch of a JSON object."""
-        edits = [edit if isinstance(edit, Edit) else Edit.from_dict(edit) for edit in d.get("edits") or []]
+        """The patch of a JSON object; members of ``edits`` that are not objects are kept as they are."""
+        edits = [Edit.from_dict(edit) if isinstance(edit, Mapping) else edit for edit in d.get("edits") or []]
         return cls(edits, d.get("reasoning") or "", d.get("ranking_details"))
 
     def to_dict(self) -> dict[str, Any]:
         """The patch as a JSON object."""
-        edits = [edit.to_dict() for edit in self.edits]
+        edits = [edit.to_dict() if isinstance(edit, Edit) else edit for edit in self.edits]
         return {"reasoning": self.reasoning, "edits": edits, **_without_nothing({"ranking_details": self.ranking_details})}
 
 
@@ -151,14 +151,15 @@ class RolloutResult:
     def from_dict(cls, d: Mapping[str, Any]) -> RolloutResult:
         """The result of a JSON object; fields that are not known become ``extras``.
 
-        ``id`` becomes a text, ``soft`` a float (0 where it is missing, as in skillrl 1.0), and ``hard`` an int where it is a whole number, else a float.
+        ``id`` becomes a text, ``n_turns`` an int, ``soft`` a float (0 where it is missing, as in skillrl 1.0), and ``hard`` an int where it is a whole number, else a float.
         """
         known = {name: value for name, value in d.items() if name in cls.__dataclass_fields__ and value is not None}
         extras = {**known.pop("extras", {})}
         extras |= {name: value for name, value in d.items() if name not in cls.__dataclass_fields__}
         hard = float(known.pop("hard", 0))
         scores: dict[str, Any] = {"hard": int(hard) if hard.is_integer() else hard, "soft": float(known.pop("soft", 0.0))}
-        return cls(id=str(known.pop("id", "")), **scores, **known, extras=extras)
+        turns = int(known.pop("n_turns", 0))
+        return cls(id=str(known.pop("id", "")), n_turns=turns, **scores, **known, extras=extras)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as a JSON object, without fields that are empty."""
