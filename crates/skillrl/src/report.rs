@@ -16,7 +16,7 @@ use skill_report::{
 use std::path::{Path, PathBuf};
 
 /// The report's file in the directory of its run.
-const REPORT_FILE: &str = "report.html";
+pub const REPORT_FILE: &str = "report.html";
 
 /// Gathers the report of a run, also of one in progress.
 ///

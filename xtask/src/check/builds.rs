@@ -88,7 +88,12 @@ pub(super) fn default_build(sh: &Shell) -> anyhow::Result<()> {
         bail!("the default program builds with warnings:\n{built}");
     }
     let program = crate::built(sh, "debug", "skillrl");
-    let once = || cmd!(sh, "{program} demo").quiet().read();
+    // Each in an empty directory, since a demo keeps its files.
+    let once = || -> anyhow::Result<String> {
+        let dir = sh.create_temp_dir()?;
+        let _dir = sh.push_dir(dir.path());
+        Ok(cmd!(sh, "{program} demo").quiet().read()?)
+    };
     if once()? != once()? {
         bail!("two demos printed different texts");
     }
@@ -98,6 +103,8 @@ pub(super) fn default_build(sh: &Shell) -> anyhow::Result<()> {
 /// A program without traces warns anyone who configured a collector for them.
 fn left_out(sh: &Shell, program: &Path) -> anyhow::Result<()> {
     let is_told = |command: &[&str], is_disabled: &str| -> anyhow::Result<bool> {
+        let dir = sh.create_temp_dir()?;
+        let _dir = sh.push_dir(dir.path());
         let command = cmd!(sh, "{program} {command...}")
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
             .env("OTEL_SDK_DISABLED", is_disabled)

@@ -315,7 +315,7 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Keeps the demo's files and its run in this directory; without it they go to a temporary one.
+    /// The directory of the demo's files and its run; without it `demo`, or `demo-2` and so on if that exists.
     #[arg(long = "out", alias = "dir", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 

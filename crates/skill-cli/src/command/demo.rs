@@ -5,12 +5,14 @@
 //! - The demo prints the same bytes every time; `cargo xtask check default-build` runs it.
 
 use crate::args::DemoArgs;
+use crate::run_text::summary::{next_of_document, verdict_text};
 use crate::skill_diff::skill_diff;
 use anyhow::Context as _;
 use serde_json::Value;
 use skillrl::config::Config;
 use skillrl::demo::DemoWorld;
 use skillrl::pipeline::{Event, EventSink, StepRecord, StopSignal, Summary};
+use skillrl::reports::Verdict;
 use skillrl::reports::lines::step::{StepTotal, slow_update_line, step_line};
 use skillrl::reports::words::percent;
 use std::fmt::Write as _;
@@ -18,16 +20,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// So many demos may be in one directory.
+const MAX_DEMOS: u32 = 1000;
+
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    let temporary;
-    let dir = match &args.dir {
-        Some(dir) => dir.as_path(),
-        None => {
-            temporary = skillrl::llm::process::temporary_dir("demo-")
-                .context("cannot create a temporary directory")?;
-            temporary.path()
-        }
-    };
+    let dir = args
+        .dir
+        .clone()
+        .or_else(vacant_dir)
+        .context("demo to demo-999 exist: name a directory with `--out`")?;
+    let dir = dir.as_path();
     let world = args.world();
     super::init::write_demo(dir, world, false)?;
     if args.bank {
@@ -42,11 +44,26 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let stop = StopSignal::default();
     let narrator = Arc::new(Narrator { run_dir: run_dir.clone(), total_steps: AtomicU32::new(0) });
     let (trainer, _) = skillrl::trainer::document(&loaded, narrator, stop.clone())?;
-    let summary = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?
-        .map_err(skillrl::Error::Pipeline)?;
+    let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?;
+    super::report::write_after_document(&run_dir, &outcome);
+    let summary = outcome.map_err(skillrl::Error::Pipeline)?;
 
     let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md"))?;
-    super::print(&conclusion(world, &summary, (&first_skill, &best_skill), args.dir.as_deref()))
+    let verdict = super::train::verdict_of(&run_dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
+    let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
+    let next = next_of_document(verdict.outcome, n_candidates, &run_dir);
+    super::print(&format!(
+        "{}{}report: {}\n",
+        conclusion(world, &summary, (&first_skill, &best_skill), dir),
+        verdict_text(&verdict, None, &next),
+        run_dir.join(skillrl::report::REPORT_FILE).display()
+    ))
+}
+
+/// The first directory of this name that does not exist; what an earlier demo left is kept.
+fn vacant_dir() -> Option<PathBuf> {
+    let numbered = (2..MAX_DEMOS).map(|number| PathBuf::from(format!("demo-{number}")));
+    std::iter::once(PathBuf::from("demo")).chain(numbered).find(|dir| !dir.exists())
 }
 
 fn introduction(world: DemoWorld, first_skill: &str) -> String {
@@ -77,7 +94,7 @@ fn conclusion(
     world: DemoWorld,
     summary: &Summary,
     (first_skill, best_skill): (&str, &str),
-    dir: Option<&Path>,
+    dir: &Path,
 ) -> String {
     let measured = match world {
         DemoWorld::Notes => "of the answers right",
@@ -101,19 +118,8 @@ fn conclusion(
         "{} steps: {} accepted, {} rejected, {} without an evaluation.\n",
         summary.total_steps, summary.total_accepts, summary.total_rejects, summary.total_skips
     );
-    let config = match dir {
-        Some(dir) => dir.join(skillrl::demo::CONFIG_FILE).display().to_string(),
-        None => {
-            let world = match world {
-                DemoWorld::Notes => String::new(),
-                DemoWorld::Alfworld | DemoWorld::Webshop => format!(" --world {}", world.as_str()),
-            };
-            let _ =
-                writeln!(text, "To keep the files and look at every step:  skillrl init --demo demo{world}");
-            format!("demo/{}", skillrl::demo::CONFIG_FILE)
-        }
-    };
-    let _ = writeln!(text, "To train with real models change these two lines of {config}:\n");
+    let config = dir.join(skillrl::demo::CONFIG_FILE);
+    let _ = writeln!(text, "To train with real models change these two lines of {}:\n", config.display());
     for (simulated, real) in skillrl::demo::REAL_MODEL_LINES {
         let _ = writeln!(text, "- {simulated}\n+ {real}");
     }
@@ -136,7 +142,7 @@ impl EventSink for Narrator {
                 )
             }
             Event::BaselineMeasured { gate_score, .. } => {
-                format!("Validation score of the first skill: {}\n\n", percent(*gate_score))
+                format!("Validation score of the initial skill: {}\n\n", percent(*gate_score))
             }
             Event::StepFinished { record } => {
                 let line = step_line(record, StepTotal::Exactly(self.total_steps.load(Ordering::Relaxed)));

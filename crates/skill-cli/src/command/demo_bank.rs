@@ -2,11 +2,13 @@
 
 use super::CommandError;
 use crate::args::DemoArgs;
+use crate::run_text::summary::{next_of_bank, verdict_text};
 use crate::table::counted;
 use parking_lot::Mutex;
 use skillrl::config::Config;
 use skillrl::demo::{BANK_CONFIG_FILE, DemoWorld};
 use skillrl::pipeline::bank_dir::read_bank;
+use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::{BankSummary, RoundRecord};
 use skillrl::pipeline::{Event, EventSink, StopSignal};
 use skillrl::reports::lines::bank::{round_line, trial_line};
@@ -32,10 +34,11 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
     let story = Arc::new(Story::default());
     let narrator: Arc<dyn EventSink> = Arc::clone(&story) as Arc<dyn EventSink>;
     let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
-    let summary = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?
-        .map_err(skillrl::Error::Pipeline)?;
+    let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?;
+    super::report::write_after(&run_dir, RunKind::Bank, &outcome);
+    let summary = outcome.map_err(skillrl::Error::Pipeline)?;
     let rounds = std::mem::take(&mut *story.rounds.lock());
-    super::print(&conclusion(&run_dir, &summary, &rounds, args.dir.as_deref())?)
+    super::print(&conclusion(&run_dir, &summary, &rounds)?)
 }
 
 const INTRODUCTION: &str = "\
@@ -47,12 +50,7 @@ the same games with the candidate and without it, split at random.
 ";
 
 /// What the games won say of the bank at each moment.
-fn conclusion(
-    run_dir: &Path,
-    summary: &BankSummary,
-    rounds: &[RoundRecord],
-    dir: Option<&Path>,
-) -> anyhow::Result<String> {
+fn conclusion(run_dir: &Path, summary: &BankSummary, rounds: &[RoundRecord]) -> anyhow::Result<String> {
     let percent = |share: f64| format!("{:5.1} %", share * 100.0);
     let [n_val, n_test] = summary.n_items;
     let mut text = format!("\nGames won of {n_val} on the validation split:\n\n");
@@ -98,18 +96,10 @@ fn conclusion(
             high * 100.0
         );
     }
-    match dir {
-        Some(_) => {
-            let _ = writeln!(
-                text,
-                "\nTo see everything that was decided:  skillrl bank show {}",
-                run_dir.join("bank").display()
-            );
-        }
-        None => text.push_str(
-            "\nTo keep the files and look at every step:  skillrl demo --world alfworld --bank --out demo\n",
-        ),
+    if let Some(verdict) = super::train::verdict_of(run_dir) {
+        text.push_str(&verdict_text(&verdict, None, &next_of_bank(verdict.outcome, run_dir)));
     }
+    let _ = writeln!(text, "report: {}", run_dir.join(skillrl::report::REPORT_FILE).display());
     Ok(text)
 }
 
@@ -123,7 +113,7 @@ impl EventSink for Story {
     fn emit(&self, event: &Event) {
         let text = match event {
             Event::RunStarted { n_items: [n_train, n_val, n_test], .. } => format!(
-                "{n_train} training games, half of them for the teacher and half for trials; {n_val} selection and {n_test} test games.\n"
+                "{n_train} training games, half of them for the teacher and half for trials; {n_val} validation and {n_test} test games.\n"
             ),
             Event::TrialFinished { round, record } => format!("{}\n", trial_line(*round, record)),
             Event::RoundFinished { record } => {

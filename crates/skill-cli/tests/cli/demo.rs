@@ -8,7 +8,10 @@ use std::path::Path;
 fn the_demo_tells_the_same_story_every_time() {
     let context = TestContext::new();
     let text = context.succeed(&["demo"]);
-    assert_eq!(text, context.succeed(&["demo"]));
+    assert_eq!(text, TestContext::new().succeed(&["demo"]));
+    // What an earlier demo left is kept.
+    assert_eq!(text.replace("demo/", "demo-2/"), context.succeed(&["demo"]));
+    assert!(context.path("demo/run/report.html").is_file());
     insta::assert_snapshot!("demo", text);
 }
 

@@ -27,6 +27,9 @@ pub(crate) fn check_demo(world: &str, measured: &str, gain: f64) -> String {
     // The two lines to change are told as they are in the file, and what replaces them is valid.
     let config = context.read("kept/skillrl.toml");
     let (_, lines) = text.split_once("these two lines of kept/skillrl.toml:\n\n").unwrap();
+    let (lines, verdict) = lines.split_once("\n\n").unwrap();
+    assert!(verdict.contains("next: ") && verdict.ends_with("report: kept/run/report.html\n"), "{verdict}");
+    assert!(context.path("kept/run/report.html").is_file());
     let of_sign = |sign: &str| lines.lines().filter_map(|line| line.strip_prefix(sign)).collect::<Vec<_>>();
     let (simulated, real) = (of_sign("- "), of_sign("+ "));
     assert_eq!((simulated.len(), real.len()), (2, 2), "{lines}");
