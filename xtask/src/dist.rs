@@ -157,7 +157,8 @@ pub(crate) fn check_wheel(sh: &Shell) -> anyhow::Result<()> {
     let (python, skillrl) = (environment.join("bin/python"), environment.join("bin/skillrl"));
     let quiet = ["--quiet", "--disable-pip-version-check"];
     cmd!(sh, "{python} -m pip install {quiet...} {wheel}").run()?;
-    cmd!(sh, "{skillrl} demo").quiet().ignore_stdout().run()?;
+    let demo = directory.join("demo");
+    cmd!(sh, "{skillrl} demo --out {demo}").quiet().ignore_stdout().run()?;
     eprintln!("wheel: from nothing to a trained skill in {:.0} s", began.elapsed().as_secs_f64());
     cmd!(sh, "{python} -m pip install {quiet...} --requirement {REQUIREMENTS}").run()?;
     // Elsewhere, so that the package is the installed one.

@@ -73,7 +73,9 @@ fn main() -> anyhow::Result<()> {
 fn demo(sh: &Shell, world: Option<&str>, bank: bool) -> anyhow::Result<()> {
     let world = world.map(|world| format!("--world={world}"));
     let bank = bank.then_some("--bank");
-    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo {world...} {bank...}")
+    let out = "target/demo";
+    sh.remove_path(out)?;
+    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- demo --out {out} {world...} {bank...}")
         .quiet()
         .run()?;
     Ok(())

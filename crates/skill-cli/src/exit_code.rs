@@ -6,9 +6,9 @@ use skillrl::Failure;
 pub(crate) const SUCCESS: u8 = 0;
 /// Something that has no code of its own, such as output that cannot be written.
 pub(crate) const OTHER: u8 = 1;
-/// The command line, the configuration, a prompt or a skill file is wrong; nothing was sent.
+/// The command line, the configuration, a prompt or a skill file is wrong.
 pub(crate) const USAGE: u8 = 2;
-/// The data of the environment is wrong; nothing was sent.
+/// The data is invalid, or a run found that nothing can be trained on it, or sending it was not confirmed.
 pub(crate) const DATA: u8 = 3;
 /// A provider will not answer until something is changed: key, quota, model name, request.
 pub(crate) const PROVIDER_REFUSED: u8 = 4;

@@ -3,9 +3,13 @@
 use clap::Args;
 use std::str::FromStr;
 
+/// The heading of these options; the formats are those of [`skillrl::envs::tasks::DATA_FORMATS`], which a test compares.
+const DATA_HEADING: &str =
+    "With a data file (CSV, TSV, JSON Lines, JSON, Parquet or Excel) in place of a configuration";
+
 /// The settings that most people set, for a data file without a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "With a data file (CSV, TSV, JSON Lines or JSON) in place of a configuration")]
+#[command(next_help_heading = DATA_HEADING)]
 pub(crate) struct DataArgs {
     /// The field with the right answer; without it, a field with a usual name such as `answer` or `label`.
     #[arg(long, value_name = "FIELD")]
@@ -102,6 +106,11 @@ impl DataArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_heading_names_every_format() {
+        assert!(DATA_HEADING.contains(skillrl::envs::tasks::DATA_FORMATS), "{DATA_HEADING}");
+    }
 
     #[test]
     fn amounts_may_have_their_sign() {

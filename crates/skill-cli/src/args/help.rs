@@ -10,7 +10,7 @@ Exit codes:
   0    done
   1    anything without a code of its own
   2    the command line, the configuration, a prompt or a skill file is wrong
-  3    the data is wrong, or nobody agreed to send it
+  3    the data is invalid or cannot train anything, or sending was not confirmed
   4    a provider will not answer until something is changed: key, quota, model, request
   5    a provider or the environment failed for now; rerun the same command to resume
   6    the run directory cannot be used

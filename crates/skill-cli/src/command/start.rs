@@ -10,6 +10,7 @@ use skillrl::config::{
     ProblemKind, TrainMode, simulated_models, world_text,
 };
 use skillrl::envs::alfworld::Rooms;
+use skillrl::envs::tasks::DATA_FORMATS;
 use skillrl::identify::{PathError, PathKind, identify};
 use skillrl::pipeline::kind::RunKind;
 use skillrl::replay;
@@ -190,9 +191,9 @@ pub(super) fn instead_of(path: &Path, kind: PathKind) -> String {
         }
         PathKind::Evals => format!(
             "`skillrl skill triggers DIR --agent NAME --queries {path}` asks a coding agent what is in it; to train, \
-             name a file with records (CSV, JSON Lines)"
+             name a file with records ({DATA_FORMATS})"
         ),
-        PathKind::Tasks => "name a file with records (CSV, JSON Lines)".to_owned(),
+        PathKind::Tasks => format!("name a file with records ({DATA_FORMATS})"),
         PathKind::Session => format!(
             "`skillrl skill loads {path} --agent NAME` shows which skills it loaded; requests like its first one, a line \
              each, are data for `skillrl train DATA --skill DIR --rubric TEXT`"

@@ -4,6 +4,7 @@ use crate::context::{KEY_VARIABLE, Outcome, TestContext, code};
 use crate::said::assert_names;
 use crate::server::{Server, body, closed_address, healthy, is_optimizer, model_at, reply};
 use serde_json::{Value, json};
+use std::path::Path;
 use wiremock::{Request, ResponseTemplate};
 
 const CONFIG: &str = "task/skillrl.toml";
@@ -162,6 +163,25 @@ fn a_plan_with_few_decisions_is_a_warning_and_a_planned_search_has_more() {
     assert!(!found.iter().any(|line| line.contains("decisions")), "{found:?}");
     let found = doctor(&context, &[planned.as_slice(), &["--set", "budget.calls=20"]].concat());
     assert_found(&found, "warning decisions", "fewer than 10");
+}
+
+/// The configuration that the README calls complete, with the key of its models; 40 validation items show such a gain.
+#[test]
+fn the_configuration_of_the_readme_passes_doctor_without_a_warning() {
+    let context = TestContext::new();
+    context.succeed(&["init", "--demo", "."]);
+    let readme =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let (_, block) = readme.split_once("```toml\n").unwrap();
+    context.write("skillrl.toml", block.split_once("```").unwrap().0);
+    let args = ["doctor", "--offline", "--json", "--effect", "0.25"];
+    let mut command = context.command(&args);
+    let found =
+        findings(&Outcome::of(command.env("OPENAI_API_KEY", "sk-not-a-key-of-anybody").output().unwrap()));
+    let bad: Vec<_> =
+        found.iter().filter(|line| line.starts_with("warning") || line.starts_with("error")).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+    assert_found(&found, "ok target key", "OPENAI_API_KEY");
 }
 
 #[test]

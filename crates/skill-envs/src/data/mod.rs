@@ -24,6 +24,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The formats of data files, for people; the last two need the feature `tables`.
+pub const DATA_FORMATS: &str = "CSV, TSV, JSON Lines, JSON, Parquet or Excel";
+
 /// How many fields a message names.
 const MAX_NAMED_FIELDS: usize = 12;
 

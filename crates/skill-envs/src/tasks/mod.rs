@@ -48,7 +48,7 @@ mod talk;
 pub(crate) mod task;
 mod world;
 
-pub use crate::data::write_json_lines;
+pub use crate::data::{DATA_FORMATS, write_json_lines};
 pub use config::{
     CommandConfig, DEFAULT_ANLS_THRESHOLD, Extraction, FieldNames, NamedPrompt, RubricConfig, ScorerConfig,
     Splitting, TasksConfig, TasksSettings,
@@ -60,6 +60,7 @@ pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
 pub use sample::DataSample;
 pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
+pub use task::ANSWER_FIELDS;
 pub use world::TasksWorld;
 
 use crate::data::{all_files, field_names, read_records};
@@ -83,7 +84,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use talk::Talk;
-use task::{ANSWER_FIELDS, Asked, SHOWN_FIELDS, Task, TaskReader};
+use task::{Asked, SHOWN_FIELDS, Task, TaskReader};
 
 /// The name of the built-in prompt.
 pub const ROLLOUT_PROMPT_NAME: &str = "rollout_tasks";

@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) const ID_FIELDS: [&str; 6] = ["id", "_id", "uid", "questionId", "question_id", "qid"];
-pub(super) const ANSWER_FIELDS: [&str; 5] =
-    ["answers", "answer", "ground_truth", "correct_choice", "answerKey"];
+/// The usual names of the field with what is right; the first that a record has counts.
+pub const ANSWER_FIELDS: [&str; 6] =
+    ["answers", "answer", "ground_truth", "correct_choice", "answerKey", "label"];
 pub(super) const CHOICE_FIELDS: [&str; 2] = ["choices", "options"];
 pub(super) const TYPE_FIELDS: [&str; 1] = ["task_type"];
 

@@ -8,7 +8,7 @@ use skill_llm::journal::{JournalError, JournalReader, ModelSpent};
 /// What a run has sent, over all its processes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sent {
-    /// By its journal: every request, also retries, cancelled calls, and the requests of `noise`, `prune` and `try`. A
+    /// By its journal: every request, also retries, cancelled calls, and the requests of `doctor`, `prune` and `try`. A
     /// reply that was copied from a recording is not among them.
     Journal {
         /// Requests and tokens of each model.

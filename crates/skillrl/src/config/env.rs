@@ -226,7 +226,7 @@ const TURNS: ValueType = integer(1, 100_000);
 pub(in crate::config) const KIND: &[KeySpec] = &[decisive(choice::<EnvKind>(), Value("\"qa\"")).named(
     "kind",
     "qa: questions with known answers. tasks: data of your own, with a prompt over its fields and a scorer by\n\
-     name. Both read JSON Lines, JSON and CSV. alfworld and webshop: worlds in which an agent acts, turn by turn.\n\
+     name. Both read CSV, TSV, JSON Lines, JSON, Parquet and Excel. alfworld and webshop: worlds in which an agent acts, turn by turn.\n\
      exec: a program of your own. spreadsheet: SpreadsheetBench, in which programs of the agent change workbooks.",
 )];
 
@@ -314,7 +314,7 @@ kinds! {
         /// The field with the id. Without it the usual names are tried, then items are numbered.
         id_field: Option<String> = decisive(Text, Absent { example: "\"id\"" }) => fields.id;
         /// The field with what is right: a text, a list of texts, or for json_fields an object. Without it: answers,
-        /// answer, ground_truth or correct_choice.
+        /// answer, ground_truth, correct_choice, answerKey or label.
         answer_field: Option<String> = decisive(Text, Absent { example: "\"answer\"" }) => fields.answer;
         /// The field with a category for reports. Without it: task_type.
         type_field: Option<String> = decisive(Text, Absent { example: "\"category\"" }) => fields.task_type;

@@ -5,7 +5,7 @@
 use super::questions::Questions;
 use crate::table::harmless;
 use skillrl::config::EnvKind;
-use skillrl::envs::tasks::{DataSample, DataSurvey};
+use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey};
 use skillrl::llm::{PROVIDERS, Provider};
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -77,9 +77,9 @@ fn sample<R: BufRead, W: Write>(
     dir: &Path,
     proposed: &str,
 ) -> anyhow::Result<(String, Option<DataSample>)> {
-    const FIRST: &str = "\nWhere is the data? A file, or a directory (JSON Lines, JSON, CSV)";
     const AGAIN: &str = "Another path, or Enter to keep this one and add the data before you train";
-    let mut path = questions.text(FIRST, proposed)?;
+    let mut path =
+        questions.text(&format!("\nWhere is the data? A file, or a directory ({DATA_FORMATS})"), proposed)?;
     loop {
         let error = match DataSample::read(&dir.join(&path)) {
             Ok(sample) => return Ok((path, Some(sample))),

@@ -9,6 +9,24 @@ fn check(setting: &str, expect: &str) {
     assert_eq!(lookup(&loaded.config, key).to_string(), expect, "{setting}");
 }
 
+/// The sentence about the answer's field names every field that is looked for.
+#[test]
+fn the_usual_names_of_answers_are_those_of_the_sentence() {
+    let (_, key) = crate::config::keys::find("env.answer_field").unwrap();
+    let sentence = key.doc().replace('\n', " ");
+    for name in skill_envs::tasks::ANSWER_FIELDS {
+        assert!(sentence.contains(name), "{name}: {sentence}");
+    }
+    let (_, kind) = crate::config::keys::find("env.kind").unwrap();
+    let formats = skill_envs::tasks::DATA_FORMATS
+        .split([',', ' '])
+        .filter(|word| !matches!(*word, "" | "or" | "Lines"));
+    assert!(formats.clone().count() > 4);
+    for format in formats {
+        assert!(kind.doc().contains(format), "{format}: {}", kind.doc());
+    }
+}
+
 #[test]
 fn values_that_are_taken() {
     check("run.dir=runs/x", r#""runs/x""#);
