@@ -131,7 +131,7 @@ impl TestContext {
         copy
     }
 
-    fn copy_from(&self, directory: &Path) {
+    pub(crate) fn copy_from(&self, directory: &Path) {
         write_files(self.dir.path(), files_below(directory));
     }
 

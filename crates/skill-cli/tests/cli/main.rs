@@ -22,6 +22,7 @@ mod demo;
 mod demo_worlds;
 #[path = "../../../skill-core/tests/support/dependencies.rs"]
 mod dependencies;
+mod earlier_runs;
 mod env_export;
 mod epochs;
 mod estimate;
