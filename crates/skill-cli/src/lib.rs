@@ -16,13 +16,17 @@
 
 mod args;
 mod command;
+mod error;
 mod exit_code;
+mod files;
 mod log;
 #[cfg(feature = "otel")]
 mod otel;
+mod output;
 mod progress;
 mod progress_bar;
 mod run_text;
+mod runtime;
 mod skill_diff;
 mod table;
 mod traces_asked;
@@ -32,7 +36,7 @@ mod wrap;
 use args::{Cli, Command, ConfigCommand, EnvCommand, Shown};
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use command::{CommandError, Reported};
+use error::{CliError, CommandError, Result};
 use std::ffi::OsString;
 use std::io::Write as _;
 
@@ -154,47 +158,11 @@ fn dispatch(cli: Cli) -> u8 {
 }
 
 /// Says what went wrong, why, and what to do; returns the exit code.
-fn report(error: &anyhow::Error) -> u8 {
-    if is_closed_pipe(error) {
-        return exit_code::SUCCESS;
+fn report(error: &CliError) -> u8 {
+    if let Some(text) = error.text() {
+        let text = wrap::wrapped(&text, wrap::stderr_width());
+        // Standard error may be closed; the exit code still says it.
+        writeln!(anstream::stderr(), "{text}").unwrap_or_default();
     }
-    if let Some(reported) = error.downcast_ref::<Reported>() {
-        return reported.code;
-    }
-    let mut text = format!("error: {}", skillrl::llm::error::with_causes(error.as_ref()));
-    let known = error.downcast_ref::<skillrl::Error>();
-    let own = error.downcast_ref::<CommandError>();
-    let hint = known.map(skillrl::Error::hint).or_else(|| own.and_then(|own| own.hint.clone()));
-    // Its message already says what to change.
-    let hint = hint.or_else(|| own.is_none().then(|| hint_of_system(error)).flatten().map(str::to_owned));
-    if let Some(hint) = hint {
-        text.push_str(&format!("\nhint: {hint}"));
-    }
-    let text = wrap::wrapped(&text, wrap::stderr_width());
-    // Standard error may be closed; the exit code still says it.
-    writeln!(anstream::stderr(), "{text}").unwrap_or_default();
-    match (known, own) {
-        (Some(known), _) => exit_code::of(known.failure()),
-        (None, Some(own)) => own.code,
-        (None, None) => exit_code::OTHER,
-    }
-}
-
-/// What to do about what the operating system has refused, where nothing better is known.
-fn hint_of_system(error: &anyhow::Error) -> Option<&'static str> {
-    use std::io::ErrorKind;
-    let refused = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>())?;
-    Some(match refused.kind() {
-        ErrorKind::NotFound => "check the path",
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "ask for another path, or for the right to use this one"
-        }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there, or name another place",
-        _ => "check the path, and that it can be read and written",
-    })
-}
-
-/// True if the reader closed the pipe, as `head` does: that is not a failure.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    error.code()
 }

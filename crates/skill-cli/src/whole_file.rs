@@ -3,21 +3,17 @@
 //! A run's own files are written by `run_dir::atomic`; these are the user's, so what they may hold is written piece by
 //! piece, their permissions stay, a link stays a link, and a device is written to.
 
-use anyhow::Context as _;
+use crate::error::{OfFile as _, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Writes a file beside its place and puts it there at the end; a device or a pipe is written to.
-pub(crate) fn write<T>(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let cannot_write = || format!("cannot write {}", path.display());
+pub(crate) fn write<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     if path.metadata().is_ok_and(|file| !file.is_file()) {
-        let mut out = BufWriter::new(File::create(path).with_context(cannot_write)?);
+        let mut out = BufWriter::new(File::create(path).writing(path)?);
         let written = write(&mut out)?;
-        out.flush().with_context(cannot_write)?;
+        out.flush().writing(path)?;
         return Ok(written);
     }
     // Where a link leads, and not in place of the link.
@@ -32,10 +28,10 @@ pub(crate) fn write<T>(
         let before = place.metadata().map(|file| file.permissions());
         builder.permissions(before.unwrap_or_else(|_| std::fs::Permissions::from_mode(0o666)));
     }
-    let mut out = BufWriter::new(builder.tempfile_in(parent).with_context(cannot_write)?);
+    let mut out = BufWriter::new(builder.tempfile_in(parent).writing(path)?);
     let written = write(&mut out)?;
-    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(cannot_write)?;
-    file.as_file().sync_all().with_context(cannot_write)?;
-    file.persist(&place).map_err(|error| error.error).with_context(cannot_write)?;
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error).writing(path)?;
+    file.as_file().sync_all().writing(path)?;
+    file.persist(&place).map_err(|error| error.error).writing(path)?;
     Ok(written)
 }

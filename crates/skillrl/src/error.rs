@@ -136,6 +136,9 @@ pub enum Error {
     /// The run stopped.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// A file that a person asked for, outside of any run, cannot be written.
+    #[error(transparent)]
+    Output(Box<PipelineError>),
     /// A replay cannot begin, or did not come to what was recorded.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -238,9 +241,18 @@ impl Error {
             Self::UnknownTarget { .. } => Failure::Usage,
             Self::TargetFailed { source, .. } => of_pipeline(source),
             Self::Pipeline(error) => of_pipeline(error),
+            Self::Output(_) => Failure::Other,
             Self::Replay(error) => error.failure(),
             #[cfg(feature = "report")]
             Self::Report(_) => Failure::RunDir,
+        }
+    }
+
+    /// The error of writing a file that a person asked for: a path that cannot be written is no fault of a run there.
+    pub fn of_output(error: impl Into<Self>) -> Self {
+        match error.into() {
+            Self::Pipeline(error @ PipelineError::RunDir { .. }) => Self::Output(Box::new(error)),
+            error => error,
         }
     }
 
@@ -294,6 +306,7 @@ impl Error {
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => hint::of_run(error),
+            Self::Output(_) => "check the path, and that it can be written".to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
             #[cfg(feature = "report")]
             Self::Report(error) if matches!(**error, ReportError::NotCompared { .. } | ReportError::NoCurves { .. }) => {

@@ -157,7 +157,8 @@ pub fn compare(first: &Path, second: &Path) -> Result<RunComparison, Error> {
 /// As for [`read`], and a file that cannot be written.
 pub fn write_comparison(first: &Path, second: &Path, into: &Path) -> Result<RunComparison, Error> {
     let (comparison, [a, b]) = compared(first, second)?;
-    write_page(into, &comparison_page(&comparison, [&a, &b]).map_err(of_report)?)?;
+    let page = comparison_page(&comparison, [&a, &b]).map_err(of_report)?;
+    write_page(into, &page).map_err(Error::of_output)?;
     Ok(comparison)
 }
 
@@ -227,9 +228,13 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
         None => page(&any(run)?),
     };
     let page = page.map_err(of_report)?;
-    let path = into.map_or_else(|| run.join(REPORT_FILE), Path::to_owned);
-    write_page(&path, &page)?;
-    Ok(path)
+    let Some(path) = into else {
+        let path = run.join(REPORT_FILE);
+        write_page(&path, &page)?;
+        return Ok(path);
+    };
+    write_page(path, &page).map_err(Error::of_output)?;
+    Ok(path.to_owned())
 }
 
 /// Writes the curves of a run that trains weights as an event file of TensorBoard into this folder, which is created;
@@ -248,8 +253,7 @@ pub fn write_tensorboard(run: &Path, folder: &Path) -> Result<PathBuf, Error> {
         }
     };
     let path = folder.join(TENSORBOARD_FILE);
-    atomic::create_dir(folder)?;
-    atomic::write(&path, &bytes)?;
+    atomic::create_dir(folder).and_then(|_| atomic::write(&path, &bytes)).map_err(Error::of_output)?;
     Ok(path)
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Earlier {
 
 impl Earlier {
     /// Reads the directory that `eval --out` wrote, before anything is paid for.
-    pub(super) fn read(dir: &Path) -> anyhow::Result<Self> {
+    pub(super) fn read(dir: &Path) -> crate::Result<Self> {
         let path = if dir.is_dir() { dir.join(RESULTS_FILE) } else { dir.to_owned() };
         let wrong = |message: String| {
             CommandError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
@@ -71,7 +71,7 @@ impl Earlier {
         loaded: &LoadedConfig,
         items: &[Item],
         limits: Limits,
-    ) -> anyhow::Result<()> {
+    ) -> crate::Result {
         let Some(most) = limits.max_drop else { return Ok(()) };
         let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
         let same: Vec<RolloutResult> =
@@ -95,7 +95,7 @@ impl Earlier {
     }
 
     /// Compares item by item, by the metric of the configuration's gate.
-    pub(super) fn compare(&self, loaded: &LoadedConfig, now: &[RolloutResult]) -> anyhow::Result<Comparison> {
+    pub(super) fn compare(&self, loaded: &LoadedConfig, now: &[RolloutResult]) -> crate::Result<Comparison> {
         let gate = skillrl::trainer::settings(&loaded.config)?.gate;
         Comparison::of(gate, &self.results, now).ok_or_else(|| self.no_item().into())
     }

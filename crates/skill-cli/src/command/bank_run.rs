@@ -21,8 +21,8 @@ use std::path::Path;
 const ROUND: &str = "round-";
 
 /// `skillrl show RUN --step N`: one of the rounds.
-pub(super) fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
-    let records = bank_records(&args.run).map_err(skillrl::Error::Pipeline)?;
+pub(super) fn show_round(args: &ShowArgs, round: u32) -> crate::Result {
+    let records = bank_records(&args.run)?;
     let Some(record) = records.iter().find(|record| record.round == round) else {
         let message = format!("round {round} of {} is not finished, or does not exist", args.run.display());
         let hint = match records.last() {
@@ -32,7 +32,7 @@ pub(super) fn show_round(args: &ShowArgs, round: u32) -> anyhow::Result<()> {
         return Err(CommandError::new(message).with_hint(hint).into());
     };
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(record)?));
+        return super::print_pretty_json(record);
     }
     super::print_wrapped(&round_text(record))
 }
@@ -69,7 +69,7 @@ fn round_text(record: &RoundRecord) -> String {
 }
 
 /// `skillrl show RUN --item ID`: an item over all rounds that were validated, what it was shown, and what the agent did on it.
-pub(super) fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
+pub(super) fn show_item(args: &ShowArgs, id: &str) -> crate::Result {
     // An item is looked for among all that the run has measured.
     let options = ReportOptions {
         max_items: usize::MAX,
@@ -87,7 +87,7 @@ pub(super) fn show_item(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
     if args.json {
         let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+        return super::print_pretty_json(&shown);
     }
     let mut text = item_text(&report, row);
     if let Some(trajectory) = trajectory {
@@ -130,7 +130,7 @@ fn item_text(report: &BankReport, row: &BankItem) -> String {
 }
 
 /// `skillrl blame RUN`: where each skill of the run's bank comes from.
-pub(super) fn blame(run: &Path, step: Option<u32>, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn blame(run: &Path, step: Option<u32>, is_json: bool) -> crate::Result {
     if step.is_some() {
         let message = format!("{} trains a bank, which has no skill after a step", run.display());
         let hint = format!("`skillrl blame {}` names the round of each skill", run.display());
@@ -140,7 +140,7 @@ pub(super) fn blame(run: &Path, step: Option<u32>, is_json: bool) -> anyhow::Res
 }
 
 /// `skillrl diff RUN [FROM] [TO]`: what changed between the bank at two moments, or between two versions of a skill.
-pub(super) fn diff(args: &DiffArgs) -> anyhow::Result<()> {
+pub(super) fn diff(args: &DiffArgs) -> crate::Result {
     let bank = bank_of(&args.run)?;
     let path = args.run.join(BANK_DIR);
     match (moment(args, &bank, &args.from)?, moment(args, &bank, &args.to)?) {
@@ -157,12 +157,12 @@ const MOMENTS: &str = "name two moments of the bank: `0` (the beginning), `round
                        two versions of a skill, such as gen_003@1 and gen_003@2";
 
 /// The bank at a moment of the run; `None` for what is not the name of a moment.
-fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> anyhow::Result<Option<Bank>> {
+fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> crate::Result<Option<Bank>> {
     if name == "best" {
         return Ok(Some(bank.clone()));
     }
     if name == "0" {
-        let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+        let run = RunReader::open(&args.run)?;
         let initial = run.config().config.pointer("/bank/initial").and_then(|initial| initial.as_str());
         let Some(initial) = initial.filter(|initial| !initial.is_empty()) else {
             return Ok(Some(Bank::new()));
@@ -172,7 +172,7 @@ fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> anyhow::Result<Option<Ban
         return Err(CommandError::new(message).with_hint(hint).into());
     }
     let Some(round) = name.strip_prefix(ROUND) else { return Ok(None) };
-    let records = bank_records(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let records = bank_records(&args.run)?;
     let round = round.parse::<u32>().ok().filter(|round| records.iter().any(|record| record.round == *round));
     let Some(round) = round else {
         let message = format!("`{name}` of {} is not finished, or does not exist", args.run.display());
@@ -182,12 +182,14 @@ fn moment(args: &DiffArgs, bank: &Bank, name: &str) -> anyhow::Result<Option<Ban
     // What a process does in one round stands together; what a person does counts from the next event on.
     let last = bank.log().iter().rposition(|record| record.round <= round).map_or(0, |last| last + 1);
     for record in bank.log().iter().take(last) {
-        then.record(record.round, record.by, record.event.clone())
-            .map_err(|error| anyhow::anyhow!("the log of the bank cannot be followed: {error}"))?;
+        then.record(record.round, record.by, record.event.clone()).map_err(|error| {
+            CommandError::new(format!("the log of the bank cannot be followed: {error}"))
+                .with_code(crate::exit_code::RUN_DIR)
+        })?;
     }
     Ok(Some(then))
 }
 
-pub(super) fn bank_of(run: &Path) -> anyhow::Result<Bank> {
-    Ok(read_bank(&run.join(BANK_DIR)).map_err(skillrl::Error::Pipeline)?.bank)
+pub(super) fn bank_of(run: &Path) -> crate::Result<Bank> {
+    Ok(read_bank(&run.join(BANK_DIR))?.bank)
 }

@@ -45,7 +45,7 @@ pub(super) struct Consent {
 /// # Errors
 ///
 /// A cap that leaves no step, and a person who says no.
-pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<Vec<CheckWarning>> {
+pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> crate::Result<Vec<CheckWarning>> {
     let is_new = run_status(&loaded.run_dir()) == RunStatus::Absent || !has_answered_call(&loaded.run_dir());
     if !is_new || loaded.config.env.env_kind() == EnvKind::Exec {
         return Ok(Vec::new());
@@ -64,7 +64,7 @@ pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Re
 }
 
 /// Says what a run that begins will take, and asks.
-fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
+fn ask(loaded: &LoadedConfig, consent: Consent) -> crate::Result {
     let config = &loaded.config;
     if config.train.mode != TrainMode::Document {
         return Ok(());
@@ -116,7 +116,7 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> anyhow::Result<()> {
 }
 
 /// What doctor's offline checks warn of, but for what is said otherwise.
-fn warnings(loaded: &LoadedConfig) -> anyhow::Result<Vec<CheckWarning>> {
+fn warnings(loaded: &LoadedConfig) -> crate::Result<Vec<CheckWarning>> {
     let offline = Examination { network: Network::Offline, ..Examination::default() };
     let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
     let is_of_run = |finding: &Finding| {
@@ -140,7 +140,7 @@ fn warnings(loaded: &LoadedConfig) -> anyhow::Result<Vec<CheckWarning>> {
 }
 
 /// What the agent is asked first.
-pub(super) fn first_request(loaded: &LoadedConfig) -> anyhow::Result<Option<ChatRequest>> {
+pub(super) fn first_request(loaded: &LoadedConfig) -> crate::Result<Option<ChatRequest>> {
     Ok(super::block_on_unwarned(skillrl::doctor::first_request(loaded))??)
 }
 

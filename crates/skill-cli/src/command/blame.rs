@@ -1,8 +1,8 @@
 //! `skillrl blame`: where each line of a skill comes from.
 
 use crate::args::BlameArgs;
+use crate::error::OfFile as _;
 use crate::table::{Column, counted, harmless, table, terminal_width};
-use anyhow::Context as _;
 use skillrl::core::{ItemId, SkillDoc, StepIdx};
 use skillrl::llm::text_file;
 use skillrl::pipeline::RunReader;
@@ -17,30 +17,28 @@ use std::path::{Path, PathBuf};
 /// So many items are named where not all are asked for.
 const MAX_NAMED_ITEMS: usize = 8;
 
-pub(crate) fn run(args: &BlameArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &BlameArgs) -> crate::Result {
     let (dir, file) = run_and_file(args)?;
     if RunKind::Bank.is_at(&dir) {
         return super::bank_run::blame(&dir, args.step, args.json);
     }
-    let run = RunReader::open(&dir).map_err(skillrl::Error::Pipeline)?;
-    let text = file.map(|file| {
-        text_file::read(&file).with_context(|| format!("cannot read the skill {}", file.display()))
-    });
+    let run = RunReader::open(&dir)?;
+    let text = file.map(|file| text_file::read(&file).reading(format_args!("the skill {}", file.display())));
     let text = text.transpose()?.map(SkillDoc::new);
     let version = match (&text, args.step) {
         (Some(text), _) => Version::Text(text),
         (None, Some(step)) => Version::After(StepIdx(step)),
         (None, None) => Version::Best,
     };
-    let blame = blame(&run, version).map_err(skillrl::Error::Pipeline)?;
+    let blame = blame(&run, version)?;
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&blame)?));
+        return super::print_pretty_json(&blame);
     }
     super::print_wrapped(&described(&blame, args.full))
 }
 
 /// The run that is asked about, and the file if it is a file that is asked about.
-fn run_and_file(args: &BlameArgs) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
+fn run_and_file(args: &BlameArgs) -> crate::Result<(PathBuf, Option<PathBuf>)> {
     if let Some(run) = &args.run {
         return Ok((run.clone(), Some(args.path.clone())));
     }

@@ -1,6 +1,6 @@
 //! `skillrl check`: verifies that every file of a run is as the run wrote it.
 
-use super::Reported;
+use crate::CliError;
 use crate::args::CheckArgs;
 use crate::exit_code;
 use crate::table::harmless;
@@ -10,15 +10,14 @@ use std::fmt::Write as _;
 /// The most files that a line names.
 const MAX_NAMED: usize = 3;
 
-pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
-    let found = check(&args.run).map_err(skillrl::Error::Pipeline)?;
+pub(crate) fn run(args: &CheckArgs) -> crate::Result {
+    let found = check(&args.run)?;
     if args.json {
-        super::print(&(serde_json::to_string(&found)? + "\n"))?;
+        super::print_json(&found)?;
     } else {
         super::print_wrapped(&described(&found))?;
     }
-    anyhow::ensure!(found.damage.is_empty(), Reported { code: exit_code::DAMAGED });
-    Ok(())
+    if found.damage.is_empty() { Ok(()) } else { Err(CliError::Reported { code: exit_code::DAMAGED }) }
 }
 
 fn described(found: &RunCheck) -> String {

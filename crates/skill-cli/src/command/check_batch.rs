@@ -36,7 +36,7 @@ struct Row {
     n_said_otherwise: usize,
 }
 
-pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
+pub(super) fn run(args: &EvalArgs, policy: &Path) -> crate::Result {
     let loaded = super::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
     let split = super::eval::split_of(args)?;
     let mut chosen = None;
@@ -76,7 +76,7 @@ pub(super) fn run(args: &EvalArgs, policy: &Path) -> anyhow::Result<()> {
 }
 
 /// The same configuration with greedy replies, this many of them at once.
-fn decoded_together(loaded: &LoadedConfig, batch_rows: u32) -> anyhow::Result<LoadedConfig> {
+fn decoded_together(loaded: &LoadedConfig, batch_rows: u32) -> crate::Result<LoadedConfig> {
     let mut loaded = loaded.clone();
     if let ModelConfig::Local(local) = &mut loaded.config.models.target {
         local.batch_rows = batch_rows;
@@ -92,7 +92,7 @@ fn measure(
     split: Split,
     chosen: &mut Option<(String, SkillDoc)>,
     args: &EvalArgs,
-) -> anyhow::Result<Vec<RolloutResult>> {
+) -> crate::Result<Vec<RolloutResult>> {
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
     check_not_empty(env.as_ref(), split)?;
@@ -112,7 +112,7 @@ fn measure(
     };
     let source = document(skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
-    let (evaluation, _) = super::block_on(stop, "stopping", measuring)?.map_err(skillrl::Error::Pipeline)?;
+    let (evaluation, _) = super::block_on(stop, "stopping", measuring)??;
     Ok(evaluation.results)
 }
 

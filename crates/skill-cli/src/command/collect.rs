@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// Episodes where no configuration file says how many.
 const DEFAULT_EPISODES: usize = 64;
 
-pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CollectArgs) -> crate::Result {
     let start = Start {
         is_without_models: args.expert,
         is_phase: true,
@@ -48,7 +48,10 @@ pub(crate) fn run(args: &CollectArgs) -> anyhow::Result<()> {
         false => simulated_models(&loaded.config, &[ModelRole::Target]),
     };
     // An expert has no calls to keep.
-    let kept = (!args.expert).then(|| CallCache::beside(&args.out)).transpose()?;
+    let kept = (!args.expert)
+        .then(|| CallCache::beside(&args.out))
+        .transpose()
+        .map_err(skillrl::Error::of_output)?;
     if let Some(kept) = &kept {
         let is_done = kept.is_made_from(&inputs);
         if args.out.exists() && !is_done && !args.force {

@@ -7,13 +7,13 @@ use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, RunComparison, RunSide, Trained, metric_words};
 use std::fmt::Write as _;
 
-pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &CompareArgs) -> crate::Result {
     let comparison = match &args.html {
         Some(path) => skillrl::report::write_comparison(&args.first, &args.second, path)?,
         None => skillrl::report::compare(&args.first, &args.second)?,
     };
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&comparison)?));
+        return super::print_pretty_json(&comparison);
     }
     super::print_wrapped(&described(&comparison))
 }

@@ -2,7 +2,7 @@
 
 use crate::args::{Start, StartArgs};
 
-pub(crate) fn show(args: &StartArgs) -> anyhow::Result<()> {
+pub(crate) fn show(args: &StartArgs) -> crate::Result {
     // Files that it names need not be there: this shows settings alone.
     let loaded = super::start::read(&Start { is_training: true, ..args.start() })?;
     super::start::say_mapping(&loaded);

@@ -4,10 +4,11 @@
 //!
 //! - The demo prints the same bytes every time; `cargo xtask check default-build` runs it.
 
+use super::CommandError;
 use crate::args::DemoArgs;
+use crate::error::OfFile as _;
 use crate::run_text::summary::{next_of_document, verdict_text};
 use crate::skill_diff::skill_diff;
-use anyhow::Context as _;
 use serde_json::Value;
 use skillrl::config::Config;
 use skillrl::demo::DemoWorld;
@@ -23,21 +24,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// So many demos may be in one directory.
 const MAX_DEMOS: u32 = 1000;
 
-pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    let dir = args
-        .dir
-        .clone()
-        .or_else(vacant_dir)
-        .context("demo to demo-999 exist: name a directory with `--out`")?;
+pub(crate) fn run(args: &DemoArgs) -> crate::Result {
+    let dir = args.dir.clone().or_else(vacant_dir).ok_or_else(|| {
+        CommandError::new("demo to demo-999 exist").with_hint("name a directory with `--out`")
+    })?;
     let dir = dir.as_path();
     let world = args.world();
     super::init::write_demo(dir, world, false)?;
     if args.bank {
         return super::demo_bank::run(args, dir);
     }
-    let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &args.overrides)
-        .map_err(skillrl::Error::Config)?;
-    let first_skill = std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE))?;
+    let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &args.overrides)?;
+    let first_skill =
+        std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE)).reading("the initial skill")?;
     super::print(&introduction(world, &first_skill))?;
 
     let run_dir = loaded.run_dir();
@@ -46,9 +45,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let (trainer, _) = skillrl::trainer::document(&loaded, narrator, stop.clone())?;
     let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?;
     super::report::write_after_document(&run_dir, &outcome);
-    let summary = outcome.map_err(skillrl::Error::Pipeline)?;
+    let summary = outcome?;
 
-    let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md"))?;
+    let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md")).reading("the best skill")?;
     let verdict = super::train::verdict_of(&run_dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
     let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
     let next = next_of_document(verdict.outcome, n_candidates, &run_dir);

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
+pub(super) fn run(args: &DemoArgs, dir: &Path) -> crate::Result {
     let world = args.world();
     if !world.has_bank() {
         let message = format!("the demo of `{}` has no bank", world.as_str());
@@ -27,8 +27,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
             .collect();
         return Err(CommandError::new(message).with_hint(format!("try {}", with_bank.join(" or "))).into());
     }
-    let loaded =
-        Config::load(&dir.join(BANK_CONFIG_FILE), &args.overrides).map_err(skillrl::Error::Config)?;
+    let loaded = Config::load(&dir.join(BANK_CONFIG_FILE), &args.overrides)?;
     super::print(INTRODUCTION)?;
     let stop = StopSignal::default();
     let story = Arc::new(Story::default());
@@ -36,7 +35,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> anyhow::Result<()> {
     let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
     let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?;
     super::report::write_after(&run_dir, RunKind::Bank, &outcome);
-    let summary = outcome.map_err(skillrl::Error::Pipeline)?;
+    let summary = outcome?;
     let rounds = std::mem::take(&mut *story.rounds.lock());
     super::print(&conclusion(&run_dir, &summary, &rounds)?)
 }
@@ -50,7 +49,7 @@ the same games with the candidate and without it, split at random.
 ";
 
 /// What the games won say of the bank at each moment.
-fn conclusion(run_dir: &Path, summary: &BankSummary, rounds: &[RoundRecord]) -> anyhow::Result<String> {
+fn conclusion(run_dir: &Path, summary: &BankSummary, rounds: &[RoundRecord]) -> crate::Result<String> {
     let percent = |share: f64| format!("{:5.1} %", share * 100.0);
     let [n_val, n_test] = summary.n_items;
     let mut text = format!("\nGames won of {n_val} on the validation split:\n\n");
@@ -83,7 +82,7 @@ fn conclusion(run_dir: &Path, summary: &BankSummary, rounds: &[RoundRecord]) -> 
         "{n_trials} trials with {}: {n_admitted} admitted.\n\nThe bank:\n",
         counted(summary.trial_rollouts, "rollout")
     );
-    let bank = read_bank(&run_dir.join("bank")).map_err(skillrl::Error::Pipeline)?.bank;
+    let bank = read_bank(&run_dir.join("bank"))?.bank;
     for skill in bank.view().skills() {
         let [low, high] = skill.utility.map_or([0.0, 0.0], |utility| utility.interval);
         let _ = writeln!(

@@ -11,11 +11,11 @@ use skillrl::pipeline::kind::RunKind;
 /// How a skill that a step tried is named.
 const CANDIDATE: &str = "candidate-";
 
-pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &DiffArgs) -> crate::Result {
     if RunKind::Bank.is_at(&args.run) {
         return super::bank_run::diff(args);
     }
-    let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let run = RunReader::open(&args.run)?;
     let (from, from_name) = skill(&run, &args.from)?;
     let (to, to_name) = skill(&run, &args.to)?;
     let diff = skill_diff(&harmless(&from), &harmless(&to), (&from_name, &to_name));
@@ -26,10 +26,9 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<()> {
 }
 
 /// A skill of the run by its name on the command line: its text, and what to call it.
-fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
+fn skill(run: &RunReader, name: &str) -> crate::Result<(String, String)> {
     let last = run
-        .state()
-        .map_err(skillrl::Error::Pipeline)?
+        .state()?
         .map_or((StepIdx(0), Origin::Initial), |state| (state.last_completed_step, state.best_skill.origin));
     let (last, best) = last;
     let no_step = |number: &str| {
@@ -41,7 +40,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
         |text: &str| text.parse().ok().map(StepIdx).filter(|step| *step <= last).ok_or_else(|| no_step(text));
     if let Some(step) = name.strip_prefix(CANDIDATE) {
         let step = number(step)?;
-        let candidate = run.candidate(step).map_err(skillrl::Error::Pipeline)?;
+        let candidate = run.candidate(step)?;
         let candidate = candidate.ok_or_else(|| {
             CommandError::new(format!("step {step} had no candidate"))
                 .with_hint(format!("`skillrl show {} --step {step}` says why", run.path().display()))
@@ -50,7 +49,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
     }
     if name == "best" {
         // That of the run, also where the end of its epoch has made another one current after it.
-        let skill = run.kept_best_skill().map_err(skillrl::Error::Pipeline)?;
+        let skill = run.kept_best_skill()?;
         let maker = match best {
             Origin::Initial => "the first one".to_owned(),
             Origin::Step { .. } | Origin::EpochEnd { .. } | Origin::Import | Origin::Trial => {
@@ -60,7 +59,7 @@ fn skill(run: &RunReader, name: &str) -> anyhow::Result<(String, String)> {
         return Ok((skill.source_text().to_owned(), format!("best skill ({maker})")));
     }
     let step = number(name)?;
-    let skill = run.skill_after(step).map_err(skillrl::Error::Pipeline)?;
+    let skill = run.skill_after(step)?;
     let shown =
         if step == StepIdx(0) { "first skill".to_owned() } else { format!("skill after step {step}") };
     Ok((skill.source_text().to_owned(), shown))

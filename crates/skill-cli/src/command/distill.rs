@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     let path = args.file.as_deref().or(args.trajectories.as_deref()).unwrap_or(Path::new(TRAJECTORIES));
     let mut episodes = read(path)?;
     episodes.truncate(args.max.unwrap_or(usize::MAX));
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let existing = CallCache::existing(&args.out)?;
     if existing.as_ref().is_some_and(|kept| kept.is_made_from(&inputs)) && args.out.exists() && !args.force {
         if args.json {
-            let bank = read_bank(&args.out).map_err(skillrl::Error::Pipeline)?.bank;
+            let bank = read_bank(&args.out)?.bank;
             return super::print(&as_json(args, &loaded, &bank, None));
         }
         let done =
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
         return Err(CommandError::new(message).with_hint(hint).into());
     }
     if !is_file && !has_bank {
-        check_vacant(&args.out).map_err(skillrl::Error::Pipeline)?;
+        check_vacant(&args.out)?;
     }
     let mut engine = Engine::new(&loaded);
     // A teacher that is not there is found out before a directory is made.
@@ -69,7 +69,8 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
             with_causes(error)
         ));
     }
-    let kept = existing.map_or_else(|| CallCache::beside(&args.out), Ok)?;
+    let kept =
+        existing.map_or_else(|| CallCache::beside(&args.out), Ok).map_err(skillrl::Error::of_output)?;
     kept.count_spent_on(&inputs, &engine)?;
     kept.note_begun(&inputs)?;
     let n_before = engine.budget().spent().calls;
@@ -89,21 +90,20 @@ pub(crate) fn run(args: &DistillArgs) -> anyhow::Result<()> {
     let distilled = super::block_on(stop.clone(), "stopping", work)??;
     let bank = &distilled.bank;
     let n_episodes = distilling.n_episodes();
-    let failed =
-        |source: BankError| skillrl::Error::Pipeline(PipelineError::Bank { path: args.out.clone(), source });
+    let failed = |source: BankError| PipelineError::Bank { path: args.out.clone(), source };
     if is_file {
         let written = write(bank, BankFormat::Paper, None, "").map_err(failed)?;
         super::write_with_parents(&args.out, written.text.as_bytes())?;
     } else if has_bank {
-        let found = BankDir::open(&args.out).map_err(skillrl::Error::Pipeline)?;
+        let found = BankDir::open(&args.out)?;
         if found.bank().log() != bank.log() {
             let found = "another bank".to_owned();
             let error = PipelineError::NotVacant { path: args.out.clone(), found };
-            return Err(skillrl::Error::Pipeline(error).into());
+            return Err(error.into());
         }
-        found.refresh().map_err(skillrl::Error::Pipeline)?;
+        found.refresh()?;
     } else {
-        BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::Pipeline)?;
+        BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::of_output)?;
     }
     kept.note_made(&inputs)?;
     if args.json {
@@ -180,7 +180,7 @@ fn inputs(loaded: &LoadedConfig, args: &DistillArgs, episodes: &[Episode]) -> St
 }
 
 /// The episodes of a file, or of the training tasks of a run.
-fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
+fn read(path: &Path) -> crate::Result<Vec<Episode>> {
     if path.is_dir() {
         return of_run(path);
     }
@@ -212,8 +212,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<Episode>> {
 }
 
 /// The rollouts of a run; those that a teacher may not read are counted.
-fn of_run(run: &Path) -> anyhow::Result<Vec<Episode>> {
-    let read = run_episodes(run).map_err(skillrl::Error::Pipeline)?;
+fn of_run(run: &Path) -> crate::Result<Vec<Episode>> {
+    let read = run_episodes(run)?;
     let left_out: Vec<String> =
         read.left_out.iter().map(|(use_of, n)| format!("{n} of {}", use_of.as_str())).collect();
     let left_out = match left_out.is_empty() {
@@ -229,7 +229,7 @@ fn of_run(run: &Path) -> anyhow::Result<Vec<Episode>> {
         let message = format!("{} holds no rollout of a training task", run.display());
         return Err(CommandError::new(message).with_hint("name a run that has made a step").into());
     }
-    let reader = RunReader::open(run).map_err(skillrl::Error::Pipeline)?;
+    let reader = RunReader::open(run)?;
     let agent = agent_of(&reader);
     let mut episodes = read.episodes;
     for episode in &mut episodes {

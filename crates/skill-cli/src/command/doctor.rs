@@ -1,7 +1,9 @@
 //! `skillrl doctor`: what is between a configuration and a run that is worth its money.
 
+use super::CommandError;
 use super::data_start::{self, DataStart, Use};
 use crate::args::{DoctorArgs, NoiseArgs, Start};
+use crate::exit_code;
 use crate::table::{counted, harmless};
 use skillrl::doctor::{DEFAULT_EFFECT, Examination, Finding, Network, Report, Status, examine};
 use skillrl::pipeline::StopSignal;
@@ -11,7 +13,7 @@ use std::time::Duration;
 /// The columns before a finding's words.
 const STATUS_WIDTH: usize = 8;
 
-pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &DoctorArgs) -> crate::Result {
     let asked = Examination {
         network: if args.offline { Network::Offline } else { Network::Allowed },
         effect: args.effect,
@@ -50,10 +52,10 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     };
     let report = super::block_on(stop, "stopping", examining)?;
     let Some(report) = report else {
-        return Err(skillrl::Error::Pipeline(skillrl::pipeline::PipelineError::Halted).into());
+        return Err(skillrl::pipeline::PipelineError::Halted.into());
     };
     if args.json {
-        super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
+        super::print_json(&report)?;
     } else {
         super::print_wrapped(&described(&report))?;
     }
@@ -61,12 +63,13 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
 }
 
 /// Fails if there are errors among the findings.
-pub(super) fn outcome(n_errors: usize) -> anyhow::Result<()> {
-    match n_errors {
-        0 => Ok(()),
-        1 => anyhow::bail!("1 problem must be fixed before a run can begin"),
-        n_errors => anyhow::bail!("{n_errors} problems must be fixed before a run can begin"),
-    }
+pub(super) fn outcome(n_errors: usize) -> crate::Result {
+    let problems = match n_errors {
+        0 => return Ok(()),
+        n_errors => counted(n_errors as u64, "problem"),
+    };
+    let message = format!("{problems} must be fixed before a run can begin");
+    Err(CommandError::new(message).with_code(exit_code::OTHER).into())
 }
 
 /// The findings for people.

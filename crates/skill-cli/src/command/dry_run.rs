@@ -10,7 +10,7 @@ use skillrl::doctor::{Examination, Network, Report, Status, examine};
 /// # Errors
 ///
 /// A configuration that cannot be read, and findings with which no run can begin.
-pub(super) fn show(start: &Start, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn show(start: &Start, is_json: bool) -> crate::Result {
     let offline = Examination { network: Network::Offline, ..Examination::default() };
     let loaded = super::start::read(start)?;
     let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
@@ -20,8 +20,7 @@ pub(super) fn show(start: &Start, is_json: bool) -> anyhow::Result<()> {
     let estimate = if can_begin { estimate::described(&loaded, is_json).ok() } else { None };
     if is_json {
         let messages = request.map(|request| request.messages);
-        let estimate: Option<serde_json::Value> =
-            estimate.map(|text| serde_json::from_str(&text)).transpose()?;
+        let estimate = estimate.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
         let shown =
             serde_json::json!({ "prompt": messages, "findings": report.findings, "estimate": estimate });
         super::print(&format!("{shown}\n"))?;

@@ -17,7 +17,7 @@ use skillrl::pipeline::{PipelineError, Protocol, TrainSettings};
 use skillrl::prompts;
 use std::fmt::Write as _;
 
-pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &EstimateArgs) -> crate::Result {
     let start = Start { is_training: true, ..args.config.start() };
     let (_, loaded) = data_start::load(&args.data, start, Use::Looks, args.json)?;
     let text = described(&loaded, args.json)?;
@@ -43,25 +43,20 @@ pub(crate) fn run(args: &EstimateArgs) -> anyhow::Result<()> {
 }
 
 /// What a run will take, as JSON or for people.
-pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> anyhow::Result<String> {
+pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> crate::Result<String> {
     let prepared = Prepared::new(loaded)?;
     let estimate = of(&prepared)?;
     let width = terminal_width();
     match loaded.config.train.mode {
         TrainMode::Bank => {
-            let of_bank =
-                bank_estimate(loaded, prepared.env(), &estimate).map_err(skillrl::Error::Pipeline)?;
-            Ok(if is_json { serde_json::to_string(&of_bank)? } else { describe_bank(&of_bank, width) })
+            let of_bank = bank_estimate(loaded, prepared.env(), &estimate)?;
+            Ok(if is_json { super::json(&of_bank) } else { describe_bank(&of_bank, width) })
         }
         TrainMode::Weights => {
             let of_weights = weights_estimate(loaded, prepared.env(), &estimate);
-            Ok(if is_json {
-                serde_json::to_string(&of_weights)?
-            } else {
-                describe_weights(&of_weights, width)
-            })
+            Ok(if is_json { super::json(&of_weights) } else { describe_weights(&of_weights, width) })
         }
-        TrainMode::Document if is_json => Ok(serde_json::to_string(&estimate)?),
+        TrainMode::Document if is_json => Ok(super::json(&estimate)),
         TrainMode::Document => {
             let roles = ModelRole::of_training(&loaded.config);
             let mut models = roles.iter().filter_map(|role| role.config(&loaded.config));
@@ -79,7 +74,7 @@ pub(super) fn described(loaded: &LoadedConfig, is_json: bool) -> anyhow::Result<
 }
 
 /// The estimate of a run.
-pub(super) fn of(prepared: &Prepared) -> anyhow::Result<Estimate> {
+pub(super) fn of(prepared: &Prepared) -> crate::Result<Estimate> {
     Ok(super::block_on_unwarned(prepared.estimate())??)
 }
 
@@ -90,12 +85,11 @@ pub(super) fn passes_cost(
     skill: &SkillDoc,
     settings: &TrainSettings,
     n_passes: u64,
-) -> anyhow::Result<StageEstimate> {
+) -> crate::Result<StageEstimate> {
     let prompts = prompts::library(&loaded.config.prompts, env)?;
     let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
-    let probed = super::block_on_unwarned(probing)?
-        .map_err(|error| skillrl::Error::Pipeline(PipelineError::Prompt(error)))?;
+    let probed = super::block_on_unwarned(probing)?.map_err(|error| PipelineError::Prompt(error))?;
     Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
 }
 

@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// The split that is measured, where nobody names one.
 const USUAL_SPLIT: Split = Split::Val;
 
-pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     if let Some(targets) = &args.targets {
         return targets_of_run(args, targets);
     }
@@ -105,23 +105,22 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     let is_kept = out.is_some();
     let source = document(&skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
-    let (evaluation, recorded) = super::block_on(stop, "stopping", measuring)?
-        .map_err(|error| unkept(error, is_kept))
-        .map_err(skillrl::Error::Pipeline)?;
-    check_spoken(&evaluation.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
+    let (evaluation, recorded) =
+        super::block_on(stop, "stopping", measuring)?.map_err(|error| unkept(error, is_kept))?;
+    check_spoken(&evaluation.results, Stage::Evaluate)?;
     warn_of_replies(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
     let summary = summarise(&skill.hash(), &evaluation, tokens);
     // The results come out of the journal; the items make room for them.
     drop((rollouts, env));
     if let Some(out) = &out {
-        out.write(recorded.results(), &summary).map_err(skillrl::Error::Pipeline)?;
+        out.write(recorded.results(), &summary)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     let in_run = InRun::find(&loaded.run_dir(), (split, &settings), &summary.skill_hash, &evaluation.results);
     let broken = limits.broken(summary.hard, compared.as_ref());
     if args.json {
-        let mut value = serde_json::to_value(&summary)?;
+        let mut value = json!(summary);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("split".to_owned(), json!(split));
             fields.insert("skill".to_owned(), json!(name));
@@ -133,7 +132,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             fields.insert("simulated_models".to_owned(), json!(simulated));
             fields.insert("broken_limits".to_owned(), json!(broken));
             if let Some(compared) = &compared {
-                fields.insert("against".to_owned(), serde_json::to_value(compared)?);
+                fields.insert("against".to_owned(), json!(compared));
             }
         }
         super::print(&format!("{value}\n"))?;
@@ -166,7 +165,7 @@ pub(super) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
 }
 
 /// The skills of a run under further models.
-fn targets_of_run(args: &EvalArgs, targets: &[String]) -> anyhow::Result<()> {
+fn targets_of_run(args: &EvalArgs, targets: &[String]) -> crate::Result {
     let start = args.config.start();
     let named = start.file.clone().filter(|file| start.config.as_ref() != Some(file));
     let run = named.map_or_else(super::newest::newest, Ok)?;
@@ -189,7 +188,7 @@ pub(super) fn choose_skill(
     loaded: &LoadedConfig,
     asked: Option<&Path>,
     env: &dyn Env,
-) -> anyhow::Result<(String, SkillDoc)> {
+) -> crate::Result<(String, SkillDoc)> {
     if let Some(path) = asked {
         return Ok((path.display().to_string(), skills::read_skill(path)?));
     }

@@ -46,7 +46,7 @@ const RESULT_FILE: &str = "bank_evaluation.json";
 /// Tasks of this many types are named at most.
 const MAX_NAMED: usize = 12;
 
-pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
+pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let start = args.config.start();
     let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
     let split = super::eval::split_of(args)?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     warn_of_other_data(&loaded, split, &settings);
     settings.insert("skill.initial".to_owned(), json!(frame.hash()));
     settings.insert("bank.version".to_owned(), json!(view.version()));
-    settings.insert("retrieval".to_owned(), json!(canonical_hash(&serde_json::to_value(&retrieval)?)));
+    settings.insert("retrieval".to_owned(), json!(canonical_hash(&json!(retrieval))));
     if let Some(model) = &embedding {
         settings.insert("models.embedding".to_owned(), json!(model.id().to_string()));
     }
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
     }
     let kept = args.out.as_deref().map(|out| CallCache::beside(&out.join(RESULT_FILE))).transpose()?;
     if let Some(kept) = &kept {
-        let work = canonical_hash(&serde_json::to_value(&settings)?);
+        let work = canonical_hash(&json!(settings));
         count_spent_on(&work, replaces_other, (kept.path(), &kept.journal), &engine)?;
     }
     let n_before = engine.budget().spent().calls;
@@ -120,11 +120,10 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         let with_bank = evaluate(&rollouts, split, &source, &ctx).await?;
         Ok::<_, PipelineError>((without, with_bank))
     };
-    let (without, with_bank) = super::block_on(stop, "stopping", measuring)?
-        .map_err(|error| unkept(error, kept.is_some()))
-        .map_err(skillrl::Error::Pipeline)?;
+    let (without, with_bank) =
+        super::block_on(stop, "stopping", measuring)?.map_err(|error| unkept(error, kept.is_some()))?;
     let shown = shown_to_all(env.as_ref(), &with, &with_bank);
-    check_spoken(&without.results, Stage::Evaluate).map_err(skillrl::Error::Pipeline)?;
+    check_spoken(&without.results, Stage::Evaluate)?;
     warn_of_replies(&with_bank.results);
     let gate = trainer::settings(&loaded.config)?.gate;
     let compared = Comparison::of(gate, &without.results, &with_bank.results);
@@ -152,7 +151,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> anyhow::Result<()> {
         "measured_with": settings,
     });
     if let Some(out) = &args.out {
-        atomic::write_json(&out.join(RESULT_FILE), &value).map_err(skillrl::Error::Pipeline)?;
+        atomic::write_json(&out.join(RESULT_FILE), &value)?;
     }
     if args.json {
         return super::print(&format!("{value}\n"));
@@ -262,7 +261,7 @@ fn shown_to_all(env: &dyn Env, source: &BankSource, evaluation: &Evaluation) -> 
 }
 
 /// Refuses to write over the result of another measurement.
-fn check_same_measurement(path: &Path, settings: &RunIdentity) -> anyhow::Result<()> {
+fn check_same_measurement(path: &Path, settings: &RunIdentity) -> crate::Result {
     let found = match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice::<Value>(&bytes).unwrap_or_default(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

@@ -96,7 +96,7 @@ impl EvalOut {
         items: &[Item],
         settings: RunIdentity,
         force: bool,
-    ) -> anyhow::Result<Self> {
+    ) -> crate::Result<Self> {
         if is_run(path) {
             // Its summary and its journal would become those of this evaluation.
             let message = format!("{} is the directory of a run, which this would damage", path.display());
@@ -111,11 +111,7 @@ impl EvalOut {
         }
         if [SUMMARY_FILE, RESULTS_FILE].iter().any(|name| path.join(name).exists()) && !force {
             let journal = path.join(JOURNAL_FILE);
-            if requests_written(&journal)
-                .map_err(PipelineError::from)
-                .map_err(skillrl::Error::from)?
-                .is_none()
-            {
+            if requests_written(&journal).map_err(PipelineError::from)?.is_none() {
                 let message = format!(
                     "{} is empty or not there, so what {} holds would be paid for again",
                     journal.display(),
@@ -125,8 +121,8 @@ impl EvalOut {
                 return Err(CommandError::new(message).with_hint(hint).into());
             }
         }
-        let dir = RunDir::open(path).map_err(skillrl::Error::Pipeline)?;
-        let journal = dir.open_journal(JournalOptions::default(), false).map_err(skillrl::Error::Pipeline)?;
+        let dir = RunDir::open(path)?;
+        let journal = dir.open_journal(JournalOptions::default(), false)?;
         let work = canonical_hash(&json!({"settings": settings, "skill": skill.hash()}));
         Ok(Self { dir, settings, journal, work, replaces_other })
     }

@@ -6,7 +6,7 @@ use skillrl::core::estimate_tokens;
 use skillrl::export::{ExportOptions, export};
 use std::io::Write as _;
 
-pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ExportArgs) -> crate::Result {
     let options = ExportOptions {
         from: args.from.clone(),
         to: args.to.clone(),

@@ -3,7 +3,7 @@
 use super::CommandError;
 use crate::args::{HelpArgs, Shown, all_commands, grouped, renamed, subcommand};
 
-pub(crate) fn run(args: &HelpArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &HelpArgs) -> crate::Result {
     match args.words.as_slice() {
         [] => super::print(&grouped(Shown::BuiltIn).render_long_help().ansi().to_string()),
         [all] if all == "all" => super::print_wrapped(&all_commands()),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// The most files that are named; a run has hundreds.
 const MAX_NAMED: usize = 10;
 
-pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ImportArgs) -> crate::Result {
     let options = ImportOptions {
         from: args.from.clone(),
         to: args.to.clone(),
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     };
     let imported = import(&options)?;
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string(&imported)?));
+        return super::print_json(&imported);
     }
     super::print(&describe(args, &imported))
 }

@@ -3,8 +3,8 @@
 use super::{CommandError, inspect_bank, status};
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
 use crate::args::{InspectArgs, StatusArgs};
+use crate::error::OfFile as _;
 use crate::table::{counted, harmless};
-use anyhow::Context as _;
 use serde::Serialize;
 use skillrl::bank::format::is_meant_as_bank;
 use skillrl::core::encoding;
@@ -27,12 +27,12 @@ const MAX_SKILL_BYTES: u64 = 64 << 20;
 const EXPECTED: &str =
     "name a skill, a skill's folder, a skill bank, the directory of a run, or a journal.sqlite";
 
-pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &InspectArgs) -> crate::Result {
     say_what_it_is(&args.path, args.json)
 }
 
 /// Identifies what is at a path, and summarizes it.
-pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
     if path.is_dir() && path.join(MAIN_FILE).is_file() && !is_run(path) {
         let skill = skillrl::skills::read_skill(path)?;
         return say(is_json, &SkillFacts::of_folder(path, &skill));
@@ -43,17 +43,16 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
     if path.is_dir() {
         return status::run(&StatusArgs { dir: path.to_owned(), json: is_json });
     }
-    let cannot_read = || format!("cannot read {}", path.display());
     let mut file = File::open(path).map_err(|error| {
         CommandError::new(format!("cannot read {}: {error}", path.display())).with_hint(EXPECTED)
     })?;
     let mut bytes = Vec::new();
-    (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).with_context(cannot_read)?;
+    (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).reading(path.display())?;
     if bytes == SQLITE_MAGIC {
         let run = RunArg { run: path.to_owned() };
         return super::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: is_json }));
     }
-    file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).with_context(cannot_read)?;
+    file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).reading(path.display())?;
     if bytes.len() as u64 >= MAX_SKILL_BYTES {
         let message = format!(
             "{} is not a skill, a bank, a run or a journal: it is too large for a skill",
@@ -79,9 +78,9 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> anyhow::Result<()> {
     say(is_json, &SkillFacts::of(path, &text))
 }
 
-fn say(is_json: bool, facts: &SkillFacts) -> anyhow::Result<()> {
+fn say(is_json: bool, facts: &SkillFacts) -> crate::Result {
     if is_json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(facts)?));
+        return super::print_pretty_json(facts);
     }
     super::print(&facts.described())
 }

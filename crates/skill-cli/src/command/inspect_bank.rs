@@ -14,7 +14,7 @@ use std::path::Path;
 /// So many groups of near-duplicates are named.
 const MAX_GROUPS: usize = 8;
 
-pub(super) fn run(path: &Path, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn run(path: &Path, is_json: bool) -> crate::Result {
     let read = read_silently(path)?;
     let summary = BankSummary::of(&read.bank);
     if is_json {
@@ -27,7 +27,7 @@ pub(super) fn run(path: &Path, is_json: bool) -> anyhow::Result<()> {
             "summary": summary,
             "notes": notes,
         });
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&value)?));
+        return super::print_pretty_json(&value);
     }
     super::print(&described(path, &read, &summary))
 }

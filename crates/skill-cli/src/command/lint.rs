@@ -1,6 +1,6 @@
 //! `skillrl lint`: what a person should know about a skill before others use it.
 
-use super::Reported;
+use crate::CliError;
 use crate::args::package::LintArgs;
 use crate::exit_code;
 use serde_json::json;
@@ -18,7 +18,7 @@ use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(crate) fn run(args: &LintArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &LintArgs) -> crate::Result {
     let skill = skill_at(&args.path)?;
     let package = SkillPackage::of(&skill);
     let is_run = run_status(&args.path) != RunStatus::Absent;
@@ -55,12 +55,11 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<()> {
         super::print_wrapped(&describe(&args.path, &findings, (n_errors, n_warnings), n_items))?;
     }
     let fails = n_errors > 0 || (args.strict && n_warnings > 0);
-    anyhow::ensure!(!fails, Reported { code: exit_code::LINT });
-    Ok(())
+    if !fails { Ok(()) } else { Err(CliError::Reported { code: exit_code::LINT }) }
 }
 
 /// The training items to compare with; `None` where nothing says which.
-fn training(args: &LintArgs, is_run: bool) -> anyhow::Result<Option<Vec<TrainingText>>> {
+fn training(args: &LintArgs, is_run: bool) -> crate::Result<Option<Vec<TrainingText>>> {
     let loaded = match &args.config {
         Some(config) => load(config, &args.overrides)?,
         None if is_run => match recorded_loaded(&args.path) {
@@ -88,7 +87,7 @@ fn contradictions(
     package: &SkillPackage,
     config: &Path,
     overrides: &[String],
-) -> anyhow::Result<Vec<Finding>> {
+) -> crate::Result<Vec<Finding>> {
     let loaded = load(config, overrides)?;
     let max_tokens = loaded.config.limits.max_reply_tokens;
     let prompt = contradictions_prompt(&loaded.config.prompts)?;

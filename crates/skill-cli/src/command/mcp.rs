@@ -3,9 +3,9 @@
 use crate::args::McpArgs;
 
 #[cfg(feature = "mcp")]
-pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &McpArgs) -> crate::Result {
     use super::CommandError;
-    use anyhow::Context as _;
+    use crate::error::OfFile as _;
     use skill_mcp::{McpError, McpOptions, McpServer};
     use skillrl::pipeline::StopSignal;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
         let hint = error.hint();
         CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
     };
-    let program = std::env::current_exe().context("cannot find this program, which is what trains")?;
+    let program = std::env::current_exe().trying_to("find this program, which is what trains")?;
     let options = McpOptions {
         max_calls: args.max_calls,
         max_money: args.max_money,
@@ -32,6 +32,6 @@ pub(crate) fn run(args: &McpArgs) -> anyhow::Result<()> {
 }
 
 #[cfg(not(feature = "mcp"))]
-pub(crate) fn run(_: &McpArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &McpArgs) -> crate::Result {
     Err(super::not_built_in("the MCP server"))
 }

@@ -60,80 +60,28 @@ pub(crate) mod try_item;
 pub(crate) mod watch;
 pub(crate) mod worker;
 
-use crate::exit_code;
+pub(crate) use crate::error::CommandError;
+pub(crate) use crate::files::{check_absent, is_there_already, write_files, write_with_parents};
+pub(crate) use crate::output::{json, pretty_json, print, print_json, print_pretty_json, print_wrapped, say};
 use crate::progress::{Progress, Show};
-use crate::table::terminal_width;
-use crate::wrap::{stderr_width, wrapped};
-use anyhow::Context as _;
+pub(crate) use crate::runtime::{block_on, block_on_unwarned};
+#[cfg(any(feature = "nats", feature = "weights"))]
+pub(crate) use crate::runtime::{heeding_signals, runtime};
 use before_train::{Beginning, Watched};
 use skillrl::config::LoadedConfig;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::BankSummary;
-use skillrl::pipeline::run_dir::atomic;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::run_dir::policy_hashes::HASHES_FILE;
 use skillrl::pipeline::{StopSignal, Summary};
-use std::future::Future;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the first Ctrl-C of a run is answered with.
 const STOPPING_RUN: &str =
     "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
-
-/// A failure in this program's own words, with its exit code and a hint.
-#[derive(Debug)]
-pub(crate) struct CommandError {
-    message: String,
-    /// The exit code.
-    pub(crate) code: u8,
-    /// What a person can do about it, where the message does not say it already.
-    pub(crate) hint: Option<String>,
-}
-
-impl CommandError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: exit_code::USAGE, hint: None }
-    }
-
-    /// The same of data that cannot be used as they are.
-    pub(crate) fn of_data(message: impl Into<String>) -> Self {
-        Self::new(message).with_code(exit_code::DATA)
-    }
-
-    pub(crate) fn with_code(self, code: u8) -> Self {
-        Self { code, ..self }
-    }
-
-    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
-    }
-}
-
-impl std::fmt::Display for CommandError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for CommandError {}
-
-/// A failure that the command's output already reports; only the exit code remains.
-#[derive(Debug)]
-pub(crate) struct Reported {
-    pub(crate) code: u8,
-}
-
-impl std::fmt::Display for Reported {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the output reports the failure")
-    }
-}
-
-impl std::error::Error for Reported {}
 
 /// The command that installs the program with everything that builds everywhere.
 pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
@@ -146,7 +94,7 @@ pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --f
     feature = "parquet",
     feature = "weights"
 )))]
-pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
+pub(crate) fn not_built_in(part: &str) -> crate::CliError {
     let hint = format!(
         "install the program with everything: `{INSTALL_FULL}`, or with Python `pip install ./crates/skillrl-python`, \
          both in a checkout"
@@ -156,7 +104,7 @@ pub(crate) fn not_built_in(part: &str) -> anyhow::Error {
 
 /// The configuration with a trained policy as its target, where one is named.
 #[cfg(feature = "weights")]
-pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
+pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> crate::Result<LoadedConfig> {
     let Some(policy) = policy else { return Ok(loaded) };
     let loaded = skillrl::policy::with_policy(&loaded, policy)?;
     if !policy.join(HASHES_FILE).exists() {
@@ -167,7 +115,7 @@ pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow
 
 /// The configuration, in a program that can run no policy.
 #[cfg(not(feature = "weights"))]
-pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> anyhow::Result<LoadedConfig> {
+pub(crate) fn with_policy(loaded: LoadedConfig, policy: Option<&Path>) -> crate::Result<LoadedConfig> {
     match policy {
         Some(_) => Err(not_built_in("local models")),
         None => Ok(loaded),
@@ -180,7 +128,7 @@ fn train(
     show: Show,
     new_journal: bool,
     beginning: Beginning,
-) -> anyhow::Result<(Summary, Option<Spent>, PathBuf)> {
+) -> crate::Result<(Summary, Option<Spent>, PathBuf)> {
     let stop = StopSignal::default();
     let watched = Arc::new(Watched::new(Progress::new(show), beginning, stop.clone()));
     let (trainer, dir) = skillrl::trainer::document(loaded, Arc::clone(&watched) as _, stop.clone())?;
@@ -192,160 +140,16 @@ fn train(
     {
         return Err(stopped.into());
     }
-    Ok((outcome.map_err(skillrl::Error::Pipeline)?, trainer.spent(), dir))
+    Ok((outcome?, trainer.spent(), dir))
 }
 
 /// Trains a bank as configured; returns what the run came to, and its directory.
-pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> anyhow::Result<(BankSummary, PathBuf)> {
+pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> crate::Result<(BankSummary, PathBuf)> {
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::trainer::bank(loaded, Arc::new(Progress::new(show)), stop.clone())?;
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
     report::write_after(&dir, RunKind::Bank, &outcome);
-    Ok((outcome.map_err(skillrl::Error::Pipeline)?, dir))
-}
-
-/// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.
-///
-/// `stopping` is what the first Ctrl-C is answered with.
-pub(crate) fn block_on<T>(
-    stop: StopSignal,
-    stopping: &'static str,
-    work: impl Future<Output = T>,
-) -> anyhow::Result<T> {
-    Ok(runtime()?.block_on(heeding_signals(stop, stopping, work)))
-}
-
-/// As [`block_on`], without the warnings of environments: they are about replies that were never requested.
-pub(crate) fn block_on_unwarned<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
-    let unwarned = || block_on(StopSignal::default(), "stopping", work);
-    tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), unwarned)
-}
-
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
-}
-
-async fn heeding_signals<T>(stop: StopSignal, stopping: &'static str, work: impl Future<Output = T>) -> T {
-    // Caught before the work begins: anyone who reads its first line may press Ctrl-C at once.
-    let listener =
-        Interrupts::catch().ok().map(|interrupts| tokio::spawn(listen(interrupts, stop, stopping)));
-    let output = work.await;
-    if let Some(listener) = listener {
-        listener.abort();
-    }
-    output
-}
-
-async fn listen(mut interrupts: Interrupts, stop: StopSignal, stopping: &'static str) {
-    if interrupts.next().await.is_none() {
-        return;
-    }
-    say(stopping);
-    stop.soon.cancel();
-    if interrupts.next().await.is_some() {
-        say("stopping at once");
-        stop.now.cancel();
-    }
-}
-
-/// Ctrl-C, and the signal with which a system ends its programs; both are caught from the moment it is made.
-#[cfg(unix)]
-struct Interrupts {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Interrupts {
-    fn catch() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    /// Waits for the next one; `None` if none can come.
-    async fn next(&mut self) -> Option<()> {
-        tokio::select! {
-            pressed = self.interrupt.recv() => pressed,
-            asked = self.terminate.recv() => asked,
-        }
-    }
-}
-
-/// Ctrl-C.
-#[cfg(not(unix))]
-struct Interrupts;
-
-#[cfg(not(unix))]
-impl Interrupts {
-    fn catch() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    /// Waits for the next one; `None` if none can come.
-    async fn next(&mut self) -> Option<()> {
-        tokio::signal::ctrl_c().await.ok()
-    }
-}
-
-/// Writes text to standard output.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
-}
-
-/// Writes sentences and tables for people to standard output: on a terminal, long lines are broken between words.
-pub(crate) fn print_wrapped(text: &str) -> anyhow::Result<()> {
-    print(&wrapped(text, terminal_width()))
-}
-
-/// Writes a sentence for people to standard error; a closed stream is not a failure.
-pub(crate) fn say(text: &str) {
-    let write = || writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width()));
-    crate::progress_bar::beside_bar(write).unwrap_or_default();
-}
-
-/// An error if a file is there that nobody asked to replace.
-pub(crate) fn check_absent(path: &Path, force: bool) -> Result<(), CommandError> {
-    if path.exists() && !force {
-        return Err(CommandError::new(format!("{} is there already; --force replaces it", path.display())));
-    }
-    Ok(())
-}
-
-/// Writes files into a directory, all or none: nothing is replaced unless that is asked.
-pub(crate) fn write_files<'a>(
-    dir: &Path,
-    files: impl IntoIterator<Item = (&'a str, &'a str)>,
-    force: bool,
-) -> anyhow::Result<Vec<PathBuf>> {
-    let files: Vec<(PathBuf, &str)> = files.into_iter().map(|(path, text)| (dir.join(path), text)).collect();
-    files.iter().try_for_each(|(path, _)| check_absent(path, force))?;
-    let mut written = Vec::with_capacity(files.len());
-    for (path, text) in files {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        crate::whole_file::write(&path, |out| {
-            out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
-        })?;
-        written.push(path);
-    }
-    Ok(written)
-}
-
-/// Refuses to replace what another command has made.
-fn is_there_already(out: &Path) -> CommandError {
-    let message = format!("{} is there already, and was made by another command", out.display());
-    CommandError::new(message).with_hint("name another file as `--output`, or replace it with `--force`")
-}
-
-/// Writes a file that a command was asked for, and makes the directories above it.
-fn write_with_parents(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        atomic::create_dir(parent).map_err(skillrl::Error::Pipeline)?;
-    }
-    Ok(atomic::write(path, bytes).map_err(skillrl::Error::Pipeline)?)
+    Ok((outcome?, dir))
 }
 
 /// What a command has sent, for its last line.

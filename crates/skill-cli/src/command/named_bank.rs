@@ -17,7 +17,7 @@ pub(super) fn read_silently(path: &Path) -> Result<ReadBank, skillrl::Error> {
 }
 
 /// Reads a bank whose skills agents are to be shown; one without an active skill is refused.
-pub(super) fn read_shown(path: &Path) -> anyhow::Result<ReadBank> {
+pub(super) fn read_shown(path: &Path) -> crate::Result<ReadBank> {
     let read = read_silently(path)?;
     if let Some(message) = shows_nothing(&read.bank, path) {
         let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
@@ -28,7 +28,7 @@ pub(super) fn read_shown(path: &Path) -> anyhow::Result<ReadBank> {
 
 /// Refuses a bank that cannot be read, and warns of one without an active skill.
 #[cfg(feature = "weights")]
-pub(super) fn check_named(path: &Path) -> anyhow::Result<()> {
+pub(super) fn check_named(path: &Path) -> crate::Result {
     if let Some(message) = shows_nothing(&read_silently(path)?.bank, path) {
         super::say(&format!("warning: {}", harmless(&message)));
     }

@@ -22,7 +22,7 @@ const TIMED: [&str; 2] = ["events.jsonl", "config.json"];
 ///
 /// No run in `./runs`, none of `./skillrl.toml`, and this directory is none. A path that is something else than a run,
 /// for a command that takes nothing else.
-pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn fill(command: &mut Command) -> crate::Result {
     match command {
         Command::Report(args) => {
             run_at(&mut args.run)?;
@@ -92,7 +92,7 @@ pub(crate) fn fill(command: &mut Command) -> anyhow::Result<()> {
     }
 }
 
-fn for_kinds(run: &Path, takes: Takes) -> anyhow::Result<()> {
+fn for_kinds(run: &Path, takes: Takes) -> crate::Result {
     Ok(kinds::check(run, takes)?)
 }
 
@@ -101,7 +101,7 @@ fn for_kinds(run: &Path, takes: Takes) -> anyhow::Result<()> {
 /// # Errors
 ///
 /// There is none.
-pub(super) fn newest() -> anyhow::Result<PathBuf> {
+pub(super) fn newest() -> crate::Result<PathBuf> {
     let entries = std::fs::read_dir(RUNS).into_iter().flatten().flatten().map(|entry| entry.path());
     let configured = Config::load(Path::new(FILE_NAME), &[]).ok().map(|loaded| loaded.run_dir());
     let here = PathBuf::from(".");
@@ -119,7 +119,7 @@ pub(super) fn newest() -> anyhow::Result<PathBuf> {
 }
 
 /// As [`named`], for a command that takes runs alone: of a configuration, its run is taken.
-fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
+fn run_at(run: &mut PathBuf) -> crate::Result {
     named(run)?;
     // A path of no known kind may still be a journal; otherwise the reader of runs reports it.
     let Ok(kind) = identify(run) else { return none_of_several(run) };
@@ -148,7 +148,7 @@ fn run_at(run: &mut PathBuf) -> anyhow::Result<()> {
 
 /// The newest run in the place of a configuration that is neither named nor there; without a run the command says that the
 /// configuration is missing.
-fn run_without_config(place: Option<&mut Option<PathBuf>>) -> anyhow::Result<()> {
+fn run_without_config(place: Option<&mut Option<PathBuf>>) -> crate::Result {
     if let (Some(place), false, Ok(run)) = (place, Path::new(FILE_NAME).exists(), newest()) {
         super::say(&format!("run: {}", run.display()));
         *place = Some(run);
@@ -157,7 +157,7 @@ fn run_without_config(place: Option<&mut Option<PathBuf>>) -> anyhow::Result<()>
 }
 
 /// A directory of runs is none itself.
-fn none_of_several(dir: &Path) -> anyhow::Result<()> {
+fn none_of_several(dir: &Path) -> crate::Result {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut runs: Vec<PathBuf> = entries.filter(|path| is_run(path)).collect();
     runs.sort();
@@ -171,7 +171,7 @@ fn word(path: &Path) -> String {
     as_word(&path.display().to_string())
 }
 
-fn named(run: &mut PathBuf) -> anyhow::Result<()> {
+fn named(run: &mut PathBuf) -> crate::Result {
     if run == Path::new(NEWEST) && !run.exists() {
         *run = newest()?;
         super::say(&format!("run: {}", run.display()));

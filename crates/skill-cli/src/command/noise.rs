@@ -28,14 +28,14 @@ use std::sync::Arc;
 /// The passes, with the places that a run would make them at: it finds them in its journal.
 const PASSES: [Stage; 2] = [Stage::Baseline, Stage::FreshBaseline];
 
-pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &NoiseArgs) -> crate::Result {
     if !(args.effect > 0.0 && args.effect <= 1.0) {
         let error = super::CommandError::new(format!("--effect is {}", args.effect));
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
     let loaded = super::start::load_start(&args.start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
-    settings.validate().map_err(skillrl::Error::Pipeline)?;
+    settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
     check_not_empty(env.as_ref(), Split::Val)?;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, PASSES.len() as u64)?;
     if args.dry_run {
         return if args.json {
-            super::print(&format!("{}\n", serde_json::to_string(&cost)?))
+            super::print_json(&cost)
         } else {
             super::print_wrapped(&format!("{}\n", describe_cost(&cost)))
         };
@@ -64,14 +64,10 @@ pub(super) fn run(args: &NoiseArgs) -> anyhow::Result<()> {
     let [first, second] = &passes;
     let scores = |results: &[RolloutResult]| results.iter().map(ItemScore::from).collect::<Vec<_>>();
     let Some(report) = NoiseReport::of(&rule, &scores(first), &scores(second), question) else {
-        anyhow::bail!("the two passes are not of the same items");
+        return Err(super::CommandError::of_data("the two passes are not of the same items").into());
     };
     let report = report.with_replies(first, second);
-    if args.json {
-        super::print(&format!("{}\n", serde_json::to_string(&report)?))
-    } else {
-        super::print_wrapped(&describe(&report))
-    }
+    if args.json { super::print_json(&report) } else { super::print_wrapped(&describe(&report)) }
 }
 
 /// Both passes, through the journal of the run: what is measured here, a run from the same skill does not pay for again.
@@ -83,9 +79,9 @@ fn measure(
     target: Arc<dyn ChatModel>,
     settings: &TrainSettings,
     show: Show,
-) -> anyhow::Result<[Vec<RolloutResult>; 2]> {
+) -> crate::Result<[Vec<RolloutResult>; 2]> {
     let path = loaded.run_dir();
-    check_vacant(&path).map_err(skillrl::Error::Pipeline)?;
+    check_vacant(&path)?;
     let calls = CallCache::in_dir(&path)?;
     calls.count_spent(engine);
     let rollouts = calls.rollouts(env, target);
@@ -112,7 +108,7 @@ fn measure(
         calls.journal.flush().await?;
         Ok::<_, PipelineError>(passes)
     };
-    Ok(super::block_on(stop, "stopping", passes)?.map_err(skillrl::Error::Pipeline)?)
+    Ok(super::block_on(stop, "stopping", passes)??)
 }
 
 fn describe_cost(cost: &StageEstimate) -> String {

@@ -10,14 +10,14 @@ use skillrl::pipeline::run_dir::notes::{
     Held, NoteAbout, NoteKind, NoteRequest, RunNote, add_note, read_notes,
 };
 
-pub(crate) fn run(args: &NoteArgs) -> anyhow::Result<()> {
-    let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+pub(crate) fn run(args: &NoteArgs) -> crate::Result {
+    let run = RunReader::open(&args.run)?;
     if args.list {
         return list(&run, args.json);
     }
-    let note = add_note(&run, &request(args)?).map_err(skillrl::Error::Pipeline)?;
+    let note = add_note(&run, &request(args)?)?;
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&note)?));
+        return super::print_pretty_json(&note);
     }
     let number = note.number;
     super::print(&match note.kind {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &NoteArgs) -> anyhow::Result<()> {
     })
 }
 
-fn request(args: &NoteArgs) -> anyhow::Result<NoteRequest> {
+fn request(args: &NoteArgs) -> crate::Result<NoteRequest> {
     if let Some(number) = args.withdraw {
         return Ok(NoteRequest::Withdraw { number });
     }
@@ -66,15 +66,15 @@ fn request(args: &NoteArgs) -> anyhow::Result<NoteRequest> {
     Ok(if args.pin { NoteRequest::Pin(held) } else { NoteRequest::Forbid(held) })
 }
 
-fn list(run: &RunReader, is_json: bool) -> anyhow::Result<()> {
-    let notes = read_notes(run.path()).map_err(skillrl::Error::Pipeline)?;
+fn list(run: &RunReader, is_json: bool) -> crate::Result {
+    let notes = read_notes(run.path())?;
     if is_json {
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&notes)?));
+        return super::print_pretty_json(&notes);
     }
     if notes.is_empty() {
         return super::print("the run has no notes\n");
     }
-    let history = run.history().map_err(skillrl::Error::Pipeline)?;
+    let history = run.history()?;
     let rows: Vec<Vec<String>> = notes.iter().map(|note| row(note, &notes, &history)).collect();
     let columns = [
         Column::number("number"),

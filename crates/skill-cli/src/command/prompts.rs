@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-pub(crate) fn export(dir: &Path, force: bool) -> anyhow::Result<()> {
+pub(crate) fn export(dir: &Path, force: bool) -> crate::Result {
     let files: Vec<(String, &str)> =
         skillrl::built_in_prompts().map(|(name, source)| (format!("{name}.md"), source)).collect();
     let files = files.iter().map(|(name, source)| (name.as_str(), *source));

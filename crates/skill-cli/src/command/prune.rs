@@ -28,7 +28,7 @@ const MIN_ITEMS: usize = 20;
 /// How much of a rule is shown.
 const MAX_SHOWN_CHARS: usize = 60;
 
-pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &PruneArgs) -> crate::Result {
     if !(0.0..=1.0).contains(&args.margin) {
         let error = CommandError::new(format!("--margin is {}", args.margin));
         return Err(error.with_hint("give a difference of scores from 0 to 1, such as 0.02").into());
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     let start = args.config.start();
     let loaded = super::start::load_start(&start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
-    settings.validate().map_err(skillrl::Error::Pipeline)?;
+    settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
     let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &PruneArgs) -> anyhow::Result<()> {
     let work = prune(&loaded, &mut engine, &env, &options, &progress, &stop);
     let (path, record) = super::block_on(stop.clone(), "stopping", work)??;
     if args.json {
-        return super::print(&format!("{}\n", serde_json::to_string(&record)?));
+        return super::print_json(&record);
     }
     super::print_wrapped(&describe(&name, &record, &path, &options.out, &start))
 }

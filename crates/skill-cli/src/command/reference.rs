@@ -11,8 +11,8 @@ use std::path::Path;
 const WIDTH: usize = 100;
 
 /// Writes the schema into a directory, and the pages into the directory `reference` there; what is there is replaced.
-pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
-    let schema = schema_text()?;
+pub(crate) fn write(dir: &Path) -> crate::Result {
+    let schema = schema_text();
     super::write_files(dir, [("skillrl.schema.json", schema.as_str())], true)?;
     let (cli, environment) = (commands(), skillrl::env_vars::markdown());
     let configuration = pages();
@@ -24,12 +24,12 @@ pub(crate) fn write(dir: &Path) -> anyhow::Result<()> {
 }
 
 /// Prints the JSON schema of the configuration.
-pub(crate) fn schema() -> anyhow::Result<()> {
-    super::print(&schema_text()?)
+pub(crate) fn schema() -> crate::Result {
+    super::print(&schema_text())
 }
 
-fn schema_text() -> anyhow::Result<String> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(&json_schema())?))
+fn schema_text() -> String {
+    super::pretty_json(&json_schema()) + "\n"
 }
 
 /// The help of every command as a page of Markdown.

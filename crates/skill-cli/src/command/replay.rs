@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ReplayArgs) -> crate::Result {
     let replay = Replay::prepare(&ReplayOptions {
         run: args.run.clone(),
         into: args.out.clone(),
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 }
 
 /// A replay with other settings than the one that is there goes to another directory.
-fn elsewhere(error: skillrl::Error, args: &ReplayArgs, replay: &Replay) -> anyhow::Error {
+fn elsewhere(error: skillrl::Error, args: &ReplayArgs, replay: &Replay) -> crate::CliError {
     let is_of_others = matches!(error, skillrl::Error::Pipeline(PipelineError::Mismatch { .. }));
     if !is_of_others || args.out.is_some() {
         return error.into();
@@ -72,7 +72,7 @@ enum Replayed {
 }
 
 /// What the replay came to, how its calls were answered, and beside what was recorded if it was another run.
-fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow::Result<String> {
+fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> crate::Result<String> {
     // What the calls cost that were paid for long ago is not what the replay costs.
     let mut text = match replayed {
         Replayed::Document(summary) => {
@@ -99,12 +99,11 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> anyhow:
         return Ok(text);
     }
     let recorded = match replayed {
-        Replayed::Document(_) => read_summary(replay.run())
-            .map_err(skillrl::Error::Pipeline)?
+        Replayed::Document(_) => read_summary(replay.run())?
             .map(|recorded| format!("{}{}.\n", result_lines(&recorded), line(&recorded, replay.run()))),
-        Replayed::Bank(_) => read_bank_summary(replay.run())
-            .map_err(skillrl::Error::Pipeline)?
-            .map(|recorded| bank_lines(&recorded, None, replay.run())),
+        Replayed::Bank(_) => {
+            read_bank_summary(replay.run())?.map(|recorded| bank_lines(&recorded, None, replay.run()))
+        }
     };
     if let Some(recorded) = recorded {
         let _ = writeln!(text, "\nThe recorded run's result:\n{}", recorded.trim_end());

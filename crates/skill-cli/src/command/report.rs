@@ -2,8 +2,8 @@
 
 use super::CommandError;
 use crate::args::ReportArgs;
+use crate::error::OfFile as _;
 use crate::table::counted;
-use anyhow::Context as _;
 use skillrl::pipeline::kind::RunKind;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::records::phases::Phase;
@@ -12,7 +12,7 @@ use skillrl::reports::DoubtfulLabel;
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ReportArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)?
         && (args.json || args.tensorboard.is_some() || args.doubtful.is_some())
     {
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         return Err(CommandError::new(message).with_hint("leave out --tensorboard and --doubtful").into());
     }
     if args.json {
-        let report = serde_json::to_string_pretty(&skillrl::report::any(&args.run)?)?;
+        let report = super::pretty_json(&skillrl::report::any(&args.run)?);
         return super::print(&format!("{report}\n"));
     }
     if let Some(folder) = &args.tensorboard {
@@ -35,8 +35,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     }
     if let Some(file) = &args.doubtful {
         let labels = skillrl::report::doubtful_labels(&args.run)?;
-        std::fs::write(file, doubtful_csv(&labels))
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(file, doubtful_csv(&labels)).writing(file)?;
         return super::print(&format!("{}: {}\n", file.display(), counted(labels.len() as u64, "label")));
     }
     let path = skillrl::report::write(&args.run, args.output.as_deref())?;

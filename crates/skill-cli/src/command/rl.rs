@@ -4,7 +4,7 @@
 pub(crate) use built_in::run;
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn run(_: &crate::args::RlArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &crate::args::RlArgs) -> crate::Result {
     Err(super::not_built_in("local models"))
 }
 
@@ -27,7 +27,7 @@ mod built_in {
     use skillrl::weights::rl::{RlCost, RlTrainer};
     use std::sync::Arc;
 
-    pub(crate) fn run(args: &RlArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(args: &RlArgs) -> crate::Result {
         let start =
             Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
         let started = load_started(&start, args.quiet || args.json)?;
@@ -37,7 +37,7 @@ mod built_in {
             check_named(bank)?;
         }
         if args.resume && !RunKind::Rl.is_at(&out) {
-            return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path: out }).into());
+            return Err(PipelineError::NoRun { path: out }.into());
         }
         let loaded = match args.policy.clone().or_else(|| started.fine_tuned()) {
             Some(policy) => {
@@ -62,7 +62,7 @@ mod built_in {
             trainer.train(&out),
         )?;
         write_after(&out, RunKind::Rl, &summary);
-        let summary = summary.map_err(skillrl::Error::Pipeline)?;
+        let summary = summary?;
         if args.json {
             return Ok(());
         }
@@ -75,10 +75,10 @@ mod built_in {
     const DAY_S: f64 = 86_400.0;
 
     /// Measures some episodes and a step on them, and says what the run will take.
-    fn measure(trainer: &RlTrainer, stop: StopSignal, is_json: bool) -> anyhow::Result<()> {
-        let cost = block_on(stop, "stopping", trainer.measured())?.map_err(skillrl::Error::Pipeline)?;
+    fn measure(trainer: &RlTrainer, stop: StopSignal, is_json: bool) -> crate::Result {
+        let cost = block_on(stop, "stopping", trainer.measured())??;
         if is_json {
-            print(&format!("{}\n", serde_json::to_string(&cost)?))?;
+            print_json(&cost)?;
         } else {
             print_wrapped(&cost_text(&cost))?;
         }

@@ -2,7 +2,6 @@
 
 use super::CommandError;
 use crate::args::ServeArgs;
-use anyhow::Context as _;
 use skill_serve::{AccessError, ServeError, ServeOptions, Server, Token};
 use skillrl::pipeline::StopSignal;
 use std::io::Write as _;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Where runs stand, as a rule.
 const RUNS: &str = "runs";
 
-pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ServeArgs) -> crate::Result {
     let token = token(args.listen, args.token_env.as_deref())?;
     let options = ServeOptions { dir: directory(args.dir.as_deref()), listen: args.listen, token };
     let stop = StopSignal::default();
@@ -24,7 +23,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         writeln!(anstream::stderr(), "open it in a browser; Ctrl-C ends the server and no run")
             .unwrap_or_default();
         server.run(until).await;
-        anyhow::Ok(())
+        crate::Result::Ok(())
     })?
 }
 
@@ -37,14 +36,17 @@ pub(super) fn directory(asked: Option<&Path>) -> PathBuf {
 }
 
 /// The token of the environment, or a random one where other machines can ask.
-pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> anyhow::Result<Option<Token>> {
+pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> crate::Result<Option<Token>> {
     if let Some(name) = token_env {
         let text = std::env::var(name).map_err(|_| {
             CommandError::new(format!("the environment variable {name} holds no token"))
                 .with_hint(format!("set {name} to the token, or leave `--token-env` out"))
         })?;
-        let token = Token::new(&text).map_err(of_access);
-        return Ok(Some(token.with_context(|| format!("cannot use the environment variable {name}"))?));
+        let unusable = |error: AccessError| {
+            let message = format!("cannot use the environment variable {name}: {error}");
+            CommandError::new(message).with_hint(error.hint())
+        };
+        return Ok(Some(Token::new(&text).map_err(unusable)?));
     }
     if listen.ip().is_loopback() {
         return Ok(None);

@@ -4,7 +4,7 @@
 pub(crate) use built_in::run;
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn run(_: &crate::args::SftArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &crate::args::SftArgs) -> crate::Result {
     Err(super::not_built_in("local models"))
 }
 
@@ -32,7 +32,7 @@ mod built_in {
     use std::path::Path;
     use std::sync::Arc;
 
-    pub(crate) fn run(args: &SftArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(args: &SftArgs) -> crate::Result {
         let start =
             Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
         let started = load_started(&start, args.quiet || args.json)?;
@@ -47,7 +47,7 @@ mod built_in {
         };
         if args.resume && !RunKind::Sft.is_at(&out) {
             let error = PipelineError::NoRun { path: out };
-            return Err(skillrl::Error::Pipeline(error).into());
+            return Err(error.into());
         }
         let demonstrator = match &args.demos {
             Some(path) => Demonstrator::Episodes(episodes(path)?),
@@ -86,7 +86,7 @@ mod built_in {
             work,
         )?;
         match outcome? {
-            Outcome::Estimate(cost) if args.json => print(&format!("{}\n", serde_json::to_string(&cost)?)),
+            Outcome::Estimate(cost) if args.json => print_json(&cost),
             Outcome::Estimate(cost) => print_wrapped(&estimate_text(&cost)),
             Outcome::Trained(_) if args.json => Ok(()),
             Outcome::Trained(summary) => print_wrapped(&summary_text(&summary, &out)?),
@@ -99,7 +99,7 @@ mod built_in {
     }
 
     /// The expert of the world, which plays the training split.
-    fn expert(loaded: &LoadedConfig) -> anyhow::Result<Demonstrator> {
+    fn expert(loaded: &LoadedConfig) -> crate::Result<Demonstrator> {
         match Engine::new(loaded).expert() {
             Ok(expert) => Ok(Demonstrator::Expert(expert)),
             Err(skillrl::Error::NoExpert { env }) => {
@@ -112,7 +112,7 @@ mod built_in {
         }
     }
 
-    fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {
+    fn episodes(path: &Path) -> crate::Result<Vec<Episode>> {
         let text = text_file::read(path)
             .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))?;
         let read = read_episodes(&text).map_err(|error| {
@@ -138,7 +138,7 @@ mod built_in {
         )
     }
 
-    fn summary_text(summary: &SftSummary, out: &Path) -> anyhow::Result<String> {
+    fn summary_text(summary: &SftSummary, out: &Path) -> crate::Result<String> {
         let measured = format!("the weights after step {}, which are in", summary.policy_step);
         let lines = weights_lines(out, &measured)?;
         let done = [(summary.steps, "step"), (summary.train_examples as u64, "example")];

@@ -21,7 +21,7 @@ use skillrl::reports::words::split_name;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Kept, Report, ReportOptions, StepRow, TriggersView};
 use std::fmt::Write as _;
 
-pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ShowArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)? {
         return triggers(&kept, args.json);
     }
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
         return super::inspect::say_what_it_is(&args.run, args.json);
     }
     let is_bank = RunKind::Bank.is_at(&args.run);
-    let run = RunReader::open(&args.run).map_err(skillrl::Error::Pipeline)?;
+    let run = RunReader::open(&args.run)?;
     match (args.step, &args.item) {
         (Some(round), _) if is_bank => bank_run::show_round(args, round),
         (None, Some(item)) if is_bank => bank_run::show_item(args, item),
@@ -44,27 +44,27 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<()> {
 }
 
 /// Which skills an agent loads, and the training of their descriptions.
-pub(super) fn triggers(kept: &Kept, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn triggers(kept: &Kept, is_json: bool) -> crate::Result {
     if is_json {
         let shown = json!({ "triggers": kept.report(), "training": kept.training, "starts": kept.n_starts });
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+        return super::print_pretty_json(&shown);
     }
     super::print_wrapped(&TriggersView::read(kept).text())
 }
 
 /// The run: status, results, a line for each step, and the skills of its bank.
-fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
+fn whole(args: &ShowArgs, run: &RunReader) -> crate::Result {
     let view = skillrl::report::view(&args.run)?;
     let overview = &view.overview;
     let is_bank = overview.bank.is_some();
     if args.json && is_bank {
         let report = skillrl::report::bank(&args.run)?;
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&report)?));
+        return super::print_pretty_json(&report);
     }
     if args.json {
-        let history = run.history().map_err(skillrl::Error::Pipeline)?;
+        let history = run.history()?;
         let shown = json!({ "status": overview, "history": history });
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+        return super::print_pretty_json(&shown);
     }
     let mut text = described(overview);
     let verdict = skillrl::report::verdict(&args.run)?;
@@ -89,18 +89,18 @@ fn whole(args: &ShowArgs, run: &RunReader) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> anyhow::Result<()> {
-    let history = run.history().map_err(skillrl::Error::Pipeline)?;
+fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> crate::Result {
+    let history = run.history()?;
     let Some(record) = history.iter().find(|record| record.step == step) else {
         let message = format!("step {step} of {} is not finished, or there is none", run.path().display());
         let hint = format!("finished steps are 1 to {}", history.len());
         return Err(CommandError::new(message).with_hint(hint).into());
     };
-    let row = StepRow::read(run, record).map_err(skillrl::Error::Pipeline)?;
-    let evidence = StepEvidence::read(run, step).map_err(skillrl::Error::Pipeline)?;
+    let row = StepRow::read(run, record)?;
+    let evidence = StepEvidence::read(run, step)?;
     if is_json {
         let shown = json!({ "record": record, "evidence": evidence, "diff": row.diff });
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+        return super::print_pretty_json(&shown);
     }
     super::print(&step_text(record, &row, &evidence))
 }
@@ -170,7 +170,7 @@ fn diff_text(lines: &[DiffLine]) -> String {
 }
 
 /// An item over all skills that were measured, and what the best one's agent did on it.
-fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
+fn item_of(args: &ShowArgs, id: &str) -> crate::Result {
     // An item is looked for among all that there are, and among all skills; of steps nothing but their names is shown.
     let options = ReportOptions {
         max_items: usize::MAX,
@@ -190,7 +190,7 @@ fn item_of(args: &ShowArgs, id: &str) -> anyhow::Result<()> {
     }
     if args.json {
         let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });
-        return super::print(&format!("{}\n", serde_json::to_string_pretty(&shown)?));
+        return super::print_pretty_json(&shown);
     }
     let mut text = String::new();
     if let Some(row) = row {

@@ -85,12 +85,12 @@ impl Start {
 }
 
 /// Reads the configuration that a command starts from, and says what is assumed.
-pub(super) fn load_start(start: &Start, quiet: bool) -> anyhow::Result<LoadedConfig> {
+pub(super) fn load_start(start: &Start, quiet: bool) -> crate::Result<LoadedConfig> {
     Ok(load_started(start, quiet)?.loaded)
 }
 
 /// As [`load_start`], with how the command came to the configuration.
-pub(super) fn load_started(start: &Start, quiet: bool) -> anyhow::Result<Started> {
+pub(super) fn load_started(start: &Start, quiet: bool) -> crate::Result<Started> {
     if let (Some(file), Some(config), None) = (&start.file, &start.config, &start.made)
         && file != config
     {
@@ -102,7 +102,7 @@ pub(super) fn load_started(start: &Start, quiet: bool) -> anyhow::Result<Started
         (None, skillrl::Error::Config(error)) => without_file(error),
         (_, error) => error.into(),
     })?;
-    loaded.check_paths().map_err(skillrl::Error::Config)?;
+    loaded.check_paths()?;
     if let (false, Some(left_out)) = (quiet, left_out_phases(&loaded, start)) {
         super::say(&left_out);
     }
@@ -297,7 +297,7 @@ fn missing(error: &ConfigError) -> Option<(String, &'static str)> {
 }
 
 /// Without a file, nobody can add a line to it.
-fn without_file(error: ConfigError) -> anyhow::Error {
+fn without_file(error: ConfigError) -> crate::CliError {
     match missing(&error) {
         Some((key, example)) => CommandError::new(error.to_string())
             .with_hint(format!(
@@ -305,7 +305,7 @@ fn without_file(error: ConfigError) -> anyhow::Error {
                 example.trim_matches('"')
             ))
             .into(),
-        None => skillrl::Error::Config(error).into(),
+        None => error.into(),
     }
 }
 

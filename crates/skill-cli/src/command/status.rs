@@ -7,19 +7,19 @@ use skillrl::pipeline::PipelineError;
 use skillrl::reports::words::percent;
 use skillrl::reports::{RunOverview, runs_in};
 
-pub(crate) fn run(args: &StatusArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &StatusArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.dir)? {
         return super::show::triggers(&kept, args.json);
     }
     let runs = runs_in(&args.dir);
     if runs.is_empty() {
         let path = args.dir.clone();
-        return Err(skillrl::Error::Pipeline(PipelineError::NoRun { path }).into());
+        return Err(PipelineError::NoRun { path }.into());
     }
     let statuses = runs.iter().map(|path| skillrl::report::overview(path)).collect::<Result<Vec<_>, _>>();
-    let statuses = statuses.map_err(skillrl::Error::Pipeline)?;
+    let statuses = statuses?;
     if args.json {
-        let lines = statuses.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+        let lines = statuses.iter().map(super::json).collect::<Vec<_>>();
         return super::print(&(lines.join("\n") + "\n"));
     }
     match statuses.as_slice() {

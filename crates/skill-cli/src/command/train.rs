@@ -14,7 +14,7 @@ use skillrl::pipeline::run_dir::forget_unanswered;
 use skillrl::reports::Verdict;
 use std::path::Path;
 
-pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &TrainArgs) -> crate::Result {
     let mut start = Start { is_training: true, ..args.config.start() };
     // Before what was set by hand, which counts.
     start.overrides.splice(0..0, args.settings());
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<()> {
     outcome
 }
 
-fn train(data: &DataStart, args: &TrainArgs) -> anyhow::Result<()> {
+fn train(data: &DataStart, args: &TrainArgs) -> crate::Result {
     let start = &data.start;
     let loaded = load_start(start, args.quiet)?;
     let consent = Consent { agrees: args.yes, is_data: data.is_data, is_quiet: args.quiet || args.json };
@@ -39,7 +39,7 @@ fn train(data: &DataStart, args: &TrainArgs) -> anyhow::Result<()> {
     match trained(&loaded, start, beginning(), args) {
         Err(error) if is_other_run(&error) && !has_answered_call(&loaded.run_dir()) => {
             // Nothing was answered, so nothing is lost.
-            if !forget_unanswered(&loaded.run_dir()).map_err(skillrl::Error::Pipeline)? {
+            if !forget_unanswered(&loaded.run_dir())? {
                 return Err(error);
             }
             if !args.quiet {
@@ -51,16 +51,11 @@ fn train(data: &DataStart, args: &TrainArgs) -> anyhow::Result<()> {
     }
 }
 
-fn is_other_run(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<skillrl::Error>().is_some_and(|error| error.failure() == Failure::OtherRun)
+fn is_other_run(error: &crate::CliError) -> bool {
+    matches!(error, crate::CliError::Run(error) if error.failure() == Failure::OtherRun)
 }
 
-fn trained(
-    loaded: &LoadedConfig,
-    start: &Start,
-    beginning: Beginning,
-    args: &TrainArgs,
-) -> anyhow::Result<()> {
+fn trained(loaded: &LoadedConfig, start: &Start, beginning: Beginning, args: &TrainArgs) -> crate::Result {
     let simulated = simulated_line(start, loaded, &ModelRole::of_training(&loaded.config));
     let show = Show::of(args.json, args.quiet);
     if loaded.config.train.mode == TrainMode::Weights {
@@ -119,17 +114,12 @@ mod phased {
     use skillrl::config::LoadedConfig;
 
     #[cfg(not(feature = "weights"))]
-    pub(super) fn run(_: &LoadedConfig, _: &TrainArgs, _: Show, _: &str) -> anyhow::Result<()> {
+    pub(super) fn run(_: &LoadedConfig, _: &TrainArgs, _: Show, _: &str) -> crate::Result {
         Err(crate::command::not_built_in("local models"))
     }
 
     #[cfg(feature = "weights")]
-    pub(super) fn run(
-        loaded: &LoadedConfig,
-        args: &TrainArgs,
-        show: Show,
-        simulated: &str,
-    ) -> anyhow::Result<()> {
+    pub(super) fn run(loaded: &LoadedConfig, args: &TrainArgs, show: Show, simulated: &str) -> crate::Result {
         use crate::command::report::write_after_phases;
         use crate::command::{block_on, print_wrapped};
         use crate::progress::Progress;

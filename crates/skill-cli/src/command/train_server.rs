@@ -4,7 +4,7 @@
 pub(crate) use built_in::run;
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn run(_: &crate::args::TrainServerArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &crate::args::TrainServerArgs) -> crate::Result {
     Err(super::not_built_in("local models"))
 }
 
@@ -12,7 +12,7 @@ pub(crate) fn run(_: &crate::args::TrainServerArgs) -> anyhow::Result<()> {
 mod built_in {
     use crate::args::TrainServerArgs;
     use crate::command::{CommandError, heeding_signals, print, runtime};
-    use anyhow::Context as _;
+    use crate::error::OfFile as _;
     use skill_serve::{AccessError, Token};
     use skillrl::llm::error::with_causes;
     use skillrl::pipeline::StopSignal;
@@ -21,7 +21,7 @@ mod built_in {
     use std::path::{Path, PathBuf};
     use tokio::net::TcpListener;
 
-    pub(crate) fn run(args: &TrainServerArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(args: &TrainServerArgs) -> crate::Result {
         let (token, is_made_up) = key(args)?;
         let shown = token.as_ref().filter(|_| is_made_up).map(|token| token.as_str().to_owned());
         let models: Vec<(String, PathBuf)> = args.models.iter().map(|text| named(text)).collect();
@@ -34,7 +34,7 @@ mod built_in {
         let runtime = runtime()?;
         let serving = async move {
             let listener = TcpListener::bind(args.listen).await;
-            let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
+            let listener = listener.trying_to(format_args!("listen at {}", args.listen))?;
             // Written out at once: a program that starts this one waits for it.
             print(&format!("http://{}\n", listener.local_addr()?))?;
             let mut people = anstream::stderr();
@@ -46,7 +46,7 @@ mod built_in {
                 served = server.serve(listener) => served?,
                 () = until.cancelled() => {}
             }
-            anyhow::Ok(())
+            crate::Result::Ok(())
         };
         let outcome = runtime.block_on(heeding_signals(stop, "stopping", serving));
         // What a job computes is in no file yet, and files are written whole or not at all: nobody waits for it.
@@ -69,7 +69,7 @@ mod built_in {
     }
 
     /// The key of clients, and whether it was made up here.
-    fn key(args: &TrainServerArgs) -> anyhow::Result<(Option<Token>, bool)> {
+    fn key(args: &TrainServerArgs) -> crate::Result<(Option<Token>, bool)> {
         let usage = |error: AccessError| CommandError::new(with_causes(&error)).with_hint(error.hint());
         if let Some(name) = &args.key_env {
             let text = std::env::var(name).map_err(|_| {

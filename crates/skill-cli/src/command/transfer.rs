@@ -10,7 +10,7 @@ use skillrl::transfer::{OWN_TARGET, Transfer, TransferMatrix, TransferOptions, T
 use skillrl::world;
 use std::fmt::Write as _;
 
-pub(super) fn run(args: &TransferArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &TransferArgs) -> crate::Result {
     let options = TransferOptions {
         run: args.run.clone(),
         config: args.config.clone(),
@@ -26,7 +26,7 @@ pub(super) fn run(args: &TransferArgs) -> anyhow::Result<()> {
     let measuring = transfer.measure(&progress, &stop);
     let (matrix, failed) = super::block_on(stop.clone(), "stopping", measuring)??;
     if args.json {
-        super::print(&format!("{}\n", serde_json::to_string_pretty(&matrix)?))?;
+        super::print_pretty_json(&matrix)?;
     } else {
         super::print(&described(&matrix))?;
     }

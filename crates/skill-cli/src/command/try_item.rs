@@ -63,7 +63,7 @@ struct Report {
     cost: Option<f64>,
 }
 
-pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &TryArgs) -> crate::Result {
     let item = Path::new(&args.item);
     if item.extension().is_some_and(|extension| extension == "toml") && item.is_file() {
         let message = format!("{} is a configuration file, not an item", args.item);
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
         play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge, ..RolloutCtx::default() }, stop)?;
     if let Some(journal) = &journal {
         let committed = super::block_on(StopSignal::default(), "stopping", journal.flush())?;
-        committed.map_err(|error| skillrl::Error::Pipeline(PipelineError::Journal(error)))?;
+        committed.map_err(PipelineError::Journal)?;
     }
     let calls = std::mem::take(&mut *calls.lock());
     let (result, failure) = match outcome {
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &TryArgs) -> anyhow::Result<()> {
         result,
     };
     if args.json {
-        super::print(&format!("{}\n", serde_json::to_string(&report)?))?;
+        super::print_json(&report)?;
     } else {
         super::print(&harmless(&describe(&report)))?;
     }
@@ -141,12 +141,12 @@ fn play(
     target: &dyn ChatModel,
     ctx: RolloutCtx,
     stop: StopSignal,
-) -> anyhow::Result<Result<RolloutResult, skillrl::envs::EnvError>> {
+) -> crate::Result<Result<RolloutResult, skillrl::envs::EnvError>> {
     super::block_on(stop, "stopping", env.rollout(item, skill, target, &ctx))
 }
 
 /// The journal of the run, with the run's lock; `None` where there is no run, or its journal is not to be written.
-fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal)>> {
+fn open_journal(loaded: &LoadedConfig) -> crate::Result<Option<(RunDir, Journal)>> {
     let dir = loaded.run_dir();
     if run_status(&dir) == RunStatus::Absent {
         return Ok(None);
@@ -159,7 +159,7 @@ fn open_journal(loaded: &LoadedConfig) -> anyhow::Result<Option<(RunDir, Journal
         Ok(opened) => return Ok(Some(opened)),
         Err(PipelineError::Locked { .. }) => "is at work",
         Err(PipelineError::LostJournal { .. }) => "lacks its journal, or a part of it",
-        Err(error) => return Err(skillrl::Error::Pipeline(error).into()),
+        Err(error) => return Err(error.into()),
     };
     let note = format!("note: the run in {} {why}; these calls are not kept in its journal", dir.display());
     super::say(&note);

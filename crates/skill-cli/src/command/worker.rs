@@ -1,7 +1,7 @@
 //! `skillrl worker`: rollouts of runs on other machines.
 
 #[cfg(not(feature = "nats"))]
-pub(crate) fn run(_: &crate::args::WorkerArgs) -> anyhow::Result<()> {
+pub(crate) fn run(_: &crate::args::WorkerArgs) -> crate::Result {
     Err(super::not_built_in("workers"))
 }
 
@@ -12,7 +12,6 @@ pub(crate) use with_broker::run;
 mod with_broker {
     use crate::args::WorkerArgs;
     use crate::command::{CommandError, heeding_signals, print_wrapped, runtime, say};
-    use anyhow::Context as _;
     use parking_lot::Mutex;
     use skillrl::config::{ConfigPath, NatsConfig};
     use skillrl::nats::{
@@ -30,7 +29,7 @@ mod with_broker {
     /// After the last run that was set up, so long for further ones.
     const CHECK_MORE: Duration = Duration::from_secs(3);
 
-    pub(crate) fn run(args: &WorkerArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(args: &WorkerArgs) -> crate::Result {
         let asked = broker(args);
         let title = format!("{}/{}", host_name(), std::process::id());
         let connect = connect(&asked, &format!("skillrl worker {title}"))?;
@@ -95,15 +94,18 @@ mod with_broker {
     }
 
     /// Where files are kept: as asked, else where the user's caches are.
-    fn cache(args: &WorkerArgs) -> anyhow::Result<PathBuf> {
+    fn cache(args: &WorkerArgs) -> crate::Result<PathBuf> {
         if let Some(cache) = &args.cache {
             return Ok(cache.clone());
         }
         let of_variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = of_variable("XDG_CACHE_HOME").or_else(|| Some(of_variable("HOME")?.join(".cache")));
-        let caches = caches
-            .context("no cache directory: neither XDG_CACHE_HOME nor HOME is set; name one with --cache")?;
+        let caches = caches.ok_or_else(|| {
+            CommandError::new(
+                "no cache directory: neither XDG_CACHE_HOME nor HOME is set; name one with --cache",
+            )
+        })?;
         Ok(caches.join("skillrl").join("worker"))
     }
 
@@ -190,7 +192,7 @@ mod with_broker {
     }
 
     /// Says what a check has found.
-    fn checked(seen: &Seen, workshop: &ConfigWorkshop) -> anyhow::Result<()> {
+    fn checked(seen: &Seen, workshop: &ConfigWorkshop) -> crate::Result {
         let state = seen.state.lock();
         if state.runs.is_empty() {
             let message = "no run was announced: start the run first, under the same `run.nats.name`";

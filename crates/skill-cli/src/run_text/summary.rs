@@ -227,8 +227,8 @@ fn interval_words(difference: f64, paired: &PairedRecord) -> String {
 
 /// The results of a run that trained weights; `measured` is the end of the hint "… measures {measured} POLICY".
 #[cfg(feature = "weights")]
-pub(crate) fn weights_lines(dir: &Path, measured: &str) -> anyhow::Result<String> {
-    let run = skillrl::report::overview(dir).map_err(skillrl::Error::Pipeline)?;
+pub(crate) fn weights_lines(dir: &Path, measured: &str) -> crate::Result<String> {
+    let run = skillrl::report::overview(dir)?;
     let verdict = skillrl::report::verdict(dir)?;
     let facts: Vec<_> = run.facts().into_iter().filter(|fact| fact.name != "verdict").collect();
     let [run, policy] = [dir.to_owned(), dir.join("policy")].map(|path| path.display().to_string());

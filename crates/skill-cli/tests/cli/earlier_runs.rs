@@ -87,7 +87,7 @@ const RESUMED_AGENTS: &[(&str, i32)] = &[
     ("train agent/plain/my-skill --only description --dir descriptions-half", code::SUCCESS),
 ];
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/earlier-runs").join(VERSION)
 }
 

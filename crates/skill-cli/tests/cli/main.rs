@@ -17,6 +17,7 @@ mod bank_training;
 mod caps;
 mod changed;
 mod check;
+mod codes;
 mod context;
 mod demo;
 mod demo_worlds;

@@ -8,12 +8,12 @@ use skillrl::bank::{Bank, Skill, SkillRef, Version};
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(super) fn run(args: &BankBlameArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &BankBlameArgs) -> crate::Result {
     of_bank(&args.bank.bank, args.id.as_deref(), args.json)
 }
 
 /// Where the skills of a bank come from, or one of them.
-pub(in crate::command) fn of_bank(path: &Path, id: Option<&str>, is_json: bool) -> anyhow::Result<()> {
+pub(in crate::command) fn of_bank(path: &Path, id: Option<&str>, is_json: bool) -> crate::Result {
     let read = super::read(path)?;
     let skills: Vec<&Skill> = match id {
         Some(id) => vec![super::skill(&read.bank, path, id)?],
@@ -21,10 +21,7 @@ pub(in crate::command) fn of_bank(path: &Path, id: Option<&str>, is_json: bool) 
     };
     if is_json {
         let skills: Vec<Value> = skills.into_iter().map(value).collect();
-        return super::super::print(&format!(
-            "{}\n",
-            serde_json::to_string_pretty(&json!({"skills": skills}))?
-        ));
+        return crate::output::print_pretty_json(&json!({"skills": skills}));
     }
     match (id, skills.first()) {
         (Some(_), Some(skill)) => super::super::print_wrapped(&described(&read.bank, skill)),

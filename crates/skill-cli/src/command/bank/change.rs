@@ -24,11 +24,11 @@ pub(super) enum Action {
 /// An event, and the sentence that says what it does.
 type Change = (BankEvent, String);
 
-pub(super) fn run(args: &BankSkillsArgs, action: Action) -> anyhow::Result<()> {
+pub(super) fn run(args: &BankSkillsArgs, action: Action) -> crate::Result {
     let path = &args.bank;
     check_is_dir(path, action)?;
     super::read(path)?;
-    let mut dir = BankDir::open(path).map_err(skillrl::Error::Pipeline)?;
+    let mut dir = BankDir::open(path)?;
     let round = dir.bank().round();
     // Each change is checked against what those before it make of the bank.
     let mut bank = dir.bank().clone();
@@ -36,13 +36,11 @@ pub(super) fn run(args: &BankSkillsArgs, action: Action) -> anyhow::Result<()> {
     for id in &args.ids {
         let (event, sentence) = change(&bank, path, id, action)?;
         let refused = |source| skillrl::pipeline::PipelineError::Bank { path: path.clone(), source };
-        bank.record(round, Author::Person, event.clone())
-            .map_err(refused)
-            .map_err(skillrl::Error::Pipeline)?;
+        bank.record(round, Author::Person, event.clone()).map_err(refused)?;
         events.push(event);
         said.push_str(&(sentence + "\n"));
     }
-    dir.record(round, Author::Person, events).map_err(skillrl::Error::Pipeline)?;
+    dir.record(round, Author::Person, events)?;
     super::super::print_wrapped(&said)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{skill_and_version, state_name, tier_name, title_line, utility_name};
 use crate::args::bank::BankDiffArgs;
+use crate::output::print_pretty_json;
 use crate::skill_diff::skill_diff;
 use crate::table::harmless;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use skillrl::core::SkillPartId;
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(super) fn run(args: &BankDiffArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &BankDiffArgs) -> crate::Result {
     let before = super::read(&args.bank)?.bank;
     match &args.to {
         Some(to) => of_versions(&before, &args.bank, [&args.other, to], args.json),
@@ -24,13 +25,13 @@ pub(in crate::command) fn of_versions(
     path: &Path,
     [from, to]: [&str; 2],
     is_json: bool,
-) -> anyhow::Result<()> {
+) -> crate::Result {
     let (from, from_version) = named_version(bank, path, from)?;
     let (to, to_version) = named_version(bank, path, to)?;
     if is_json {
         let side = |name: &str, version: &Version| json!({"version": name, "content": version.content});
         let value = json!({"from": side(&from, from_version), "to": side(&to, to_version)});
-        return print_json(&value);
+        return print_pretty_json(&value);
     }
     let diff = content_diff(Some(&from_version.content), Some(&to_version.content), (&from, &to));
     if diff.is_empty() {
@@ -44,14 +45,14 @@ fn named_version<'bank>(
     bank: &'bank Bank,
     path: &Path,
     text: &str,
-) -> anyhow::Result<(String, &'bank Version)> {
+) -> crate::Result<(String, &'bank Version)> {
     let (skill, number) = skill_and_version(bank, path, text)?;
     let version = number.map_or_else(|| skill.current(), |number| skill.version(number));
     let version = version.ok_or_else(|| super::unknown_skill(bank, path, text))?;
     Ok((format!("{}@{}", harmless(skill.id.as_str()), version.number), version))
 }
 
-fn banks(args: &BankDiffArgs, before: &Bank) -> anyhow::Result<()> {
+fn banks(args: &BankDiffArgs, before: &Bank) -> crate::Result {
     let other = Path::new(&args.other);
     if !other.exists() && skill_and_version(before, &args.bank, &args.other).is_ok() {
         let message = format!("`{}` is a version of a skill, and is compared with another one", args.other);
@@ -62,19 +63,15 @@ fn banks(args: &BankDiffArgs, before: &Bank) -> anyhow::Result<()> {
 }
 
 /// What changed between two banks.
-pub(in crate::command) fn of_banks(before: &Bank, after: &Bank, is_json: bool) -> anyhow::Result<()> {
+pub(in crate::command) fn of_banks(before: &Bank, after: &Bank, is_json: bool) -> crate::Result {
     let diff = BankDiff::between(before, after);
     if is_json {
-        return print_json(&banks_value(before, after, &diff));
+        return print_pretty_json(&banks_value(before, after, &diff));
     }
     if diff.is_empty() {
         return super::super::print("the banks have the same skills in the same states\n");
     }
     super::super::print(&described(before, after, &diff))
-}
-
-fn print_json(value: &Value) -> anyhow::Result<()> {
-    super::super::print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 fn banks_value(before: &Bank, after: &Bank, diff: &BankDiff) -> Value {

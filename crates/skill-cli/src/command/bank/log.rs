@@ -7,7 +7,7 @@ use skillrl::bank::{BankEvent, Basis, Record, SkillRef, log_line};
 use skillrl::core::SkillPartId;
 use std::fmt::Write as _;
 
-pub(super) fn run(args: &BankLogArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &BankLogArgs) -> crate::Result {
     let read = super::read(&args.bank.bank)?;
     let records = read.bank.log();
     if args.json {

@@ -20,7 +20,7 @@ use skillrl::core::SkillPartId;
 use skillrl::reports::words::points;
 use std::path::Path;
 
-pub(crate) fn run(command: &BankCommand) -> anyhow::Result<()> {
+pub(crate) fn run(command: &BankCommand) -> crate::Result {
     match command {
         BankCommand::Collect(args) => super::collect::run(args),
         BankCommand::Distill(args) => super::distill::run(args),
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &BankCommand) -> anyhow::Result<()> {
 }
 
 /// Reads a bank, and says on standard error what a person should know about its file.
-fn read(path: &Path) -> anyhow::Result<ReadBank> {
+fn read(path: &Path) -> crate::Result<ReadBank> {
     let read = read_silently(path)?;
     for note in &read.notes {
         super::say(&format!("note: {}", harmless(&note.to_string())));

@@ -10,7 +10,7 @@ use skillrl::bank::{Bank, Content, Record, Skill, Tier, Version};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub(super) fn run(args: &BankShowArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &BankShowArgs) -> crate::Result {
     let path = &args.bank.bank;
     let task = Task::of(args)?;
     let read = super::read(path)?;
@@ -19,19 +19,15 @@ pub(super) fn run(args: &BankShowArgs) -> anyhow::Result<()> {
     }
     let Some(id) = &args.id else {
         if args.json {
-            return print_json(&bank_value(path.display().to_string(), &read));
+            return crate::output::print_pretty_json(&bank_value(path.display().to_string(), &read));
         }
         return super::super::print(&listed(&read.bank));
     };
     let skill = super::skill(&read.bank, path, id)?;
     if args.json {
-        return print_json(&skill_value(&read.bank, skill));
+        return crate::output::print_pretty_json(&skill_value(&read.bank, skill));
     }
     super::super::print_wrapped(&described(&read.bank, skill))
-}
-
-fn print_json(value: &Value) -> anyhow::Result<()> {
-    super::super::print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 /// The skills of each tier: general, the types in alphabetical order, mistakes.

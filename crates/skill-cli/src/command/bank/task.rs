@@ -28,7 +28,7 @@ pub(super) struct Task {
 
 impl Task {
     /// The task of the command line; `None` if it names none.
-    pub(super) fn of(args: &BankShowArgs) -> anyhow::Result<Option<Self>> {
+    pub(super) fn of(args: &BankShowArgs) -> crate::Result<Option<Self>> {
         if let Some(goal) = &args.goal {
             return Ok(Some(Self {
                 goal: goal.clone(),
@@ -43,7 +43,7 @@ impl Task {
         }
     }
 
-    fn of_item(config: &Path, item: &str) -> anyhow::Result<Self> {
+    fn of_item(config: &Path, item: &str) -> crate::Result<Self> {
         let loaded = load_start(&Start::of_file(config), false)?;
         let env = skillrl::world::environment(&loaded, None)?;
         let (_, item) = find_item(env.as_ref(), Some(item))?;
@@ -57,7 +57,7 @@ impl Task {
     }
 
     /// Prints what the task would be shown, by the type of the task.
-    pub(super) fn explain(&self, bank: &Bank, is_json: bool) -> anyhow::Result<String> {
+    pub(super) fn explain(&self, bank: &Bank, is_json: bool) -> crate::Result<String> {
         let selection = self.retrieval.select(&bank.view(), &self.task_type, &self.goal, None);
         if is_json {
             let value = json!({
@@ -67,7 +67,7 @@ impl Task {
                 "similarity_left_out": self.is_similarity_left_out,
                 "selection": selection,
             });
-            return Ok(format!("{}\n", serde_json::to_string_pretty(&value)?));
+            return Ok(crate::output::pretty_json(&value) + "\n");
         }
         Ok(self.described(bank, &selection))
     }
@@ -110,7 +110,7 @@ impl Task {
 }
 
 /// Retrieval by type and utility, for which no model is asked.
-fn template(settings: RetrievalSettings, types: TypeTable) -> anyhow::Result<Retrieval> {
+fn template(settings: RetrievalSettings, types: TypeTable) -> crate::Result<Retrieval> {
     let settings = RetrievalSettings { mode: RetrievalMode::Template, threshold: None, ..settings };
     Ok(Retrieval::new(settings)?.with_types(types))
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 /// So many ids are named in a line.
 const MAX_NAMED: usize = 8;
 
-pub(super) fn import(args: &BankImportArgs) -> anyhow::Result<()> {
+pub(super) fn import(args: &BankImportArgs) -> crate::Result {
     let file = &args.file;
     check_vacant(&args.out, true)?;
     let read = read_silently(file)?;
@@ -28,13 +28,13 @@ pub(super) fn import(args: &BankImportArgs) -> anyhow::Result<()> {
         let message = format!("{} is a bank of this program already", file.display());
         return Err(CommandError::new(message).with_hint("copy its directory").into());
     }
-    let source = read_source(file, &read.bank).map_err(skillrl::Error::Pipeline)?;
+    let source = read_source(file, &read.bank)?;
     let source = source.as_ref().map(|(format, text)| (*format, text.as_str()));
     let bank = match (args.admit, source) {
         (AdmitChoice::Measured, Some((_, text))) => format::read_as(text, Admit::Candidate)?.bank,
         _ => read.bank,
     };
-    let dir = BankDir::create(&args.out, bank, source).map_err(skillrl::Error::Pipeline)?;
+    let dir = BankDir::create(&args.out, bank, source).map_err(skillrl::Error::of_output)?;
     let summary = BankSummary::of(dir.bank());
     let notes: Vec<String> = read.notes.iter().map(|note| harmless(&note.to_string())).collect();
     if args.json {
@@ -147,7 +147,7 @@ impl Losses {
     }
 }
 
-pub(super) fn export(args: &BankExportArgs) -> anyhow::Result<()> {
+pub(super) fn export(args: &BankExportArgs) -> crate::Result {
     let format = BankFormat::parse(&args.format);
     check_vacant(&args.out, format.is_none())?;
     let path = &args.bank.bank;
@@ -182,12 +182,12 @@ pub(super) fn export(args: &BankExportArgs) -> anyhow::Result<()> {
 }
 
 /// Writes one file, and returns the active skills that the format has no place for.
-fn write_file(args: &BankExportArgs, bank: &Bank, format: BankFormat) -> anyhow::Result<Vec<SkillPartId>> {
+fn write_file(args: &BankExportArgs, bank: &Bank, format: BankFormat) -> crate::Result<Vec<SkillPartId>> {
     let path = &args.bank.bank;
-    let source = read_source(path, bank).map_err(skillrl::Error::Pipeline)?;
+    let source = read_source(path, bank)?;
     let original = source.as_ref().filter(|(found, _)| *found == format).map(|(_, text)| text.as_str());
     let written = format::write(bank, format, original, UNKNOWN_TIME)
-        .map_err(|source| skillrl::Error::Pipeline(PipelineError::Bank { path: path.clone(), source }))?;
+        .map_err(|source| PipelineError::Bank { path: path.clone(), source })?;
     let name = args.out.file_name().and_then(|name| name.to_str());
     let Some(name) = name else {
         return Err(CommandError::new(format!("{} is not a file name", args.out.display())).into());

@@ -46,7 +46,7 @@ impl Guess {
         start: &Start,
         used: Use,
         is_set: &dyn Fn(&str) -> bool,
-    ) -> anyhow::Result<Self> {
+    ) -> crate::Result<Self> {
         if data.to_str().is_some_and(|path| path.contains("://")) {
             let message = format!("{} is an address, and data are read from files", data.display());
             let hint = "download it first; a data set of Hugging Face is named `hf://OWNER/NAME`";
@@ -68,7 +68,7 @@ impl Guess {
         settings.extend(facts.scoring());
         settings.extend(facts.labels_and_rows(&mut said));
         if let Some(prompt) = facts.prompt(&shown.shown) {
-            settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt)?));
+            settings.push(setting("env.user_prompt", &crate::output::json(&prompt)));
         }
         settings.extend(match facts.is_simulated() {
             true => facts.simulated_models(),

@@ -11,6 +11,7 @@ pub(super) use written::{WrittenConfig, has_answered_call};
 use super::CommandError;
 use super::start::load_start;
 use crate::args::{DataArgs, MadeConfig, Start, as_word};
+use crate::error::OfFile as _;
 use fields::Shown;
 use guess::Guess;
 use models::setting;
@@ -46,7 +47,7 @@ pub(super) struct DataStart {
 ///
 /// A path that is neither, options for data beside a configuration, data that cannot be used as it is, and what nobody
 /// agreed to send.
-pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> anyhow::Result<DataStart> {
+pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> crate::Result<DataStart> {
     let is_config = start.config.is_some() && start.config == start.file;
     let data = match &start.file {
         Some(path) if !is_config && is_data(path, args)? => path.clone(),
@@ -89,7 +90,7 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     let text = skillrl::config::short_file(&settings, &head).map_err(|error| without_prices(error, args))?;
     let written = match used {
         Use::Trains => {
-            let loaded = Config::parse(&text, "the options", &[]).map_err(skillrl::Error::Config)?;
+            let loaded = Config::parse(&text, "the options", &[])?;
             Some(WrittenConfig::put(&file, &loaded, &text)?)
         }
         Use::Sends | Use::Looks => None,
@@ -110,10 +111,10 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
 }
 
 /// Where a cap on money lacks prices, the option that names them.
-fn without_prices(error: ConfigError, args: &DataArgs) -> anyhow::Error {
+fn without_prices(error: ConfigError, args: &DataArgs) -> crate::CliError {
     let lacks = |problem: &Problem| matches!(problem.kind, ProblemKind::Unpriced { .. });
     if args.budget.is_none() || !error.problems().iter().any(lacks) {
-        return skillrl::Error::Config(error).into();
+        return error.into();
     }
     CommandError::new("`--budget` needs the prices of these models, which have no list price here")
         .with_hint(
@@ -147,7 +148,7 @@ fn is_path(key: &str) -> bool {
 /// # Errors
 ///
 /// Nobody can be asked, or nobody agreed.
-fn agree(shown: &Shown) -> anyhow::Result<()> {
+fn agree(shown: &Shown) -> crate::Result {
     if shown.concerns.is_empty() {
         return Ok(());
     }
@@ -163,13 +164,13 @@ fn agree(shown: &Shown) -> anyhow::Result<()> {
 }
 
 /// The answer of a person at a terminal; `None` where nobody can be asked.
-pub(super) fn asked(question: &str) -> anyhow::Result<Option<bool>> {
+pub(super) fn asked(question: &str) -> crate::Result<Option<bool>> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(None);
     }
     super::say(question);
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
+    std::io::stdin().lock().read_line(&mut answer).reading("the answer")?;
     Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
 
@@ -179,7 +180,7 @@ pub(super) fn may_be_data(path: &Path) -> bool {
 }
 
 /// True if a path names data; a run, a configuration or a directory with one is none.
-fn is_data(path: &Path, args: &DataArgs) -> anyhow::Result<bool> {
+fn is_data(path: &Path, args: &DataArgs) -> crate::Result<bool> {
     if path.to_str().is_some_and(|path| path.contains("://")) {
         return Ok(true);
     }
@@ -257,7 +258,7 @@ fn looks_like_a_name_of_the_hub(path: &Path) -> bool {
 
 /// Downloads a data set of the Hub, unless this revision is there; returns where it is, and the name of the run.
 #[cfg(feature = "tables")]
-fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
+fn fetched(data: &Path) -> crate::Result<(PathBuf, String)> {
     use skillrl::hub::{HUB_ENDPOINT, Hub, HubName};
     let text = data.to_str().unwrap_or_default();
     let Some(name) = HubName::parse(text) else {
@@ -279,7 +280,7 @@ fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
 
 /// That this build does not read such data.
 #[cfg(not(feature = "tables"))]
-fn fetched(data: &Path) -> anyhow::Result<(PathBuf, String)> {
+fn fetched(data: &Path) -> crate::Result<(PathBuf, String)> {
     let message = format!(
         "{} is read by builds with the cargo feature `tables`, which this build does not have",
         data.display()
@@ -294,7 +295,7 @@ pub(super) fn load(
     start: Start,
     used: Use,
     quiet: bool,
-) -> anyhow::Result<(Start, LoadedConfig)> {
+) -> crate::Result<(Start, LoadedConfig)> {
     let DataStart { start, .. } = resolve(args, start, used, quiet)?;
     let loaded = load_start(&start, quiet)?;
     Ok((start, loaded))

@@ -33,7 +33,7 @@ pub(super) fn settings(
     args: &DataArgs,
     purpose: Purpose,
     is_set: &dyn Fn(&str) -> bool,
-) -> anyhow::Result<Vec<String>> {
+) -> crate::Result<Vec<String>> {
     let usual = || {
         let has_key = |provider: &&str| {
             Provider::find(provider).and_then(|found| found.key_variable).is_some_and(is_set)

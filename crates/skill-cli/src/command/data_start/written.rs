@@ -38,7 +38,7 @@ impl WrittenConfig {
     /// # Errors
     ///
     /// A file that says something else, and that somebody has edited, or whose run has an answered call.
-    pub(super) fn put(file: &Path, loaded: &LoadedConfig, text: &str) -> anyhow::Result<Self> {
+    pub(super) fn put(file: &Path, loaded: &LoadedConfig, text: &str) -> crate::Result<Self> {
         let text = sealed(text);
         let written =
             |is_new| Self { file: file.to_owned(), text: text.clone(), run: loaded.run_dir(), is_new };
@@ -46,7 +46,7 @@ impl WrittenConfig {
             write(file, &text)?;
             return Ok(written(true));
         };
-        let before = Config::load(file, &[]).map_err(skillrl::Error::Config)?;
+        let before = Config::load(file, &[])?;
         let differences = differences(&before, loaded);
         if differences.is_empty() {
             return Ok(written(false));
@@ -98,7 +98,7 @@ pub(crate) fn has_answered_call(run: &Path) -> bool {
     JournalReader::open(&journal).and_then(|journal| journal.count(&answered)).map_or(true, |count| count > 0)
 }
 
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+fn write(file: &Path, text: &str) -> crate::Result {
     crate::command::write_with_parents(file, text.as_bytes())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::{EnvCheckArgs, SPREADSHEETBENCH, Start};
 use crate::command::data_start::{self, Use};
+use crate::error::OfFile as _;
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -99,7 +100,7 @@ enum Outcome {
     },
 }
 
-pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
+pub(crate) fn check(args: &EnvCheckArgs) -> crate::Result {
     let start = Start { optimizer: OptimizerUse::Nothing, ..args.config.start() };
     let (mut data, mut reply) = (args.data.clone(), args.reply.clone());
     if start.file.as_deref().is_none_or(|path| !data_start::may_be_data(path)) {
@@ -149,7 +150,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
         tries: outcomes.into_iter().map(|(_, _, tried)| tried).collect(),
     };
     if args.json {
-        crate::command::print(&format!("{}\n", serde_json::to_string(&report)?))?;
+        crate::command::print_json(&report)?;
     } else {
         crate::command::print(&harmless(&describe(&report, env.as_ref())))?;
     }
@@ -161,17 +162,17 @@ pub(crate) fn check(args: &EnvCheckArgs) -> anyhow::Result<()> {
 }
 
 /// The configuration of a benchmark whose files are there; its models are asked nothing.
-fn of_preset(preset: &str, data: &Path, overrides: &[String]) -> anyhow::Result<LoadedConfig> {
-    let data = std::path::absolute(data)?;
+fn of_preset(preset: &str, data: &Path, overrides: &[String]) -> crate::Result<LoadedConfig> {
+    let data = std::path::absolute(data).reading(data.display())?;
     let kind = match preset {
         SPREADSHEETBENCH => "kind = \"spreadsheet\"".to_owned(),
         preset => format!("kind = \"tasks\"\npreset = \"{preset}\""),
     };
-    let data = serde_json::to_string(&data.display().to_string())?;
+    let data = crate::output::json(&data.display().to_string());
     let models = "[models]\ntarget = { kind = \"simulated\" }\noptimizer = { kind = \"simulated\" }\n";
     let text = format!("{models}[env]\n{kind}\ndata = {data}\n");
-    let loaded = Config::parse(&text, "--preset", overrides).map_err(skillrl::Error::Config)?;
-    loaded.check_paths().map_err(skillrl::Error::Config)?;
+    let loaded = Config::parse(&text, "--preset", overrides)?;
+    loaded.check_paths()?;
     Ok(loaded)
 }
 
@@ -199,7 +200,7 @@ fn same_prompts(env: &dyn Env, prompts: &Prompts) -> Vec<SamePrompt> {
 }
 
 /// The item that was asked for, or the first one of the training split.
-pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> anyhow::Result<(Split, &'a Item)> {
+pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> crate::Result<(Split, &'a Item)> {
     let mut all =
         Split::ALL.into_iter().flat_map(|split| env.items(split).iter().map(move |item| (split, item)));
     match asked {

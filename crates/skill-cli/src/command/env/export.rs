@@ -3,12 +3,12 @@
 use crate::args::EnvExportArgs;
 
 #[cfg(not(feature = "weights"))]
-pub(crate) fn export(_: &EnvExportArgs) -> anyhow::Result<()> {
+pub(crate) fn export(_: &EnvExportArgs) -> crate::Result {
     Err(crate::command::not_built_in("the formats of other trainers"))
 }
 
 #[cfg(feature = "weights")]
-pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
+pub(crate) fn export(args: &EnvExportArgs) -> crate::Result {
     use crate::args::Start;
     use crate::command::start::load_start;
     use crate::command::{CommandError, block_on, print_wrapped};
@@ -34,7 +34,7 @@ pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
         "verl" => of_verl(&tasks, loaded.config.env.kind(), split.as_str())?,
         _ => skillrl::train::export::trl::prompts(&tasks)?.into_bytes(),
     };
-    atomic::write(&args.out, &bytes).map_err(skillrl::Error::Pipeline)?;
+    atomic::write(&args.out, &bytes).map_err(skillrl::Error::of_output)?;
     let n_judged = tasks.iter().filter(|task| task.ground_truth.is_empty()).count();
     let note = match n_judged {
         0 => "each with a reply that scores best as its ground truth".to_owned(),
@@ -50,7 +50,7 @@ pub(crate) fn export(args: &EnvExportArgs) -> anyhow::Result<()> {
 }
 
 #[cfg(feature = "parquet")]
-fn of_verl(tasks: &[skillrl::train::export::TaskPrompt], env: &str, split: &str) -> anyhow::Result<Vec<u8>> {
+fn of_verl(tasks: &[skillrl::train::export::TaskPrompt], env: &str, split: &str) -> crate::Result<Vec<u8>> {
     use skillrl::train::export::verl::{Source, prompts};
     let source =
         Source { data_source: format!("skillrl/{env}"), ability: env.to_owned(), split: split.to_owned() };
@@ -58,6 +58,6 @@ fn of_verl(tasks: &[skillrl::train::export::TaskPrompt], env: &str, split: &str)
 }
 
 #[cfg(all(feature = "weights", not(feature = "parquet")))]
-fn of_verl(_: &[skillrl::train::export::TaskPrompt], _: &str, _: &str) -> anyhow::Result<Vec<u8>> {
+fn of_verl(_: &[skillrl::train::export::TaskPrompt], _: &str, _: &str) -> crate::Result<Vec<u8>> {
     Err(crate::command::not_built_in("Parquet, which verl reads"))
 }

@@ -2,7 +2,8 @@
 
 use crate::args::{EnvPlayArgs, Start, StartArgs};
 use crate::command::start::load_start;
-use crate::command::{CommandError, block_on, print};
+use crate::command::{CommandError, block_on, print, print_json};
+use crate::error::OfFile as _;
 use crate::table::harmless;
 use serde::Serialize;
 use skillrl::config::{Config, EnvKind, FILE_NAME, LoadedConfig, OptimizerUse};
@@ -28,7 +29,7 @@ struct Line<'a> {
     won: bool,
 }
 
-pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
+pub(crate) fn play(args: &EnvPlayArgs) -> crate::Result {
     let mut episode: Box<dyn Episode> = match &args.game {
         Some(file) => {
             let loaded = alfworld::load(file).map_err(skillrl::Error::Env)?;
@@ -49,7 +50,7 @@ pub(crate) fn play(args: &EnvPlayArgs) -> anyhow::Result<()> {
 }
 
 /// The configuration file, or that of a world alone.
-pub(super) fn configuration(args: &StartArgs, goal: Option<usize>) -> anyhow::Result<LoadedConfig> {
+pub(super) fn configuration(args: &StartArgs, goal: Option<usize>) -> crate::Result<LoadedConfig> {
     let start = Start { optimizer: OptimizerUse::Teaching, ..args.start() };
     let path = start.file.as_deref().unwrap_or(Path::new(FILE_NAME));
     // A world can be named in the place of a configuration file.
@@ -65,14 +66,13 @@ pub(super) fn configuration(args: &StartArgs, goal: Option<usize>) -> anyhow::Re
         overrides.push(format!("{splits}ratio"));
     }
     let loaded =
-        Config::parse(&format!("{WORLD_ALONE}\"{}\"\n", kind.as_str()), "the command line", &overrides)
-            .map_err(skillrl::Error::Config)?;
-    loaded.check_paths().map_err(skillrl::Error::Config)?;
+        Config::parse(&format!("{WORLD_ALONE}\"{}\"\n", kind.as_str()), "the command line", &overrides)?;
+    loaded.check_paths()?;
     Ok(loaded)
 }
 
 /// The item that was asked for, or the first one that there is.
-fn item(world: &dyn World, args: &EnvPlayArgs) -> anyhow::Result<Item> {
+fn item(world: &dyn World, args: &EnvPlayArgs) -> crate::Result<Item> {
     if let Some(goal) = args.goal {
         return Ok(Item::new(format!("goal-{goal}"), serde_json::json!({"goal": goal})));
     }
@@ -93,7 +93,7 @@ fn item(world: &dyn World, args: &EnvPlayArgs) -> anyhow::Result<Item> {
 }
 
 /// Reads actions from standard input until there are none.
-async fn turns(episode: &mut dyn Episode, json: bool) -> anyhow::Result<()> {
+async fn turns(episode: &mut dyn Episode, json: bool) -> crate::Result {
     // A person is let go at the end; a program may go on, as it may with the original.
     let is_person = std::io::stdin().is_terminal();
     let mut seen = episode.reset().await.map_err(skillrl::Error::Attempt)?;
@@ -104,8 +104,8 @@ async fn turns(episode: &mut dyn Episode, json: bool) -> anyhow::Result<()> {
     }
     let mut lines = std::io::stdin().lock().lines();
     while !(is_person && seen.done) {
-        let Some(action) = lines.next() else { break };
-        seen = episode.step(action?.trim_end_matches('\r')).await.map_err(skillrl::Error::Attempt)?;
+        let Some(action) = lines.next().transpose().reading("standard input")? else { break };
+        seen = episode.step(action.trim_end_matches('\r')).await.map_err(skillrl::Error::Attempt)?;
         reward += seen.reward;
         show(&seen, json)?;
     }
@@ -128,7 +128,7 @@ fn eprint_hint(seen: &Observation) {
     }
 }
 
-fn show(seen: &Observation, json: bool) -> anyhow::Result<()> {
+fn show(seen: &Observation, json: bool) -> crate::Result {
     if json {
         let Observation { text, admissible, reward, done, won, .. } = seen;
         let line = Line {
@@ -138,7 +138,7 @@ fn show(seen: &Observation, json: bool) -> anyhow::Result<()> {
             done: *done,
             won: *won,
         };
-        return print(&format!("{}\n", serde_json::to_string(&line)?));
+        return print_json(&line);
     }
     print(&format!("{}\n", harmless(seen.text.trim_end())))
 }

@@ -1,7 +1,7 @@
 //! `skillrl env serve`: environments for the trainers of others.
 
 #[cfg(not(feature = "openenv"))]
-pub(crate) fn serve(_: &crate::args::EnvServeArgs) -> anyhow::Result<()> {
+pub(crate) fn serve(_: &crate::args::EnvServeArgs) -> crate::Result {
     Err(crate::command::not_built_in("the server of environments"))
 }
 
@@ -28,7 +28,7 @@ mod served {
     use std::sync::Arc;
     use std::time::Duration;
 
-    pub(crate) fn serve(args: &EnvServeArgs) -> anyhow::Result<()> {
+    pub(crate) fn serve(args: &EnvServeArgs) -> crate::Result {
         let token = web::token(args.listen, args.token_env.as_deref())?;
         let loaded = super::super::play::configuration(&args.config, None)?;
         let mut engine = Engine::new(&loaded);
@@ -72,13 +72,13 @@ mod served {
             }
             writeln!(err, "serving over OpenEnv's protocol; Ctrl-C ends the server").unwrap_or_default();
             server.run(until).await;
-            anyhow::Ok(())
+            crate::Result::Ok(())
         })??;
         drop(kept);
         Ok(())
     }
 
-    fn world(loaded: &LoadedConfig, engine: &mut Engine<'_>) -> anyhow::Result<Arc<dyn World>> {
+    fn world(loaded: &LoadedConfig, engine: &mut Engine<'_>) -> crate::Result<Arc<dyn World>> {
         Ok(world::playable(loaded, engine.judge()?)?.ok_or_else(|| {
             let kind = loaded.config.env.kind();
             CommandError::new(format!(
@@ -95,7 +95,7 @@ mod served {
         world: &Arc<dyn World>,
         path: &Path,
         kept: Option<&CallCache>,
-    ) -> anyhow::Result<(Option<ServedBank>, Option<TeacherOptions>)> {
+    ) -> crate::Result<(Option<ServedBank>, Option<TeacherOptions>)> {
         let env = WorldEnv::new(Arc::clone(world), Default::default(), None).map_err(skillrl::Error::Env)?;
         let (settings, seed) = (trainer::bank_settings(&loaded.config), loaded.config.run.seed);
         let bank = OutsideBank::open(path, Arc::new(env), settings, seed).map_err(|error| {
@@ -114,7 +114,7 @@ mod served {
         loaded: &LoadedConfig,
         engine: &mut Engine<'_>,
         kept: Option<&CallCache>,
-    ) -> anyhow::Result<Option<TeacherOptions>> {
+    ) -> crate::Result<Option<TeacherOptions>> {
         let model = match engine.model(ModelRole::Teacher) {
             Ok(model) => model,
             Err(error) => {

@@ -35,7 +35,7 @@ pub(super) fn ask<R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     dir: &Path,
     is_set: &dyn Fn(&str) -> bool,
-) -> anyhow::Result<Vec<String>> {
+) -> crate::Result<Vec<String>> {
     questions.say("A few questions for a configuration. Press Enter to accept the value in brackets.\n")?;
     let mut settings = Vec::new();
     let mut others: Vec<EnvKind> = EnvKind::ALL.into_iter().filter(|kind| !kind.has_data_file()).collect();
@@ -50,7 +50,7 @@ pub(super) fn ask<R: BufRead, W: Write>(
                 questions.understood("Which command starts the program?", "python3 env.py", some)?;
             let words: Vec<&str> = program.split_whitespace().collect();
             settings.push(setting("env.kind", "exec"));
-            settings.push(setting("env.program", &serde_json::to_string(&words)?));
+            settings.push(setting("env.program", &crate::output::json(&words)));
         }
         world => settings.push(setting("env.kind", world)),
     }
@@ -76,7 +76,7 @@ fn sample<R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     dir: &Path,
     proposed: &str,
-) -> anyhow::Result<(String, Option<DataSample>)> {
+) -> crate::Result<(String, Option<DataSample>)> {
     const AGAIN: &str = "Another path, or Enter to keep this one and add the data before you train";
     let mut path =
         questions.text(&format!("\nWhere is the data? A file, or a directory ({DATA_FORMATS})"), proposed)?;
@@ -98,7 +98,7 @@ fn data<R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     dir: &Path,
     settings: &mut Vec<String>,
-) -> anyhow::Result<()> {
+) -> crate::Result {
     let there = DATA_NAMES.into_iter().find(|name| dir.join(name).exists()).unwrap_or("data");
     let (path, sample) = sample(questions, dir, there)?;
     settings.push(setting("env.data", &path));
@@ -123,7 +123,7 @@ fn data<R: BufRead, W: Write>(
     let prompt = questions.understood("Prompt", &harmless(&proposed), some)?;
     // The built-in prompt shows the usual fields, and says what each is.
     if prompt != proposed || shown != sample.usual_fields() {
-        settings.push(setting("env.user_prompt", &serde_json::to_string(&prompt.replace("\\n", "\n"))?));
+        settings.push(setting("env.user_prompt", &crate::output::json(&prompt.replace("\\n", "\n"))));
     }
     if !sample.is_split {
         questions.say(
@@ -137,7 +137,7 @@ fn models<R: BufRead, W: Write>(
     questions: &mut Questions<R, W>,
     is_set: &dyn Fn(&str) -> bool,
     settings: &mut Vec<String>,
-) -> anyhow::Result<()> {
+) -> crate::Result {
     let meanings: Vec<String> = PROVIDERS.iter().map(|provider| meaning(provider, is_set)).collect();
     let options =
         PROVIDERS.iter().zip(&meanings).map(|(provider, meaning)| (provider.name, meaning.as_str()));
@@ -191,10 +191,7 @@ fn variable(answer: &str) -> Result<String, String> {
     }
 }
 
-fn caps<R: BufRead, W: Write>(
-    questions: &mut Questions<R, W>,
-    settings: &mut Vec<String>,
-) -> anyhow::Result<()> {
+fn caps<R: BufRead, W: Write>(questions: &mut Questions<R, W>, settings: &mut Vec<String>) -> crate::Result {
     let number =
         |answer: &str| answer.parse::<u64>().map_err(|_| "a whole number, or 0 for no cap".to_owned());
     let calls =

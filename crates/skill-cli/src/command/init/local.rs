@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// The settings of both models; paths in the file are relative to the directory that it is in.
 #[cfg(feature = "weights")]
-pub(super) fn settings(model: &Path, parent: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) fn settings(model: &Path, parent: &Path) -> crate::Result<Vec<String>> {
     if !model.exists() {
         let message = format!("{} does not exist", model.display());
         let hint = "name a GGUF file, or a folder with safetensors";
@@ -25,6 +25,6 @@ pub(super) fn settings(model: &Path, parent: &Path) -> anyhow::Result<Vec<String
 }
 
 #[cfg(not(feature = "weights"))]
-pub(super) fn settings(_: &Path, _: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) fn settings(_: &Path, _: &Path) -> crate::Result<Vec<String>> {
     Err(crate::command::not_built_in("local models"))
 }

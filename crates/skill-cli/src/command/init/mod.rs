@@ -17,7 +17,7 @@ pub(super) const PLANNED: &str = "train.protocol=auto";
 /// What a file of few settings says of the others.
 const HEAD: &str = "The configuration of a skillrl run.\nEvery other setting: `skillrl config show`, `skillrl init --full other.toml`.";
 
-pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &InitArgs) -> crate::Result {
     if let Some(dir) = &args.demo {
         write_demo(dir, args.world(), args.force)?;
         let config = dir.join(skillrl::demo::CONFIG_FILE);
@@ -63,12 +63,12 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
 }
 
 /// The file: these settings and those that have no default, or every setting.
-fn text(settings: &[String], is_full: bool) -> anyhow::Result<String> {
+fn text(settings: &[String], is_full: bool) -> crate::Result<String> {
     let text = match is_full {
         true => skillrl::config::default_file(settings),
         false => skillrl::config::short_file(&whole(settings), HEAD),
     };
-    Ok(text.map_err(skillrl::Error::Config)?)
+    Ok(text?)
 }
 
 /// The settings, with an example of each that has no default.
@@ -103,7 +103,7 @@ fn interviewed<R: BufRead, W: Write>(
     args: &InitArgs,
     parent: &Path,
     name: &str,
-) -> anyhow::Result<()> {
+) -> crate::Result {
     // Before anybody has answered anything in vain.
     super::check_absent(&args.path, args.force)?;
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -123,7 +123,7 @@ fn interviewed<R: BufRead, W: Write>(
 }
 
 /// Writes the demo's files.
-pub(super) fn write_demo(dir: &Path, world: DemoWorld, force: bool) -> anyhow::Result<()> {
+pub(super) fn write_demo(dir: &Path, world: DemoWorld, force: bool) -> crate::Result {
     super::write_files(dir, world.files().iter().map(|file| (file.path, file.text)), force)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Questions to a person, a line each; Enter takes what is proposed.
 
 use crate::command::CommandError;
+use crate::error::{CliError, OfFile as _};
 use std::io::{BufRead, Write};
 
 /// How often a question is asked whose answers cannot be understood.
@@ -14,19 +15,19 @@ pub(super) struct Questions<R, W> {
 
 impl<R: BufRead, W: Write> Questions<R, W> {
     /// Says something.
-    pub(super) fn say(&mut self, text: &str) -> anyhow::Result<()> {
-        Ok(writeln!(self.output, "{text}")?)
+    pub(super) fn say(&mut self, text: &str) -> crate::Result {
+        writeln!(self.output, "{text}").map_err(CliError::Output)
     }
 
     /// A line of text; an empty one is what is proposed, and nothing where nothing is.
-    pub(super) fn text(&mut self, question: &str, proposed: &str) -> anyhow::Result<String> {
-        match proposed {
-            "" => write!(self.output, "{question}: ")?,
-            proposed => write!(self.output, "{question} [{proposed}]: ")?,
-        }
-        self.output.flush()?;
+    pub(super) fn text(&mut self, question: &str, proposed: &str) -> crate::Result<String> {
+        let asked = match proposed {
+            "" => write!(self.output, "{question}: "),
+            proposed => write!(self.output, "{question} [{proposed}]: "),
+        };
+        asked.and_then(|()| self.output.flush()).map_err(CliError::Output)?;
         let mut line = String::new();
-        if self.input.read_line(&mut line)? == 0 {
+        if self.input.read_line(&mut line).reading("the answers")? == 0 {
             let error = CommandError::new("the answers ended before the questions did; nothing was written");
             return Err(error.with_hint("--kind says what the tasks are, and nothing is asked").into());
         }
@@ -40,7 +41,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         question: &str,
         proposed: &str,
         understand: impl Fn(&str) -> Result<T, String>,
-    ) -> anyhow::Result<T> {
+    ) -> crate::Result<T> {
         for _ in 0..MAX_TRIES {
             let answer = self.text(question, proposed)?;
             match understand(&answer) {
@@ -57,7 +58,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         question: &str,
         options: &[(&'static str, &str)],
         proposed: &str,
-    ) -> anyhow::Result<&'static str> {
+    ) -> crate::Result<&'static str> {
         self.say(question)?;
         for ((name, meaning), number) in options.iter().zip(1..) {
             self.say(format!("  {number:>2}  {name:<12} {meaning}").trim_end())?;
@@ -74,7 +75,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
     }
 
     /// Yes, which Enter says too, or no.
-    pub(super) fn agrees(&mut self, question: &str) -> anyhow::Result<bool> {
+    pub(super) fn agrees(&mut self, question: &str) -> crate::Result<bool> {
         self.understood(question, "yes", |answer| match answer.to_lowercase().as_str() {
             "y" | "yes" => Ok(true),
             "n" | "no" => Ok(false),

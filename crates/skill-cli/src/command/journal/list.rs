@@ -16,13 +16,13 @@ const COLUMNS: [Column; 9] = [
     Column::number("took"),
 ];
 
-pub(super) fn run(args: &JournalListArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &JournalListArgs) -> crate::Result {
     let filter = CallFilter { last: Some(args.last), ..super::filter(&args.filter)? };
     let reader = super::open(&args.run.run)?;
     let calls = reader.calls(&filter).map_err(super::of_journal)?;
     let n_all = reader.count(&filter).map_err(super::of_journal)?;
     if args.json {
-        let lines: Vec<String> = calls.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        let lines: Vec<String> = calls.iter().map(crate::output::json).collect();
         super::super::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())?;
     } else if n_all > 0 {
         let rows: Vec<Vec<String>> = calls.iter().map(row).collect();

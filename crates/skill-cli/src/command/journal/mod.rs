@@ -7,7 +7,7 @@ mod stats;
 
 use crate::args::as_word;
 use crate::args::journal::{FilterArgs, JournalCommand, JournalExportArgs};
-use anyhow::Context as _;
+use crate::error::OfFile as _;
 use skillrl::llm::ErrorClass;
 use skillrl::llm::journal::{CallFilter, JournalError, JournalReader};
 use skillrl::pipeline::PipelineError;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// What `--outcome` takes besides the classes of failures.
 const OUTCOMES: [&str; 2] = ["reply", "failed"];
 
-pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<()> {
+pub(crate) fn run(command: &JournalCommand) -> crate::Result {
     match command {
         JournalCommand::List(args) => list::run(args),
         JournalCommand::Show(args) => show::run(args),
@@ -30,18 +30,16 @@ pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<()> {
     }
 }
 
-fn export(args: &JournalExportArgs) -> anyhow::Result<()> {
+fn export(args: &JournalExportArgs) -> crate::Result {
     let (filter, reader) = (filter(&args.filter)?, open(&args.run.run)?);
     let Some(path) = &args.out else {
         let mut out = BufWriter::new(std::io::stdout().lock());
-        reader.export(&filter, &mut out).map_err(of_journal)??;
-        out.flush()?;
-        return Ok(());
+        let written = reader.export(&filter, &mut out).map_err(of_journal)?;
+        return written.and_then(|_| out.flush()).map_err(crate::CliError::Output);
     };
     super::check_absent(path, args.force)?;
-    let cannot_write = || format!("cannot write {}", path.display());
     let n_lines = crate::whole_file::write(path, |mut out| {
-        reader.export(&filter, &mut out).map_err(of_journal)?.with_context(cannot_write)
+        reader.export(&filter, &mut out).map_err(of_journal)?.writing(path)
     })?;
     let lines = crate::table::counted(n_lines, "line");
     writeln!(anstream::stderr(), "wrote {lines} to {}", path.display()).unwrap_or_default();
@@ -53,7 +51,7 @@ fn path(run: &Path) -> PathBuf {
     if run.is_dir() { run.join(JOURNAL_FILE) } else { run.to_owned() }
 }
 
-fn open(run: &Path) -> anyhow::Result<JournalReader> {
+fn open(run: &Path) -> crate::Result<JournalReader> {
     if skillrl::import::is_imported(run) && !path(run).exists() {
         let message = format!("the run in {} was imported, and its calls were not recorded", run.display());
         let hint = "its results are in its files: skillrl report, skillrl blame";
@@ -88,11 +86,11 @@ fn journals_of_phases(run: &Path) -> Vec<String> {
 }
 
 fn of_journal(error: JournalError) -> skillrl::Error {
-    skillrl::Error::Pipeline(PipelineError::Journal(error))
+    PipelineError::Journal(error).into()
 }
 
 /// The filter that was asked for; an outcome that no call can have is an error.
-fn filter(args: &FilterArgs) -> anyhow::Result<CallFilter> {
+fn filter(args: &FilterArgs) -> crate::Result<CallFilter> {
     let FilterArgs { place, model, outcome } = args;
     if let Some(outcome) = outcome {
         let is_known = OUTCOMES.contains(&outcome.as_str()) || ErrorClass::parse(outcome).is_some();

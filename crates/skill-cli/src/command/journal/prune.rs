@@ -9,7 +9,7 @@ use std::path::Path;
 /// What is in the directory of a run, and holds it.
 const LOCK_FILE: &str = "run.lock";
 
-pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &JournalPruneArgs) -> crate::Result {
     let filter = super::filter(&args.filter)?;
     if filter.is_everything() && !args.all {
         let error = super::super::CommandError::new("it is not said which calls are to go");
@@ -34,11 +34,9 @@ pub(super) fn run(args: &JournalPruneArgs) -> anyhow::Result<()> {
 }
 
 /// Holds the run that a journal belongs to; a file that lies alone has nobody who works on it.
-fn hold(journal: &Path) -> anyhow::Result<Option<RunDir>> {
+fn hold(journal: &Path) -> crate::Result<Option<RunDir>> {
     match journal.parent() {
-        Some(dir) if dir.join(LOCK_FILE).is_file() => {
-            Ok(Some(RunDir::open(dir).map_err(skillrl::Error::Pipeline)?))
-        }
+        Some(dir) if dir.join(LOCK_FILE).is_file() => Ok(Some(RunDir::open(dir)?)),
         Some(_) | None => Ok(None),
     }
 }

@@ -18,7 +18,7 @@ const ATTEMPTS: [Column; 7] = [
 /// How many numbers of a vector are shown.
 const SHOWN_NUMBERS: usize = 4;
 
-pub(super) fn run(args: &JournalShowArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &JournalShowArgs) -> crate::Result {
     let reader = super::open(&args.run)?;
     let Some(call) = reader.call(args.id).map_err(super::of_journal)? else {
         let message = format!("the journal holds no call with the number {}", args.id);

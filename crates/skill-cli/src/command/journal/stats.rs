@@ -35,7 +35,7 @@ impl Row {
     }
 }
 
-pub(super) fn run(args: &JournalStatsArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &JournalStatsArgs) -> crate::Result {
     let reader = super::open(&args.run.run)?;
     let totals = reader.totals().map_err(super::of_journal)?;
     // What a run costs is for its configuration to say; a journal that lies alone has none.

@@ -1,8 +1,9 @@
 //! `skillrl skill check`: what agents will see of a skill.
 
 use super::session::{check_names, skill_folders};
+use crate::CliError;
 use crate::args::skill::SkillCheckArgs;
-use crate::command::{Reported, print, print_wrapped};
+use crate::command::{print, print_wrapped};
 use crate::exit_code;
 use serde_json::json;
 use skill_agents::home::Moved;
@@ -19,7 +20,7 @@ struct Seen {
     notes: Vec<String>,
 }
 
-pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
     let chosen: Vec<&'static Agent> = match &args.agent {
         Some(name) => vec![super::named(name)?],
         None => agents()?.iter().collect(),
@@ -51,8 +52,7 @@ pub(crate) fn run(args: &SkillCheckArgs) -> anyhow::Result<()> {
     } else {
         print_wrapped(&described(&findings, &seen))?;
     }
-    anyhow::ensure!(!has_errors && !has_notes, Reported { code: exit_code::LINT });
-    Ok(())
+    if !has_errors && !has_notes { Ok(()) } else { Err(CliError::Reported { code: exit_code::LINT }) }
 }
 
 fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {

@@ -1,16 +1,16 @@
 //! `skillrl skill loads`: what a recorded run was offered and loaded.
 
 use crate::args::skill::LoadsArgs;
-use anyhow::Context as _;
+use crate::error::OfFile as _;
 use skill_agents::home::{Moved, session_files};
 use skill_agents::{Load, Loads, ReadOptions, read_case, sessions_of};
 use std::fmt::Write as _;
 
-pub(crate) fn run(args: &LoadsArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &LoadsArgs) -> crate::Result {
     let agent = super::named(&args.agent)?;
     let mut streams = Vec::with_capacity(args.runs.len());
     for path in &args.runs {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = std::fs::read(path).reading(path.display())?;
         streams.push(String::from_utf8_lossy(&bytes).into_owned());
     }
     let files = match &args.home {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &LoadsArgs) -> anyhow::Result<()> {
         &ReadOptions { skills: args.skills.clone(), ..ReadOptions::default() },
     );
     if args.json {
-        return super::super::print(&format!("{}\n", serde_json::to_string(&found)?));
+        return super::super::print_json(&found);
     }
     super::super::print_wrapped(&described(&found))
 }

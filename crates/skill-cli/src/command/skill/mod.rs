@@ -14,7 +14,7 @@ use super::CommandError;
 use crate::args::skill::SkillCommand;
 use skill_agents::{Agent, agent, agents};
 
-pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<()> {
+pub(crate) fn run(command: &SkillCommand) -> crate::Result {
     match command {
         SkillCommand::Check(args) => check::run(args),
         SkillCommand::Triggers(args) => triggers::run(args),
@@ -25,7 +25,7 @@ pub(crate) fn run(command: &SkillCommand) -> anyhow::Result<()> {
 }
 
 /// The agent of a name.
-fn named(name: &str) -> anyhow::Result<&'static Agent> {
+fn named(name: &str) -> crate::Result<&'static Agent> {
     if let Some(agent) = agent(name)? {
         return Ok(agent);
     }

@@ -20,12 +20,12 @@ pub(crate) enum Optimizer {
 
 impl Optimizer {
     /// The optimizer that `--optimizer` names: a configuration file, or a model of the agent.
-    pub(crate) fn of(name: Option<&str>) -> anyhow::Result<Self> {
+    pub(crate) fn of(name: Option<&str>) -> crate::Result<Self> {
         let Some(name) = name else { return Ok(Self::Program(None)) };
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Ok(Self::Program(Some(name.to_owned())));
         }
-        let loaded = Config::load(Path::new(name), &[]).map_err(skillrl::Error::Config)?;
+        let loaded = Config::load(Path::new(name), &[])?;
         Ok(Self::Model(Engine::new(&loaded).model(ModelRole::Optimizer)?))
     }
 }

@@ -3,10 +3,10 @@
 use super::session::skills_at;
 use crate::args::skill::PluginArgs;
 use crate::command::{CommandError, print_wrapped};
-use anyhow::Context as _;
+use crate::error::OfFile as _;
 use skill_agents::plugin::{Plugin, plugin_files, write_plugin};
 
-pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &PluginArgs) -> crate::Result {
     let skills = skills_at(&args.skills)?;
     let is_taken = args.to.read_dir().is_ok_and(|mut entries| entries.next().is_some());
     if is_taken && !args.force {
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &PluginArgs) -> anyhow::Result<()> {
     };
     let files = plugin_files(&plugin, &skills)
         .map_err(|fault| CommandError::new(fault.to_string()).with_hint("name it with --name"))?;
-    write_plugin(&args.to, &files).with_context(|| format!("cannot write {}", args.to.display()))?;
+    write_plugin(&args.to, &files).writing(&args.to)?;
     print_wrapped(&format!(
         "the plugin {:?} with {} {} is in {}\n",
         plugin.name,

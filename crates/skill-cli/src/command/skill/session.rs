@@ -5,8 +5,8 @@ use super::named;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
 use crate::command::{CommandError, say};
+use crate::error::OfFile as _;
 use crate::table::{counted, grouped};
-use anyhow::Context as _;
 use skill_agents::home::Moved;
 use skill_agents::kept::Inputs;
 use skill_agents::measure::{Caps, Launcher, Notice, Setup, Store, StoreError, prepare_plain};
@@ -34,7 +34,7 @@ pub(crate) struct Session {
 }
 
 /// The skills of a folder; those that cannot be read are an error that names them all.
-pub(crate) fn skills_at(dir: &Path) -> anyhow::Result<Vec<Skill>> {
+pub(crate) fn skills_at(dir: &Path) -> crate::Result<Vec<Skill>> {
     let folders = skill_folders(dir)?;
     let (mut skills, mut faults) = (Vec::new(), Vec::new());
     for folder in &folders {
@@ -55,11 +55,11 @@ pub(crate) fn skills_at(dir: &Path) -> anyhow::Result<Vec<Skill>> {
 }
 
 /// The folders with a skill: this one is one, or those in it are.
-pub(super) fn skill_folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn skill_folders(dir: &Path) -> crate::Result<Vec<PathBuf>> {
     if dir.join("SKILL.md").is_file() {
         return Ok(vec![dir.to_owned()]);
     }
-    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let entries = std::fs::read_dir(dir).reading(dir.display())?;
     let mut folders: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.join("SKILL.md").is_file()).collect();
     folders.sort();
@@ -92,7 +92,7 @@ pub(crate) fn queries_file(args: &MeasureArgs) -> PathBuf {
 
 impl Session {
     /// Reads skills and queries, finds the program, opens the directory; nothing is asked of a model.
-    pub(crate) fn open(args: &MeasureArgs, with_queries: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(args: &MeasureArgs, with_queries: bool) -> crate::Result<Self> {
         let starts = !args.replay;
         let agent = named(&args.agent)?;
         let skills = skills_at(&args.skills)?;
@@ -114,7 +114,8 @@ impl Session {
             };
             say(&format!("warning: {} {what}", agent.title));
         }
-        let home = std::env::home_dir().context("no home directory: set HOME")?;
+        let home = std::env::home_dir()
+            .ok_or_else(|| CommandError::new("no home directory").with_hint("set HOME"))?;
         let mut setup = Setup {
             agent,
             program: args.program.iter().map(|program| located(program)).collect(),
@@ -184,7 +185,7 @@ impl Session {
     }
 
     /// Writes down what the runs are of, so that their report can be made from the directory alone.
-    pub(crate) fn keep_inputs(&self) -> anyhow::Result<Inputs> {
+    pub(crate) fn keep_inputs(&self) -> crate::Result<Inputs> {
         let inputs = Inputs::new(&self.setup, &self.queries, self.repetitions);
         self.store.keep_inputs(&inputs).map_err(|error| store_error(&error))?;
         Ok(inputs)
@@ -256,11 +257,11 @@ fn located(program: &str) -> String {
     }
 }
 
-pub(crate) fn store_error(error: &StoreError) -> anyhow::Error {
+pub(crate) fn store_error(error: &StoreError) -> crate::CliError {
     ended::of_store(error).into()
 }
 
-fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
+fn queries(args: &MeasureArgs, setup: &Setup) -> crate::Result<Vec<Query>> {
     let path = queries_file(args);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -270,7 +271,7 @@ fn queries(args: &MeasureArgs, setup: &Setup) -> anyhow::Result<Vec<Query>> {
                 .with_hint("write some, name them with --queries, or have a first set drafted with `skillrl skill triggers DIR --agent NAME --draft 20`")
                 .into());
         }
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        Err(error) => return Err(error).reading(path.display()),
     };
     let first = setup.skills.first().map(|skill| skill.listed_name(setup.agent)).unwrap_or_default();
     let mut queries = read_queries(&text, &path.display().to_string(), first)
@@ -324,9 +325,9 @@ fn find_needs(setup: &Setup) -> Result<(), CommandError> {
 }
 
 /// What the program says of its version.
-fn version(setup: &Setup, launcher: &ProgramLauncher) -> anyhow::Result<String> {
-    let workspace = launcher.workspace()?;
-    let mut prepared = prepare_plain(setup, "", workspace.path())?;
+fn version(setup: &Setup, launcher: &ProgramLauncher) -> crate::Result<String> {
+    let workspace = launcher.workspace().trying_to("make a workspace")?;
+    let mut prepared = prepare_plain(setup, "", workspace.path()).trying_to("prepare a workspace")?;
     prepared.launch.command.truncate(setup.program.len().max(1));
     prepared.launch.command.extend(setup.agent.version_arguments.iter().cloned());
     prepared.launch.stdin.clear();

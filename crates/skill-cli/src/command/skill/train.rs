@@ -5,7 +5,8 @@ use super::session::{Session, store_error};
 use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
-use crate::command::{CommandError, block_on, print, print_wrapped, say};
+use crate::command::{CommandError, block_on, print, print_json, print_wrapped, say};
+use crate::error::OfFile as _;
 use parking_lot::Mutex;
 use skill_agents::Skill;
 use skill_agents::gate::least_queries;
@@ -27,7 +28,7 @@ struct OfSkill {
     answered_without: Vec<String>,
 }
 
-pub(crate) fn run(args: &TrainSkillArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &TrainSkillArgs) -> crate::Result {
     let Only::Description = args.only;
     let mut session = Session::open(&args.measure, true)?;
     let chosen = chosen(args, &session)?;
@@ -80,7 +81,7 @@ fn trained(
     session: &Session,
     skill_idx: usize,
     all: &Mutex<&mut Vec<OfSkill>>,
-) -> anyhow::Result<Trained> {
+) -> crate::Result<Trained> {
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
     let on_step = |step: &Step| {
         let mut all = all.lock();
@@ -156,7 +157,7 @@ fn step_line(step: &Step) -> String {
 }
 
 /// Writes down how far the training is; the last skill is under way unless that is over.
-fn keep(session: &Session, all: &[OfSkill], is_finished: bool) -> anyhow::Result<TrainingRecord> {
+fn keep(session: &Session, all: &[OfSkill], is_finished: bool) -> crate::Result<TrainingRecord> {
     let agent = session.setup.agent;
     let skill = |of: &OfSkill| TrainedSkill {
         name: of.name.clone(),
@@ -171,19 +172,14 @@ fn keep(session: &Session, all: &[OfSkill], is_finished: bool) -> anyhow::Result
     Ok(record)
 }
 
-fn finish(
-    args: &TrainSkillArgs,
-    session: &Session,
-    all: &[OfSkill],
-    stop: Option<&Stop>,
-) -> anyhow::Result<()> {
+fn finish(args: &TrainSkillArgs, session: &Session, all: &[OfSkill], stop: Option<&Stop>) -> crate::Result {
     let record = keep(session, all, stop.is_none())?;
     let best = |skill: &Skill| session.store.directory().join("best").join(&skill.folder);
     for of in all {
-        skillrl::envs::folder::write_folder(&best(&of.best), &of.best.package)?;
+        skillrl::envs::folder::write_folder(&best(&of.best), &of.best.package).writing(&best(&of.best))?;
     }
     if args.measure.json {
-        print(&format!("{}\n", serde_json::to_string(&record)?))?;
+        print_json(&record)?;
     } else {
         let mut text = String::new();
         for (of, skill) in all.iter().zip(&record.skills) {

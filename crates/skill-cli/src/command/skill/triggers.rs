@@ -4,7 +4,7 @@ use super::ended;
 use super::session::{Session, queries_file, skills_at, store_error};
 use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
-use crate::command::{CommandError, block_on, print, print_wrapped, say};
+use crate::command::{CommandError, block_on, print_json, print_wrapped, say};
 use skill_agents::measure::{Measured, Stop, measure};
 use skill_agents::query::read_queries;
 use skill_agents::train::{Writer as _, draft_prompt};
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 /// How the first Ctrl-C is answered.
 const STOPPING: &str = "stopping; the runs that are complete stay on record";
 
-pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
     if let Some(n) = args.draft {
         return draft(args, n);
     }
@@ -24,11 +24,11 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
     let inputs = session.keep_inputs()?;
     let measured = measured(&session, args.measure.wait)?;
     let found = inputs.report(&measured);
-    let text = serde_json::to_string_pretty(&found)?;
+    let text = crate::output::pretty_json(&found);
     let path = session.store.directory().join("triggers.json");
     session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
     match args.measure.json {
-        true => print(&format!("{}\n", serde_json::to_string(&found)?))?,
+        true => print_json(&found)?,
         // What one run shows is in its line.
         false if measured.stop == Some(Stop::Estimated) => {}
         false => {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &TriggersArgs) -> anyhow::Result<()> {
 }
 
 /// Measures while Ctrl-C is listened to.
-pub(crate) fn measured(session: &Session, waits: bool) -> anyhow::Result<Measured> {
+pub(crate) fn measured(session: &Session, waits: bool) -> crate::Result<Measured> {
     let stop = StopSignal::default();
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
     let runs = async || {
@@ -78,7 +78,7 @@ pub(crate) fn write_report(session: &Session) {
 }
 
 /// Has the agent write queries, which a person edits.
-fn draft(args: &TriggersArgs, n: u16) -> anyhow::Result<()> {
+fn draft(args: &TriggersArgs, n: u16) -> crate::Result {
     let path = queries_file(&args.measure);
     if path.exists() {
         let message = format!("{} is there already", path.display());

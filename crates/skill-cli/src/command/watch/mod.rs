@@ -4,6 +4,7 @@ mod screen;
 
 use super::CommandError;
 use crate::args::WatchArgs;
+use crate::error::OfFile as _;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 use screen::Screen;
@@ -19,28 +20,28 @@ use std::time::{Duration, SystemTime};
 /// How often the run is looked at.
 const PERIOD: Duration = Duration::from_millis(400);
 
-pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &WatchArgs) -> crate::Result {
     if !std::io::stdout().is_terminal() {
         let hint = format!("`skillrl status {}` says the same in lines", args.run.display());
         return Err(CommandError::new("watch needs a terminal to draw on").with_hint(hint).into());
     }
     let mut watched = Watched::open(&under_way(&args.run))?;
-    let mut terminal = ratatui::try_init()?;
+    let mut terminal = ratatui::try_init().trying_to("use the terminal")?;
     let outcome = watch(&mut terminal, &mut watched);
-    ratatui::try_restore()?;
+    ratatui::try_restore().trying_to("use the terminal")?;
     outcome
 }
 
-fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> anyhow::Result<()> {
+fn watch(terminal: &mut DefaultTerminal, watched: &mut Watched) -> crate::Result {
     let (mut scrolled, mut shows_skills) = (0, false);
     loop {
         watched.refresh()?;
         let screen = Screen { view: &watched.view, failures: &watched.failures, shows_skills, scrolled };
-        terminal.draw(|frame| screen.draw(frame))?;
-        if !event::poll(PERIOD)? {
+        terminal.draw(|frame| screen.draw(frame)).trying_to("use the terminal")?;
+        if !event::poll(PERIOD).trying_to("use the terminal")? {
             continue;
         }
-        if let Input::Key(key) = event::read()?
+        if let Input::Key(key) = event::read().trying_to("use the terminal")?
             && key.kind == KeyEventKind::Press
         {
             let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -102,8 +103,8 @@ fn under_way(run: &Path) -> PathBuf {
 
 impl Watched {
     fn open(path: &Path) -> Result<Self, skillrl::Error> {
-        let overview = skillrl::report::overview(path).map_err(skillrl::Error::Pipeline)?;
-        let run = RunReader::open(path).map_err(skillrl::Error::Pipeline)?;
+        let overview = skillrl::report::overview(path)?;
+        let run = RunReader::open(path)?;
         let view = RunView::of_document(overview, &[]);
         let (rollouts, failures) = (NewRollouts::default(), VecDeque::new());
         Ok(Self { run, view, state_changed: None, rollouts, failures })
@@ -115,7 +116,7 @@ impl Watched {
         let live = self.run.live();
         // A process that came or went changes what the run is doing.
         if changed != self.state_changed || live.is_some() != self.view.overview.live.is_some() {
-            let overview = skillrl::report::overview(self.run.path()).map_err(skillrl::Error::Pipeline)?;
+            let overview = skillrl::report::overview(self.run.path())?;
             // What is damaged is said by the overview; a file that is being replaced is there the next time.
             match RunView::read(&self.run, overview.clone()) {
                 Ok(view) => self.view = view,
