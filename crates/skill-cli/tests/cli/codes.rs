@@ -75,7 +75,7 @@ const NOT_WRITTEN: &[(&str, i32)] = &[
     ("man task/skill.md/x", UNWRITABLE),
     ("config prompts task/skill.md/x", UNWRITABLE),
     ("init --demo task/skill.md/x", UNWRITABLE),
-    ("demo --dir task/skill.md/x", UNWRITABLE),
+    ("demo --out task/skill.md/x", UNWRITABLE),
     ("journal export run --out task/skill.md/x", UNWRITABLE),
     ("report run --output task/skill.md/x", UNWRITABLE),
     ("report run --doubtful task/skill.md/x", UNWRITABLE),
