@@ -10,8 +10,8 @@ use skillrl_bench::comparison::report::Report;
 use skillrl_bench::comparison::results::{self, Place, Row};
 use skillrl_bench::comparison::server::Server;
 use skillrl_bench::comparison::systems::{Programs, System};
-use skillrl_bench::generator::Variant;
 use skillrl_bench::generator::seeds::{SEED_SETS, seed_set};
+use skillrl_bench::generator::{Parameters, Variant};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -73,6 +73,9 @@ struct ReportArgs {
     /// A set of seeds, or a range such as `10000..10050`; may be several.
     #[arg(long, value_delimiter = ',', default_value = "tuning")]
     seeds: Vec<String>,
+    /// Only environments whose cap is at most so many calls.
+    #[arg(long, value_name = "CALLS", default_value_t = usize::MAX, hide_default_value = true)]
+    most_calls: usize,
     /// Variants of the table.
     #[arg(long, value_delimiter = ',', default_value = "base")]
     variants: Vec<String>,
@@ -255,6 +258,7 @@ fn seeds(args: &ReportArgs) -> Result<Vec<u64>, Failure> {
             name.split_once("..").ok_or_else(|| format!("no set of seeds is called {name}"))?;
         seeds.extend(first.parse::<u64>()?..end.parse::<u64>()?);
     }
+    seeds.retain(|seed| Parameters::sample(*seed, Variant::Base).calls <= args.most_calls);
     Ok(seeds)
 }
 

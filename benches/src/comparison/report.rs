@@ -75,22 +75,23 @@ impl Report {
 
     fn scores(&self) -> String {
         let mut text = String::from(
-            "| search | environments | score | initial | calls | share of the cap | over the cap | lines | seconds |\n\
-             |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+            "| search | environments | score | initial | calls | share of the cap | over the cap | refused | lines | seconds |\n\
+             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for column in &self.columns {
             let mean = |number: fn(&Row) -> f64| Mean::of(&column.all(number));
-            let over = column.all(|row| f64::from(u8::from(row.calls() > row.cap)));
+            let share = |is_so: fn(&Row) -> f64| 100.0 * Mean::of(&column.all(is_so)).mean;
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {:.1} | {:.0} | {:.0} % | {:.0} % | {:.1} | {:.1} |",
+                "| {} | {} | {} | {:.1} | {:.0} | {:.0} % | {:.0} % | {:.0} % | {:.1} | {:.1} |",
                 column.name,
                 column.of.len(),
                 mean(|row| row.score).score(),
                 100.0 * mean(|row| row.initial).mean,
                 mean(|row| row.calls() as f64).mean,
                 100.0 * mean(|row| row.calls() as f64 / row.cap as f64).mean,
-                100.0 * Mean::of(&over).mean,
+                share(|row| f64::from(u8::from(row.calls() > row.cap))),
+                share(|row| f64::from(u8::from(row.calls() == 0))),
                 mean(|row| row.lines as f64).mean,
                 mean(|row| row.seconds).mean,
             );

@@ -140,8 +140,14 @@ impl Programs {
             .stdin(Stdio::null())
             .output()?;
         // A cap may end the paper's protocol: what it has found by then counts.
-        let skill = fs::read_to_string(job.dir.join("run/best_skill.md"));
-        skill.map_err(|_| last_lines(&output.stderr).into())
+        match fs::read_to_string(job.dir.join("run/best_skill.md")) {
+            Ok(skill) => Ok(skill),
+            // Whoever is refused keeps the skill that they have.
+            Err(_) if !output.status.success() && job.run.counts().calls() == 0 => {
+                Ok(environment.initial_skill())
+            }
+            Err(_) => Err(last_lines(&output.stderr).into()),
+        }
     }
 
     /// The skill that a Python package leaves.
