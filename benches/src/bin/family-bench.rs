@@ -44,7 +44,7 @@ struct Cli {
     #[arg(long, value_delimiter = ',')]
     families: Vec<String>,
     /// Ways of searching, the first of which is compared with the others: paper, paper-long (until the calls are used
-    /// up), gepa, skillrl1, auto-k2 (two candidates of a step, screened), or settings such as b12-m3-e4 (batch,
+    /// up), gepa, skillrl1, auto-r2 (rounds of two proposals), or settings such as b12-m3-e4 (batch,
     /// minibatch, edits; f: failures alone; r2: repeats).
     #[arg(long, value_delimiter = ',', default_value = "auto,paper,paper-long,gepa,skillrl1")]
     arms: Vec<String>,
@@ -72,8 +72,8 @@ enum Command {
     },
 }
 
-/// How the arms of several candidates begin; their number follows.
-const SCREENED: &str = "auto-k";
+/// How the arms of rounds of a size begin; the size follows.
+const ROUNDS: &str = "auto-r";
 /// The systems that a Python runs.
 const PEERS: [&str; 2] = ["gepa", "skillrl1"];
 
@@ -173,12 +173,10 @@ impl Bench {
         let settings = match name {
             "paper" => paper,
             "auto" => TrainSettings { protocol: Protocol::Auto, search: self.limits(), ..paper },
-            spec if spec.starts_with(SCREENED) => {
-                let candidates = spec
-                    .trim_start_matches(SCREENED)
-                    .parse()
-                    .map_err(|_| format!("{spec} names no number"))?;
-                TrainSettings { protocol: Protocol::Auto, search: self.limits(), candidates, ..paper }
+            spec if spec.starts_with(ROUNDS) => {
+                let round =
+                    spec.trim_start_matches(ROUNDS).parse().map_err(|_| format!("{spec} names no number"))?;
+                TrainSettings { protocol: Protocol::Auto, search: self.limits(), round, ..paper }
             }
             "paper-long" => TrainSettings { epochs: 1000, ..paper },
             spec => spec_settings(spec)?,

@@ -78,6 +78,9 @@ pub struct Edit {
     /// The file of a skill package that the edit is for; `SKILL.md` without one. Null and missing are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The tasks that it is meant to solve, as far as the optimizer names them. Null and missing are the same.
+    #[serde(rename = "for", default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<crate::ItemId>,
     /// How many trajectories support the edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub support_count: Option<u32>,
@@ -107,6 +110,7 @@ impl Edit {
             content: content.into(),
             target: target.into(),
             file: None,
+            tasks: Vec::new(),
             support_count: None,
             source_type: None,
             merge_level: None,

@@ -26,6 +26,7 @@
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`secret`]: how the keys of providers look;
 //! - [`encoding`], [`python_json`]: texts and JSON as other programs write them to files;
+//! - [`search`]: the decisions of a planned search, from outcomes and a seed;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles and seeded dice, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
 //!
@@ -87,6 +88,7 @@ pub mod rule;
 pub mod rules;
 pub mod saving;
 pub mod schedule;
+pub mod search;
 pub mod search_plan;
 pub mod secret;
 pub mod select;

@@ -33,7 +33,7 @@ skill_core::named_enum! {
         Aggregate = "aggregate",
         /// The patch is cut to the edit budget.
         Select = "select",
-        /// Candidates on tasks of the batch that failed; one of them goes on.
+        /// A proposal on the tasks that it was made from, and on tasks that are solved.
         Screen = "screen",
         /// The patch is applied.
         Update = "update",

@@ -59,7 +59,7 @@ pub(crate) fn run_identity(
 /// What a run did that lacks a setting of a later version; `None` for settings that every run has.
 fn value_before(name: &str) -> Option<Value> {
     match name {
-        "train.samples" | "train.candidates" => Some(json!(1)),
+        "train.samples" => Some(json!(1)),
         "train.protocol" => Some(json!("paper")),
         "sft.beta2" => Some(json!(0.999)),
         "sft.mistakes" => Some(json!(0.0)),

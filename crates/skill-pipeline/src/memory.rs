@@ -137,14 +137,6 @@ impl StepTrace {
         self.tried = patch.edits.iter().take(MAX_REMEMBERED_EDITS).map(remembered_edit).collect();
     }
 
-    /// Keeps only the edits of this part of the patch: the others never reached the gate.
-    pub(crate) fn keep_edits(&mut self, patch: &Patch) {
-        self.try_patch(patch);
-        if let Some(credit) = &mut self.credit {
-            credit.edits.retain(|credited| self.tried.contains(&credited.edit));
-        }
-    }
-
     /// Takes in that a whole new skill is tried: its title, and the lines that it changes.
     pub(crate) fn try_rewrite(&mut self, title: &str, changed_lines: &[String]) {
         self.tried = vec![remembered(REWRITE, title, &changed_lines.join("\n"))];
@@ -160,12 +152,13 @@ impl StepTrace {
         let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes, credit } = self;
         let won_lost = record.paired.as_ref().map(|paired| [paired.wins, paired.losses]);
         let is_in_vain = match record.action {
-            StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp => true,
+            StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp | StepAction::Dropped => true,
             StepAction::AcceptNewBest
             | StepAction::Accept
             | StepAction::ForceAccept
             | StepAction::SkipNoPatches
-            | StepAction::SkipNoRewrite => false,
+            | StepAction::SkipNoRewrite
+            | StepAction::Taken => false,
         };
         MemoryEntry {
             format_version: FORMAT_VERSION.to_owned(),
@@ -278,6 +271,8 @@ fn outcome(entry: &MemoryEntry) -> String {
         StepAction::SkipNoOp if entry.rejected_edits.is_empty() => "no edit was applied.".to_owned(),
         StepAction::SkipNoOp => "the edits changed nothing.".to_owned(),
         StepAction::SkipNoPatches => "no edits were proposed.".to_owned(),
+        StepAction::Dropped => "dropped before any comparison.".to_owned(),
+        StepAction::Taken => "part of the skill, and not compared yet.".to_owned(),
         StepAction::SkipNoRewrite => "the rewrite produced no new skill.".to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 mod epoch_end;
 mod limits;
-mod protocol;
+pub(crate) mod protocol;
 mod rl;
 mod rule;
 mod sft;
@@ -10,7 +10,6 @@ mod task;
 
 pub use epoch_end::{Acceptance, EpochEnd, SlowUpdate};
 pub use limits::{MAX_FIELD_CHARS, MAX_TRAJECTORY_CHARS, MAX_TURN_CHARS, TrajectoryLimits};
-pub(crate) use protocol::first_optimizer_call;
 pub use protocol::{Protocol, SearchLimits};
 pub use rl::{GROUP_SIZE, RlAdvantage, RlAggregation, RlBaseline, RlKlEstimator, RlSettings, RlStatistics};
 pub use rule::Evidence;
@@ -34,9 +33,6 @@ pub const DEFAULT_MAX_SKILL_TOKENS: u64 = 8_000;
 /// The most steps that are remembered, whatever the settings say.
 pub const MAX_MEMORY_STEPS: usize = 100;
 
-/// The most candidates of a step.
-pub const MAX_CANDIDATES: usize = 5;
-
 /// How to train.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainSettings {
@@ -51,9 +47,8 @@ pub struct TrainSettings {
     pub task: TaskTexts,
     /// The most characters of a trajectory in a prompt, and of its parts.
     pub trajectories: TrajectoryLimits,
-    /// Candidates of a step of a planned search, from 1 to [`MAX_CANDIDATES`]: of several, the best on failed tasks of
-    /// the batch goes to the gate.
-    pub candidates: usize,
+    /// Proposals of a planned search that are made from one working skill: 1, 2, 4 or 8.
+    pub round: usize,
     /// Passes over the training split.
     pub epochs: u32,
     /// Training items per micro-batch.
@@ -112,7 +107,7 @@ impl Default for TrainSettings {
             search: SearchLimits::default(),
             task: TaskTexts::default(),
             trajectories: TrajectoryLimits::default(),
-            candidates: 1,
+            round: skill_core::search::ROUND,
             epochs: 4,
             batch_size: 40,
             accumulation: 1,
@@ -149,7 +144,6 @@ impl TrainSettings {
     /// [`PipelineError::Settings`] naming the field.
     pub fn validate(&self) -> Result<(), PipelineError> {
         let smallest = [
-            ("candidates", self.candidates as u64, 1),
             ("epochs", u64::from(self.epochs), 1),
             ("batch_size", self.batch_size as u64, 1),
             ("accumulation", self.accumulation as u64, 1),
@@ -163,14 +157,12 @@ impl TrainSettings {
         if let Some((setting, found, least)) = smallest.into_iter().find(|(_, found, least)| found < least) {
             return Err(SettingsError::TooSmall { setting, found, least }.into());
         }
-        let largest = [
-            ("memory_steps", self.memory_steps as u64, MAX_MEMORY_STEPS as u64),
-            ("candidates", self.candidates as u64, MAX_CANDIDATES as u64),
-        ];
+        let largest = [("memory_steps", self.memory_steps as u64, MAX_MEMORY_STEPS as u64)];
         if let Some((setting, found, most)) = largest.into_iter().find(|(_, found, most)| found > most) {
             return Err(SettingsError::TooLarge { setting, found, most }.into());
         }
         self.task.validate()?;
+        self.check_planned()?;
         if self.evidence.saving.is_some() && self.acceptance == Acceptance::Always {
             return Err(SettingsError::SavingWithoutGate.into());
         }

@@ -123,7 +123,6 @@ pub(crate) fn run_reflect(
         edit_budget,
         failure_only,
         appendix_source: None,
-        shows_solved: false,
         ends_in_silence: false,
     };
     let reflections = Asks::new(described)?.run(py, Stage::Reflect, move |asks, ctx, runtime| {

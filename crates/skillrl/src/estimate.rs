@@ -28,7 +28,6 @@ use crate::config::{Config, TrainMode};
 use crate::cost::usage_cost;
 use serde::Serialize;
 use skill_core::rewrite::UpdateMode;
-use skill_core::search_plan::screened_items;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_envs::{Env, Split};
 use skill_pipeline::event::StageKind;
@@ -204,7 +203,8 @@ pub(crate) fn forecast(
         n_steps(n_items[0], one).min(MAX_STEPS) > n_steps(n_items[0], other)
     };
     let longest = if is_longer(&short, &planned) { &short } else { &planned };
-    within_caps(least, estimate(probe, longest, config, assumptions), config)
+    let planned_calls = settings.planned_calls(n_items, 1.0);
+    within_caps(least, estimate(probe, longest, config, assumptions), config, planned_calls)
 }
 
 /// The tokens of the shortest rollout on a training task, and of the shortest call of the optimizer.
@@ -222,8 +222,13 @@ fn shortest(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -
 }
 
 /// From the one estimate to the other, and no higher than the caps.
-fn within_caps(least: Estimate, most: Estimate, config: &Config) -> Estimate {
-    let caps = config.budget;
+///
+/// A planned search spends about seven tenths of what it may; one in a few ends sooner, since nothing is left to read.
+fn within_caps(least: Estimate, most: Estimate, config: &Config, planned_calls: u64) -> Estimate {
+    let mut caps = config.budget;
+    if (caps.calls, caps.tokens, caps.money) == (None, None, None) {
+        caps.calls = Some(planned_calls);
+    }
     let low = |stage: &str| least.stages.iter().find(|low| low.stage == stage);
     let between = |low: Option<&StageEstimate>, high: StageEstimate| {
         let low_of = |part: fn(&StageEstimate) -> Span| low.map_or(0, |low| part(low).low);
@@ -244,7 +249,9 @@ fn within_caps(least: Estimate, most: Estimate, config: &Config) -> Estimate {
     };
     let Estimate { steps, items, stages, total, assumptions } = most;
     let stages = stages.into_iter().map(|high| between(low(high.stage), high)).collect();
-    Estimate { steps, items, stages, total: between(Some(&least.total), total), assumptions }
+    let mut total = between(Some(&least.total), total);
+    total.calls.low = total.calls.low.max(total.calls.high / 2);
+    Estimate { steps, items, stages, total, assumptions }
 }
 
 /// What a run with these settings will take, up to [`MAX_STEPS`] steps; prices are those of `config`.
@@ -265,8 +272,6 @@ pub(crate) fn estimate(
     let n_targets = config.train.targets().len().max(1) as u64;
     let repeats = (settings.evidence.selection_repeats as u64).saturating_mul(n_targets);
     let of_val = |growth: Span| rollouts(val, val.n_items.saturating_mul(repeats), growth);
-    let n_draws = usize::try_from(val.n_items.saturating_mul(repeats)).unwrap_or(usize::MAX);
-    let n_screened = (settings.n_screened() as u64).saturating_mul(screened_items(n_draws) as u64);
     let mut sent = vec![
         (Stage::Baseline, of_val(Span::default())),
         (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_rollouts(), step.growth[0]))),
@@ -274,10 +279,9 @@ pub(crate) fn estimate(
         (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
         (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
         (Stage::Update, over_steps(&|step| up_to(rewrites(probe, settings, step)))),
-        (Stage::Screen, over_steps(&|step| up_to(rollouts(train, n_screened, step.growth[1])))),
         (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
-    sent.retain(|(stage, sent)| !matches!(stage, Stage::Update | Stage::Screen) || sent.calls.high > 0);
+    sent.retain(|(stage, sent)| *stage != Stage::Update || sent.calls.high > 0);
     if settings.skill_aware.is_some_and(|aware| aware.consolidate_above > 0) {
         let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
         sent.push((Stage::Appendix, over_steps(&consolidation)));

@@ -137,6 +137,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::Mismatch { changes, .. } if changes.iter().any(is_bank_of_old_default) => {
             "`--set train.mode=bank` resumes it; `--set run.dir=DIR` starts a run of all phases elsewhere"
         }
+        PipelineError::Mismatch { changes, .. } if changes.iter().any(is_of_earlier_search) => {
+            "its planned search is of an earlier version, which this one cannot continue: `skillrl show`, `report` and `check` read it; start a new run with another `run.dir`, from its best skill with `--set skill.initial=RUN/best_skill.md`"
+        }
         PipelineError::Mismatch { .. } => {
             "set these back to resume this run, or start a new one with another `run.dir`"
         }
@@ -162,6 +165,11 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
     }
 }
 
+/// True if the run was planned by the search of an earlier version, whose steps are no proposals.
+fn is_of_earlier_search(change: &SettingChange) -> bool {
+    matches!(change, SettingChange::Value { name, was, .. } if name == "train.protocol" && was == "auto")
+}
+
 /// True if the run trains a bank, as a world without a configuration once did, and all phases are asked for.
 fn is_bank_of_old_default(change: &SettingChange) -> bool {
     matches!(change, SettingChange::Value { name, was, is }
@@ -175,6 +183,7 @@ fn of_settings(error: &SettingsError) -> &'static str {
         SettingsError::Alpha { .. } => "change `gate.alpha`",
         SettingsError::TokenSaving { .. } => "change `gate.token_saving`",
         SettingsError::ScoreMargin { .. } => "change `gate.score_margin`",
+        SettingsError::NotPlanned { .. } => "leave the key out, or set `train.protocol` to \"paper\"",
         SettingsError::SavingWithoutGate => "set `gate.enabled` to true, or leave `gate.token_saving` out",
         SettingsError::SmallSplit { .. } => {
             "give the split more items (`env.split_ratio`), or ask for less evidence (`gate.mode`)"

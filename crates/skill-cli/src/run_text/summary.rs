@@ -168,8 +168,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         );
     }
     if let Some(search) = &summary.search {
-        let _ =
-            writeln!(text, "search:     stopped after {}: {}", search.plan, end_words(search.ended, summary));
+        let _ = writeln!(text, "search:     {}; ended: {}", search.plan, end_words(search.ended, summary));
     }
     let origin = match summary.best_skill.origin {
         Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
@@ -206,12 +205,13 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
 /// Why a planned search ended.
 fn end_words(ended: SearchEnd, summary: &Summary) -> String {
     match ended {
-        SearchEnd::Budget => "they leave no room for another step".to_owned(),
+        SearchEnd::Budget => "the budget has no room for another proposal".to_owned(),
+        SearchEnd::Solved => "no training task is left to make a proposal from".to_owned(),
         SearchEnd::Perfect => "every validation item is solved".to_owned(),
         SearchEnd::Plateau => {
             let patience = summary.config.pointer("/train/patience").and_then(serde_json::Value::as_u64);
-            let steps =
-                patience.map_or_else(|| "the last steps".to_owned(), |n| format!("the last {n} steps"));
+            let steps = patience
+                .map_or_else(|| "the last proposals".to_owned(), |n| format!("the last {n} proposals"));
             format!("{steps} brought nothing; a higher `train.patience` goes on")
         }
     }

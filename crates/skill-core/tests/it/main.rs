@@ -20,3 +20,4 @@ mod lint;
 mod package;
 mod replies_corpus;
 mod rules;
+mod search;

@@ -65,6 +65,14 @@ pub enum SettingsError {
     /// Every candidate is accepted, and something is asked of candidates.
     #[error("every candidate is accepted, so that none has to save tokens")]
     SavingWithoutGate,
+    /// A setting that a planned search has no use for.
+    #[error("{setting} cannot be set so in a planned search: {reason}")]
+    NotPlanned {
+        /// The field of the settings.
+        setting: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
     /// On so few items the gate could accept nothing, however good a candidate is.
     #[error(
         "the gate \"{}\" accepts nothing unless at least {least} items differ, but the validation split has {n_items}",
@@ -103,6 +111,7 @@ impl SettingsError {
             | Self::ScoreMargin { .. }
             | Self::Alpha { .. } => "change the setting",
             Self::TextTooLong { .. } => "keep what the optimizer needs in each of its prompts",
+            Self::NotPlanned { .. } => "leave it at its default, or follow the paper's protocol",
             Self::SavingWithoutGate => "let the gate decide, or ask for no saving",
             Self::SmallSplit { .. } => "give the split more items, or ask for less evidence",
             Self::FewerSteps { .. } => "train as many epochs as before at least, or in another directory",

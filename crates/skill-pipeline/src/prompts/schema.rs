@@ -34,7 +34,11 @@ pub fn analyst_schema(
         (UpdateMode::RewriteFromSuggestions, _) => ("analyst_rewrite", "failure_summary", failures()),
         (UpdateMode::FullRewriteMinibatch, _) => ("analyst_full_rewrite", "failure_summary", failures()),
     };
-    let patch = object(vec![("reasoning", string()), (mode.key(), list(proposal(mode)))]);
+    let proposed = match (mode, source, protocol) {
+        (UpdateMode::Patch, SourceType::Failure, Protocol::Auto) => edit_for_tasks(),
+        _ => proposal(mode),
+    };
+    let patch = object(vec![("reasoning", string()), (mode.key(), list(proposed))]);
     let notes = writes_notes.then(|| (APPENDIX_NOTES, list(string())));
     response(
         name,
@@ -109,14 +113,23 @@ fn failure_type(protocol: Protocol) -> Value {
 }
 
 fn edit() -> Value {
+    object(edit_properties())
+}
+
+/// An edit that names the tasks that it is for.
+fn edit_for_tasks() -> Value {
+    object(edit_properties().into_iter().chain([("for", list(string()))]).collect())
+}
+
+fn edit_properties() -> Vec<(&'static str, Value)> {
     let ops = [EditOp::Append, EditOp::InsertAfter, EditOp::Replace, EditOp::Delete];
     let names: Vec<&str> = ops.iter().map(EditOp::as_str).collect();
-    object(vec![
+    vec![
         ("op", json!({"type": "string", "enum": names})),
         ("target", string()),
         ("content", string()),
         ("support_count", integer()),
-    ])
+    ]
 }
 
 fn object(properties: Vec<(&str, Value)>) -> Value {

@@ -2,7 +2,7 @@
 
 use super::is_zero;
 use super::paired::PairedRecord;
-use super::screening::ScreeningRecord;
+use super::proposal::{ComparisonRecord, ProposalRecord};
 use super::{FORMAT_VERSION, TokensByStage};
 use serde::{Deserialize, Serialize};
 use skill_core::search_plan::SearchBudget;
@@ -126,6 +126,10 @@ skill_core::named_enum! {
         SkipNoPatches = "skip_no_patches",
         /// The skill was to be rewritten, and no new skill came out.
         SkipNoRewrite = "skip_no_rewrite",
+        /// The proposal did not solve the tasks that it was made from, or spoiled others.
+        Dropped = "dropped",
+        /// The proposal is part of the working skill, and waits for a comparison.
+        Taken = "taken",
     }
 }
 
@@ -141,6 +145,8 @@ impl StepAction {
             Self::SkipNoOp => "no change",
             Self::SkipNoPatches => "no edits proposed",
             Self::SkipNoRewrite => "no new skill",
+            Self::Dropped => "dropped",
+            Self::Taken => "taken, to be compared",
         }
     }
 
@@ -264,9 +270,12 @@ pub struct StepRecord {
     /// Edits after ranking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_edits_ranked: Option<usize>,
-    /// The candidates that were tried before one of them went to the gate; absent if there was one alone.
+    /// What a planned search tried in this step; absent for comparisons and under the paper's protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub screening: Option<ScreeningRecord>,
+    pub proposal: Option<ProposalRecord>,
+    /// What this step compared, in a planned search; absent for proposals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ComparisonRecord>,
     /// The most edits that this step could apply; absent if no budget was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit_budget: Option<u32>,

@@ -1,8 +1,9 @@
 //! `summary.json`: what a run came to.
 
 use super::arm::NoSkillRecord;
-use super::document::{EpochEndCounts, RuntimeState};
+use super::document::{EpochEndCounts, RuntimeState, StepAction, StepRecord};
 use super::paired::{FreshRecord, PairedRecord};
+use super::proposal::{PlayPurpose, ProposalRecord};
 use super::{FORMAT_VERSION, TokensByStage, is_zero};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -107,10 +108,45 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SearchRecord {
-    /// What it could spend, as a sentence.
+    /// How many proposals it made and what became of them, and what it could spend, as a sentence.
     pub plan: String,
+    /// The same in numbers; absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposals: Option<ProposalCounts>,
     /// Why it ended.
     pub ended: SearchEnd,
+}
+
+/// What became of the proposals of a planned search; each number is a part of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProposalCounts {
+    /// Proposals that were asked for.
+    pub made: usize,
+    /// Those that solved tasks that they were made from.
+    pub fixed: usize,
+    /// Those that became part of the working skill.
+    pub taken: usize,
+    /// Those that are part of a skill that won a comparison.
+    pub accepted: usize,
+}
+
+impl ProposalCounts {
+    /// What these steps have come to.
+    pub fn of(history: &[StepRecord]) -> Self {
+        let proposals = || history.iter().filter_map(|record| Some((record, record.proposal.as_ref()?)));
+        let is_taken = |record: &StepRecord| record.action == StepAction::Taken;
+        let is_fixed = |record: &StepRecord, proposal: &ProposalRecord| {
+            is_taken(record) || proposal.plays_for(PlayPurpose::Regression).next().is_some()
+        };
+        let accepted = history.iter().filter(|record| record.action.is_accept());
+        Self {
+            made: proposals().filter(|(_, proposal)| !proposal.group.is_empty()).count(),
+            fixed: proposals().filter(|(record, proposal)| is_fixed(record, proposal)).count(),
+            taken: proposals().filter(|(record, _)| is_taken(record)).count(),
+            accepted: accepted.filter_map(|record| Some(record.comparison.as_ref()?.proposals.len())).sum(),
+        }
+    }
 }
 
 skill_core::named_enum! {
@@ -120,6 +156,8 @@ skill_core::named_enum! {
         Budget = "budget",
         /// The current skill solves every item of the selection split.
         Perfect = "perfect",
+        /// The working skill solves every training task that a proposal can be made from.
+        Solved = "solved",
         /// Nothing was accepted for so long that an improvement would have been seen.
         Plateau = "plateau",
     }

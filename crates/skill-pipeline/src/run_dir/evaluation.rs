@@ -2,7 +2,7 @@
 
 use super::atomic;
 use super::held::RunDir;
-use super::path::{RESULTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path};
+use super::path::{PLAYS_FILE, RESULTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path};
 use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
 use crate::records::arm::ArmName;
@@ -185,6 +185,16 @@ impl RunDir {
     pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
         let path = self.evaluation_dir(dir).join(RESULTS_FILE);
         parse(&path, &self.read_required(&path)?)
+    }
+
+    /// One result of the plays of a step's proposal.
+    pub(crate) fn read_play(&self, step: StepIdx, place: usize) -> Result<RolloutResult, PipelineError> {
+        let path = self.step_dir(step).join(PLAYS_FILE);
+        let plays: Vec<RolloutResult> = parse(&path, &self.read_required(&path)?)?;
+        let n = plays.len();
+        let missing =
+            || PipelineError::Corrupt { path, message: format!("has {n} plays, and no play {place}") };
+        plays.into_iter().nth(place).ok_or_else(missing)
     }
 }
 

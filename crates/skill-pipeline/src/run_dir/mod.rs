@@ -40,7 +40,9 @@ pub use held::RunDir;
 pub(crate) use path::HISTORY_LOG;
 pub use path::way_to;
 pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
-pub(crate) use path::{COMPARISON_PAIRS, META_SKILL_RESULT, ROLLOUTS_FILE, SLOW_RESULT, round_path};
+pub(crate) use path::{
+    COMPARISON_PAIRS, META_SKILL_RESULT, PLAYS_FILE, ROLLOUTS_FILE, SLOW_RESULT, round_path,
+};
 pub use read::{
     RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
 };

@@ -14,6 +14,8 @@ pub const INITIAL_POLICY_DIR: &str = "initial_policy";
 pub const RESULTS_FILE: &str = "results.json";
 
 /// The file that holds the rollouts of a step on the training split, or of one of its micro-batches.
+/// The results of all plays of a planned step, in order.
+pub(crate) const PLAYS_FILE: &str = "plays.json";
 pub(crate) const ROLLOUTS_FILE: &str = "rollout_results.json";
 
 /// The file that sums up an evaluation, or a run.

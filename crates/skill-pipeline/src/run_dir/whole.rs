@@ -2,7 +2,7 @@
 
 use super::evaluation::{EvaluationDir, evaluation_path};
 use super::held::RunDir;
-use super::path::{RESULTS_FILE, ROLLOUTS_FILE, snapshot_path, step_path};
+use super::path::{PLAYS_FILE, RESULTS_FILE, ROLLOUTS_FILE, snapshot_path, step_path};
 use crate::records::document::StepRecord;
 use skill_core::{SkillHash, StepIdx};
 use std::fs::File;
@@ -28,9 +28,11 @@ pub(super) fn damaged_files(run: &Path, history: &[StepRecord]) -> Vec<PathBuf> 
         let (step, dir) = (record.step, step_path(run, record.step));
         let mut files = vec![dir.join("step_record.json")];
         match record.accumulation_batches.len() {
+            0 if record.comparison.is_some() => {}
             0 => files.push(dir.join(ROLLOUTS_FILE)),
             n => files.extend((0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS_FILE))),
         }
+        files.extend(record.proposal.is_some().then(|| dir.join(PLAYS_FILE)));
         if record.selection_n_seen.is_some() {
             files.push(results(EvaluationDir::Selection(step)));
         }

@@ -1,12 +1,14 @@
 //! By which protocol a run searches, and what a planned search may spend.
 
-use super::{EpochEnd, TrainSettings};
+use super::{Acceptance, EpochEnd, Evidence, TrainSettings};
+use crate::error::SettingsError;
 use crate::records::arm::NoSkillArm;
 use serde_json::{Value, json};
 use skill_core::editor::EditRules;
 use skill_core::rewrite::UpdateMode;
-use skill_core::search_plan::{SearchBudget, SearchFacts, Spending};
-use skill_core::{BudgetControl, EditBudget, Schedule, Usage, named_enum, steps_per_epoch};
+use skill_core::search::{GROUP, MOST_EDITS};
+use skill_core::search_plan::{SearchBudget, Spending};
+use skill_core::{BudgetControl, EditBudget, GateMode, Schedule, Usage, named_enum, steps_per_epoch};
 use skill_llm::Prices;
 
 /// The batch of the paper's protocol, by which a planned run without caps is as long as one of that protocol.
@@ -22,8 +24,14 @@ const OPTIMIZER_TOKENS: [f64; 2] = [3_000.0, 600.0];
 const READ_AT_ONCE: f64 = 4.0;
 /// The most of each cap that the test split with no skill at all may take unasked.
 const NO_SKILL_SHARE: f64 = 0.1;
-/// The share of the selection split that is taken to be solved before anything is measured, and tokens of a rollout.
-const FORESEEN_SOLVED: f64 = 0.5;
+/// What a run of this search calls its protocol in its identity: runs of versions before proposals are of another one.
+pub(crate) const PLANNED: &str = "auto, proposals";
+/// Proposals that may be made from one working skill.
+const ROUNDS: [usize; 4] = [1, 2, 4, 8];
+/// Plays of a proposal, and the share of the search's plays that comparisons take besides, before any was made.
+pub(crate) const PLAYS_OF_PROPOSAL: f64 = 10.0;
+pub(crate) const COMPARED_PART: f64 = 0.15;
+/// Tokens of a rollout that are taken before anything is measured.
 const FORESEEN_TOKENS: [u64; 2] = [900, 100];
 
 named_enum! {
@@ -58,11 +66,13 @@ impl TrainSettings {
     /// The settings that a run goes by: a planned search has one micro-batch per step and no ends of epochs.
     pub(crate) fn effective(&self) -> Self {
         match self.protocol {
-            Protocol::Paper => Self { candidates: 1, ..self.clone() },
+            Protocol::Paper => self.clone(),
             Protocol::Auto => Self {
                 accumulation: 1,
                 epoch_end: EpochEnd::OFF,
                 budget_control: BudgetControl::Fixed,
+                // The test is a fresh measurement itself.
+                evidence: Evidence { fresh: self.evidence.fresh && !self.eval_test, ..self.evidence },
                 edit_rules: EditRules { tight_lists: true, ..self.edit_rules },
                 ..self.clone()
             },
@@ -93,45 +103,59 @@ impl TrainSettings {
         }
         let n_draws = n_val * self.evidence.selection_repeats.max(1);
         let n_end = self.n_rollouts_of_end(n_draws, n_test, rollout);
-        let facts = SearchFacts {
-            n_train,
-            n_draws,
-            n_samples: self.samples,
-            solved: FORESEEN_SOLVED,
-            flip_rate: None,
-            share_seen: None,
-            rollout,
-            optimizer_call,
-            budget: self.search_budget(n_train, n_draws, n_end, rollout),
-            spent: rollout.times((n_draws + n_end) as f64),
-            decisions: Vec::new(),
-            n_candidates: self.n_screened(),
-            merge_batch: self.merge_batch_size,
-        };
-        let effective = Self { protocol: Protocol::Paper, failure_only: true, ..self.effective() };
-        let Some(plan) = facts.plan() else { return Self { epochs: 0, ..effective } };
-        let rollouts = plan.batch_size as u64 * u64::from(plan.steps_left);
+        let budget = self.search_budget(n_train, n_draws, n_end, rollout);
+        let left = budget.times_left(rollout.times((n_draws + n_end) as f64), rollout);
+        let reply = if rollout.calls > 0.0 { optimizer_call.calls / rollout.calls } else { 1.0 };
+        let of_search = (left - n_draws as f64) / (1.0 + COMPARED_PART);
+        // The cast saturates.
+        let n_proposals = (of_search / (PLAYS_OF_PROPOSAL + reply)).max(0.0) as u32;
+        let per_epoch = steps_per_epoch(n_train, GROUP, 1).max(1);
         Self {
-            batch_size: plan.batch_size,
-            minibatch_size: plan.minibatch_size,
-            edit_budget: EditBudget { schedule: Schedule::Constant, max: plan.edits, min: plan.edits },
-            epochs: u32::try_from(rollouts.div_ceil(n_train.max(1) as u64)).unwrap_or(u32::MAX),
-            ..effective
+            protocol: Protocol::Paper,
+            failure_only: true,
+            batch_size: GROUP,
+            minibatch_size: GROUP,
+            edit_budget: EditBudget { schedule: Schedule::Constant, max: MOST_EDITS, min: MOST_EDITS },
+            epochs: n_proposals.div_ceil(u32::try_from(per_epoch).unwrap_or(u32::MAX)),
+            ..self.effective()
         }
     }
 
-    /// Candidates of a step that are screened; where one is alone, or is rewritten as a whole, none is.
-    pub fn n_screened(&self) -> usize {
-        match self.update_mode {
-            UpdateMode::Patch if self.candidates > 1 => self.candidates,
-            _ => 0,
+    /// The calls that a planned search has, where nothing else is capped; `n_items` are those of train, val and test, and a
+    /// rollout is taken to be so many calls.
+    pub fn planned_calls(&self, [n_train, n_val, n_test]: [usize; 3], calls_per_rollout: f64) -> u64 {
+        let rollout = Spending { calls: calls_per_rollout, ..Spending::default() };
+        let n_draws = n_val * self.evidence.selection_repeats.max(1);
+        let n_end = self.n_rollouts_of_end(n_draws, n_test, rollout);
+        // The cast saturates.
+        self.search_budget(n_train, n_draws, n_end, rollout).calls.map_or(u64::MAX, |calls| calls as u64)
+    }
+
+    /// Refuses settings that a planned search has no use for, and would not keep to.
+    pub(super) fn check_planned(&self) -> Result<(), SettingsError> {
+        if self.protocol == Protocol::Paper {
+            return Ok(());
+        }
+        let is_gate = matches!(self.evidence.mode, GateMode::Strict | GateMode::EProcess { .. });
+        let refused = [
+            (self.update_mode != UpdateMode::Patch, "update_mode", "proposals are edits"),
+            (self.skill_aware.is_some(), "skill_aware", "notes are not measured, and proposals are"),
+            (self.samples > 1, "samples", "a task is played again where its outcome is in doubt"),
+            (self.evidence.saving.is_some(), "evidence.saving", "proposals are screened by their scores"),
+            (!is_gate, "evidence.mode", "the modes of a planned search are strict and eprocess"),
+            (self.acceptance == Acceptance::Always, "acceptance", "a planned search ends with a comparison"),
+            (!ROUNDS.contains(&self.round), "round", "a round has 1, 2, 4 or 8 proposals"),
+        ];
+        match refused.into_iter().find(|(is_refused, ..)| *is_refused) {
+            Some((_, setting, reason)) => Err(SettingsError::NotPlanned { setting, reason }),
+            None => Ok(()),
         }
     }
 
     /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split, the last
     /// skill with the notes of its appendix, and the test split with no skill at all where it is measured.
     pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: Spending) -> usize {
-        2 * (usize::from(self.evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
+        2 * (usize::from(self.effective().evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
             + usize::from(self.skill_aware.is_some()) * n_draws
             + usize::from(self.measures_no_skill(n_test, rollout)) * n_test
     }
@@ -187,9 +211,7 @@ impl TrainSettings {
                 ("train.budget_control", json!(self.budget_control)),
             ],
             Protocol::Auto => {
-                let protocol = ("train.protocol", json!(self.protocol.as_str()));
-                let candidates = ("train.candidates", json!(self.candidates));
-                std::iter::once(protocol).chain((self.candidates > 1).then_some(candidates)).collect()
+                vec![("train.protocol", json!(PLANNED)), ("train.round", json!(self.round))]
             }
         }
     }
@@ -218,10 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_caps_has_ten_steps_where_the_papers_protocol_has_four() {
+    fn a_plan_without_caps_has_twenty_proposals_where_the_papers_protocol_has_four_steps() {
         let foreseen = auto(SearchBudget::default()).foreseen([40, 40, 40], 1.0);
         let steps = steps_per_epoch(40, foreseen.batch_size, 1) * foreseen.epochs as usize;
-        assert!(steps >= 10, "{steps} steps of {}", foreseen.batch_size);
+        assert!(steps >= 20, "{steps} proposals");
         assert_eq!(foreseen.epoch_end, EpochEnd::OFF);
         let paper = TrainSettings::default();
         assert_eq!(paper.foreseen([40, 40, 40], 1.0), paper);

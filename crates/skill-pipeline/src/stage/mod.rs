@@ -15,7 +15,6 @@ mod item_hashes;
 pub mod own;
 pub mod reflect;
 pub mod rollout;
-pub mod screen;
 pub mod select;
 pub mod silence;
 pub mod update;
@@ -120,9 +119,6 @@ impl<'run> StageCtx<'run> {
             None => CallPlace::new(self.stage.as_str()),
         };
         match self.batch_idx {
-            Some(candidate_idx) if self.stage == Stage::Screen => {
-                stage.child(format_args!("candidate {}", candidate_idx + 1))
-            }
             Some(batch_idx) => stage.child(format_args!("batch {}", batch_idx + 1)),
             None => stage,
         }
@@ -146,7 +142,7 @@ impl<'run> StageCtx<'run> {
     /// Does the work for each input, at most [`StageCtx::workers`] at once, and returns the outputs in input order.
     ///
     /// After an error nothing further is begun, and what is under way is finished.
-    async fn map_ordered<Input, Output, Work>(
+    pub(crate) async fn map_ordered<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
         work: impl Fn(usize, Input) -> Work,

@@ -13,11 +13,8 @@ use serde_json::Value;
 use skill_core::json::read_object;
 use skill_core::plan::plan_minibatches;
 use skill_core::rewrite::UpdateMode;
-use skill_core::{RawPatch, RolloutResult, SkillDoc, SourceType};
+use skill_core::{ItemId, RawPatch, RolloutResult, SkillDoc, SourceType};
 use skill_llm::{ChatReply, FinishReason, LlmError};
-
-/// The most solved tasks beside the failures of one analyst.
-const MOST_SOLVED: usize = 2;
 
 /// How trajectories are grouped and how much an analyst may propose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +27,6 @@ pub struct ReflectSettings {
     pub failure_only: bool,
     /// Which analysts may write notes for the appendix; `None` for none.
     pub appendix_source: Option<AppendixSource>,
-    /// Whether analysts of failures are shown tasks of the same kind that the same skill solved.
-    pub shows_solved: bool,
     /// Whether an optimizer that says nothing at all is an error: where the step before came to an edit, it is not yet.
     pub ends_in_silence: bool,
 }
@@ -85,27 +80,8 @@ pub async fn reflect(
     let analysts = Analysts { skill, settings, prompts, optimizer };
     let replies = ctx
         .map_ordered(minibatches.clone(), async |_, minibatch| {
-            let Minibatch { list_idx, batch_idx, source, trajectories, .. } = &minibatch;
-            let name = minibatch.name();
-            let reply = analysts.ask(&minibatch, &name, ctx).await?;
-            let mode = prompts.update_mode();
-            let finish = finish_note(&reply, optimizer.max_tokens);
-            let mut analysis =
-                read_analysis(&reply.text, mode, *source, trajectories, settings.edit_budget, finish);
-            if analysts.writes_notes(*source) {
-                analysis.appendix_notes = read_object(&reply.text, APPENDIX_NOTES)
-                    .map(|read| notes_in(&read.value))
-                    .unwrap_or_default();
-                if !analysis.appendix_notes.is_empty() && analysis.patch.is_none() {
-                    // Lapses alone need no patch.
-                    analysis.notes.clear();
-                }
-            }
-            let batch = batch_idx.map(|batch_idx| format!("batch {} ", batch_idx + 1)).unwrap_or_default();
-            for note in &mut analysis.notes {
-                *note = format!("analyst {batch}{name}: {note}");
-            }
-            Ok((*list_idx, analysis, Spoken::of(&reply)))
+            let (analysis, spoken) = analysts.read(&minibatch, ctx).await?;
+            Ok((minibatch.list_idx, analysis, spoken))
         })
         .await?;
     let spoken: Vec<Spoken> = replies.iter().map(|(_, _, spoken)| *spoken).collect();
@@ -133,6 +109,49 @@ pub async fn reflect(
         }
     }
     Ok(reflections)
+}
+
+/// Asks one analyst for a proposal from these failures, with solved tasks beside them.
+///
+/// An edit that names no failure that was shown is for all of them.
+///
+/// # Errors
+///
+/// As [`reflect`].
+pub(crate) async fn propose(
+    failures: &[&RolloutResult],
+    solved: &[&RolloutResult],
+    skill: &SkillDoc,
+    settings: ReflectSettings,
+    prompts: &PromptLibrary,
+    optimizer: &Optimizer<'_>,
+    ctx: &StageCtx<'_>,
+) -> Result<Reflection, PipelineError> {
+    let analysts = Analysts { skill, settings, prompts, optimizer };
+    let minibatch = Minibatch {
+        list_idx: 0,
+        batch_idx: None,
+        source: SourceType::Failure,
+        number: 1,
+        trajectories: failures.to_vec(),
+        solved: solved.to_vec(),
+    };
+    let (analysis, spoken) = analysts.read(&minibatch, ctx).await?;
+    if settings.ends_in_silence
+        && spoken.is_silent()
+        && !analysts.speak_when_asked_again(&minibatch, ctx).await?
+    {
+        let n_cut = usize::from(spoken == Spoken::Cut);
+        return Err(PipelineError::SilentOptimizer { place: ctx.place().to_string(), n: 1, n_cut });
+    }
+    let Analysis { patch, failure_patterns, appendix_notes, notes } = analysis;
+    let is_shown = |id: &ItemId| failures.iter().any(|failure| failure.id == *id);
+    let mut patches: Vec<RawPatch> = patch.into_iter().collect();
+    for edit in patches.iter_mut().flat_map(|raw| &mut raw.patch.edits) {
+        edit.tasks.retain(is_shown);
+    }
+    let n_empty = usize::from(spoken.is_silent());
+    Ok(Reflection { patches, failure_patterns, appendix_notes, notes, n_empty })
 }
 
 /// Whether a reply says anything.
@@ -172,6 +191,35 @@ impl Analysts<'_> {
     /// Whether those who read such trajectories write notes for the appendix.
     fn writes_notes(&self, source: SourceType) -> bool {
         self.settings.appendix_source.is_some_and(|writers| writers.has(source))
+    }
+
+    /// Asks about a minibatch, and reads what is said.
+    async fn read(
+        &self,
+        minibatch: &Minibatch<'_>,
+        ctx: &StageCtx<'_>,
+    ) -> Result<(Analysis, Spoken), PipelineError> {
+        let Minibatch { batch_idx, source, trajectories, .. } = minibatch;
+        let name = minibatch.name();
+        let reply = self.ask(minibatch, &name, ctx).await?;
+        let mode = self.prompts.update_mode();
+        let finish = finish_note(&reply, self.optimizer.max_tokens);
+        let mut analysis =
+            read_analysis(&reply.text, mode, *source, trajectories, self.settings.edit_budget, finish);
+        if self.writes_notes(*source) {
+            analysis.appendix_notes = read_object(&reply.text, APPENDIX_NOTES)
+                .map(|read| notes_in(&read.value))
+                .unwrap_or_default();
+            if !analysis.appendix_notes.is_empty() && analysis.patch.is_none() {
+                // Lapses alone need no patch.
+                analysis.notes.clear();
+            }
+        }
+        let batch = batch_idx.map(|batch_idx| format!("batch {} ", batch_idx + 1)).unwrap_or_default();
+        for note in &mut analysis.notes {
+            *note = format!("analyst {batch}{name}: {note}");
+        }
+        Ok((analysis, Spoken::of(&reply)))
     }
 
     async fn ask(
@@ -241,26 +289,12 @@ fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, settings: ReflectSettin
         (1..).zip(groups).map(move |(number, group)| {
             let trajectories: Vec<&RolloutResult> =
                 group.iter().filter_map(|&result_idx| batch.results.get(result_idx)).collect();
-            let shows_solved = settings.shows_solved && source == SourceType::Failure;
-            let solved = if shows_solved { solved_beside(&trajectories, batch.results) } else { Vec::new() };
-            Minibatch { list_idx, batch_idx: batch.batch_idx, source, number, trajectories, solved }
+            let (batch_idx, solved) = (batch.batch_idx, Vec::new());
+            Minibatch { list_idx, batch_idx, source, number, trajectories, solved }
         })
     };
     let successes = if settings.failure_only { Vec::new() } else { groups.successes };
     of_source(SourceType::Failure, groups.failures).chain(of_source(SourceType::Success, successes)).collect()
-}
-
-/// Solved tasks to compare failures with: one of each kind that failed, and where kinds have no names any one.
-fn solved_beside<'run>(
-    failed: &[&RolloutResult],
-    results: &'run [RolloutResult],
-) -> Vec<&'run RolloutResult> {
-    let mut kinds: Vec<&str> = failed.iter().map(|result| result.task_type.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let solved_of =
-        |kind: &str| results.iter().find(|result| result.is_success() && result.task_type == kind);
-    kinds.into_iter().filter_map(solved_of).take(MOST_SOLVED).collect()
 }
 
 /// What one analyst came up with.

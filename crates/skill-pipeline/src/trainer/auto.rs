@@ -1,80 +1,64 @@
-//! A planned search: each step is as large as the budget, the noise and what was accepted so far make it.
+//! The budget of a planned search: what is left for proposals, and what is set aside for the end.
 //!
-//! The plan of a step follows from the items, the budget of the settings and what the files of the run hold
-//! ([`SearchFacts`]): never from a clock, from requests that were repeated, or from what was in flight. So a resumed
-//! run plans as it did before, whatever stopped it and however many workers it has.
+//! All of it follows from the items, the budget of the settings and what the files of the run hold: never from a clock,
+//! from requests that were repeated, or from what was in flight. So a resumed run plans as it did before, whatever stopped
+//! it and however many workers it has.
 //!
-//! What a run sends beyond its records is bounded: an evaluation keeps so few calls in flight that may turn out not to be
-//! needed that they stay within the slack of the plan, and all stages so few that what a killed process had in flight
-//! stays within a reserve. If more is lost, the budget still covers the end of the run: a step without room is given up,
-//! and the skills are measured.
+//! No play is in flight that may turn out not to be needed, and so few are that what a killed process had in flight stays
+//! within a reserve. If more is lost, the budget still covers the end of the run: a step without room is given up, and the
+//! skills are measured.
 //!
 //! # Invariants
 //!
-//! - The plan of a step follows from recorded facts: a planned search that was stopped, killed by a fault or run
+//! - What is done next follows from recorded facts: a planned search that was stopped, killed by a fault or run
 //!   with another number of workers leaves the same files, keeps its budget, and continues with a larger one. Held
 //!   by `tests/training/auto.rs`.
-//! - A plateau counts only rejections of candidates that could have shown the configured gain. Held by
-//!   `a_rejection_that_could_not_have_shown_the_gain_is_no_part_of_a_plateau`.
-//! - It ends inside its caps with everything measured: what an evaluation sends in vain stays within what the plan leaves
-//!   free, and no step uses what is set aside for the end. Held by
+//! - It ends inside its caps with everything measured, and no step uses what is set aside for the end. Held by
 //!   `a_planned_run_ends_inside_its_cap_with_everything_measured_however_many_workers_it_has` and
 //!   `a_step_that_the_cap_has_no_room_for_is_left_out_and_the_end_is_measured`.
 
 use super::finish::Place;
-use super::run::{Reading, Run, StepPlan};
+use super::run::Run;
+use super::search::Search;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::records::document::StepRecord;
-use crate::records::summary::{SearchEnd, SearchRecord};
+use crate::records::summary::{ProposalCounts, SearchEnd, SearchRecord};
 use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
-use crate::settings::{Protocol, first_optimizer_call};
-use crate::shell::{spans, spent_by};
+use crate::settings::Protocol;
+use crate::settings::protocol::{COMPARED_PART, PLAYS_OF_PROPOSAL};
+use crate::shell::spent_by;
 use crate::warning::{RunModel, Warning};
-use skill_core::plan::batch_at;
-use skill_core::search_plan::{Decision, SearchBudget, SearchFacts, SearchPlan, Spending};
-use skill_core::stats::flip_rate;
+use skill_core::search::{Allowance, Due, GROUP, MOST_EDITS};
+use skill_core::search_plan::{SearchBudget, Spending};
+use skill_core::stats::{detectable_effect, flip_rate};
 use skill_core::usage::{dollars, grouped};
-use skill_core::{EpochIdx, ItemScore, StepIdx, Usage};
+use skill_core::{ItemScore, StepIdx, Usage};
 use skill_envs::Split;
 use skill_llm::{Prices, Spent};
 use std::time::Duration;
-use tracing::Instrument as _;
 
 /// The stages whose calls are the optimizer's.
 const OPTIMIZER_STAGES: [Stage; 5] =
     [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix];
 /// How much more than their means the tasks of the end of a run are taken to use.
 const END_MARGIN: f64 = 1.1;
-/// Candidates from which on their mean share of the selection split says what the next one will take.
-const LEAST_SHARES: usize = 2;
+/// So many imagined proposals say what one takes before any was made.
+const IMAGINED: f64 = 4.0;
 
 impl Run<'_> {
-    /// Makes steps for as long as the plan has any.
-    pub(super) async fn follow_the_plan(&mut self, state: &mut TrainState) -> Result<(), PipelineError> {
-        loop {
-            let Some(plan) = self.next_step(state)? else {
-                self.length.1 = state.last_step.0;
-                return Ok(());
-            };
-            self.check_stop(state.last_step, self.length.1)?;
-            self.set_aside(self.end_cost(state)?);
-            self.bound_workers(Some(state))?;
-            let (step, span) = (plan.step, spans::of_step(plan.step, plan.epoch));
-            match self.make_step(state, plan).instrument(span).await {
-                Err(PipelineError::Capped { what, .. }) if self.budget.is_some() && what != "time" => {
-                    self.give_up(state, step, what)?;
-                }
-                made => made?,
-            }
-        }
-    }
-
     /// Leaves a step out that the caps have no room for; the search ends before it.
-    fn give_up(&mut self, state: &mut TrainState, step: StepIdx, what: &str) -> Result<(), PipelineError> {
-        self.dir.remove_step(step)?;
+    pub(super) fn give_up(
+        &mut self,
+        state: &mut TrainState,
+        step: StepIdx,
+        what: &str,
+    ) -> Result<(), PipelineError> {
+        // Of a round, all of it.
+        for n_after in 0..u32::try_from(self.settings.round).unwrap_or(u32::MAX) {
+            self.dir.remove_step(StepIdx(step.0.saturating_add(n_after)))?;
+        }
         state.no_room = Some(self.settings.search.budget);
         state.write_again(self.dir)?;
         self.warn(Some(step), Warning::NoRoomForStep { step: step.0, what: what.to_owned() });
@@ -82,7 +66,7 @@ impl Run<'_> {
     }
 
     /// Sets aside what only the end of the run may use.
-    fn set_aside(&self, end: Spending) {
+    pub(super) fn set_aside(&self, end: Spending) {
         let Some(budget) = &self.budget else { return };
         let Spending { calls, tokens, money } = end;
         // The casts saturate, and less than nothing is nothing.
@@ -101,23 +85,6 @@ impl Run<'_> {
         let risk = self.settings.search.budget.risk_at_end(spent, end, self.rollout_of(state, &state.best)?);
         self.workers = risk.map_or(self.workers, |risk| self.workers.min(risk).max(1));
         Ok(())
-    }
-
-    /// The most rollouts of an evaluation that may be sent in vain; `None` without a plan and without caps. The step has
-    /// taken these tokens until now.
-    pub(super) fn risk(
-        &self,
-        state: &TrainState,
-        of_step: &TokensByStage,
-    ) -> Result<Option<usize>, PipelineError> {
-        let Some(budget) = self.budget.as_ref().filter(|_| self.settings.protocol == Protocol::Auto) else {
-            return Ok(None);
-        };
-        let of_step = of_step.iter().map(|(stage, used)| self.spending_at(stage, *used));
-        let recorded = of_step.fold(self.recorded(state)?, Spending::plus);
-        let rollout = self.rollout_of(state, &state.current)?;
-        let spent = spending_of(budget.spent());
-        Ok(self.settings.search.budget.risk(spent, recorded, self.killed(), rollout))
     }
 
     /// What was in flight in earlier processes when they were killed: it is spent, and in no record.
@@ -145,9 +112,12 @@ impl Run<'_> {
             return Ok(());
         }
         let Some(state) = stored else { return Ok(()) };
-        let has_ended = state.no_room == Some(self.settings.search.budget) || self.end_of(state)?.is_some();
-        let left = if has_ended { None } else { self.facts(state)?.plan() };
-        self.length.1 = state.last_step.0.saturating_add(left.map_or(0, |plan| plan.steps_left));
+        let search = self.search(state);
+        let has_ended = state.no_room == Some(self.settings.search.budget)
+            || search.is_over
+            || self.end_of(state, &search).is_some();
+        let n_left = if has_ended { 0 } else { self.proposals_left(state, &self.allowance(state, &search)?) };
+        self.length.1 = state.last_step.0.saturating_add(n_left);
         Ok(())
     }
 
@@ -166,38 +136,76 @@ impl Run<'_> {
             .map_err(|error| self.or_stopped(error, StepIdx(0)))
     }
 
-    /// The next step; `None` where the search is over.
-    fn next_step(&mut self, state: &TrainState) -> Result<Option<StepPlan>, PipelineError> {
-        if self.end_of(state)?.is_some() {
-            return Ok(None);
+    /// Ends the search, as long as the caps are the same.
+    pub(super) fn end_for_room(&mut self, state: &mut TrainState) -> Result<(), PipelineError> {
+        state.no_room = Some(self.settings.search.budget);
+        state.write_again(self.dir)
+    }
+
+    /// What the search may still spend, in rollouts.
+    pub(super) fn allowance(&self, state: &TrainState, search: &Search) -> Result<Allowance, PipelineError> {
+        let (rollout, end) = (self.rollout_of(state, &state.current)?, self.end_cost(state)?);
+        let budget = self.planned_budget()?;
+        let known = self.known_results(state, &state.current.skill.hash())?.len();
+        let times_left = |spent| budget.times_left(spent, rollout);
+        Ok(Allowance {
+            left: times_left(self.recorded(state)?.plus(end)),
+            whole: times_left(end),
+            confirm: self.n_draws().saturating_sub(known) as f64,
+            is_sequential: false,
+            n_pending: search.pending.len(),
+            has_taken: search.has_taken,
+            since: search.since,
+        })
+    }
+
+    /// The caps, or the calls of the paper's protocol.
+    fn planned_budget(&self) -> Result<SearchBudget, PipelineError> {
+        let rollout = self.initial_rollout()?;
+        let [n_train, n_test] = [Split::Train, Split::Test].map(|split| self.env.items(split).len());
+        let n_end = self.settings.n_rollouts_of_end(self.n_draws(), n_test, rollout);
+        Ok(self.settings.search_budget(n_train, self.n_draws(), n_end, rollout))
+    }
+
+    /// Proposals that there is room for, by what those before have taken.
+    fn proposals_left(&self, state: &TrainState, allowance: &Allowance) -> u32 {
+        let proposals = || state.history.iter().filter_map(|record| record.proposal.as_ref());
+        let n_plays: usize = proposals().map(|proposal| proposal.plays.len() + 1).sum();
+        let of_imagined = IMAGINED * (PLAYS_OF_PROPOSAL + 1.0);
+        let cost = (n_plays as f64 + of_imagined) / (proposals().count() as f64 + IMAGINED);
+        // For each play of the search a comparison takes a part of one.
+        let of_search = allowance.for_proposals() / (1.0 + COMPARED_PART);
+        // The cast saturates.
+        (of_search / cost).max(0.0).ceil() as u32
+    }
+
+    /// Says what is planned: the events have the first plan of each process, the length of the run each one.
+    pub(super) fn tell_plan(
+        &mut self,
+        state: &TrainState,
+        allowance: &Allowance,
+    ) -> Result<(), PipelineError> {
+        let n_left = self.proposals_left(state, allowance);
+        self.length.1 = state.last_step.0.saturating_add(n_left);
+        if self.planned || allowance.due() == Due::Nothing {
+            return Ok(());
         }
-        // As long as the caps are the same.
-        if state.no_room == Some(self.settings.search.budget) {
-            self.length.1 = state.last_step.0;
-            return Ok(None);
-        }
-        self.check_counts(state)?;
-        let facts = self.facts(state)?;
-        let Some(plan) = facts.plan() else { return Ok(None) };
-        let step = StepIdx(state.last_step.0.saturating_add(1));
-        self.length.1 = state.last_step.0.saturating_add(plan.steps_left);
-        if self.planned != Some((plan.batch_size, plan.edits)) {
-            self.planned = Some((plan.batch_size, plan.edits));
-            self.log.emit(&Event::SearchPlanned {
-                step,
-                batch_size: plan.batch_size,
-                minibatch_size: plan.minibatch_size,
-                edits: plan.edits,
-                steps_left: plan.steps_left,
-                sentence: sentence(&plan, &facts),
-            });
-        }
-        Ok(Some(self.step_plan(state, step, &plan)))
+        self.planned = true;
+        let sentence = self.sentence(state, n_left)?;
+        self.log.emit(&Event::SearchPlanned {
+            step: StepIdx(state.last_step.0.saturating_add(1)),
+            batch_size: GROUP,
+            minibatch_size: GROUP,
+            edits: MOST_EDITS,
+            steps_left: n_left,
+            sentence,
+        });
+        Ok(())
     }
 
     /// An error where all caps count tokens, and the replies of a model that they are about come without counts: no plan
     /// would end.
-    fn check_counts(&self, state: &TrainState) -> Result<(), PipelineError> {
+    pub(super) fn check_counts(&self, state: &TrainState) -> Result<(), PipelineError> {
         let search = &self.settings.search;
         let what = match search.budget {
             SearchBudget { calls: Some(_), .. } => return Ok(()),
@@ -226,65 +234,17 @@ impl Run<'_> {
         }
     }
 
-    fn step_plan(&self, state: &TrainState, step: StepIdx, plan: &SearchPlan) -> StepPlan {
-        let n_train = self.env.items(Split::Train).len();
-        let epoch = state.history.last().map_or(EpochIdx(1), |record| record.epoch);
-        let of_epoch: Vec<&StepRecord> =
-            state.history.iter().filter(|record| record.epoch == epoch).collect();
-        let offset: usize = of_epoch.iter().map(|record| record.batch_item_ids.len()).sum();
-        let (epoch, offset, batch_idx) = match offset < n_train {
-            true => (epoch, offset, of_epoch.len()),
-            false => (EpochIdx(epoch.0.saturating_add(1)), 0, 0),
-        };
-        let batch = batch_at(n_train, epoch, offset, plan.batch_size, batch_idx, self.settings.seed);
-        StepPlan {
-            step,
-            epoch,
-            step_in_epoch: batch_idx,
-            total_steps: self.length.1,
-            batches: vec![batch],
-            reading: Reading {
-                minibatch_size: plan.minibatch_size,
-                edit_budget: plan.edits,
-                // What is solved may be solved with fewer tokens.
-                failure_only: self.settings.evidence.saving.is_none(),
-                shows_solved: true,
-                keeps_credit: true,
-            },
-            edit_budget: self.settings.update_mode.has_budget().then_some(plan.edits),
-        }
-    }
-
-    /// Why there is no further step, whatever the budget.
-    fn end_of(&self, state: &TrainState) -> Result<Option<SearchEnd>, PipelineError> {
+    /// Why there is no further proposal, whatever the budget.
+    pub(super) fn end_of(&self, state: &TrainState, search: &Search) -> Option<SearchEnd> {
         // No candidate is strictly better than a skill that solves everything.
-        // One that saves tokens may be accepted still.
-        if state.current.score >= 1.0 && self.settings.evidence.saving.is_none() {
-            return Ok(Some(SearchEnd::Perfect));
+        if state.best.score >= 1.0 {
+            return Some(SearchEnd::Perfect);
+        }
+        if search.is_over {
+            return Some(SearchEnd::Solved);
         }
         let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);
-        if patience == 0 {
-            return Ok(None);
-        }
-        // Steps without a candidate mean that the optimizer has no more ideas.
-        let in_row = state.history.iter().rev().take_while(|record| !record.action.is_accept());
-        if in_row.filter(|record| record.action.is_skip()).count() >= patience {
-            return Ok(Some(SearchEnd::Plateau));
-        }
-        let measured: Vec<&StepRecord> =
-            state.history.iter().filter(|record| record.selection_n_seen.is_some()).collect();
-        let flip_rate = self.flip_rate()?.unwrap_or_default();
-        let numbers = (1..=u32::try_from(measured.len()).unwrap_or(u32::MAX)).rev();
-        let since = measured.iter().rev().zip(numbers).take_while(|(record, _)| !record.action.is_accept());
-        let n_shown = since.filter(|(record, test)| self.could_show(record, *test, flip_rate)).count();
-        Ok((n_shown >= patience).then_some(SearchEnd::Plateau))
-    }
-
-    /// Whether a measured candidate, of this number, could have shown the gain that patience is about.
-    fn could_show(&self, record: &StepRecord, test: u32, flip_rate: f64) -> bool {
-        let Some(gain) = self.settings.search.patience_gain else { return true };
-        let rule = self.settings.evidence.rule(self.settings.gate, test);
-        rule.can_find(gain, record.score_before, self.env.items(Split::Val).len(), flip_rate)
+        (patience > 0 && search.in_vain >= patience).then_some(SearchEnd::Plateau)
     }
 
     /// The share of the selection split that comes out otherwise in a second pass with the initial skill, if there was
@@ -304,48 +264,34 @@ impl Run<'_> {
         if self.settings.protocol == Protocol::Paper {
             return Ok(None);
         }
-        let facts = self.facts(state)?;
-        let n_steps = state.history.len();
-        let steps = if n_steps == 1 { "step" } else { "steps" };
-        let plan = format!("{n_steps} {steps} within {}", budget_text(&facts));
-        let ended = self.end_of(state)?.unwrap_or(SearchEnd::Budget);
-        Ok(Some(SearchRecord { plan, ended }))
+        let counts = ProposalCounts::of(&state.history);
+        let ProposalCounts { made, fixed, taken, accepted } = counts;
+        let plan = format!(
+            "{fixed} of {made} proposals fixed tasks that they came from, {taken} were taken, {accepted} accepted; within {}",
+            budget_text(&self.planned_budget()?)
+        );
+        let ended = self.end_of(state, &self.search(state)).unwrap_or(SearchEnd::Budget);
+        Ok(Some(SearchRecord { plan, proposals: Some(counts), ended }))
     }
 
-    /// What the plan of the next step follows from.
-    fn facts(&self, state: &TrainState) -> Result<SearchFacts, PipelineError> {
-        let settings = self.settings;
-        let n_items = |split| self.env.items(split).len();
-        let n_draws = self.n_draws();
-        let rollout = self.rollout_of(state, &state.current)?;
-        let flip_rate = self.flip_rate()?;
-        // The end of the run is paid for first.
-        let spent = self.recorded(state)?.plus(self.end_cost(state)?);
-        let n_end = settings.n_rollouts_of_end(n_draws, n_items(Split::Test), self.initial_rollout()?);
-
-        let shares = state.history.iter().filter_map(|record| {
-            Some(record.selection_n_seen? as f64 / (record.selection_n? as f64).max(1.0))
-        });
-        let shares: Vec<f64> = shares.collect();
-        let share_seen =
-            (shares.len() >= LEAST_SHARES).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
-        let scores = &state.current.item_scores;
-        let n_solved = scores.iter().filter(|score| score.is_success()).count();
-        Ok(SearchFacts {
-            n_train: n_items(Split::Train),
-            n_draws,
-            n_samples: settings.samples,
-            solved: n_solved as f64 / scores.len().max(1) as f64,
-            flip_rate,
-            share_seen,
-            rollout,
-            optimizer_call: optimizer_call(of_optimizer(state), rollout, settings.search.optimizer_prices),
-            budget: settings.search_budget(n_items(Split::Train), n_draws, n_end, rollout),
-            spent,
-            decisions: state.history.iter().map(decision).collect(),
-            n_candidates: settings.n_screened(),
-            merge_batch: settings.merge_batch_size,
-        })
+    /// `about 46 more proposals, at most 760 calls; validation 20 %: at most 80 points to gain, minimum detectable gain of
+    /// 15.5 points`.
+    fn sentence(&self, state: &TrainState, n_left: u32) -> Result<String, PipelineError> {
+        let n_items = self.env.items(Split::Val).len();
+        let least = detectable_effect(self.flip_rate()?.unwrap_or_default(), n_items, 0.05, 0.8);
+        let proposals = match n_left {
+            1 => "about 1 more proposal".to_owned(),
+            // Models without a price use up no cap on money.
+            u32::MAX => "proposals".to_owned(),
+            n_left => format!("about {n_left} more proposals"),
+        };
+        let solved = 100.0 * state.best.score;
+        Ok(format!(
+            "{proposals}, at most {}; validation {solved:.0} %: at most {:.0} points to gain, minimum detectable gain of {:.1} points",
+            budget_text(&self.planned_budget()?),
+            100.0 - solved,
+            100.0 * least,
+        ))
     }
 
     /// What the records of the run hold.
@@ -368,7 +314,7 @@ impl Run<'_> {
 
     /// What the end of the run will take: the initial and the best skill on the selection split once more, and on the test
     /// split; and the last skill once more where its notes are not measured.
-    fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
+    pub(super) fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
         let (settings, n_draws) = (self.settings, self.n_draws());
         let n_test = if settings.eval_test { self.env.items(Split::Test).len() } else { 0 };
         let n_fresh = if settings.evidence.fresh { n_draws } else { 0 };
@@ -437,14 +383,6 @@ fn spending_of(spent: Spent) -> Spending {
     Spending { calls: spent.calls as f64, tokens: spent.tokens as f64, money: spent.money }
 }
 
-fn decision(record: &StepRecord) -> Decision {
-    match record.action {
-        action if action.is_accept() => Decision::Accepted,
-        action if action.is_skip() => Decision::Skipped,
-        _ => Decision::Rejected,
-    }
-}
-
 fn spending(used: StageTokens, prices: Prices) -> Spending {
     let usage = Usage {
         input: used.prompt_tokens,
@@ -456,36 +394,8 @@ fn spending(used: StageTokens, prices: Prices) -> Spending {
     Spending { calls: used.calls as f64, tokens: used.tokens() as f64, money: prices.cost(usage) }
 }
 
-/// What a call of the optimizer takes: by those that were made, else by the trajectories that it will read.
-fn optimizer_call(used: StageTokens, rollout: Spending, prices: Prices) -> Spending {
-    if used.calls > 0 {
-        return spending(used, prices).times(1.0 / used.calls as f64);
-    }
-    first_optimizer_call(rollout, prices)
-}
-
-/// `about 18 more steps of 20 tasks, at most 750 calls; validation 20 %, and 5 % of the items change from one pass to the
-/// next`.
-fn sentence(plan: &SearchPlan, facts: &SearchFacts) -> String {
-    let noise = facts.flip_rate.map_or_else(String::new, |rate| {
-        format!(", and {:.0} % of the items change from one pass to the next", 100.0 * rate)
-    });
-    // Models without a price use up no cap on money.
-    let steps = match plan.steps_left {
-        1 => "about 1 more step".to_owned(),
-        u32::MAX => "steps".to_owned(),
-        steps_left => format!("about {steps_left} more steps"),
-    };
-    format!(
-        "{steps} of {} tasks, at most {}; validation {:.0} %{noise}",
-        plan.batch_size,
-        budget_text(facts),
-        100.0 * facts.solved
-    )
-}
-
 /// The caps of a search.
-fn budget_text(SearchFacts { budget, .. }: &SearchFacts) -> String {
+fn budget_text(budget: &SearchBudget) -> String {
     let caps = [
         budget.calls.map(|cap| format!("{} calls", grouped(cap as u64))),
         budget.tokens.map(|cap| format!("{} tokens", grouped(cap as u64))),

@@ -15,6 +15,7 @@ mod finish;
 mod fresh;
 mod notes;
 mod run;
+mod search;
 mod state;
 mod step;
 mod warnings;

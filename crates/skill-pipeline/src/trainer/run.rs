@@ -5,13 +5,14 @@
 //! - The trainer flushes the journal before it writes a baseline, a step or a final evaluation, so the calls behind
 //!   them are on the disk first. Held by `what_is_finished_is_committed_before_it_is_said`.
 
+use super::state::StepOutcome;
 use super::warnings::Warned;
 use super::{OWN_TARGET, TrainState, Trainer};
 use crate::error::{PipelineError, SettingsError};
 use crate::event::{Event, EventSink as _, Stage, StageKind};
 use crate::identity::{check_is_document, check_items, run_identity};
 use crate::prompts::{PromptLibrary, PromptName};
-use crate::records::document::RuntimeState;
+use crate::records::document::{RuntimeState, StepRecord};
 use crate::records::summary::Summary;
 use crate::records::{RunIdentity, StageTokens};
 use crate::run_dir::event_log::EventLog;
@@ -40,6 +41,7 @@ use std::time::Instant;
 use tracing::Instrument as _;
 
 pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, PipelineError> {
+    let trainer = &trainer.within_its_environment();
     let base = &trainer.base;
     let settings = &base.settings.effective();
     settings.validate()?;
@@ -85,7 +87,7 @@ pub(super) async fn train(trainer: &Trainer, path: &Path) -> Result<Summary, Pip
         timings: TimingsLog::open(path)?,
         started: Instant::now(),
         length: trainer.steps(),
-        planned: None,
+        planned: false,
         has_lost_journal,
         is_on_record: false,
         warned: Warned::default(),
@@ -147,6 +149,16 @@ fn with_targets(mut identity: RunIdentity, trainer: &Trainer) -> RunIdentity {
 }
 
 impl Trainer {
+    /// The same trainer by the paper's protocol, if the environment has batches or reflection of its own: a proposal is
+    /// neither.
+    fn within_its_environment(&self) -> Self {
+        let mut trainer = self.clone();
+        if trainer.batches.is_some() || trainer.reflection.is_some() {
+            trainer.base.settings.protocol = Protocol::Paper;
+        }
+        trainer
+    }
+
     /// The length of the run in steps: of an epoch, and of all.
     fn steps(&self) -> (usize, u32) {
         let n_items = Split::ALL.map(|split| self.base.env.items(split).len());
@@ -238,8 +250,8 @@ pub(super) struct Run<'run> {
     started: Instant,
     /// Steps of an epoch, and of the run.
     pub(super) length: (usize, u32),
-    /// The sizes that were planned last.
-    pub(super) planned: Option<(usize, u32)>,
+    /// Whether the plan was told.
+    pub(super) planned: bool,
     /// Whether the journal does not hold all that it has held.
     has_lost_journal: bool,
     /// Whether the timings have begun with this process: before that they are those of others.
@@ -271,10 +283,6 @@ pub(super) struct Reading {
     pub(super) edit_budget: u32,
     /// Whether trajectories that succeeded are passed over.
     pub(super) failure_only: bool,
-    /// Whether the memory keeps what is known of single edits.
-    pub(super) keeps_credit: bool,
-    /// Whether solved tasks are beside failed ones of the same kind.
-    pub(super) shows_solved: bool,
 }
 
 /// A stage that is under way: what it started from.
@@ -377,8 +385,6 @@ impl Run<'_> {
             minibatch_size: self.settings.minibatch_size,
             edit_budget: self.settings.edit_budget.max,
             failure_only: self.settings.failure_only,
-            shows_solved: false,
-            keeps_credit: false,
         };
         (1..)
             .zip(steps)
@@ -453,16 +459,33 @@ impl Run<'_> {
         });
         let outcome =
             self.step(state, plan, notes).await.map_err(|error| self.or_stopped(error, state.last_step))?;
-        let record = outcome.record.clone();
-        spans::tell(&record);
-        // What the step is based on is on the disk before the step is.
+        self.commit(state, vec![outcome]).await
+    }
+
+    /// Writes what finished steps came to; the state, which is written last, commits all of them.
+    pub(super) async fn commit(
+        &mut self,
+        state: &mut TrainState,
+        outcomes: Vec<StepOutcome>,
+    ) -> Result<(), PipelineError> {
+        // What the steps are based on is on the disk before the steps are.
         self.journal.flush().await?;
-        self.dir.put_json(&self.dir.step_dir(record.step).join("step_record.json"), &record)?;
-        self.dir.write_digest(&outcome.digest)?;
-        state.apply(outcome);
+        let records: Vec<StepRecord> = outcomes.iter().map(|outcome| outcome.record.clone()).collect();
+        for (place, outcome) in outcomes.into_iter().enumerate() {
+            if place > 0 {
+                self.dir.write_snapshot(state.last_step, &state.current.skill)?;
+            }
+            let record = &outcome.record;
+            spans::tell(record);
+            self.dir.put_json(&self.dir.step_dir(record.step).join("step_record.json"), record)?;
+            self.dir.write_digest(&outcome.digest)?;
+            state.apply(outcome);
+        }
         state.write(self.dir)?;
         self.write_timings()?;
-        self.log.emit(&Event::StepFinished { record: Box::new(record) });
+        for record in records {
+            self.log.emit(&Event::StepFinished { record: Box::new(record) });
+        }
         Ok(())
     }
 

@@ -391,6 +391,7 @@ pub(super) struct StepOutcome {
     pub(super) flips: FlipCounts,
     /// What the step leaves for the optimizer to know.
     pub(super) digest: MemoryEntry,
-    /// The current skill with this step's notes in its appendix, if there are any.
+    /// The text of the current skill after the step, where its scores are those of another: with notes in its appendix,
+    /// or with what was taken and is not compared yet.
     pub(super) with_notes: Option<SkillDoc>,
 }

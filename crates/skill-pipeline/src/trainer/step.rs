@@ -2,7 +2,6 @@
 
 mod appendix;
 mod propose;
-mod screening;
 
 use super::run::{Run, StepPlan};
 use super::state::StepOutcome;
@@ -16,16 +15,14 @@ use crate::records::document::{StepAction, StepRecord};
 use crate::run_dir::EvaluationDir;
 use crate::run_dir::atomic;
 use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
-use crate::settings::Acceptance;
+use crate::settings::{Acceptance, Protocol};
 use crate::stage::evaluate::{CandidatePlan, Drawn, draw_of, evaluate_candidate};
 use skill_core::constraints::EditConstraints;
 use skill_core::gate::GateAction;
-use skill_core::{
-    FlipCounts, GateMode, ItemId, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx,
-};
+use skill_core::{FlipCounts, GateMode, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
 use skill_envs::Split;
 use skill_envs::source::document;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A step that is under way.
 struct StepWork {
@@ -40,16 +37,14 @@ struct StepWork {
     ends_in_silence: bool,
     /// What people want of its edits.
     constraints: EditConstraints,
-    /// Items of the batch that failed.
-    failed: BTreeSet<ItemId>,
 }
 
 /// What the gate came to.
-struct Decision {
+pub(super) struct Decision {
     /// The candidate, if it was measured whole.
-    candidate: Option<ScoredSkill>,
+    pub(super) candidate: Option<ScoredSkill>,
     /// The state's counts after the step.
-    flips: FlipCounts,
+    pub(super) flips: FlipCounts,
 }
 
 impl Run<'_> {
@@ -90,7 +85,6 @@ impl Run<'_> {
         let Some(patch) = self.propose(current, plan, work).await? else {
             return Ok(Err(StepAction::SkipNoPatches));
         };
-        let patch = self.screened(current, plan, patch, work).await?;
         let Some(candidate) = self.update(current, &patch, work).await? else {
             return Ok(Err(StepAction::SkipNoRewrite));
         };
@@ -122,7 +116,6 @@ impl Run<'_> {
             appendix_notes: Vec::new(),
             ends_in_silence: state.history.last().is_none_or(StepRecord::has_no_edit),
             constraints: notes.constraints,
-            failed: BTreeSet::new(),
         })
     }
 
@@ -149,7 +142,7 @@ impl Run<'_> {
     }
 
     /// Stage 6: the candidate on the selection split, and what the gate says.
-    async fn decide(
+    pub(super) async fn decide(
         &mut self,
         state: &TrainState,
         candidate: SkillDoc,
@@ -157,7 +150,8 @@ impl Run<'_> {
     ) -> Result<Decision, PipelineError> {
         let hash = candidate.hash();
         let known = self.known_results(state, &hash)?;
-        let risk = self.risk(state, &record.tokens)?;
+        // Under caps nothing is sent in vain.
+        let risk = (self.settings.protocol == Protocol::Auto && self.budget.is_some()).then_some(0);
         let plan = CandidatePlan { risk, ..self.candidate_plan(state, &known) };
         let watch = self.begin(Some(record.step), Stage::Evaluate);
         let (ctx, source) = (self.stage_ctx(&watch), document(&candidate));
@@ -243,7 +237,7 @@ impl Run<'_> {
     }
 }
 
-fn note_tokens(record: &mut StepRecord, stage: Stage, tokens: StageTokens) {
+pub(super) fn note_tokens(record: &mut StepRecord, stage: Stage, tokens: StageTokens) {
     if tokens.calls > 0 {
         *record.tokens.entry(stage.as_str().to_owned()).or_default() += tokens;
     }

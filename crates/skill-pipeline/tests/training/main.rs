@@ -26,7 +26,6 @@ mod pruning;
 mod run_files;
 mod runners;
 mod saving;
-mod screening;
 mod skill_aware;
 mod sources;
 mod stop;

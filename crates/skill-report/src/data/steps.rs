@@ -32,7 +32,7 @@ pub struct StepRow {
     pub action: StepAction,
     /// The same in words.
     pub decision: &'static str,
-    /// `accepted`, `rejected`, `indecisive` or `skipped`: what it came to in the rough.
+    /// `accepted`, `rejected`, `indecisive`, `skipped`, or of a proposal `dropped` or `taken`: what it came to in the rough.
     pub outcome: &'static str,
     /// The mean score of the agent on the step's batch.
     pub batch: f64,
@@ -262,6 +262,8 @@ fn outcome(action: StepAction) -> &'static str {
         (true, _) => "accepted",
         (false, true) => "skipped",
         (false, false) if action == StepAction::Indecisive => "indecisive",
+        (false, false) if action == StepAction::Dropped => "dropped",
+        (false, false) if action == StepAction::Taken => "taken",
         (false, false) => "rejected",
     }
 }

@@ -104,6 +104,9 @@ pub(crate) fn decision_words(action: StepAction) -> &'static str {
         StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
         StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
+        StepAction::Dropped => {
+            "dropped: it did not solve the tasks that it was made from, or regressed others"
+        }
         other => other.words(),
     }
 }
@@ -155,7 +158,7 @@ pub(crate) fn tone(action: StepAction) -> Tone {
         action if action.is_accept() => Tone::Good,
         StepAction::Reject => Tone::Bad,
         StepAction::Indecisive => Tone::Warning,
-        action if action.is_skip() => Tone::Faint,
+        action if action.is_skip() || action == StepAction::Dropped => Tone::Faint,
         _ => Tone::Plain,
     }
 }

@@ -213,9 +213,9 @@ settings! {
         /// For patience: only candidates count that could have shown a gain of this share, by the size of the selection
         /// split, its noise and the gate. Without it all count.
         patience_gain: Option<f64> = process(number(0.001, 0.5), Absent { example: "0.05" }) => search.patience_gain;
-        /// With auto: how many candidates a step makes of its edits, at most 5. Of several, the one that solves most of
-        /// a few failed tasks of the step goes to the gate. 1 makes one and tries none (docs/spending-a-budget.md).
-        candidates: u32 = decisive(integer(1, 5), Value("1")) => candidates;
+        /// With auto: how many proposals are made from one skill at the same time: 1, 2, 4 or 8. More take less time,
+        /// and each knows less of the others (docs/spending-a-budget.md).
+        round: u32 = decisive(integer(1, 8), Value("4")) => round;
         /// The targets that do the selection and the test split, by their names in [models.targets]; `target` is the
         /// target itself, which alone does the training tasks. An item counts what they score together, so that a
         /// change is kept for what it is worth to all of them. Without any, the target alone.

@@ -2,6 +2,7 @@
 
 use super::shape::{self, has, member, plain_name};
 use crate::edit::{Edit, EditOp, SourceType};
+use crate::ids::ItemId;
 use serde_json::{Map, Value};
 
 /// Names that models give to `op`; all but the first must hold the name of a known operation.
@@ -46,6 +47,29 @@ const TARGET_NAMES: [&str; 14] = [
 
 /// Names that models give to `file`, in order of preference.
 const FILE_NAMES: [&str; 3] = ["file", "path", "filename"];
+
+/// The name of the tasks that an edit is for.
+const TASKS_NAME: &str = "for";
+/// The most tasks that an edit names; what comes after them is not read.
+const MOST_TASKS: usize = 64;
+
+/// The ids of a list, or of one text with commas between them; what is neither text nor number is passed over.
+fn tasks_of(value: &Value) -> Vec<ItemId> {
+    let ids: Vec<String> = match value {
+        Value::Array(ids) => ids.iter().filter_map(|id| text_of(id).ok()).collect(),
+        Value::String(ids) => ids.split(',').map(str::to_owned).collect(),
+        Value::Number(id) => vec![id.to_string()],
+        Value::Null | Value::Bool(_) | Value::Object(_) => Vec::new(),
+    };
+    let mut tasks: Vec<ItemId> = Vec::new();
+    for id in ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty()).take(MOST_TASKS) {
+        let id = ItemId::new(id);
+        if !tasks.contains(&id) {
+            tasks.push(id);
+        }
+    }
+    tasks
+}
 
 /// Whether an object names a known operation, under whatever name.
 pub(super) fn has_known_op(value: &Value) -> bool {
@@ -92,6 +116,7 @@ pub(super) fn edit_of(edit: &Value, number: usize, notes: &mut Vec<String>) -> O
     let mut result = Edit::new(op, target, content);
     let file = field(object, &FILE_NAMES, number, notes)?;
     result.file = Some(file).filter(|file| !file.trim().is_empty());
+    result.tasks = member(edit, TASKS_NAME).map(tasks_of).unwrap_or_default();
     result.support_count = count(edit, "support_count", number, notes);
     result.merge_level = count(edit, "merge_level", number, notes);
     let word = |name: &str| member(edit, name).and_then(Value::as_str).unwrap_or_default().to_owned();

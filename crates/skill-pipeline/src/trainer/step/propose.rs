@@ -60,7 +60,7 @@ impl<'run> Run<'run> {
         work: &mut StepWork,
     ) -> Result<Vec<RawPatch>, PipelineError> {
         let (step, step_dir) = (plan.step, self.dir.step_dir(plan.step));
-        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence, failed, .. } = work;
+        let StepWork { record, trace, prompts, appendix_notes, ends_in_silence, .. } = work;
         let watch = self.begin(Some(step), Stage::Rollout);
         let batches = self.batches(&plan.batches);
         let ctx = self.stage_ctx(&watch);
@@ -69,7 +69,6 @@ impl<'run> Run<'run> {
         let all: Vec<RolloutResult> = results.into_iter().flatten().collect();
         let mut rest = all.as_slice();
         let results: Vec<&[RolloutResult]> = sizes.into_iter().filter_map(|n| rest.split_off(..n)).collect();
-        failed.extend(all.iter().filter(|result| !result.is_success()).map(|result| result.id.clone()));
         self.check_target_speaks(&watch, skill, &all).await?;
         note_tokens(record, Stage::Rollout, self.end(&watch));
         self.warn_of_replies(Some(step), &all);
@@ -84,7 +83,6 @@ impl<'run> Run<'run> {
             minibatch_size: plan.reading.minibatch_size,
             edit_budget: plan.reading.edit_budget,
             failure_only: plan.reading.failure_only,
-            shows_solved: plan.reading.shows_solved,
             appendix_source: self.settings.skill_aware.map(|aware| aware.source),
             ends_in_silence: *ends_in_silence && !self.skips_empty_replies,
         };
@@ -126,9 +124,6 @@ impl<'run> Run<'run> {
             raw_patches.extend(reflection.patches);
             failure_patterns.extend(reflection.failure_patterns);
             appendix_notes.extend(reflection.appendix_notes);
-        }
-        if plan.reading.keeps_credit {
-            trace.keep_credit(&all);
         }
         trace.observe(&all, failure_patterns);
         record.n_failure_patches = n_patches(&raw_patches, SourceType::Failure);
