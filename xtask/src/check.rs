@@ -122,7 +122,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "search",
-        about: "compares search with stored results of GEPA (a minute)",
+        about: "compares search with stored results of GEPA, as `cargo xtask ci` does",
         is_external: IsExternal::No,
         run: |sh| {
             crate::build_as_tested(sh)?;

@@ -4,7 +4,7 @@
 //! dependencies nor the crates are read twice. The documentation is an external check: rustdoc checks every dependency again,
 //! which would slow the tests beside it.
 
-use crate::{assertions, circles, generated, workspace};
+use crate::{assertions, circles, generated, search, workspace};
 use anyhow::Context as _;
 use std::env::consts::EXE_EXTENSION;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,7 @@ pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     } else {
         step("tests", || test(&linting))?;
     }
+    step("search", || search::check(sh))?;
     eprintln!("ci: everything passed in {:.0} s", began.elapsed().as_secs_f64());
     Ok(())
 }

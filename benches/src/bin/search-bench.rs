@@ -18,10 +18,11 @@ use std::time::Instant;
 
 /// What GEPA reached on the seeds of the check, as this program measured it.
 const STORED: &str = include_str!("../../check/gepa.jsonl");
-/// The least mean lead over GEPA on these seeds, in points, and the most environments that may be lost.
-const LEAST_LEAD: f64 = -25.0;
+/// The least mean lead over GEPA on these seeds, in points, and the most environments that may be lost: what the search
+/// of bundles reached (-6.8 and 9). Whoever makes search better moves them.
+const LEAST_LEAD: f64 = -7.0;
 /// See `LEAST_LEAD`.
-const MOST_BEHIND: usize = 12;
+const MOST_BEHIND: usize = 9;
 
 /// Compares ways of searching for a skill in simulated environments.
 #[derive(Debug, Parser)]
