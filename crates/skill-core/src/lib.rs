@@ -130,5 +130,5 @@ pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
 pub use split::{RatioSplit, SplitRatio, SplitRule, split_counts};
 pub use tokens::estimate_tokens;
-pub use trajectory::{Ending, ToolUse, Trajectory, TrajectoryMessage, TrajectoryTurn};
+pub use trajectory::{Ending, OfferedTool, ToolUse, Trajectory, TrajectoryMessage, TrajectoryTurn};
 pub use usage::Usage;

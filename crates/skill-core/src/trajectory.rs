@@ -41,6 +41,9 @@ pub struct Trajectory {
     /// Each model call of the agent; empty where the environment did not record its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<TrajectoryTurn>,
+    /// The tools that the agent's model was offered in its calls, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<OfferedTool>,
     /// Which sample of its item this is, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sample: u32,
@@ -77,6 +80,7 @@ impl Default for Trajectory {
             conversation: None,
             breaks: Vec::new(),
             turns: Vec::new(),
+            tools: Vec::new(),
             sample: 0,
             shown_parts: Vec::new(),
             ending: None,
@@ -156,6 +160,13 @@ impl Trajectory {
     pub fn set_conversation(&mut self, places: Vec<u32>) {
         let is_all = places.len() == self.messages.len() && places.iter().copied().eq(0..count(places.len()));
         self.conversation = (!is_all).then_some(places);
+    }
+
+    /// Notes a tool that the agent's model was offered; of one name the first counts.
+    pub fn offer(&mut self, tool: OfferedTool) {
+        if self.tools.iter().all(|known| known.name != tool.name) {
+            self.tools.push(tool);
+        }
     }
 
     fn add(&mut self, message: TrajectoryMessage) -> u32 {
@@ -312,6 +323,18 @@ impl TrajectoryTurn {
             tokens: None,
         }
     }
+}
+
+/// A tool that a model was offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedTool {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its parameters in words, such as `order_id (string): The order.`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<String>,
 }
 
 /// A tool that was run.

@@ -81,6 +81,20 @@ skill_core::named_enum! {
         File = "file",
         /// After the agent's own system prompt in every call to the endpoint; the agent needs to know nothing of it.
         SystemPrompt = "system_prompt",
+        /// In every call to the endpoint, in the place of the initial skill, which the agent's own prompt holds.
+        Replace = "replace",
+    }
+}
+
+skill_core::named_enum! {
+    /// What an attempt is whose agent raised an error or whose program died or took too long, after all tries.
+    #[derive(Default)]
+    pub enum OnError {
+        /// An error, which stops the run and is never a score.
+        #[default]
+        Stop = "stop",
+        /// A failure with the error as its reason, as long as no more than a share of a stage's rollouts break.
+        Fail = "fail",
     }
 }
 

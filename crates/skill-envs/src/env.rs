@@ -53,6 +53,12 @@ pub trait Env: Send + Sync {
         0
     }
 
+    /// The share of the rollouts of a stage that may break and count as failures, with [`crate::reach::BROKEN_KEY`] in
+    /// their results; where more do, the stage ends and keeps none of them. By default none may.
+    fn max_broken_share(&self) -> f64 {
+        0.0
+    }
+
     /// The text of an optimizer prompt that this environment replaces, by the prompt's name.
     fn prompt_override(&self, _name: &str) -> Option<&str> {
         None
@@ -137,6 +143,9 @@ pub struct RolloutCtx {
     /// The target of the rollout once more, for environments that call it from threads of their own; `None` where there
     /// is only the reference.
     pub target: Option<Arc<dyn ChatModel>>,
+    /// An attempt that breaks is not repeated: an environment may count it as a failure, see
+    /// [`Env::max_broken_share`].
+    pub is_last_attempt: bool,
 }
 
 impl RolloutCtx {
@@ -159,7 +168,13 @@ impl RolloutCtx {
         let shown = source.show(&TaskView::new(item, goal), &self.call.child("skill")).await?;
         // A program that plays the agent can get the skill as a file instead of a part of the messages.
         let call = self.call.clone().with(shown.skill.agent_view());
-        Ok((shown.skill, Self { call, judge: self.judge.clone(), target: self.target.clone() }))
+        let ctx = Self {
+            call,
+            judge: self.judge.clone(),
+            target: self.target.clone(),
+            is_last_attempt: self.is_last_attempt,
+        };
+        Ok((shown.skill, ctx))
     }
 }
 

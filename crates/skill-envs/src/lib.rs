@@ -90,11 +90,14 @@ pub mod error;
 pub mod exec;
 pub mod folder;
 pub mod item;
+#[cfg(feature = "tasks")]
+pub mod judged;
 pub mod labels;
 #[cfg(feature = "live")]
 pub mod live;
 #[cfg(feature = "qa")]
 pub mod qa;
+pub mod reach;
 pub mod record;
 #[cfg(any(feature = "search-agent", feature = "webshop"))]
 pub mod retrieval;

@@ -49,6 +49,41 @@ pub enum Warning {
         /// Of how many.
         n_items: usize,
     },
+    /// Requests of the agent were without the skill where it was to be.
+    RequestsWithoutSkill {
+        /// How many requests.
+        n_requests: u64,
+        /// On how many items.
+        n_items: usize,
+        /// Of how many.
+        of_items: usize,
+    },
+    /// The agent's own prompt holds the skill, too.
+    SkillTwice {
+        /// On how many items.
+        n_items: usize,
+        /// Of how many.
+        of_items: usize,
+    },
+    /// The agent sent no request to the model that it is served.
+    NoRequests {
+        /// On how many items.
+        n_items: usize,
+        /// Of how many.
+        of_items: usize,
+    },
+    /// The agent broke, and that counts as a failure.
+    BrokenAgents {
+        /// On how many items.
+        n_items: usize,
+        /// Of how many.
+        of_items: usize,
+    },
+    /// No skill at all could not be measured on the test split.
+    NoSkillFailed {
+        /// Where, and why.
+        message: String,
+    },
     /// The replies of a model come without token counts.
     UncountedTokens {
         /// Which model.
@@ -161,6 +196,29 @@ impl fmt::Display for Warning {
                 "{n_without} of {n_items} answers hold no number where one is expected, and score 0: \
                  a range, a ratio or a time is not one"
             ),
+            Self::RequestsWithoutSkill { n_requests, n_items, of_items } => write!(
+                f,
+                "{n_requests} requests of the agent, on {n_items} of {of_items} items, did not contain the skill: \
+                 what they came to is not the skill's"
+            ),
+            Self::SkillTwice { n_items, of_items } => write!(
+                f,
+                "on {n_items} of {of_items} items the agent's prompt contained the skill twice: the agent holds it \
+                 itself, so what the optimizer removes stays"
+            ),
+            Self::NoRequests { n_items, of_items } => write!(
+                f,
+                "on {n_items} of {of_items} items the agent sent no request to the model that it is served: no skill \
+                 reaches it there, and calls that it makes elsewhere are neither counted nor capped"
+            ),
+            Self::BrokenAgents { n_items, of_items } => write!(
+                f,
+                "the agent broke on {n_items} of {of_items} items, which count as failed with the error as the reason"
+            ),
+            Self::NoSkillFailed { message } => write!(
+                f,
+                "the test split could not be measured with no skill at all, which is left out: {message}"
+            ),
             Self::UncountedTokens { model } => write!(
                 f,
                 "the replies of the {} come without token counts: caps on tokens and money do not see it, \
@@ -234,6 +292,10 @@ impl Warning {
             }
             Self::EmptyReplies { .. } => Some("the journal holds its calls"),
             Self::NoNumbers { .. } => Some("the results hold each answer with its reason"),
+            Self::RequestsWithoutSkill { .. } => Some("have the agent put the skill into its prompt"),
+            Self::SkillTwice { .. } => Some("take it out of the agent's prompt, or have it replaced there"),
+            Self::NoSkillFailed { .. } => Some("an agent that needs its skill is measured without that arm"),
+            Self::NoRequests { .. } => Some("point the agent's client at the model of the rollout"),
             Self::UncountedTokens { .. } => Some("a cap on calls holds"),
             Self::NoEdits { .. } => Some("the journal holds the optimizer's replies"),
             Self::DamagedFiles { .. } => Some(
@@ -251,6 +313,7 @@ impl Warning {
             | Self::LastSkillIsBest { .. }
             | Self::NoRoomForStep { .. }
             | Self::NoRoomForNoSkill { .. }
+            | Self::BrokenAgents { .. }
             | Self::LostJournal { .. }
             | Self::BrokenAttempt { .. }
             | Self::Trouble { .. }

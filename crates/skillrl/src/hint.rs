@@ -42,6 +42,18 @@ fn of_warning(warning: &Warning) -> Option<&'static str> {
         Warning::EmptyReplies { .. } => {
             Some("`skillrl journal list` shows its calls, `skillrl doctor` asks it one question")
         }
+        Warning::RequestsWithoutSkill { .. } => Some(
+            "put the request's `skill` into the agent's prompt, or set `env.skill_delivery` to \"system_prompt\" \
+             (docs/env-protocol.md); `skillrl try ITEM` shows its requests",
+        ),
+        Warning::NoSkillFailed { .. } => Some("`eval.no_skill = \"off\"` does not try it"),
+        Warning::SkillTwice { .. } => Some(
+            "set `env.skill_delivery` to \"replace\", which puts the skill in its place, or take it out of the \
+             agent's own prompt",
+        ),
+        Warning::NoRequests { .. } => {
+            Some("give its client the request's `endpoint`; `skillrl try ITEM` shows its requests")
+        }
         Warning::UncountedTokens { .. } => {
             Some("`budget.calls` holds, `budget.tokens` and `budget.money` do not")
         }

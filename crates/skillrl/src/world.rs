@@ -11,6 +11,8 @@ mod tasks;
 #[cfg(feature = "webshop")]
 mod webshop;
 
+#[cfg(feature = "exec")]
+use crate::config::ConfigPath;
 use crate::config::key::declare::Fill;
 use crate::config::{AlfworldConfig, EnvConfig, LoadedConfig, PromptsConfig, QaConfig, WebshopConfig};
 use crate::error::Error;
@@ -31,6 +33,12 @@ struct Around<'config> {
     /// `run.seed`.
     #[cfg(feature = "exec")]
     seed: u64,
+    /// The key of a cap that holds only for calls that go through the engine.
+    #[cfg(feature = "exec")]
+    capped: Option<&'static str>,
+    /// `skill.initial`.
+    #[cfg(feature = "exec")]
+    initial_skill: Option<PathBuf>,
     /// The directory of the configuration.
     dir: PathBuf,
     secrets: Secrets,
@@ -43,6 +51,14 @@ impl<'config> Around<'config> {
             test_is_optional: !loaded.config.eval.test,
             #[cfg(feature = "exec")]
             seed: loaded.config.run.seed,
+            #[cfg(feature = "exec")]
+            capped: match &loaded.config.budget {
+                budget if budget.calls.is_some() => Some("budget.calls"),
+                budget if budget.money.is_some() => Some("budget.money"),
+                _ => None,
+            },
+            #[cfg(feature = "exec")]
+            initial_skill: loaded.config.skill.initial.as_ref().map(ConfigPath::to_path),
             dir: loaded.program_dir(),
             secrets: secrets::known(loaded),
         }
@@ -89,7 +105,7 @@ pub fn environment(loaded: &LoadedConfig, judge: Option<Arc<dyn ChatModel>>) -> 
             played(webshop(asked, &around)?, asked.as_ref(), asked.max_tokens, &around)
         }
         #[cfg(feature = "exec")]
-        EnvConfig::Exec(asked) => exec::environment(asked, &around),
+        EnvConfig::Exec(asked) => exec::environment(asked, judge, &around),
         #[cfg(not(feature = "exec"))]
         EnvConfig::Exec(_) => Err(left_out("exec")),
         #[cfg(feature = "spreadsheets")]

@@ -27,7 +27,7 @@ use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
-use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies};
+use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies, reach_warnings};
 use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Stage, StopSignal, Warning};
 use skillrl::reports::words::percent;
 use skillrl::reports::{LEVEL, PhasesBrief};
@@ -362,8 +362,8 @@ pub(super) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
 /// Says how many replies were cut, were empty or held no number where one is expected: they are scored as they stand,
 /// and say little of the skill.
 pub(super) fn warn_of_replies(results: &[RolloutResult]) {
-    for warning in [cut_replies(results), empty_replies(results), answers_without_number(results)] {
-        let Some(warning) = warning else { continue };
+    let of_replies = [cut_replies(results), empty_replies(results), answers_without_number(results)];
+    for warning in of_replies.into_iter().chain(reach_warnings(results)).flatten() {
         // What is advised about empty replies names a journal, which not every measurement has.
         let is_of_empty = matches!(warning, Warning::EmptyReplies { .. });
         let advice = CommandHints.on_warning(&warning).filter(|_| !is_of_empty);

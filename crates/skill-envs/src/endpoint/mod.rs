@@ -45,6 +45,7 @@
 mod anthropic;
 mod fields;
 mod openai;
+mod presence;
 mod problem;
 mod registry;
 mod request;
@@ -58,7 +59,7 @@ mod tests;
 mod trajectory;
 mod wire;
 
-pub use session::{DEFAULT_MAX_IN_FLIGHT, EndpointSession, SessionSettings, SkillInPrompt};
+pub use session::{DEFAULT_MAX_IN_FLIGHT, EndpointSession, Reach, SessionSettings, SkillInPrompt};
 pub use trajectory::{AgentCall, RefusedCall, SessionRecord};
 pub use wire::{read_chat_completions, write_tool_calls};
 

@@ -31,9 +31,15 @@ pub(super) struct Door {
     asked: mpsc::Sender<Asked>,
     pub(super) settings: SessionSettings,
     n_requests: AtomicU32,
+    n_heard: AtomicU32,
 }
 
 impl Door {
+    /// Counts a request that asks the model for something, whether it can be honoured or not.
+    pub(super) fn hear(&self) {
+        self.n_heard.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a request; the number is from 0.
     pub(super) fn admit(&self) -> Result<u32, Problem> {
         let max = self.settings.max_requests;
@@ -81,7 +87,10 @@ impl Registry {
         let token = format!("{SESSION_TOKEN_PREFIX}{digits}");
         let key = key_of(&token);
         let (asked, requests) = mpsc::channel(MAX_WAITING);
-        self.doors().insert(key, Arc::new(Door { asked, settings, n_requests: AtomicU32::new(0) }));
+        self.doors().insert(
+            key,
+            Arc::new(Door { asked, settings, n_requests: AtomicU32::new(0), n_heard: AtomicU32::new(0) }),
+        );
         (token, key, requests)
     }
 
@@ -96,6 +105,11 @@ impl Registry {
         doors
             .get(key)
             .is_some_and(|door| door.n_requests.load(Ordering::Relaxed) > door.settings.max_requests)
+    }
+
+    /// How many requests came for the model of a session.
+    pub(super) fn heard(&self, key: &SessionKey) -> u32 {
+        self.doors().get(key).map_or(0, |door| door.n_heard.load(Ordering::Relaxed))
     }
 
     /// The session that a token opens.

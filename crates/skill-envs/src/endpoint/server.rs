@@ -134,6 +134,9 @@ impl Server {
             Route::Messages => anthropic::request,
             Route::CountTokens => anthropic::request_to_count,
         };
+        if !matches!(route, Route::CountTokens) {
+            door.hear();
+        }
         if head.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
             let message = "the body is compressed; send it as it is";
             return Err(Problem::new(ProblemKind::Request, message));

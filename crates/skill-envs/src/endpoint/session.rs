@@ -1,5 +1,6 @@
 //! One rollout's side of the endpoint: the calls of its agent run inside the rollout's own future.
 
+use super::presence::{SkillLines, replaced};
 use super::problem::{Problem, ProblemKind};
 use super::registry::{Asked, Registry, SessionKey};
 use super::states::States;
@@ -33,6 +34,15 @@ pub enum SkillInPrompt {
     Prepended(String),
     /// After the agent's own system prompt, in every request.
     Appended(String),
+    /// In the place of a text that the agent's own prompt holds.
+    Replacing {
+        /// What the prompt holds; space between words makes no difference.
+        held: String,
+        /// What takes its place.
+        skill: String,
+    },
+    /// The agent puts it there itself: a request that does not hold it is counted.
+    Expected(String),
 }
 
 /// What a session is like.
@@ -59,6 +69,17 @@ impl Default for SessionSettings {
     }
 }
 
+/// Whether what an agent asks has the skill in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reach {
+    /// How many requests came for the model, those included that could not be honoured.
+    pub n_requests: u32,
+    /// How many of them had no skill where one was to be.
+    pub n_without_skill: u32,
+    /// Whether a request had it twice: the agent's own prompt holds it, too.
+    pub is_twice: bool,
+}
+
 /// An agent's access to the target, for one rollout.
 ///
 /// Its requests wait until somebody polls [`EndpointSession::serve`]. When the session is dropped or finished, its
@@ -72,6 +93,8 @@ pub struct EndpointSession {
     states: States,
     /// Replies that were no longer awaited.
     unclaimed: Vec<(Arc<ChatRequest>, ChatReply)>,
+    reach: Reach,
+    lines: SkillLines,
     n_asked: u64,
     failure: Option<LlmError>,
     failed: CancellationToken,
@@ -106,10 +129,19 @@ impl EndpointSession {
         asked: mpsc::Receiver<Asked>,
         open: OpenSession,
     ) -> Self {
+        let lines = match &settings.skill {
+            SkillInPrompt::Absent => SkillLines::default(),
+            SkillInPrompt::Prepended(skill)
+            | SkillInPrompt::Appended(skill)
+            | SkillInPrompt::Replacing { skill, .. }
+            | SkillInPrompt::Expected(skill) => SkillLines::of(skill),
+        };
         Self {
             token,
             address,
             settings,
+            reach: Reach::default(),
+            lines,
             asked,
             recorder: Recorder::default(),
             states: States::default(),
@@ -188,9 +220,13 @@ impl EndpointSession {
     /// the model would not answer is none of these: see [`SessionRecord::refused`].
     pub fn finish(self) -> Result<SessionRecord, EnvError> {
         let limit_reached = self.open.registry.limit_reached(&self.open.key);
+        let n_requests = self.open.registry.heard(&self.open.key);
         match self.failure {
             Some(error) => Err(EnvError::Model(error)),
-            None => Ok(self.recorder.finish(limit_reached)),
+            None => {
+                let reach = Reach { n_requests, ..self.reach };
+                Ok(SessionRecord { reach, ..self.recorder.finish(limit_reached) })
+            }
         }
     }
 
@@ -202,7 +238,7 @@ impl EndpointSession {
             drop(waiting.send(Err(target_problem(error))));
             return None;
         }
-        add_skill(&mut request.messages, &self.settings.skill);
+        self.put_skill(&mut request);
         self.states.restore(&mut request.messages);
         let number = self.n_asked;
         self.n_asked += 1;
@@ -221,6 +257,32 @@ impl EndpointSession {
         let request = Arc::new(request);
         calls.push(OpenCall { number, request: Arc::clone(&request), waiting });
         Some((number, request))
+    }
+
+    /// Has the skill in a request, and counts where it is not, or is twice.
+    fn put_skill(&mut self, request: &mut ChatRequest) {
+        let is_sought = !self.lines.is_empty();
+        match &self.settings.skill {
+            SkillInPrompt::Absent => {}
+            SkillInPrompt::Prepended(skill) | SkillInPrompt::Appended(skill) => {
+                self.reach.is_twice |= is_sought && self.lines.is_in(&prompt_of(request));
+                let is_first = matches!(self.settings.skill, SkillInPrompt::Prepended(_));
+                add_skill(&mut request.messages, skill, is_first);
+            }
+            SkillInPrompt::Replacing { held, skill } => {
+                if !replace_skill(&mut request.messages, held, skill) {
+                    self.reach.n_without_skill = self.reach.n_without_skill.saturating_add(1);
+                }
+            }
+            SkillInPrompt::Expected(_) if is_sought => {
+                let prompt = prompt_of(request);
+                self.reach.is_twice |= self.lines.is_twice_in(&prompt);
+                if !self.lines.is_in(&prompt) {
+                    self.reach.n_without_skill = self.reach.n_without_skill.saturating_add(1);
+                }
+            }
+            SkillInPrompt::Expected(_) => {}
+        }
     }
 
     /// Takes what came of a call.
@@ -295,12 +357,8 @@ fn target_problem(error: &LlmError) -> Problem {
 }
 
 /// Puts the skill into the system prompt; an agent without one gets one.
-fn add_skill(messages: &mut Vec<Message>, skill: &SkillInPrompt) {
-    let (text, is_first) = match skill {
-        SkillInPrompt::Absent => return,
-        SkillInPrompt::Prepended(text) => (text.trim(), true),
-        SkillInPrompt::Appended(text) => (text.trim(), false),
-    };
+fn add_skill(messages: &mut Vec<Message>, text: &str, is_first: bool) {
+    let text = text.trim();
     if text.is_empty() {
         return;
     }
@@ -315,4 +373,31 @@ fn add_skill(messages: &mut Vec<Message>, skill: &SkillInPrompt) {
         }
         None => messages.insert(0, Message::system(text)),
     }
+}
+
+/// Puts the skill in the place of a text of the first message that holds it; false if none does.
+fn replace_skill(messages: &mut Vec<Message>, held: &str, skill: &str) -> bool {
+    let asks = |message: &Message| matches!(message.role, Role::System | Role::User);
+    let found = messages.iter().enumerate().filter(|(_, message)| asks(message));
+    let found = found.filter_map(|(at, message)| Some((at, replaced(&message.text(), held, skill)?))).next();
+    let Some((at, text)) = found else { return false };
+    if text.trim().is_empty() {
+        // A provider takes no empty message.
+        messages.remove(at);
+    } else if let Some(message) = messages.get_mut(at) {
+        message.content.retain(|part| !matches!(part, ContentPart::Text(_)));
+        message.content.insert(0, ContentPart::Text(text.into()));
+    }
+    true
+}
+
+/// What a request says to the model besides its conversation: where an agent puts a skill.
+fn prompt_of(request: &ChatRequest) -> String {
+    let messages = request.messages.iter();
+    let n_first = messages.clone().take_while(|message| message.role != Role::Assistant).count();
+    let mut prompt: Vec<String> = messages.take(n_first).map(Message::text).collect();
+    for tool in &request.tools {
+        prompt.extend([tool.description.clone(), tool.parameters.to_string()]);
+    }
+    prompt.join("\n")
 }

@@ -4,6 +4,7 @@
 //! summary of its history). A request goes on with the conversation whose latest reply is its last assistant message:
 //! so histories may grow, slide, or be rewritten before that point.
 
+use super::session::Reach;
 use crate::record;
 use skill_core::{Role, TrajectoryMessage, Usage, thought};
 use skill_llm::error::ErrorClass;
@@ -33,6 +34,8 @@ pub struct SessionRecord {
     pub refused: Vec<RefusedCall>,
     /// Whether the last that the agent heard of its model was such a refusal.
     pub ends_refused: bool,
+    /// Whether what the agent asked had the skill in it.
+    pub reach: Reach,
 }
 
 /// A request that the model would not answer, regardless of who asks.
@@ -83,6 +86,9 @@ impl SessionRecord {
         recorded.breaks = self.conversation_starts.iter().skip(1).map(place).collect();
         // A message that is resent is one message, wherever it is.
         let mut known: HashMap<*const Message, u32> = HashMap::new();
+        for tool in self.requests.iter().flat_map(|call| &call.frame.tools) {
+            recorded.offer(record::tool(tool));
+        }
         for call in &self.requests {
             let sent = call.messages.iter().map(|message| {
                 *known

@@ -3,7 +3,8 @@
 use super::config::SkillDelivery;
 use super::protocol::EndpointAddress;
 use crate::endpoint::{Endpoint, EndpointSession, SessionRecord, SessionSettings, SkillInPrompt};
-use serde_json::{Value, json};
+use crate::reach;
+use serde_json::{Map, Value, json};
 use skill_core::{RolloutResult, SkillDoc};
 use skill_llm::ChatModel;
 
@@ -46,14 +47,19 @@ impl Address {
 /// Opens the endpoint for one rollout.
 pub(super) fn open(
     endpoint: &Endpoint,
-    delivery: SkillDelivery,
+    (delivery, held): (SkillDelivery, &str),
     skill: &SkillDoc,
     target: &dyn ChatModel,
 ) -> (EndpointSession, Address) {
     let model = target.id().model.clone();
     let skill = match delivery {
         SkillDelivery::SystemPrompt => SkillInPrompt::Appended(skill.agent_view().into()),
-        SkillDelivery::Inline | SkillDelivery::File => SkillInPrompt::Absent,
+        SkillDelivery::Replace => {
+            SkillInPrompt::Replacing { held: held.to_owned(), skill: skill.agent_view().into() }
+        }
+        SkillDelivery::Inline => SkillInPrompt::Expected(skill.agent_view().into()),
+        // An agent may open its files, or some of them, when it needs them.
+        SkillDelivery::File => SkillInPrompt::Absent,
     };
     let settings = SessionSettings { skill, models: vec![model.clone()], ..SessionSettings::default() };
     let session = endpoint.session(settings);
@@ -67,7 +73,13 @@ pub(super) fn open(
 }
 
 /// Fills what the program has not said of its agent with what the endpoint has seen of it.
-pub(super) fn complete(result: &mut RolloutResult, session: SessionRecord, has_turns: bool, has_usage: bool) {
+pub(super) fn complete(
+    result: &mut RolloutResult,
+    session: SessionRecord,
+    is_replacing: bool,
+    (has_turns, has_usage): (bool, bool),
+) {
+    tell_reach(&mut result.extras, &session, is_replacing);
     if session.n_calls == 0 && session.refused.is_empty() {
         return;
     }
@@ -100,4 +112,24 @@ pub(super) fn complete(result: &mut RolloutResult, session: SessionRecord, has_t
         seen.breaks.clear();
     }
     result.trajectory = seen;
+}
+
+/// Says where the skill may not have reached the agent.
+fn tell_reach(extras: &mut Map<String, Value>, session: &SessionRecord, is_replacing: bool) {
+    let told = session.reach;
+    let mut set = |key: &str, value: Value| {
+        extras.insert(key.to_owned(), value);
+    };
+    if told.n_requests == 0 {
+        set(reach::NO_REQUEST_KEY, true.into());
+    }
+    if told.n_without_skill > 0 {
+        set(reach::WITHOUT_SKILL_KEY, told.n_without_skill.into());
+    }
+    if is_replacing && told.n_requests > 0 && told.n_without_skill >= told.n_requests {
+        set(reach::NOTHING_REPLACED_KEY, true.into());
+    }
+    if told.is_twice {
+        set(reach::SKILL_TWICE_KEY, true.into());
+    }
 }

@@ -1,6 +1,6 @@
 //! What an `exec` environment is made from.
 
-pub use crate::choices::SkillDelivery;
+pub use crate::choices::{OnError, SkillDelivery};
 
 use super::protocol::Mode;
 use crate::error::EnvError;
@@ -57,12 +57,24 @@ pub struct ExecConfig {
     /// How the program gets the skill, where it runs its own agent.
     #[serde(default)]
     pub skill: SkillDelivery,
+    /// The text that the agent's prompt holds, for [`SkillDelivery::Replace`]; `None` is the initial skill of the program.
+    #[serde(default)]
+    pub initial_skill: Option<String>,
     /// Whether the engine serves the program's agent a model of its own, see [`crate::endpoint`].
     ///
     /// Where it is found is in each `rollout`, and with [`Self::process_per_rollout`] also in the environment
     /// variables that clients read, see [`super::ENDPOINT_VARIABLES`].
     #[serde(default)]
     pub endpoint: bool,
+    /// Whether a judge scores what the program gives no score.
+    #[serde(default)]
+    pub has_judge: bool,
+    /// What an attempt is that breaks.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// The share of a stage's rollouts that may break with [`OnError::Fail`].
+    #[serde(default = "default_max_errors")]
+    pub max_errors: f64,
     /// How long the program may take.
     #[serde(default)]
     pub deadlines: ExecDeadlines,
@@ -92,7 +104,11 @@ impl ExecConfig {
             processes: default_processes(),
             process_per_rollout: false,
             skill: SkillDelivery::default(),
+            initial_skill: None,
             endpoint: false,
+            has_judge: false,
+            on_error: OnError::default(),
+            max_errors: default_max_errors(),
             deadlines: ExecDeadlines::default(),
             limits: ExecLimits::default(),
             secrets: Secrets::default(),
@@ -118,10 +134,14 @@ impl ExecConfig {
         if self.limits.line_bytes == 0 {
             return wrong("`limits.line_bytes` is 0; expected at least 1".to_owned());
         }
-        if self.skill == SkillDelivery::SystemPrompt && !self.endpoint {
-            let message =
-                "`skill_delivery` is `system_prompt`, which only the endpoint can do; set `endpoint` to true";
-            return wrong(message.to_owned());
+        if matches!(self.skill, SkillDelivery::SystemPrompt | SkillDelivery::Replace) && !self.endpoint {
+            let delivery = self.skill.as_str();
+            return wrong(format!(
+                "`skill_delivery` is `{delivery}`, which only the endpoint can do; set `endpoint` to true"
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.max_errors) {
+            return wrong(format!("`max_errors` is {}; expected a share from 0 to 1", self.max_errors));
         }
         if let Some(name) = self.set_env.keys().find(|name| !process::is_variable_name(name)) {
             return wrong(format!("`set_env`: {name:?} cannot be the name of an environment variable"));
@@ -205,12 +225,23 @@ pub(super) fn identity(config: &ExecConfig, mode: Mode) -> Map<String, Value> {
     if mode == Mode::Rollout {
         identity.insert("skill".to_owned(), config.skill.as_str().into());
         identity.insert("endpoint".to_owned(), config.endpoint.into());
+        // Runs of before the key had no other value.
+        if config.on_error != OnError::Stop {
+            identity.insert("on_error".to_owned(), config.on_error.as_str().into());
+        }
     }
     identity
 }
 
 fn default_seed() -> u64 {
     42
+}
+
+/// The share of rollouts that may break by default.
+pub const DEFAULT_MAX_ERRORS: f64 = 0.5;
+
+fn default_max_errors() -> f64 {
+    DEFAULT_MAX_ERRORS
 }
 
 fn default_processes() -> u32 {

@@ -1,15 +1,18 @@
 //! A program that runs its own agent.
 
 use super::agent::{self, Address};
-use super::config::SkillDelivery;
-use super::fault::Fault;
+use super::config::{OnError, SkillDelivery};
+use super::fault::{Fault, FaultKind};
 use super::pool::Lease;
 use super::program::Inner;
 use super::protocol::{Request, RequestItem, RolloutAnswer};
+use crate::endpoint::SessionRecord;
 use crate::env::{Env, RolloutCtx};
 use crate::error::EnvError;
 use crate::folder::write_folder;
 use crate::item::{Item, Split};
+use crate::judged::UNSCORED_KEY;
+use crate::reach;
 use crate::source::SkillSource;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -41,13 +44,19 @@ impl ExecEnv {
     ) -> Result<RolloutResult, EnvError> {
         // The program alone knows the goal, and has to be given the skill first.
         let (skill, ctx) = &ctx.show(source, item, "").await?;
-        let delivered = Delivered::new(self.inner.config.skill, skill)?;
+        let delivery = self.inner.config.skill;
+        let delivered = Delivered::new(delivery, skill)?;
         let at_item = |fault: Fault| fault.at(&item.id);
         let Some(endpoint) = &self.inner.endpoint else {
-            let (lease, answered) = self.ask(item, &delivered, None).await.map_err(at_item)?;
-            return answered.and_then(|answer| result(item, answer, &lease)).map_err(at_item);
+            let made = match self.ask(item, &delivered, None).await {
+                Ok((lease, answered)) => {
+                    answered.and_then(|answer| result(item, answer, &lease, self.inner.config.has_judge))
+                }
+                Err(fault) => Err(fault),
+            };
+            return made.or_else(|fault| self.broken(item, fault, ctx));
         };
-        let (mut session, address) = agent::open(endpoint, self.inner.config.skill, skill, target);
+        let (mut session, address) = agent::open(endpoint, (delivery, &self.inner.held), skill, target);
         let failed = session.failed();
         let asked = tokio::select! {
             biased;
@@ -58,10 +67,15 @@ impl ExecEnv {
         };
         // Where the model has failed, that is what has happened, whatever the program made of it.
         let record = session.finish()?;
-        let (lease, answered) = asked.map_err(at_item)?;
+        let (lease, answered) = match asked {
+            Ok(asked) => asked,
+            Err(fault) => return self.broken_at(item, fault, ctx, record),
+        };
         let answer = match (answered, record.last_refusal()) {
             (Ok(mut answer), refusal) => {
-                if let Some(refusal) = refusal.filter(|_| answer.hard == 0.0 && answer.reason.is_empty()) {
+                if let Some(refusal) =
+                    refusal.filter(|_| answer.hard == Some(0.0) && answer.reason.is_empty())
+                {
                     answer.reason = format!("the agent's last request was refused: {refusal}");
                 }
                 answer
@@ -69,13 +83,39 @@ impl ExecEnv {
             // An agent that ends since its model would not answer it has failed its task.
             (Err(fault), Some(refusal)) if fault.may_be_the_agents => {
                 let reason = format!("the agent gave up: {refusal}; {}", fault.message);
-                RolloutAnswer { reason, ..RolloutAnswer::default() }
+                RolloutAnswer { hard: Some(0.0), reason, ..RolloutAnswer::default() }
             }
-            (Err(fault), _) => return Err(at_item(fault)),
+            (Err(fault), _) => return self.broken_at(item, fault, ctx, record),
         };
         let (has_turns, has_usage) = (answer.n_turns.is_some(), answer.usage.is_some());
-        let mut result = result(item, answer, &lease).map_err(at_item)?;
-        agent::complete(&mut result, record, has_turns, has_usage);
+        let mut result = result(item, answer, &lease, self.inner.config.has_judge).map_err(at_item)?;
+        let is_replacing = delivery == SkillDelivery::Replace;
+        agent::complete(&mut result, record, is_replacing, (has_turns, has_usage));
+        Ok(result)
+    }
+
+    /// What an attempt that broke is: an error, or a failure where that is configured and no further try is made.
+    fn broken(&self, item: &Item, fault: Fault, ctx: &RolloutCtx) -> Result<RolloutResult, EnvError> {
+        let is_failure = self.inner.config.on_error == OnError::Fail && ctx.is_last_attempt;
+        if !is_failure || fault.kind != FaultKind::Broken {
+            return Err(fault.at(&item.id));
+        }
+        let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
+        result.fail_reason = format!("the agent broke: {}", fault.message);
+        result.extras.insert(reach::BROKEN_KEY.to_owned(), true.into());
+        Ok(result)
+    }
+
+    /// The same, with what the agent did at the endpoint.
+    fn broken_at(
+        &self,
+        item: &Item,
+        fault: Fault,
+        ctx: &RolloutCtx,
+        record: SessionRecord,
+    ) -> Result<RolloutResult, EnvError> {
+        let mut result = self.broken(item, fault, ctx)?;
+        agent::complete(&mut result, record, false, (false, false));
         Ok(result)
     }
 
@@ -126,6 +166,10 @@ impl Env for ExecEnv {
         self.inner.initial_skill()
     }
 
+    fn max_broken_share(&self) -> f64 {
+        self.inner.config.max_errors
+    }
+
     async fn rollout(
         &self,
         item: &Item,
@@ -168,7 +212,7 @@ impl Delivered {
     fn new(delivery: SkillDelivery, skill: &SkillDoc) -> Result<Self, EnvError> {
         match delivery {
             SkillDelivery::Inline => Ok(Self::Inline(skill.agent_view())),
-            SkillDelivery::SystemPrompt => Ok(Self::Elsewhere),
+            SkillDelivery::SystemPrompt | SkillDelivery::Replace => Ok(Self::Elsewhere),
             SkillDelivery::File => {
                 let cannot = |error: std::io::Error| EnvError::Configuration {
                     message: format!("cannot write the skill to a temporary directory: {error}"),
@@ -210,20 +254,32 @@ impl Delivered {
 }
 
 /// The result that an answer means.
-fn result(item: &Item, answer: RolloutAnswer, lease: &Lease) -> Result<RolloutResult, Fault> {
-    let soft = answer.soft.unwrap_or(answer.hard);
-    for (name, score) in [("hard", answer.hard), ("soft", soft)] {
+fn result(
+    item: &Item,
+    answer: RolloutAnswer,
+    lease: &Lease,
+    has_judge: bool,
+) -> Result<RolloutResult, Fault> {
+    if answer.hard.is_none() && !has_judge {
+        let what =
+            "there is no `hard`; expected a number from 0 to 1, which only a judge (`rubric`) can give";
+        return Err(lease.process.absurd("rollout", what));
+    }
+    let hard = answer.hard.unwrap_or_default();
+    let soft = answer.soft.unwrap_or(hard);
+    for (name, score) in [("hard", hard), ("soft", soft)] {
         if !(0.0..=1.0).contains(&score) {
             let what = format!("`{name}` is {score}; expected 0 to 1");
             return Err(lease.process.absurd("rollout", &what));
         }
     }
     lease.has_answered();
-    let mut result = RolloutResult::new(item.id.clone(), answer.hard, soft);
+    let is_unscored = answer.hard.is_none();
+    let mut result = RolloutResult::new(item.id.clone(), hard, soft);
     let spoke = answer.conversation.iter().filter(|message| message.role == Role::Assistant).count();
     result.n_turns = answer.n_turns.unwrap_or(u32::try_from(spoke).unwrap_or(u32::MAX));
     result.fail_reason = answer.reason;
-    if !result.is_success() && result.fail_reason.is_empty() {
+    if !is_unscored && !result.is_success() && result.fail_reason.is_empty() {
         "the program gave no reason".clone_into(&mut result.fail_reason);
     }
     result.task_type = if answer.task_type.is_empty() { item.task_type.clone() } else { answer.task_type };
@@ -236,5 +292,8 @@ fn result(item: &Item, answer: RolloutAnswer, lease: &Lease) -> Result<RolloutRe
     result.trajectory = Trajectory::of_messages(answer.conversation);
     result.usage = answer.usage.unwrap_or_default();
     result.extras = answer.extras;
+    if is_unscored {
+        result.extras.insert(UNSCORED_KEY.to_owned(), true.into());
+    }
     Ok(result)
 }

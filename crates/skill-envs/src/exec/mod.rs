@@ -40,7 +40,7 @@ mod supervise;
 mod world;
 
 pub use agent::ENDPOINT_VARIABLES;
-pub use config::{ExecConfig, ExecDeadlines, ExecLimits, SkillDelivery};
+pub use config::{DEFAULT_MAX_ERRORS, ExecConfig, ExecDeadlines, ExecLimits, OnError, SkillDelivery};
 pub use env::ExecEnv;
 pub use program::ExecProgram;
 pub use protocol::{Mode, PROTOCOL_VERSION};

@@ -1,6 +1,6 @@
 //! A program that has said what it is.
 
-use super::config::{ExecConfig, identity, seconds};
+use super::config::{ExecConfig, SkillDelivery, identity, seconds};
 use super::env::ExecEnv;
 use super::fault::{Fault, FaultKind};
 use super::items;
@@ -39,6 +39,8 @@ pub(super) struct Inner {
     /// Serves the agents of all rollouts, where the configuration says so.
     pub(super) endpoint: Option<Endpoint>,
     splits: Splits<Vec<Item>>,
+    /// What the agent's prompt holds where the skill takes its place.
+    pub(super) held: String,
     /// Kept for [`ExecProgram::start_with_guard`]; the last field, because fields drop in order.
     _guard: Arc<dyn Any + Send + Sync>,
 }
@@ -91,6 +93,7 @@ impl ExecProgram {
                 format!("`endpoint` is for programs that run their own agent; `{name}` is stepped through");
             return Err(EnvError::Configuration { message });
         }
+        let held = held(&config, &hello)?;
         let endpoint = if config.endpoint {
             let limits = EndpointLimits::default();
             Some(Endpoint::start_scrubbing(limits, config.secrets.clone()).await?)
@@ -99,7 +102,7 @@ impl ExecProgram {
         };
         let config = Arc::new(config);
         let pool = Arc::new(Pool::new(Arc::clone(&config), process, hello.clone()));
-        Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits, _guard: guard }) })
+        Ok(Self { inner: Arc::new(Inner { config, hello, pool, endpoint, splits, held, _guard: guard }) })
     }
 
     /// The short name that the program gives itself.
@@ -190,6 +193,20 @@ impl Inner {
     pub(super) fn deadline(&self, deadline: f64) -> Duration {
         seconds(deadline)
     }
+}
+
+/// The text that the skill takes the place of; empty where it takes the place of none.
+fn held(config: &ExecConfig, hello: &HelloAnswer) -> Result<String, EnvError> {
+    if config.skill != SkillDelivery::Replace {
+        return Ok(String::new());
+    }
+    let held = config.initial_skill.as_deref().or(hello.initial_skill.as_deref()).map(SkillDoc::new);
+    let held = held.map(|skill| skill.agent_view().as_str().trim().to_owned());
+    held.filter(|text| !text.is_empty()).ok_or_else(|| EnvError::Configuration {
+        message: "`skill_delivery` is `replace` without an initial skill: it is the text of the agent's prompt that \
+                  is trained"
+            .to_owned(),
+    })
 }
 
 /// How often the first process of a run is started again: anyone who started the run is still there to fix it.

@@ -110,7 +110,8 @@ impl Agent {
                 ..CallCtx::new(job.place.clone())
             };
             let target = Some(Arc::clone(&self.target));
-            let ctx = RolloutCtx { call, judge: self.judge.clone(), target };
+            let is_last_attempt = n_attempts >= ROLLOUT_ATTEMPTS;
+            let ctx = RolloutCtx { call, judge: self.judge.clone(), target, is_last_attempt };
             let witnessed = Witnessed::new(source.as_ref());
             match self.env.rollout(&job.item, &witnessed, self.target.as_ref(), &ctx).await {
                 Ok(mut result) => {

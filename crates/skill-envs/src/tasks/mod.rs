@@ -58,6 +58,7 @@ pub use files::{FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolForm
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
+pub(crate) use rubric::{JudgedAnswer, Rubric};
 pub use sample::DataSample;
 pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
 pub use task::ANSWER_FIELDS;

@@ -30,7 +30,7 @@ const QUOTED_CHARACTERS: usize = 120;
 
 /// A rubric that is ready to be asked with.
 #[derive(Debug, Clone)]
-pub(super) struct Rubric {
+pub(crate) struct Rubric {
     config: RubricConfig,
     prompt: PromptTemplate,
     /// Whether a person was told that the judge is asked again: once is enough for a judge that never gives points.
@@ -39,22 +39,22 @@ pub(super) struct Rubric {
 
 /// What a judge is shown.
 #[derive(Serialize)]
-pub(super) struct JudgedAnswer<'a> {
-    pub(super) task: &'a str,
-    pub(super) references: &'a [String],
-    pub(super) answer: &'a str,
+pub(crate) struct JudgedAnswer<'a> {
+    pub(crate) task: &'a str,
+    pub(crate) references: &'a [String],
+    pub(crate) answer: &'a str,
 }
 
 /// What a judge says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judgement {
-    pub(super) score: Score,
-    pub(super) points: f64,
-    pub(super) reason: String,
+pub(crate) struct Judgement {
+    pub(crate) score: Score,
+    pub(crate) points: f64,
+    pub(crate) reason: String,
 }
 
 impl Rubric {
-    pub(super) fn new(config: RubricConfig) -> Result<Self, EnvError> {
+    pub(crate) fn new(config: RubricConfig) -> Result<Self, EnvError> {
         let wrong = |message: &str| EnvError::Configuration { message: message.to_owned() };
         if config.rubric.trim().is_empty() {
             return Err(wrong("`rubric` is blank; expected what a good answer is"));
@@ -69,7 +69,12 @@ impl Rubric {
         Ok(rubric)
     }
 
-    pub(super) fn settings(&self) -> Value {
+    /// What a good answer is, in the words of a person.
+    pub(crate) fn text(&self) -> &str {
+        self.config.rubric.trim()
+    }
+
+    pub(crate) fn settings(&self) -> Value {
         json!({
             "rubric": self.config.rubric,
             "pass_score": self.config.pass_score,
@@ -82,7 +87,7 @@ impl Rubric {
     /// # Errors
     ///
     /// A judge that cannot be asked, or that does not come to a number of points: that is never a score.
-    pub(super) async fn judge(
+    pub(crate) async fn judge(
         &self,
         judge: &dyn ChatModel,
         shown: &JudgedAnswer<'_>,

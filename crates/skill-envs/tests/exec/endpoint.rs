@@ -1,10 +1,10 @@
 //! Agents that ask the model which the engine serves them.
 
 use crate::context::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use skill_core::{Role, SkillDoc, Usage};
 use skill_envs::exec::{ENDPOINT_VARIABLES, ExecConfig, ExecProgram, SkillDelivery};
-use skill_envs::{Env as _, EnvError, RolloutCtx, Split};
+use skill_envs::{Env as _, EnvError, RolloutCtx, Split, reach};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{ChatReply, LlmError};
 
@@ -54,6 +54,65 @@ async fn what_the_agent_did_is_the_trajectory() {
     assert_eq!(other.extras["skill"], "Go right.");
     assert_ne!(other.extras["token_backwards"], result.extras["token_backwards"]);
     assert_ne!(again.settings(), env.settings());
+}
+
+/// Where the skill may not have reached the agent is in the extras of its result.
+#[tokio::test]
+async fn it_is_told_where_the_skill_does_not_reach_the_agent() {
+    async fn told(trick: &str, delivery: SkillDelivery, skill: &str) -> (Vec<(String, Value)>, String) {
+        let mut config = config("rollout", trick);
+        (config.endpoint, config.skill) = (true, delivery);
+        config.initial_skill = Some("You\n walk.".to_owned());
+        let env = env(config).await;
+        let good = item(env.items(Split::Train), "good");
+        let result =
+            env.rollout(&good, &SkillDoc::new(skill), &target(), &RolloutCtx::default()).await.unwrap();
+        let keys = [
+            reach::NO_REQUEST_KEY,
+            reach::WITHOUT_SKILL_KEY,
+            reach::NOTHING_REPLACED_KEY,
+            reach::SKILL_TWICE_KEY,
+        ];
+        let told = keys.iter().filter_map(|key| Some(((*key).to_owned(), result.extras.get(*key)?.clone())));
+        (told.collect(), result.target_system_prompt)
+    }
+    let is = |key: &str, value: Value| vec![(key.to_owned(), value)];
+    for (trick, delivery, skill, expect, system) in [
+        ("none", SkillDelivery::SystemPrompt, "Go right.", is(reach::NO_REQUEST_KEY, json!(true)), None),
+        ("none", SkillDelivery::Inline, "Go right.", is(reach::NO_REQUEST_KEY, json!(true)), None),
+        ("asks", SkillDelivery::SystemPrompt, "Go right.", vec![], Some("You walk.\n\nGo right.")),
+        ("asks", SkillDelivery::SystemPrompt, "You walk.", is(reach::SKILL_TWICE_KEY, json!(true)), None),
+        ("asks", SkillDelivery::SystemPrompt, "", vec![], Some("You walk.")),
+        (
+            "asks",
+            SkillDelivery::Inline,
+            "Go right.",
+            is(reach::WITHOUT_SKILL_KEY, json!(2)),
+            Some("You walk."),
+        ),
+        ("asks", SkillDelivery::Inline, "You walk.", vec![], Some("You walk.")),
+        ("asks", SkillDelivery::Inline, "", vec![], Some("You walk.")),
+        ("asks", SkillDelivery::File, "Go right.", vec![], Some("You walk.")),
+        ("asks", SkillDelivery::Replace, "Go right.", vec![], Some("Go right.")),
+        ("asks", SkillDelivery::Replace, "", vec![], Some("")),
+    ] {
+        let (told, shown) = told(trick, delivery.clone(), skill).await;
+        assert_eq!(told, expect, "{trick}, {delivery:?}, {skill:?}");
+        assert_eq!(system.unwrap_or(&shown), shown, "{trick}, {delivery:?}, {skill:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_skill_that_replaces_nothing_is_told() {
+    let mut config = asking();
+    config.skill = SkillDelivery::Replace;
+    config.initial_skill = Some("You run.".to_owned());
+    let env = env(config).await;
+    let good = item(env.items(Split::Train), "good");
+    let result = env.rollout(&good, &SkillDoc::new("x"), &target(), &RolloutCtx::default()).await.unwrap();
+    assert_eq!(result.extras[reach::NOTHING_REPLACED_KEY], true);
+    assert_eq!(result.extras[reach::WITHOUT_SKILL_KEY], 2);
+    assert!(matches!(reach::out_of_reach(&result), Some(EnvError::Program { .. })));
 }
 
 #[tokio::test]

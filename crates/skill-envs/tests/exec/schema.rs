@@ -1,16 +1,38 @@
 //! `docs/env-protocol.schema.json` says what the code says.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-use skill_core::{ToolCall, TrajectoryMessage, Usage};
+use skill_core::Usage;
 use skill_envs::exec::protocol::{
     Capabilities, EndpointAddress, HelloAnswer, ItemLists, ObservationAnswer, ProgramItem, Request,
     RequestItem, RolloutAnswer,
 };
+use skill_envs::record::conversation;
 use std::collections::BTreeSet;
 
 const SCHEMA: &str = include_str!("../../../../docs/env-protocol.schema.json");
+
+/// A message as a result tells it.
+struct Told;
+
+impl<'de> Deserialize<'de> for Told {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let message = Value::deserialize(deserializer)?;
+        conversation(&[message]).map(|_| Self).map_err(D::Error::custom)
+    }
+}
+
+/// A tool call as a result tells it.
+struct Called;
+
+impl<'de> Deserialize<'de> for Called {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let message = json!({"role": "assistant", "tool_calls": [Value::deserialize(deserializer)?]});
+        conversation(&[message]).map(|_| Self).map_err(D::Error::custom)
+    }
+}
 
 fn definition(name: &str) -> Value {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
@@ -71,11 +93,11 @@ fn answers_are_those_of_the_schema() {
     });
     check_answer::<ObservationAnswer>("observation_answer", &observation);
     let call = json!({"id": "1", "name": "f", "arguments": "{}"});
-    check_answer::<ToolCall>("tool_call", &call);
+    check_answer::<Called>("tool_call", &call);
     let message = json!({
         "role": "user", "content": "c", "reasoning": "r", "tool_calls": [call], "tool_call_id": "1", "images": 1,
     });
-    check_answer::<TrajectoryMessage>("message", &message);
+    check_answer::<Told>("message", &message);
     let usage = json!({"input": 1, "cached": 1, "output": 1, "reasoning": 1});
     check_answer::<Usage>("usage", &usage);
     let result = json!({

@@ -7,8 +7,10 @@
 //! the first error with what led to it, and the end.
 
 use crate::settings::{MAX_FIELD_CHARS, TrajectoryLimits};
-use crate::text::{clip, escape_attribute, escape_in_trajectory, score_text};
-use skill_core::{ComparisonPair, PairCategory, Role, RolloutResult, SkillDoc, TrajectoryMessage};
+use crate::text::{clip, escape_attribute, escape_closing, escape_in_trajectory, score_text};
+use skill_core::{
+    ComparisonPair, OfferedTool, PairCategory, Role, RolloutResult, SkillDoc, TrajectoryMessage,
+};
 use std::borrow::Cow;
 
 /// The most characters of one trajectory where a task is there under two skills.
@@ -19,6 +21,12 @@ const MIN_EMBEDDED_SKILL_CHARS: usize = 40;
 
 /// Stands for the skill inside a longer system prompt.
 const SKILL_NOTE: &str = "(the skill, as shown above)";
+
+/// Stands for the system prompt that all trajectories share.
+const SYSTEM_NOTE: &str = "(the agent's system prompt, as shown above)";
+
+/// A system prompt shorter than this is shown where it is.
+const MIN_SHARED_CHARS: usize = 200;
 
 /// Words by which an environment says that something went wrong.
 const ERROR_WORDS: [&str; 9] = [
@@ -46,12 +54,63 @@ const GAP_CHARS: usize = 32;
 ///
 /// `skill` is the skill that the agent had; it is taken to be shown above.
 pub fn render_trajectories(skill: &SkillDoc, results: &[&RolloutResult], limits: TrajectoryLimits) -> String {
-    let blocks: Vec<String> = results
-        .iter()
-        .zip(1_usize..)
-        .map(|(result, index)| render_one(skill, result, index, limits))
-        .collect();
-    blocks.join("\n\n")
+    let about = About::of(skill, results);
+    let numbered = results.iter().zip(1_usize..);
+    let blocks = numbered.map(|(result, index)| render_one(skill, &about, result, index, limits));
+    about.block(limits).into_iter().chain(blocks).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What all trajectories of a prompt have in common, which is shown once.
+#[derive(Default)]
+struct About<'a> {
+    /// The agent's own system prompt, where it is the same in all of them and long.
+    system: Option<String>,
+    /// The tools that its model was offered.
+    tools: Vec<&'a OfferedTool>,
+}
+
+impl<'a> About<'a> {
+    fn of(skill: &SkillDoc, results: &[&'a RolloutResult]) -> Self {
+        let mut tools: Vec<&OfferedTool> = Vec::new();
+        for tool in results.iter().flat_map(|result| &result.trajectory.tools) {
+            if tools.iter().all(|known| known.name != tool.name) {
+                tools.push(tool);
+            }
+        }
+        let systems = results.iter().map(|result| {
+            let mut said = result.trajectory.conversation();
+            let system = said.find(|message| message.role == Role::System)?;
+            system_content(skill, &system.as_text()).map(Cow::into_owned)
+        });
+        let mut systems = systems.collect::<Option<Vec<String>>>().unwrap_or_default();
+        systems.dedup();
+        let system = systems.pop().filter(|text| {
+            // An agent with tools brings its own prompt; those of environments are short and say what is special.
+            let is_long = text.chars().count() >= MIN_SHARED_CHARS;
+            systems.is_empty() && !tools.is_empty() && results.len() > 1 && is_long
+        });
+        Self { system, tools }
+    }
+
+    /// The block above the trajectories; `None` where there is nothing to tell.
+    fn block(&self, limits: TrajectoryLimits) -> Option<String> {
+        let mut lines = Vec::new();
+        if let Some(system) = &self.system {
+            lines.push("The agent's system prompt, the same in every trajectory:".to_owned());
+            lines.push(clip(system, limits.turn).into_owned());
+        }
+        if !self.tools.is_empty() {
+            lines.push("The agent's tools:".to_owned());
+        }
+        for tool in &self.tools {
+            lines.push(format!("- {}: {}", tool.name, clip(tool.description.trim(), limits.field)));
+            let parameters = tool.parameters.iter();
+            lines.extend(parameters.map(|parameter| format!("  - {}", clip(parameter, limits.field))));
+        }
+        let text = clip(&lines.join("\n"), limits.trajectory).into_owned();
+        let text = escape_closing(&escape_in_trajectory(&text), "</agent").into_owned();
+        (!lines.is_empty()).then(|| format!("<agent>\n{text}\n</agent>"))
+    }
 }
 
 /// Renders tasks under two skills, those that need a remedy first; within a category they keep their order.
@@ -74,15 +133,22 @@ fn render_pair(previous: &SkillDoc, current: &SkillDoc, pair: &ComparisonPair) -
             let limits =
                 TrajectoryLimits { trajectory: MAX_PAIR_TRAJECTORY_CHARS, ..TrajectoryLimits::default() };
             let sides = [(previous, &pair.previous, 1), (current, &pair.current, 2)];
-            sides.map(|(skill, result, index)| render_one(skill, result, index, limits)).join("\n")
+            let about = About::default();
+            sides.map(|(skill, result, index)| render_one(skill, &about, result, index, limits)).join("\n")
         }
     };
     format!("<pair id=\"{id}\" category=\"{}\">\n{body}\n</pair>", pair.category.as_str())
 }
 
-fn render_one(skill: &SkillDoc, result: &RolloutResult, index: usize, limits: TrajectoryLimits) -> String {
+fn render_one(
+    skill: &SkillDoc,
+    about: &About<'_>,
+    result: &RolloutResult,
+    index: usize,
+    limits: TrajectoryLimits,
+) -> String {
     let mut lines = fields(result, limits.field);
-    let turns = conversation(skill, result, limits);
+    let turns = conversation(skill, about, result, limits);
     if !turns.is_empty() {
         lines.push("Conversation:".to_owned());
         let n_used: usize = lines.iter().map(|line| line.chars().count() + 1).sum();
@@ -169,7 +235,12 @@ fn fields(result: &RolloutResult, limit: usize) -> Vec<String> {
 }
 
 /// The turns that say something new, one text each.
-fn conversation(skill: &SkillDoc, result: &RolloutResult, limits: TrajectoryLimits) -> Vec<Turn> {
+fn conversation(
+    skill: &SkillDoc,
+    about: &About<'_>,
+    result: &RolloutResult,
+    limits: TrajectoryLimits,
+) -> Vec<Turn> {
     let prompts;
     let mut said: Vec<&TrajectoryMessage> = result.trajectory.conversation().collect();
     if said.is_empty() {
@@ -177,16 +248,35 @@ fn conversation(skill: &SkillDoc, result: &RolloutResult, limits: TrajectoryLimi
         said.extend(&prompts);
     }
     let is_answer_shown = answer_is_the_only_reply(result, limits.field);
+    let breaks = &result.trajectory.breaks;
+    let heading = |at: usize| {
+        let began =
+            breaks.iter().position(|place| usize::try_from(*place) == Ok(at)).map(|number| number + 2);
+        let number = if at == 0 && !breaks.is_empty() { Some(1) } else { began };
+        number.map(|number| format!("Conversation {number} of {}:\n", breaks.len() + 1)).unwrap_or_default()
+    };
+    // The heading of a conversation whose first turns are not shown.
+    let mut pending = String::new();
     said.into_iter()
-        .filter(|message| !(is_answer_shown && message.role == Role::Assistant))
-        .filter_map(|message| {
+        .enumerate()
+        .filter_map(|(at, message)| {
+            pending.push_str(&heading(at));
+            if is_answer_shown && message.role == Role::Assistant {
+                return None;
+            }
             let text = message.as_text();
             let content = match message.role {
-                Role::System => system_content(skill, &text)?,
+                Role::System => match system_content(skill, &text)? {
+                    content if Some(content.as_ref()) == about.system.as_deref() => {
+                        Cow::Borrowed(SYSTEM_NOTE)
+                    }
+                    content => content,
+                },
                 Role::User | Role::Assistant | Role::Tool => Cow::Borrowed(text.trim()),
             };
             let content = if content.is_empty() { Cow::Borrowed("(empty)") } else { content };
-            let text = format!("[{}] {}", message.role.as_str(), clip(&content, limits.turn));
+            let heading = std::mem::take(&mut pending);
+            let text = format!("{heading}[{}] {}", message.role.as_str(), clip(&content, limits.turn));
             Some(Turn { role: message.role, text })
         })
         .collect()

@@ -79,13 +79,16 @@ async fn evaluate_as(
     ctx: &StageCtx<'_>,
     kept: impl Fn(RolloutResult) -> RolloutResult,
 ) -> Result<(Evaluation, Recorded), PipelineError> {
-    let agent = Agent::new(rollouts, source, ctx).of_batch(split, None, whole_split(rollouts, split));
+    let draws = draws_of(rollouts.env().items(split), ctx);
+    let agent = Agent::new(rollouts, source, ctx).planning(draws.len());
+    let agent = agent.of_batch(split, None, whole_split(rollouts, split));
     let work = async |_, (item, draw): (&Item, usize)| {
         let rollout = agent.work_on(item, draw).await?;
         // A place for each item is reserved up front: a small one.
         Ok(Box::new(Rollout { result: kept(rollout.result), ..rollout }))
     };
-    let made = ctx.of_rollouts().map_ordered(draws_of(rollouts.env().items(split), ctx), work).await?;
+    let made = ctx.of_rollouts().map_ordered(draws, work).await?;
+    agent.keep_broken();
     let mut recorded = Recorded { journal: ctx.journal.clone(), keys: Vec::with_capacity(made.len()) };
     let counted = |rollout: Box<Rollout>| {
         let Rollout { result, used, key } = *rollout;
@@ -155,7 +158,8 @@ pub async fn evaluate_candidate(
             .filter(|(_, known)| known.is_none())
             .map(|(position, _)| position)
             .collect();
-        let agent = Agent::new(rollouts, source, ctx).of_batch(split, None, whole_split(rollouts, split));
+        let agent = Agent::new(rollouts, source, ctx).planning(planned.len());
+        let agent = agent.of_batch(split, None, whole_split(rollouts, split));
         let work = async |_, position: usize| match planned.get(position) {
             Some((draw_idx, item, draw)) => Ok((position, *draw_idx, agent.work_on(item, *draw).await?)),
             None => Err(PipelineError::Halted),
@@ -174,6 +178,7 @@ pub async fn evaluate_candidate(
             }
         };
         let made = mapping.map_until(unknown.clone(), first, work, watch).await?;
+        agent.keep_broken();
         // What was dropped gives back what it has reserved before anything else is begun.
         rollouts.settle().await;
         for (position, draw_idx, Rollout { result, used, .. }) in made.into_iter().flatten() {

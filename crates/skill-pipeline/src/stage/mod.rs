@@ -94,6 +94,11 @@ pub struct StageCtx<'run> {
 }
 
 impl<'run> StageCtx<'run> {
+    /// True where a skill is measured before anything is decided by it: what is wrong with the set-up shows there.
+    pub fn is_first_measurement(&self) -> bool {
+        self.stage == Stage::Baseline || self.stage == Stage::Evaluate && self.step.is_none()
+    }
+
     /// Context of a one-off stage: sequential, not cancellable, not journaled.
     pub fn new(stage: Stage, events: &'run dyn EventSink) -> Self {
         Self {

@@ -29,17 +29,18 @@ use crate::error::PipelineError;
 use crate::event::{Event, StageKind};
 use crate::warning::Warning;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{canonical_json, hex_sha256};
-use skill_core::{RolloutResult, Usage};
+use skill_core::{ItemId, RolloutResult, Usage};
 use skill_envs::{
     Env, EnvError, Item, JobLink, JobModels, JobSkill, LocalRunner, ReplyRecord, RolloutJob, RolloutRunner,
-    SkillSource, Split, TaskView,
+    SkillSource, Split, TaskView, reach,
 };
 use skill_llm::journal::{Journal, ResultKey, ResultRow, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -180,7 +181,8 @@ pub async fn rollout_batches(
         .iter()
         .zip(batches)
         .map(|(ctx, batch)| {
-            Agent::new(rollouts, source, ctx).of_batch(Split::Train, batch.seed, batch.items.clone())
+            let agent = Agent::new(rollouts, source, ctx).planning(batch.items.len() * ctx.draws.per_item);
+            agent.of_batch(Split::Train, batch.seed, batch.items.clone())
         })
         .collect();
     let mut work: Vec<(usize, &Agent<'_>, &Item, usize)> = Vec::new();
@@ -195,6 +197,7 @@ pub async fn rollout_batches(
             Ok((list_idx, agent.work_on(item, draw).await?))
         })
         .await?;
+    agents.iter().for_each(Agent::keep_broken);
     let mut results: Vec<Vec<RolloutResult>> = vec![Vec::new(); batches.len()];
     for (list_idx, Rollout { result, used, .. }) in made {
         ctx.used.add(used);
@@ -228,7 +231,9 @@ pub(crate) async fn rollout_attempts(
     sources: &[Arc<dyn SkillSource>],
     ctx: &StageCtx<'_>,
 ) -> Result<Vec<RolloutResult>, PipelineError> {
-    let agents: Vec<Agent<'_>> = sources.iter().map(|source| Agent::new(rollouts, source, ctx)).collect();
+    let n_of = |source_idx| attempts.iter().filter(|attempt| attempt.source_idx == source_idx).count();
+    let agent = |(at, source)| Agent::new(rollouts, source, ctx).planning(n_of(at));
+    let agents: Vec<Agent<'_>> = sources.iter().enumerate().map(agent).collect();
     let made = ctx
         .of_rollouts()
         .map_ordered(attempts.to_vec(), async |_, attempt: Attempt<'_>| {
@@ -238,6 +243,7 @@ pub(crate) async fn rollout_attempts(
             }
         })
         .await?;
+    agents.iter().for_each(Agent::keep_broken);
     let counted = |Rollout { result, used, .. }: Rollout| {
         ctx.used.add(used);
         result
@@ -275,6 +281,12 @@ pub(super) struct Agent<'run> {
     panel: Vec<(&'run str, Agent<'run>)>,
     /// The batch that its rollouts belong to, where the environment works on whole ones.
     whole: Option<WholeBatch<'run>>,
+    /// How many rollouts there are to be.
+    n_planned: usize,
+    /// How many of them broke.
+    n_broken: AtomicUsize,
+    /// Those that broke and count as failures if not too many do: until then none of them is recorded.
+    broken: Mutex<Vec<(ResultKey, ItemId, StoredResult)>>,
 }
 
 impl<'run> Agent<'run> {
@@ -306,7 +318,39 @@ impl<'run> Agent<'run> {
             name: None,
             panel: panel.map(named).collect(),
             whole: None,
+            n_planned: 0,
+            n_broken: AtomicUsize::new(0),
+            broken: Mutex::default(),
         }
+    }
+
+    /// The same agent, with so many rollouts to be made.
+    pub(super) fn planning(mut self, n_planned: usize) -> Self {
+        self.panel = self.panel.into_iter().map(|(name, agent)| (name, agent.planning(n_planned))).collect();
+        Self { n_planned, ..self }
+    }
+
+    /// Keeps the rollouts that broke, which count as failures: not too many of the stage did.
+    pub(super) fn keep_broken(&self) {
+        for (_, agent) in &self.panel {
+            agent.keep_broken();
+        }
+        let broken = std::mem::take(&mut *self.broken.lock());
+        let Some(journal) = &self.ctx.journal else { return };
+        for (key, item, stored) in broken {
+            journal.record_result(key, KIND, item.as_str(), stored);
+        }
+    }
+
+    /// An error if more rollouts of the stage broke than may, this one included.
+    fn check_broken(&self, result: &RolloutResult) -> Result<(), EnvError> {
+        let (n, of) = (self.n_broken.fetch_add(1, Ordering::Relaxed) + 1, self.n_planned);
+        let n_allowed = (self.rollouts.env().max_broken_share() * of as f64).ceil();
+        if n as f64 <= n_allowed {
+            return Ok(());
+        }
+        let message = format!("{}; {n} of {of} rollouts broke, and {n_allowed} may", result.fail_reason);
+        Err(EnvError::Broken { item: result.id.clone(), message })
     }
 
     /// The same agent for rollouts of this batch alone, in the samples that the context asks for.
@@ -391,6 +435,15 @@ impl<'run> Agent<'run> {
             self.tell_of_a_broken_attempt(&call, &message);
         }
         let (mut result, used) = (outcome.result, outcome.used);
+        if self.ctx.is_first_measurement()
+            && let Some(error) = reach::out_of_reach(&result)
+        {
+            return Err(failed(error));
+        }
+        let is_broken = result.extras.contains_key(reach::BROKEN_KEY);
+        if is_broken {
+            self.check_broken(&result).map_err(failed)?;
+        }
         if let Some(journal) = &self.ctx.journal {
             let file = RolloutFile { result, calls: used.calls, usage: used.usage };
             let content = serde_json::to_string(&file).map_err(|error| {
@@ -399,7 +452,11 @@ impl<'run> Agent<'run> {
                 }))
             })?;
             let stored = StoredResult { place: call.place.to_string(), content };
-            journal.record_result(key, KIND, item.id.as_str(), stored);
+            if is_broken {
+                self.broken.lock().push((key, item.id.clone(), stored));
+            } else {
+                journal.record_result(key, KIND, item.id.as_str(), stored);
+            }
             if self.rollouts.runner.keeps_results() {
                 journal.flush().await?;
                 self.rollouts.runner.acknowledge(&key.to_string()).await;

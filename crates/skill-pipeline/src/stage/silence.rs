@@ -8,7 +8,7 @@ use crate::warning::Warning;
 use serde_json::json;
 use skill_core::canonical::canonical_hash;
 use skill_core::{ItemId, RolloutResult, SkillDoc};
-use skill_envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skill_envs::{Env, EnvError, Item, RolloutCtx, Split, reach};
 use skill_llm::{CallPlace, LlmError};
 
 /// The error that it is if the target said nothing on any item.
@@ -27,6 +27,24 @@ fn silence(results: &[RolloutResult], place: &CallPlace) -> Option<PipelineError
 /// [`PipelineError::Silent`].
 pub fn check_spoken(results: &[RolloutResult], stage: Stage) -> Result<(), PipelineError> {
     silence(results, &CallPlace::new(stage.as_str())).map_or(Ok(()), Err)
+}
+
+/// What results tell of a skill that did not reach the agent as it should: requests without it, prompts that hold it
+/// twice, items without a request, and agents that broke.
+pub fn reach_warnings(results: &[RolloutResult]) -> [Option<Warning>; 4] {
+    let of_items = results.len();
+    let (n_items, n_requests) = reach::counted(results, reach::WITHOUT_SKILL_KEY);
+    let without = Warning::RequestsWithoutSkill { n_requests, n_items, of_items };
+    let (n_twice, _) = reach::counted(results, reach::SKILL_TWICE_KEY);
+    let (n_broken, _) = reach::counted(results, reach::BROKEN_KEY);
+    let [n_none, n_maybe] =
+        [reach::NO_REQUEST_KEY, reach::MAYBE_ELSEWHERE_KEY].map(|key| reach::counted(results, key).0);
+    [
+        (n_items > 0).then_some(without),
+        (n_twice > 0).then_some(Warning::SkillTwice { n_items: n_twice, of_items }),
+        (n_none + n_maybe > 0).then_some(Warning::NoRequests { n_items: n_none + n_maybe, of_items }),
+        (n_broken > 0).then_some(Warning::BrokenAgents { n_items: n_broken, of_items }),
+    ]
 }
 
 /// What the target has spoken with before: a skill and an item.

@@ -19,8 +19,9 @@ use crate::stage::evaluate::evaluate;
 use crate::warning::Warning;
 use skill_core::exact::round_6;
 use skill_core::{MeanScore, SkillDoc, SkillId, StepIdx};
-use skill_envs::Split;
 use skill_envs::source::document;
+use skill_envs::{EnvError, Split};
+use skill_llm::error::with_causes;
 
 /// An evaluation after the last step.
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +165,14 @@ impl Run<'_> {
             let measured = self.measure(Place::of_arm(name), &skill, tokens).await;
             let is_unasked = name == ArmName::NoSkill && self.settings.no_skill == NoSkillArm::Auto;
             let score = match measured {
+                // The agent may need its skill, such as a file of it: the run has its result without this arm.
+                Err(PipelineError::Rollout { place, source, .. })
+                    if name == ArmName::NoSkill && !matches!(source, EnvError::Model(_)) =>
+                {
+                    let message = format!("stopped at {place}: {}", with_causes(&source));
+                    self.warn(None, Warning::NoSkillFailed { message });
+                    continue;
+                }
                 // Requests that a kill has lost may have used up its room, and the run has its result without it.
                 Err(error) if is_unasked => match error.cap() {
                     Some("time") | None => return Err(error),

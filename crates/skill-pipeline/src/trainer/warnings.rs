@@ -8,7 +8,9 @@ use crate::event::StageKind;
 use crate::records::StageTokens;
 use crate::records::document::StepRecord;
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
-use crate::stage::silence::{Spoken, answers_without_number, check_target_speaks, cut_replies};
+use crate::stage::silence::{
+    Spoken, answers_without_number, check_target_speaks, cut_replies, reach_warnings,
+};
 use crate::warning::{RunModel, SMALL_SELECTION_SPLIT, Warning};
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
 use skill_envs::Split;
@@ -19,6 +21,7 @@ pub(super) struct Warned {
     of_cut: bool,
     of_empty: bool,
     of_no_number: bool,
+    of_reach: [bool; 4],
     of_uncounted_target: bool,
     of_uncounted_optimizer: bool,
 }
@@ -50,6 +53,12 @@ impl Run<'_> {
         {
             self.warned.of_no_number = true;
             self.warn(step, warning);
+        }
+        for (at, warning) in reach_warnings(results).into_iter().enumerate() {
+            if let (Some(warning), Some(is_told @ false)) = (warning, self.warned.of_reach.get_mut(at)) {
+                *is_told = true;
+                self.warn(step, warning);
+            }
         }
     }
 

@@ -12,8 +12,8 @@ use serde_json::{Map, Value as Json};
 use skill_core::{SplitRatio, SplitRule, named_enum};
 use skill_envs::agent::{ActionFormat, AgentSettings};
 use skill_envs::choices::{
-    Compare, GoalKind, MissingProducts, ObservationForm, Recalculate, Rooms, SandboxKind, SkillDelivery,
-    SpreadsheetMode, Unplayable,
+    Compare, GoalKind, MissingProducts, ObservationForm, OnError, Recalculate, Rooms, SandboxKind,
+    SkillDelivery, SpreadsheetMode, Unplayable,
 };
 use skill_envs::score::{ChoiceBy, PercentRule, UnitRule};
 use skill_envs::tasks::{Preset, ToolFormat};
@@ -158,7 +158,8 @@ impl EnvConfig {
     pub fn judge(&self) -> Option<TasksJudge> {
         match self {
             Self::Tasks(env) => (env.scorer == TasksScorer::Rubric).then_some(env.judge),
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Exec(_) | Self::Spreadsheet(_) => None,
+            Self::Exec(env) => (env.rubric.is_some() || env.rubric_file.is_some()).then_some(env.judge),
+            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Spreadsheet(_) => None,
         }
     }
 
@@ -380,15 +381,6 @@ kinds! {
         #[serde(default)]
         rules: Vec<Json> =
             decisive(Rules, Absent { example: "[{ contains = \"refund\" }, { section = \"Summary\" }, { max_words = 150 }]" });
-        /// For rubric: what a good answer is.
-        rubric: Option<String> =
-            decisive(Text, Absent { example: "\"The summary names the decision, who made it, and what it costs.\"" });
-        /// For rubric: a file that says it, instead of rubric.
-        rubric_file: Option<ConfigPath> = decisive(FILE, Absent { example: "\"rubric.md\"" });
-        /// For rubric: the model that grades, [models.judge] or one of the other two.
-        judge: TasksJudge = decisive(choice::<TasksJudge>(), Value("\"judge\""));
-        /// For rubric: the share of the judge's points from which a task counts as solved.
-        pass_score: f64 = decisive(number(0.0, 1.0), Value("0.8"));
         /// For command: the program and its arguments, started in the directory of this file for each answer. It reads
         /// item and answer as JSON and prints { "hard": 0 to 1, "soft": 0 to 1, "reason": ".." }.
         #[serde(default)]
@@ -470,6 +462,15 @@ kinds! {
         set_env: IndexMap<String, String> = decisive(Headers, Absent { example: "{ DATA_DIR = \"games\" }" });
     }
     [exec tasks] of PROGRAMS {
+        /// What a good answer is, for a judge: of scorer rubric, and for rollouts of a program that give no `hard`.
+        rubric: Option<String> =
+            decisive(Text, Absent { example: "\"The summary names the decision, who made it, and what it costs.\"" });
+        /// A file that says it, instead of rubric.
+        rubric_file: Option<ConfigPath> = decisive(FILE, Absent { example: "\"rubric.md\"" });
+        /// The model that grades by the rubric, [models.judge] or one of the other two.
+        judge: TasksJudge = decisive(choice::<TasksJudge>(), Value("\"judge\""));
+        /// The share of the judge's points from which a task counts as solved.
+        pass_score: f64 = decisive(number(0.0, 1.0), Value("0.8"));
         /// Names of variables that the program or the scorer command gets besides the usual ones; keys of models
         /// are not among them unless named.
         #[serde(default)]
@@ -486,10 +487,16 @@ kinds! {
         /// Whether every rollout or episode has a process of its own.
         process_per_rollout: bool = decisive(Flag, Value("false"));
         /// How a program that runs its own agent gets the skill: as text in the request, as SKILL.md in a directory
-        /// made for the rollout, or in the system prompt of every call to the endpoint.
+        /// made for the rollout, after the system prompt of every call to the endpoint (system_prompt), or there in
+        /// the place of the initial skill, which the agent's own prompt holds (replace).
         skill_delivery: SkillDelivery = decisive(choice::<SkillDelivery>(), Value("\"inline\""));
         /// Whether its agent is served the target as an OpenAI- and Anthropic-compatible model on loopback.
         endpoint: bool = decisive(Flag, Value("false"));
+        /// What a rollout is whose agent raised an error, died or took too long, after all tries. stop: the run stops.
+        /// fail: it failed, as long as no more than max_errors of a stage's rollouts do.
+        on_error: OnError = decisive(choice::<OnError>(), Value("\"stop\""));
+        /// For on_error = "fail": the share of a stage's rollouts that may break.
+        max_errors: f64 = process(number(0.0, 1.0), Value("0.5"));
         /// Seconds until the program has said what it is.
         start_timeout_s: u64 = process(integer(1, 604_800), Value("60"));
         /// Seconds that it may take to begin an episode.

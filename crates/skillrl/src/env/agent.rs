@@ -49,6 +49,11 @@ impl Agent {
         self.skill.agent_view().to_string()
     }
 
+    /// The skill with all its files.
+    pub fn document(&self) -> &SkillDoc {
+        &self.skill
+    }
+
     /// Asks this with the skill as the system message and returns the text of the reply, without what the model thought.
     ///
     /// # Errors
@@ -174,6 +179,21 @@ impl AgentRecord {
         result
     }
 
+    /// The record of an agent that asked at an endpoint.
+    #[cfg(feature = "exec")]
+    pub fn of_session(session: &skill_envs::endpoint::SessionRecord) -> Self {
+        let last_reply = session.requests.last().map(|call| call.reply.answer().trim().to_owned());
+        Self {
+            trajectory: session.trajectory(),
+            usage: session.usage,
+            n_calls: session.n_calls,
+            system: session.system_prompt(),
+            user: session.user_prompt(),
+            last_reply: last_reply.unwrap_or_default(),
+            fault: None,
+        }
+    }
+
     /// Takes a reply, or the first fault.
     fn note(&mut self, request: &ChatRequest, outcome: &Result<ChatReply, LlmError>) {
         match outcome {
@@ -187,6 +207,9 @@ impl AgentRecord {
         if self.n_calls == 0 {
             self.system = request.text_of(Role::System);
             self.user = request.text_of(Role::User);
+        }
+        for tool in &request.tools {
+            self.trajectory.offer(record::tool(tool));
         }
         let places = request.messages.iter().map(|message| self.place(record::message(message))).collect();
         let said = self.trajectory.say(record::reply(reply));

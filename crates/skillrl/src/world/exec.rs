@@ -1,19 +1,65 @@
 //! From `[env]` with `kind = "exec"` to the program that is the environment.
 
+use super::tasks::rubric;
 use super::{Around, played};
 use crate::config::{ConfigPath, ExecConfig as Asked};
 use crate::error::Error;
-use skill_envs::exec::{ExecConfig, ExecDeadlines, ExecLimits, ExecProgram, Mode};
+use crate::skills::read_skill;
+use skill_envs::exec::{ExecConfig, ExecDeadlines, ExecLimits, ExecProgram, Mode, SkillDelivery};
+use skill_envs::judged::JudgedEnv;
+use skill_envs::tasks::{JUDGE_PROMPT_NAME, RubricConfig};
 use skill_envs::{Env, EnvError, World};
+use skill_llm::ChatModel;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
 /// The environment: a program that runs its own agent, or one that is stepped through by ours.
-pub(super) fn environment(asked: &Asked, around: &Around<'_>) -> Result<Arc<dyn Env>, Error> {
+pub(super) fn environment(
+    asked: &Asked,
+    judge: Option<Arc<dyn ChatModel>>,
+    around: &Around<'_>,
+) -> Result<Arc<dyn Env>, Error> {
     let program = start(asked, around)?;
     match program.mode() {
-        Mode::Rollout => Ok(Arc::new(program.env().map_err(Error::Env)?)),
+        Mode::Rollout => {
+            check_caps(asked, around)?;
+            let env = Arc::new(program.env().map_err(Error::Env)?);
+            match judge {
+                Some(judge) => Ok(Arc::new(judged(env, judge, asked, around)?)),
+                None => Ok(env),
+            }
+        }
         Mode::Step => played(Arc::new(program.world().map_err(Error::Env)?), asked, asked.max_tokens, around),
+    }
+}
+
+/// The environment with a judge for rollouts without a score.
+fn judged(
+    env: Arc<dyn Env>,
+    judge: Arc<dyn ChatModel>,
+    asked: &Asked,
+    around: &Around<'_>,
+) -> Result<JudgedEnv, Error> {
+    let rubric = RubricConfig {
+        rubric: rubric(asked.rubric.as_deref(), asked.rubric_file.as_ref())?,
+        pass_score: asked.pass_score,
+        prompt: around.replaced(JUDGE_PROMPT_NAME)?,
+    };
+    JudgedEnv::new(env, judge, rubric).map_err(|error| around.error(error))
+}
+
+/// Refuses a cap that nothing holds to: calls that a program makes by itself are not seen here.
+fn check_caps(asked: &Asked, around: &Around<'_>) -> Result<(), Error> {
+    match around.capped {
+        Some(key) if !asked.endpoint => {
+            let message = format!(
+                "`{key}` cannot hold: the program runs its own agent and `env.endpoint` is false, so its calls do \
+                 not pass here; set `env.endpoint` to true and give the agent's client the `endpoint` of the \
+                 request, or remove the cap (`budget.tokens` holds for the `usage` that the program reports)"
+            );
+            Err(Error::Env(EnvError::Configuration { message }))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -28,7 +74,7 @@ pub(super) fn world(asked: &Asked, around: &Around<'_>) -> Result<Option<Arc<dyn
 
 /// Starts the program, on a runtime that outlives whatever calls this and ends with all that is made of the program.
 fn start(asked: &Asked, around: &Around<'_>) -> Result<ExecProgram, Error> {
-    let config = config(asked, around);
+    let config = config(asked, around)?;
     let failed = |source: std::io::Error| {
         let message = format!("the runtime of the program cannot be started: {source}");
         Error::Env(EnvError::Configuration { message })
@@ -47,8 +93,10 @@ fn start(asked: &Asked, around: &Around<'_>) -> Result<ExecProgram, Error> {
     }
 }
 
-fn config(asked: &Asked, around: &Around<'_>) -> ExecConfig {
-    ExecConfig {
+fn config(asked: &Asked, around: &Around<'_>) -> Result<ExecConfig, Error> {
+    let replaces = asked.skill_delivery == SkillDelivery::Replace;
+    let initial = around.initial_skill.as_deref().filter(|_| replaces).map(read_skill).transpose()?;
+    Ok(ExecConfig {
         command: asked.program.clone(),
         directory: Some(asked.program_dir.as_ref().map_or_else(|| around.dir.clone(), ConfigPath::to_path)),
         set_env: asked.set_env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
@@ -63,7 +111,11 @@ fn config(asked: &Asked, around: &Around<'_>) -> ExecConfig {
         processes: asked.processes,
         process_per_rollout: asked.process_per_rollout,
         skill: asked.skill_delivery,
+        initial_skill: initial.map(|skill| skill.agent_view().into()),
         endpoint: asked.endpoint,
+        has_judge: asked.rubric.is_some() || asked.rubric_file.is_some(),
+        on_error: asked.on_error,
+        max_errors: asked.max_errors,
         deadlines: ExecDeadlines {
             start_seconds: asked.start_timeout_s as f64,
             reset_seconds: asked.reset_timeout_s as f64,
@@ -72,7 +124,7 @@ fn config(asked: &Asked, around: &Around<'_>) -> ExecConfig {
         },
         limits: ExecLimits::default(),
         secrets: around.secrets.clone(),
-    }
+    })
 }
 
 /// A runtime that ends without being waited for: it may be dropped inside another one.

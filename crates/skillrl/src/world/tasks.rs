@@ -15,6 +15,14 @@ use skill_llm::{ChatModel, ToolSpec, text_file};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The rubric of a judge, from its file if there is one.
+pub(super) fn rubric(text: Option<&str>, file: Option<&ConfigPath>) -> Result<String, Error> {
+    match file {
+        Some(path) => read("rubric", path),
+        None => Ok(text.unwrap_or_default().to_owned()),
+    }
+}
+
 /// The environment of a person's own data.
 pub(super) fn load(
     config: &TasksConfig,
@@ -134,10 +142,7 @@ fn scorer(asked: &Asked, around: &Around<'_>) -> Result<ScorerConfig, Error> {
         },
         TasksScorer::Rules => ScorerConfig::Rules { rules: asked.rules.clone() },
         TasksScorer::Rubric => ScorerConfig::Rubric(RubricConfig {
-            rubric: match &asked.rubric_file {
-                Some(path) => read("rubric", path)?,
-                None => asked.rubric.clone().unwrap_or_default(),
-            },
+            rubric: rubric(asked.rubric.as_deref(), asked.rubric_file.as_ref())?,
             pass_score: asked.pass_score,
             prompt: around.replaced(JUDGE_PROMPT_NAME)?,
         }),

@@ -5,9 +5,10 @@
 
 use crate::episode::Observation;
 use crate::item::Item;
+use crate::record;
 use crate::value_kind::kind_of;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use skill_core::{ItemId, TrajectoryMessage, Usage};
 use std::sync::Arc;
@@ -188,9 +189,11 @@ impl From<ObservationAnswer> for Observation {
 pub struct RolloutAnswer {
     /// The request.
     pub id: u64,
-    /// The strict score in [0, 1].
-    pub hard: f64,
+    /// The strict score in [0, 1], or whether the task is solved; `None` leaves it to a judge.
+    #[serde(default, deserialize_with = "score")]
+    pub hard: Option<f64>,
     /// The graded score in [0, 1]; `hard` where it is left out.
+    #[serde(default, deserialize_with = "score")]
     pub soft: Option<f64>,
     /// Why the task failed.
     #[serde(default)]
@@ -208,7 +211,7 @@ pub struct RolloutAnswer {
     #[serde(default)]
     pub reference: String,
     /// Every message, in order.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "conversation")]
     pub conversation: Vec<TrajectoryMessage>,
     /// How many times the agent spoke; counted in `conversation` where it is left out.
     pub n_turns: Option<u32>,
@@ -225,7 +228,10 @@ pub struct RolloutAnswer {
 ///
 /// The line is no JSON object, or its `id` is not a number.
 pub fn header(line: &[u8]) -> Result<Header, serde_json::Error> {
-    let header = serde_json::from_slice(line)?;
+    let header = serde_json::from_slice(line).or_else(|error| match with_texts_for_nan(line) {
+        Some(line) => serde_json::from_slice(&line),
+        None => Err(error),
+    })?;
     // A list would be read by the order of its elements.
     if line.trim_ascii_start().starts_with(b"{") {
         Ok(header)
@@ -238,9 +244,63 @@ pub fn header(line: &[u8]) -> Result<Header, serde_json::Error> {
 ///
 /// # Errors
 ///
-/// The line does not have the shape of the answer.
+/// The line does not have the shape of the answer; the field is named.
 pub fn body<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(line)
+    let readable = with_texts_for_nan(line);
+    let mut reader = serde_json::Deserializer::from_slice(readable.as_deref().unwrap_or(line));
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        if path == "." {
+            error.into_inner()
+        } else {
+            serde_json::Error::custom(format!("`{path}`: {}", error.inner()))
+        }
+    })
+}
+
+/// What programs print for numbers that JSON does not have, Python's `json` among them.
+const NO_NUMBERS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
+
+/// The line with a text for each number that is none, so that its field can be named; `None` if it has none.
+fn with_texts_for_nan(line: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(line).ok()?;
+    let (mut written, mut rest, mut has_any) = (String::new(), text, false);
+    let (mut is_text, mut is_escaped) = (false, false);
+    while let Some(next) = rest.chars().next() {
+        let found = NO_NUMBERS.iter().find(|name| !is_text && rest.starts_with(**name));
+        if let Some(name) = found {
+            written.push_str(&format!("\"{name}\""));
+            rest = rest.strip_prefix(name).unwrap_or_default();
+            has_any = true;
+            continue;
+        }
+        is_text = if next == '"' && !is_escaped { !is_text } else { is_text };
+        is_escaped = next == '\\' && !is_escaped;
+        written.push(next);
+        rest = rest.strip_prefix(next).unwrap_or_default();
+    }
+    has_any.then(|| written.into_bytes())
+}
+
+/// A score: a number, or whether the task is solved.
+fn score<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match Option::<Value>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(Value::Bool(is_solved)) => Ok(Some(f64::from(u8::from(is_solved)))),
+        Some(Value::Number(number)) => Ok(number.as_f64()),
+        Some(Value::String(text)) if NO_NUMBERS.contains(&text.as_str()) => {
+            Err(D::Error::custom(format!("is {text}; expected a number from 0 to 1")))
+        }
+        Some(other) => Err(D::Error::custom(format!(
+            "is {}; expected a number from 0 to 1, or true or false",
+            kind_of(&other)
+        ))),
+    }
+}
+
+fn conversation<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TrajectoryMessage>, D::Error> {
+    let told = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
+    record::conversation(&told).map_err(D::Error::custom)
 }
 
 /// The version in an answer to `hello`, whatever else it says; `None` if there is none.

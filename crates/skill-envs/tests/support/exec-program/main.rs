@@ -84,6 +84,9 @@ impl Program {
                 if self.trick == Trick::Asks {
                     ask::ask(request, &mut answer);
                 }
+                if self.trick == Trick::NeedsSkill && request["skill"] == "" {
+                    answer = json!({"id": request["id"], "error": {"message": "no skill", "retry": false}});
+                }
                 if request["item"]["id"] == "bad" && self.trick != Trick::Parallel {
                     trick::play(self.trick, request, &answer);
                 } else {

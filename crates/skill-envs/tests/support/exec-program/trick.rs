@@ -13,6 +13,8 @@ skill_core::named_enum! {
         Parallel = "parallel",
         /// Runs an agent that asks its model.
         Asks = "asks",
+        /// Cannot work without a skill.
+        NeedsSkill = "needs_skill",
         /// Ends with a message and an exit code.
         Dies = "dies",
         /// Ends in the middle of a line.
