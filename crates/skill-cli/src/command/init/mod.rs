@@ -1,5 +1,6 @@
 //! `skillrl init`: a configuration to start from, by answers where a person can be asked.
 
+mod exec;
 mod interview;
 mod local;
 mod questions;
@@ -44,6 +45,10 @@ pub(crate) fn run(args: &InitArgs) -> crate::Result {
         None | Some("qa") => Vec::new(),
         Some(kind) => vec![format!("env.kind={kind}")],
     };
+    let is_program = args.kind.as_deref().and_then(EnvKind::parse) == Some(EnvKind::Exec);
+    if is_program {
+        settings.extend(exec::SETTINGS.map(str::to_owned));
+    }
     settings.push(PLANNED.to_owned());
     if let Some(model) = &args.local {
         settings.extend(local::settings(model, parent)?);
@@ -51,6 +56,12 @@ pub(crate) fn run(args: &InitArgs) -> crate::Result {
     let text = text(&settings, args.full)?;
     super::write_files(parent, [(name, text.as_str())], args.force)?;
     let path = args.path.display();
+    if is_program {
+        let written = exec::write(parent)?;
+        return super::print(&format!(
+            "wrote {path}{written}\nnext: put your agent and its tasks into env.py, then: skillrl doctor {path}\n"
+        ));
+    }
     super::print(&match &args.local {
         Some(_) => format!("wrote {path}\nnext: say in it where your data is, then: skillrl doctor {path}\n"),
         None if args.kind.as_deref().and_then(EnvKind::parse).is_some_and(EnvKind::is_built_in_world) => {
@@ -108,6 +119,7 @@ fn interviewed<R: BufRead, W: Write>(
     super::check_absent(&args.path, args.force)?;
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut settings = interview::ask(questions, parent, &is_set)?;
+    let is_example = settings.iter().any(|setting| *setting == exec::PROGRAM_SETTING);
     settings.push(PLANNED.to_owned());
     let text = text(&settings, args.full)?;
     let path = args.path.display();
@@ -119,7 +131,8 @@ fn interviewed<R: BufRead, W: Write>(
         return questions.say("nothing was written");
     }
     super::write_files(parent, [(name, text.as_str())], args.force)?;
-    questions.say(&format!("wrote {path}\nnext: skillrl doctor {path}"))
+    let written = if is_example { exec::write(parent)? } else { String::new() };
+    questions.say(&format!("wrote {path}{written}\nnext: skillrl doctor {path}"))
 }
 
 /// Writes the demo's files.
