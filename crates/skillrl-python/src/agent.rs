@@ -4,6 +4,7 @@ use crate::callback::{Caller, Rollout, Shared, Step};
 use crate::client::{Extras, Kept};
 use crate::errors::model_error;
 use crate::json::read;
+use crate::package::texts_of;
 use crate::threads::Job;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
@@ -21,6 +22,9 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 
+/// Base URL of OpenAI, of Anthropic, key, and the name of the model.
+pub(crate) type Address = (String, String, String, String);
+
 /// Asks the target of a rollout; see `skillrl._bridge.TargetClient`.
 #[pyclass(frozen, name = "Agent", module = "skillrl._native")]
 pub(crate) struct PyAgent {
@@ -28,6 +32,7 @@ pub(crate) struct PyAgent {
     extras: Option<Arc<Extras>>,
     rollout: Arc<Rollout>,
     shared: Arc<Shared>,
+    served: Option<Address>,
     runtime: Handle,
 }
 
@@ -38,7 +43,12 @@ impl PyAgent {
         rollout: Arc<Rollout>,
         shared: Arc<Shared>,
     ) -> Self {
-        Self { agent, extras, rollout, shared, runtime: Handle::current() }
+        Self { agent, extras, rollout, shared, served: None, runtime: Handle::current() }
+    }
+
+    /// The same agent, which is served its model at this address.
+    pub(crate) fn served_at(self, address: Option<Address>) -> Self {
+        Self { served: address, ..self }
     }
 
     /// Keeps the further arguments of a call.
@@ -172,6 +182,18 @@ fn raised(py: Python<'_>, error: &EnvError) -> PyErr {
 
 #[pymethods]
 impl PyAgent {
+    /// Where the model is served for this rollout: base URL of OpenAI, of Anthropic, key, and the name of the model.
+    #[getter]
+    fn address(&self) -> Option<Address> {
+        self.served.clone()
+    }
+
+    /// The texts of the skill by the names of its files, `SKILL.md` first, without markers and front matter.
+    #[getter]
+    fn texts(&self) -> Vec<(String, String)> {
+        texts_of(self.agent.document())
+    }
+
     /// True for a model that the engine asks itself: what it takes is known, and `extra` is not for it.
     #[getter]
     fn is_native(&self) -> bool {

@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     submit: Py<PyAny>,
     /// The first exception: the cause of the error that ends the run.
     first: Mutex<Option<PyErr>>,
+    /// The first exception that counted as a failure of an agent.
+    aside: Mutex<Option<PyErr>>,
     threads: Arc<Pool>,
     /// Replies that are waited for, by their numbers.
     expected: Mutex<HashMap<u64, Expected>>,
@@ -76,6 +78,7 @@ impl Shared {
             describe: function("describe")?,
             submit: function("submit")?,
             first: Mutex::new(None),
+            aside: Mutex::new(None),
             threads: Arc::new(threads),
             expected: Mutex::default(),
             n_expected: AtomicU64::new(0),
@@ -85,6 +88,18 @@ impl Shared {
     /// The error that was raised first.
     pub(crate) fn take_first(&self) -> Option<PyErr> {
         self.first.lock().take()
+    }
+
+    /// Says that the error that was raised first counts as a failure of an agent: it does not end the run.
+    pub(crate) fn set_aside(&self) {
+        if let Some(error) = self.first.lock().take() {
+            self.aside.lock().get_or_insert(error);
+        }
+    }
+
+    /// The error that was set aside first.
+    pub(crate) fn take_aside(&self) -> Option<PyErr> {
+        self.aside.lock().take()
     }
 
     /// Ends the threads; nobody waits for them before the interpreter ends.

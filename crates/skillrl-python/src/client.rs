@@ -1,13 +1,19 @@
 //! A client in Python as a model.
 
 use crate::callback::{Failure, Shared, call, say_late};
+use crate::json::read;
 use crate::threads::start;
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::Value;
-use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId, Role, Usage};
+use serde_json::{Value, json};
+use skillrl::envs::record::conversation;
+use skillrl::llm::{
+    CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, LlmError, Message, ModelId, Role, ToolCall,
+    ToolSpec, Usage,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +27,9 @@ const DEFAULT_MAX_TOKENS: u32 = 4096;
 pub(crate) struct PyClient {
     id: ModelId,
     parameters: Value,
-    /// `call(system, user, messages, max_completion_tokens, temperature, stage, extra)`, which returns
-    /// `(text, tokens of the prompt, tokens of the reply, cached tokens)` or a coroutine that does.
+    /// `call(system, user, messages, max_completion_tokens, temperature, stage, extra, tools)`, which returns
+    /// `(text, tokens of the prompt, tokens of the reply, cached tokens, tool calls)` or a coroutine that does. Messages,
+    /// tools and tool calls are JSON of Chat Completions.
     call: Arc<Py<PyAny>>,
     is_async: bool,
     timeout: Duration,
@@ -125,7 +132,14 @@ impl ChatModel for PyClient {
             }
         };
         match outcome {
-            Ok((text, usage)) => Ok(ChatReply::text(text, usage)),
+            Ok((text, usage, tool_calls)) => {
+                let mut reply = ChatReply::text(text, usage);
+                if !tool_calls.is_empty() {
+                    reply.finish = FinishReason::ToolCalls;
+                }
+                reply.tool_calls = tool_calls;
+                Ok(reply)
+            }
             Err(Failure::Raised(message)) => {
                 Err(LlmError::Client { client: self.id.model.clone(), message: format!("raised {message}") })
             }
@@ -135,20 +149,26 @@ impl ChatModel for PyClient {
 }
 
 impl PyClient {
-    async fn made(&self, request: &ChatRequest, ctx: &CallCtx) -> Result<(String, Usage), Failure> {
+    async fn made(
+        &self,
+        request: &ChatRequest,
+        ctx: &CallCtx,
+    ) -> Result<(String, Usage, Vec<ToolCall>), Failure> {
         let (system, user) = (request.text_of(Role::System), request.text_of(Role::User));
-        let messages = is_conversation(request).then(|| texts(&request.messages));
+        let messages = is_conversation(request).then(|| written_messages(&request.messages).to_string());
+        let tools = (!request.tools.is_empty()).then(|| written_tools(&request.tools).to_string());
         let max_tokens = request.sampling.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
         let (temperature, stage) = (request.sampling.temperature, stage(ctx));
         let (callable, extras, ctx) = (Arc::clone(&self.call), Arc::clone(&self.extras), ctx.clone());
         let start = start(move |py| {
             let extra = extras.of(py, &ctx);
-            let arguments = (system, user, messages, max_tokens, temperature, stage, extra);
+            let arguments = (system, user, messages, max_tokens, temperature, stage, extra, tools);
             Ok((callable.bind(py).clone(), arguments.into_pyobject(py)?))
         });
         call(&self.shared, self.is_async, None, start, |result| {
-            let (text, input, output, cached) = result.extract()?;
-            Ok((text, Usage { input, output, cached, ..Usage::default() }))
+            let (text, input, output, cached, calls): (_, _, _, _, Option<String>) = result.extract()?;
+            let calls = calls.map_or(Ok(Vec::new()), |calls| read_tool_calls(&calls))?;
+            Ok((text, Usage { input, output, cached, ..Usage::default() }, calls))
         })
         .await
     }
@@ -160,9 +180,41 @@ fn is_conversation(request: &ChatRequest) -> bool {
     !matches!(roles.as_slice(), [] | [Role::User] | [Role::System] | [Role::System, Role::User])
 }
 
-/// Role and text of each message.
-fn texts(messages: &[Message]) -> Vec<(&'static str, String)> {
-    messages.iter().map(|message| (message.role.as_str(), message.text())).collect()
+/// Messages as Chat Completions has them; images are left out, since clients are given texts.
+fn written_messages(messages: &[Message]) -> Value {
+    let written = messages.iter().map(|message| {
+        let mut written = json!({"role": message.role.as_str(), "content": message.text()});
+        if let Some(id) = &message.tool_call_id {
+            written["tool_call_id"] = json!(id);
+        }
+        if !message.tool_calls.is_empty() {
+            let call = |call: &ToolCall| {
+                let function = json!({"name": call.name, "arguments": call.arguments});
+                json!({"id": call.id, "type": "function", "function": function})
+            };
+            written["tool_calls"] = message.tool_calls.iter().map(call).collect();
+        }
+        written
+    });
+    written.collect()
+}
+
+/// Tools as Chat Completions has them.
+fn written_tools(tools: &[ToolSpec]) -> Value {
+    let written = tools.iter().map(|tool| {
+        let function =
+            json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+        json!({"type": "function", "function": function})
+    });
+    written.collect()
+}
+
+/// The tool calls of a reply, as Chat Completions has them.
+fn read_tool_calls(calls: &str) -> PyResult<Vec<ToolCall>> {
+    let told = json!([{"role": "assistant", "tool_calls": read::<Value>("`tool_calls`", calls)?}]);
+    let messages = told.as_array().map_or_else(|| Ok(Vec::new()), |told| conversation(told));
+    let messages = messages.map_err(PyValueError::new_err)?;
+    Ok(messages.into_iter().flat_map(|message| message.tool_calls).collect())
 }
 
 /// The word by which the interface of clients names the stage of a call.

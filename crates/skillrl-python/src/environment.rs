@@ -1,22 +1,27 @@
 //! An environment in Python.
 
-use crate::agent::PyAgent;
+use crate::agent::{Address, PyAgent};
 use crate::callback::{Failure, Rollout, Shared, call};
 use crate::client::Extras;
 use crate::json;
+use crate::package::of_texts;
 use crate::threads::{InTurn, start};
 use async_trait::async_trait;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde_json::Value;
-use skillrl::core::{ItemId, RolloutResult, SkillDoc};
+use serde_json::{Map, Value};
+use skillrl::core::{ItemId, RolloutResult, SkillDoc, Trajectory};
 use skillrl::env::{AgentRecord, play};
+use skillrl::envs::endpoint::{Endpoint, EndpointSession, SessionRecord, SessionSettings, SkillInPrompt};
+use skillrl::envs::reach;
+use skillrl::envs::record::conversation;
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split, Splits};
 use skillrl::llm::{ChatModel, LlmError, PromptTemplate};
 use skillrl::pipeline::prompts::PromptName;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
 
 /// What every environment in Python has.
 pub(crate) struct Described {
@@ -38,6 +43,32 @@ pub(crate) struct PyEnv {
     timeout: Duration,
     extras: Option<Arc<Extras>>,
     shared: Arc<Shared>,
+    /// The model as a server, once the first rollout needs it; None where the environment asks through its client.
+    endpoint: Option<OnceCell<Endpoint>>,
+    /// The share of a stage's rollouts that may raise and count as failures; None ends the run.
+    max_errors: Option<f64>,
+    /// Whether a rollout without a call is a fault of the environment, such as where a cap would not hold for it.
+    needs_calls: bool,
+}
+
+/// What became of the function of a rollout.
+struct Made {
+    /// Its result as JSON, or what it raised.
+    result: Result<String, String>,
+    /// What its agent asked at the endpoint.
+    session: Option<SessionRecord>,
+}
+
+/// The skill to start from: a text, or several with names.
+fn initial_skill(described: &Bound<'_, PyAny>) -> PyResult<Option<SkillDoc>> {
+    let skill = described.getattr("initial_skill")?;
+    if skill.is_none() {
+        return Ok(None);
+    }
+    match skill.extract::<String>() {
+        Ok(text) => Ok(Some(SkillDoc::new(text))),
+        Err(_) => of_texts(skill.extract()?).map(Some),
+    }
 }
 
 /// An item of a description: id, type of task, data as JSON where it is not that of the object, and the object.
@@ -65,10 +96,7 @@ impl Described {
         Ok(Self {
             name: text("name")?,
             settings,
-            initial_skill: described
-                .getattr("initial_skill")?
-                .extract::<Option<String>>()?
-                .map(SkillDoc::new),
+            initial_skill: initial_skill(described)?,
             prompts: templates(described.getattr("prompts")?.extract()?)?,
             splits: splits.into(),
             objects: Arc::new(objects),
@@ -87,6 +115,9 @@ impl PyEnv {
         Ok(Self {
             rollout: Arc::new(described.getattr("rollout")?.unbind()),
             is_async: described.getattr("is_async")?.extract()?,
+            endpoint: described.getattr("serves")?.extract::<bool>()?.then(OnceCell::new),
+            max_errors: described.getattr("max_errors")?.extract()?,
+            needs_calls: described.getattr("needs_calls")?.extract()?,
             described: Described::new(described)?,
             timeout,
             extras,
@@ -114,6 +145,45 @@ impl PyEnv {
         if self.is_async || turn.began().is_some() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// A session of the endpoint for one rollout, with what the agent is told of it.
+    async fn session(
+        &self,
+        skill: &str,
+        target: &dyn ChatModel,
+    ) -> Result<Option<(EndpointSession, Address)>, EnvError> {
+        let Some(cell) = &self.endpoint else { return Ok(None) };
+        let endpoint = cell.get_or_try_init(Endpoint::start).await?;
+        let model = target.id().model.clone();
+        let skill = SkillInPrompt::Expected(skill.to_owned());
+        let settings = SessionSettings { skill, models: vec![model.clone()], ..SessionSettings::default() };
+        let session = endpoint.session(settings);
+        let (openai, anthropic) = (session.base_url_openai(), session.base_url_anthropic());
+        let address = (openai, anthropic, session.token().to_owned(), model);
+        Ok(Some((session, address)))
+    }
+
+    /// A rollout whose function raised, as a failure; None where that ends the run.
+    fn failure(&self, item: &Item, raised: &str, session: Option<&SessionRecord>) -> Option<RolloutResult> {
+        let refusal = session.and_then(SessionRecord::last_refusal);
+        if refusal.is_none() && self.max_errors.is_none() {
+            return None;
+        }
+        // What was raised is not what ends the run, should it end.
+        self.shared.set_aside();
+        let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
+        // An optimizer learns from what was raised, and not from where in the program.
+        let what = raised.split("\nTraceback ").next().unwrap_or_default();
+        let what: String = what.chars().take(MAX_RAISED).collect();
+        result.fail_reason = match refusal {
+            Some(refusal) => format!("the agent gave up: {refusal}; {what}"),
+            None => format!("the agent raised {what}"),
+        };
+        if refusal.is_none() {
+            result.extras.insert(reach::BROKEN_KEY.to_owned(), true.into());
+        }
+        Some(result)
     }
 
     /// Why there is no result of an item.
@@ -165,6 +235,10 @@ impl Env for PyEnv {
         if self.is_async { 0 } else { self.shared.threads().ahead() }
     }
 
+    fn max_broken_share(&self) -> f64 {
+        self.max_errors.unwrap_or_default()
+    }
+
     fn prompt_override(&self, name: &str) -> Option<&str> {
         self.described.prompts.get(name).map(String::as_str)
     }
@@ -183,23 +257,39 @@ impl Env for PyEnv {
             let (objects, rollout, id) =
                 (Arc::clone(&self.described.objects), Arc::clone(&self.rollout), item.id.clone());
             let skill = agent.skill();
+            let (session, address) = self.session(&skill, target).await?.unzip();
             let agent = PyAgent::new(agent, self.extras.clone(), of_agent, Arc::clone(&self.shared));
+            let agent = agent.served_at(address);
             let start = start(move |py| {
                 let arguments = (objects.get(&id), skill, Py::new(py, agent)?);
                 Ok((rollout.bind(py).clone(), arguments.into_pyobject(py)?))
             });
             let made =
                 call(&self.shared, self.is_async, Some(turn), start, |result| result.extract::<String>());
-            match made.await {
-                Ok(result) => Ok(result),
-                Err(Failure::Raised(message)) => Err(self.failed(item, &format!("raised {message}"))),
+            let (made, session) = match session {
+                None => (made.await, None),
+                Some(mut session) => {
+                    let failed = session.failed();
+                    let made = tokio::select! {
+                        biased;
+                        made = made => made,
+                        // Without its model the agent cannot come to a score any more.
+                        () = failed.cancelled() => Err(Failure::Ended),
+                        never = session.serve(target, ctx) => match never {},
+                    };
+                    (made, Some(session.finish()?))
+                }
+            };
+            match made {
+                Ok(result) => Ok(Made { result: Ok(result), session }),
+                Err(Failure::Raised(message)) => Ok(Made { result: Err(message), session }),
                 Err(Failure::Ended) => Err(EnvError::Model(LlmError::Cancelled)),
             }
         };
         let late = self.late(turn);
-        let (result, record) = tokio::select! {
+        let made = tokio::select! {
             biased;
-            made = play(item, source, target, ctx, work) => made?,
+            made = play(item, source, target, ctx, work) => Some(made?),
             // A function that blocks its thread never ends by itself: the thread is left to it.
             () = ctx.call.cancel.cancelled() => return Err(EnvError::Model(LlmError::Cancelled)),
             () = self.halted(turn, ctx) => return Err(EnvError::Model(LlmError::Cancelled)),
@@ -208,15 +298,90 @@ impl Env for PyEnv {
                 return Err(EnvError::Model(LlmError::Timeout { provider, after }));
             }
             () = late => {
-                let limit = self.timeout.as_secs_f64();
-                return Err(self.failed(item, &format!("did not return within {limit} s (`rollout_timeout`)")));
+                None
             }
         };
-        let result: RolloutResult = serde_json::from_str(&result)
-            .map_err(|error| self.failed(item, &format!("returned a result that cannot be read: {error}")))?;
-        Ok(completed(result, record))
+        let Some((Made { result, session }, record)) = made else {
+            let limit = self.timeout.as_secs_f64();
+            let what = format!("did not return within {limit} s (`rollout_timeout`)");
+            let failure = self.failure(item, &format!("nothing and {what}"), None);
+            return failure.ok_or_else(|| self.failed(item, &what));
+        };
+        let result = match result {
+            Ok(result) => self.read(item, &result)?,
+            Err(raised) => self
+                .failure(item, &raised, session.as_ref())
+                .ok_or_else(|| self.failed(item, &format!("raised {raised}")))?,
+        };
+        Ok(self.completed(result, record, session))
     }
 }
+
+impl PyEnv {
+    /// Reads the result of the function.
+    fn read(&self, item: &Item, result: &str) -> Result<RolloutResult, EnvError> {
+        let unreadable =
+            |what: String| self.failed(item, &format!("returned a result that cannot be read: {what}"));
+        let mut fields: Map<String, Value> =
+            serde_json::from_str(result).map_err(|error| unreadable(error.to_string()))?;
+        if let Some(wrong) = fields.get("wrong").and_then(Value::as_str) {
+            return Err(EnvError::Program { message: format!("item {}: {wrong}", item.id) });
+        }
+        // Messages are taken as agents keep them.
+        let told = match fields.remove("conversation") {
+            Some(Value::Array(told)) => conversation(&told).map_err(unreadable)?,
+            Some(_) | None => Vec::new(),
+        };
+        let mut result: RolloutResult =
+            serde_json::from_value(fields.into()).map_err(|error| unreadable(error.to_string()))?;
+        if !told.is_empty() {
+            result.trajectory = Trajectory::of_messages(told);
+        }
+        Ok(result)
+    }
+
+    /// The result with what it leaves open from the calls of its agent, at its client or at the endpoint.
+    fn completed(
+        &self,
+        result: RolloutResult,
+        record: AgentRecord,
+        session: Option<SessionRecord>,
+    ) -> RolloutResult {
+        let n_requests = session.as_ref().map_or(0, |session| session.reach.n_requests);
+        let is_mute = record.n_calls == 0 && n_requests == 0;
+        let of_client = record.usage;
+        let mut result = match &session {
+            Some(session) if session.n_calls > 0 => {
+                let of_session = AgentRecord::of_session(session);
+                let mut result = completed(result, of_session);
+                result.usage += of_client;
+                result
+            }
+            Some(_) | None => completed(result, record),
+        };
+        let mut tell = |key: &str, value: Value| {
+            result.extras.insert(key.to_owned(), value);
+        };
+        if is_mute && !self.needs_calls {
+            tell(reach::MAYBE_ELSEWHERE_KEY, true.into());
+        }
+        if is_mute && self.needs_calls {
+            tell(reach::NO_REQUEST_KEY, true.into());
+        }
+        if let Some(session) = session {
+            if session.reach.n_without_skill > 0 {
+                tell(reach::WITHOUT_SKILL_KEY, session.reach.n_without_skill.into());
+            }
+            if session.reach.is_twice {
+                tell(reach::SKILL_TWICE_KEY, true.into());
+            }
+        }
+        result
+    }
+}
+
+/// The most characters of what an agent raised that are its reason.
+const MAX_RAISED: usize = 2_000;
 
 /// The result of an environment, with what it leaves open from the record of its agent.
 fn completed(mut result: RolloutResult, record: AgentRecord) -> RolloutResult {

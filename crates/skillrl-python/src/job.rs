@@ -2,7 +2,7 @@
 
 use crate::adapter::PyAdapter;
 use crate::callback::Shared;
-use crate::client::PyClient;
+use crate::client::{Extras, PyClient};
 use crate::environment::PyEnv;
 use crate::errors::{config_error, model_error, run_error};
 use pyo3::exceptions::PyValueError;
@@ -10,6 +10,9 @@ use pyo3::prelude::*;
 use skillrl::config::{Config, LoadedConfig, ModelRole};
 use skillrl::cost::has_prices;
 use skillrl::engine::{Engine, RunModels};
+use skillrl::envs::Env;
+use skillrl::envs::judged::JudgedEnv;
+use skillrl::envs::tasks::RubricConfig;
 use skillrl::llm::{ApiKey, ChatModel};
 use skillrl::pipeline::{EventSink, StopSignal, Trainer};
 use skillrl::trainer;
@@ -46,34 +49,9 @@ impl Job {
         }
         let dir = run_dir(py, described.getattr("out")?.extract()?)?;
         let loaded = settings(py, &described.getattr("settings")?.extract::<String>()?)?;
-        // A rollout and the calls that it waits for have one thread; the rest is for clients of the optimizer.
-        let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
-        let shared = Arc::new(Shared::new(described, workers, workers.saturating_mul(2).saturating_add(16))?);
-        let mut engine = Engine::new(&loaded);
-        for role in [ModelRole::Target, ModelRole::Optimizer] {
-            if let Some(key) =
-                described.getattr(role.as_str())?.getattr("api_key")?.extract::<Option<String>>()?
-            {
-                engine = engine.with_key(role, ApiKey::new(&key).map_err(|error| model_error(py, &error))?);
-            }
-        }
-        let client_timeout = seconds(described, "client_timeout")?;
-        let mut extras = [None, None];
-        let mut model = |role: ModelRole| -> PyResult<Arc<dyn ChatModel>> {
-            let client = described.getattr(role.as_str())?;
-            if client.getattr("is_native")?.extract()? {
-                return engine.model(role).map_err(|error| run_error(py, &error, None));
-            }
-            let client = PyClient::new(&client, client_timeout, Arc::clone(&shared))?;
-            let [of_target, of_optimizer] = &mut extras;
-            *(if role == ModelRole::Target { of_target } else { of_optimizer }) = Some(client.extras());
-            Ok(engine.own(Arc::new(client)))
-        };
-        let models = RunModels {
-            target: model(ModelRole::Target)?,
-            optimizer: model(ModelRole::Optimizer)?,
-            judge: None,
-        };
+        let shared = shared(described, &loaded)?;
+        let mut engine = with_keys(described, Engine::new(&loaded))?;
+        let (models, extras) = models(described, &mut engine, &shared)?;
         let is_target_native = matches!(extras, [None, _]);
         let timeout = seconds(described, "rollout_timeout")?;
         let env = described.getattr("env")?;
@@ -85,8 +63,9 @@ impl Job {
             if adapter.reflects() { trainer.with_reflection(adapter) } else { trainer }
         } else {
             let [extras, _] = extras;
-            let env = PyEnv::new(&env, timeout, extras, Arc::clone(&shared))?;
-            program::trainer(&engine, Arc::new(env), models, events, stop)
+            let env = Arc::new(PyEnv::new(&env, timeout, extras, Arc::clone(&shared))?) as Arc<dyn Env>;
+            let env = judged(described, env, models.judge.clone())?;
+            program::trainer(&engine, env, models, events, stop)
                 .map_err(|error| run_error(py, &error, None))?
         };
         let named: String = described.getattr("named_settings")?.extract()?;
@@ -96,8 +75,83 @@ impl Job {
     }
 }
 
+/// What all calls into Python share.
+pub(crate) fn shared(described: &Bound<'_, PyAny>, loaded: &LoadedConfig) -> PyResult<Arc<Shared>> {
+    let workers = usize::try_from(loaded.config.run.workers).unwrap_or(usize::MAX);
+    // A rollout and the calls that it waits for have one thread; the rest is for clients of the optimizer.
+    Ok(Arc::new(Shared::new(described, workers, workers.saturating_mul(2).saturating_add(16))?))
+}
+
+/// The models that are described, with the further arguments of clients in Python: of the target and of the optimizer.
+pub(crate) fn models(
+    described: &Bound<'_, PyAny>,
+    engine: &mut Engine<'_>,
+    shared: &Arc<Shared>,
+) -> PyResult<(RunModels, [Option<Arc<Extras>>; 2])> {
+    let py = described.py();
+    let judge = has_judge(described)?.then_some(ModelRole::Judge);
+    let client_timeout = seconds(described, "client_timeout")?;
+    let mut extras = [None, None];
+    let mut model = |role: ModelRole| -> PyResult<Arc<dyn ChatModel>> {
+        let client = described.getattr(role.as_str())?;
+        if client.getattr("is_native")?.extract()? {
+            return engine.model(role).map_err(|error| run_error(py, &error, None));
+        }
+        let client = PyClient::new(&client, client_timeout, Arc::clone(shared))?;
+        let [of_target, of_optimizer] = &mut extras;
+        match role {
+            ModelRole::Target => *of_target = Some(client.extras()),
+            ModelRole::Optimizer => *of_optimizer = Some(client.extras()),
+            // They are asked by the engine alone.
+            ModelRole::Judge | ModelRole::Teacher => {}
+        }
+        Ok(engine.own(Arc::new(client)))
+    };
+    let models = RunModels {
+        target: model(ModelRole::Target)?,
+        optimizer: model(ModelRole::Optimizer)?,
+        judge: judge.map(&mut model).transpose()?,
+    };
+    Ok((models, extras))
+}
+
+/// The engine with the keys of clients that the caller gave.
+pub(crate) fn with_keys<'config>(
+    described: &Bound<'_, PyAny>,
+    mut engine: Engine<'config>,
+) -> PyResult<Engine<'config>> {
+    let judge = has_judge(described)?.then_some(ModelRole::Judge);
+    for role in [ModelRole::Target, ModelRole::Optimizer].into_iter().chain(judge) {
+        let key = described.getattr(role.as_str())?.getattr("api_key")?.extract::<Option<String>>()?;
+        if let Some(key) = key {
+            let key = ApiKey::new(&key).map_err(|error| model_error(described.py(), &error))?;
+            engine = engine.with_key(role, key);
+        }
+    }
+    Ok(engine)
+}
+
+/// Whether a judge scores rollouts.
+fn has_judge(described: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!described.getattr("rubric")?.is_none())
+}
+
+/// The environment, with a judge that scores its rollouts where there is one.
+pub(crate) fn judged(
+    described: &Bound<'_, PyAny>,
+    env: Arc<dyn Env>,
+    judge: Option<Arc<dyn ChatModel>>,
+) -> PyResult<Arc<dyn Env>> {
+    let Some(judge) = judge else { return Ok(env) };
+    let rubric: String = described.getattr("rubric")?.extract()?;
+    let config =
+        RubricConfig { rubric, pass_score: described.getattr("pass_score")?.extract()?, prompt: None };
+    let env = JudgedEnv::new(env, judge, config);
+    Ok(Arc::new(env.map_err(|error| run_error(described.py(), &Error::Env(error), None))?))
+}
+
 /// A number of seconds, as an attribute.
-fn seconds(described: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
+pub(crate) fn seconds(described: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     let seconds: f64 = described.getattr(name)?.extract()?;
     Duration::try_from_secs_f64(seconds)
         .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}; it is a number of seconds")))
@@ -112,7 +166,7 @@ pub(crate) fn settings(py: Python<'_>, json: &str) -> PyResult<LoadedConfig> {
 }
 
 /// A directory of a run by a name that its files and messages can hold.
-fn run_dir(py: Python<'_>, dir: PathBuf) -> PyResult<PathBuf> {
+pub(crate) fn run_dir(py: Python<'_>, dir: PathBuf) -> PyResult<PathBuf> {
     if dir.to_str().is_some() {
         return Ok(dir);
     }

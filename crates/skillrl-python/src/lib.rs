@@ -18,6 +18,8 @@ mod environment;
 #[cfg(feature = "extension")]
 mod errors;
 #[cfg(feature = "extension")]
+mod evaluate;
+#[cfg(feature = "extension")]
 mod events;
 #[cfg(feature = "extension")]
 mod job;
@@ -25,6 +27,8 @@ mod job;
 mod json;
 #[cfg(feature = "extension")]
 mod model;
+#[cfg(feature = "extension")]
+mod package;
 #[cfg(feature = "extension")]
 mod pipeline;
 #[cfg(feature = "extension")]
@@ -58,6 +62,9 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::decisions::prompt, module)?)?;
         module.add_function(wrap_pyfunction!(crate::decisions::prompt_names, module)?)?;
         module.add_function(wrap_pyfunction!(crate::decisions::skill_hash, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::evaluate::evaluate, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::package::data_rows, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::package::skill_texts, module)?)?;
         module.add_function(wrap_pyfunction!(crate::pipeline::run_merge, module)?)?;
         module.add_function(wrap_pyfunction!(crate::pipeline::run_reflect, module)?)?;
         module.add_function(wrap_pyfunction!(crate::pipeline::run_select, module)?)?;

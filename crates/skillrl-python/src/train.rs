@@ -17,7 +17,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
 use skillrl::Error;
-use skillrl::envs::Item;
+use skillrl::envs::{EnvError, Item};
 use skillrl::pipeline::{PipelineError, StopSignal, Summary};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,8 +28,6 @@ use tokio::runtime::{Builder, Runtime};
 
 /// How long the caller's thread waits before it looks for signals and tells what has happened.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
-
-type Outcome = Result<Summary, PipelineError>;
 
 /// Makes the run that is described and writes its report. Returns JSON: its directory, its summary, what it spent, and the
 /// reason if its report could not be written.
@@ -70,14 +68,19 @@ pub(crate) fn train(
             });
             Ok(json!({"dir": dir, "summary": summary, "spent": spent, "no_report": no_report}).to_string())
         }
-        (None, Some(Err(error))) => Err(run_error(py, &Error::from(error), shared.take_first())),
+        (None, Some(Err(error))) => {
+            // Where too many agents raised, what the first of them raised is the cause.
+            let is_broken = matches!(&error, PipelineError::Rollout { source: EnvError::Broken { .. }, .. });
+            let cause = shared.take_first().or_else(|| shared.take_aside().filter(|_| is_broken));
+            Err(run_error(py, &Error::from(error), cause))
+        }
         (None, None) => Err(PyRuntimeError::new_err("the thread of the run ended without a result")),
     }
 }
 
 /// The engine's threads: several where it asks the target itself, and the one of the run where a client in Python does,
 /// since that is waiting for the interpreter's lock and each change of threads costs it time.
-fn runtime(is_target_native: bool) -> PyResult<Runtime> {
+pub(crate) fn runtime(is_target_native: bool) -> PyResult<Runtime> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     let mut builder =
         if is_target_native { Builder::new_multi_thread() } else { Builder::new_current_thread() };
@@ -90,14 +93,14 @@ fn runtime(is_target_native: bool) -> PyResult<Runtime> {
 }
 
 /// Waits for the end of the run without holding the interpreter's lock; returns what was raised here meanwhile too.
-fn watch(
+pub(crate) fn watch<T: Send>(
     py: Python<'_>,
-    receiver: &Mutex<Receiver<Outcome>>,
+    receiver: &Mutex<Receiver<T>>,
     events: &Events,
     stop: &StopSignal,
     on_events: &Bound<'_, PyAny>,
     shared: &Shared,
-) -> (Option<Outcome>, Option<PyErr>) {
+) -> (Option<T>, Option<PyErr>) {
     let mut raised: Option<PyErr> = None;
     loop {
         let received = py.detach(|| Ended(receiver.lock().recv_timeout(TICK)));
@@ -122,7 +125,7 @@ fn watch(
 }
 
 /// What the worker has sent; it holds nothing of Python.
-struct Ended(Result<Outcome, RecvTimeoutError>);
+struct Ended<T>(Result<T, RecvTimeoutError>);
 
 /// Splits items, given as pairs of id and type, into train, selection and test: the positions of each.
 #[pyfunction]

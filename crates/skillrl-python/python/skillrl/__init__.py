@@ -9,6 +9,7 @@ The interface is that of the package skillrl 1.0 with more beside it: see ``docs
 
 from skillrl import core, envs, llm, pipeline, prompts
 from skillrl._native import __version__
+from skillrl.agents import Failed, eval_agent, train_agent
 from skillrl.config import SkillOptConfig
 from skillrl.envs.task import TaskEnv
 from skillrl.errors import ConfigError, ModelError, RunError, SkillRLError
@@ -19,6 +20,7 @@ from skillrl.types import Edit, GateAction, GateResult, Patch, RawPatch, Rollout
 __all__ = [
     "ConfigError",
     "Edit",
+    "Failed",
     "GateAction",
     "GateResult",
     "ModelError",
@@ -38,5 +40,7 @@ __all__ = [
     "llm",
     "pipeline",
     "prompts",
+    "eval_agent",
+    "train_agent",
     "train_file",
 ]

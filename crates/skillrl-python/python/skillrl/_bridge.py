@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Union
 
 from skillrl import _data, _loop, _native, _request, _threads
 from skillrl.config import SkillOptConfig, settings_json
@@ -42,6 +42,7 @@ def described(config: SkillOptConfig, world: Any, optimizer: Any, target: Any, s
         rollout_timeout=float(config.rollout_timeout),
         client_timeout=float(config.client_timeout),
         file=None,
+        rubric=None,
         **calls(),
     )
 
@@ -67,6 +68,10 @@ def describe(error: BaseException) -> str:
 
 
 # Clients.
+
+
+#: Text, tokens of the prompt, of the reply, cached ones, and tool calls as JSON.
+_Said = tuple[str, int, int, int, Union[str, None]]
 
 
 def client(one: Any, role: str) -> Any:
@@ -115,12 +120,14 @@ def _call(chat: Callable[..., Any], name: str) -> Callable[..., Any]:
     names = _parameters(chat)
 
     def arguments(
-        system: str, user: str, messages: Any, max_tokens: int, temperature: Any, stage: str, extra: Any
+        system: str, user: str, messages: Any, max_tokens: int, temperature: Any, stage: str, extra: Any, tools: Any
     ) -> dict[str, Any]:
         offered = {"system": system, "user": user, "max_completion_tokens": max_tokens, "temperature": temperature}
         offered |= {"stage": stage, "retries": 3, **(extra or {})}
         if messages is not None:
-            offered["messages"] = [{"role": role, "content": text} for role, text in messages]
+            offered["messages"] = json.loads(messages)
+        if tools is not None:
+            offered.setdefault("tools", json.loads(tools))
         return offered if names is None else {key: value for key, value in offered.items() if key in names}
 
     def call(*given: Any) -> Any:
@@ -130,11 +137,11 @@ def _call(chat: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-async def _said_later(said: Any, name: str) -> tuple[str, int, int, int]:
+async def _said_later(said: Any, name: str) -> _Said:
     return _said(await said, name)
 
 
-def _said(said: Any, name: str) -> tuple[str, int, int, int]:
+def _said(said: Any, name: str) -> _Said:
     """Text and tokens of what a client returned."""
     usage: Any = {}
     if isinstance(said, (tuple, list)) and len(said) == 2:
@@ -148,7 +155,9 @@ def _said(said: Any, name: str) -> tuple[str, int, int, int]:
         # An outage is not an answer: an empty one would be scored.
         raise RuntimeError(f"{name} has no reply: {usage['error']}")
     prompt, completion, cached = (usage.get(f"{kind}_tokens") or 0 for kind in ("prompt", "completion", "cached"))
-    return said, max(0, int(prompt)), max(0, int(completion)), max(0, int(cached))
+    calls = usage.get("tool_calls")
+    tokens = max(0, int(prompt)), max(0, int(completion)), max(0, int(cached))
+    return (said, *tokens, _data.as_json(calls) if calls else None)
 
 
 # Environments.
@@ -173,6 +182,10 @@ def environment(env: Any, config: SkillOptConfig, target: Any, prompts: Mapping[
         prompts=_prompts(prompts or {}),
         rollout=_rollout(env, target, is_async),
         is_async=is_async,
+        serves=bool(getattr(env, "endpoint", False)),
+        max_errors=None,
+        # A cap holds for calls that pass the engine alone.
+        needs_calls=any(name in (config._sections().get("budget") or {}) for name in ("calls", "money")),
     )
 
 
@@ -225,8 +238,7 @@ _TEXTS = ("fail_reason", "task_type", "task_description", "predicted_answer", "q
 def _message(message: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(message, (dict, Mapping)) or not isinstance(message.get("role"), str):
         raise ValueError(f"{what} returned the message {message!r:.80}; messages are dicts of role and content")
-    content = message.get("content")
-    return message if isinstance(content, str) else {**message, "content": _text(content)}
+    return message
 
 
 def _text(value: Any) -> str:
@@ -244,21 +256,41 @@ class _Target(BaseLLMClient):
         self._client = client
         self.model = str(getattr(client, "model", ""))
 
+    @property
+    def base_url(self) -> str:
+        """Where clients of OpenAI find the target during this rollout; of environments with ``endpoint = True``."""
+        return self._address()[0]
+
+    @property
+    def anthropic_base_url(self) -> str:
+        """Where clients of Anthropic find the target during this rollout."""
+        return self._address()[1]
+
+    @property
+    def api_key(self) -> str:
+        """The key for both addresses, good for this rollout alone."""
+        return self._address()[2]
+
+    def _address(self) -> tuple[str, str, str, str]:
+        if (address := self._agent.address) is None:
+            raise RuntimeError("no address is served: set `endpoint = True` in the class of the environment")
+        return address
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_client"], name)
 
     def _request(
         self, system: str, user: str, messages: Any, kwargs: dict[str, Any]
     ) -> tuple[list[tuple[str, str]], tuple[str, dict[str, Any]] | None, str | None]:
-        pairs = [(role, str(text)) for role, text in (("system", system), ("user", user)) if text]
-        if messages is not None:
-            pairs += [(str(one["role"]), _text(one.get("content"))) for one in messages]
-        if not kwargs:
-            return pairs, None, None
+        pairs, told = _request.messages(system, user, messages)
         if self._agent.is_native:
-            return pairs, None, _request.further(kwargs)
+            fields = {**kwargs, "messages": told} if told else kwargs
+            return pairs, None, _request.further(fields) if fields else None
+        further = json.dumps({"messages": told}) if told else None
+        if not kwargs:
+            return pairs, None, further
         digest = hashlib.sha256(_data.as_json(dict(sorted(kwargs.items()))).encode()).hexdigest()[:16]
-        return pairs, (digest, kwargs), None
+        return pairs, (digest, kwargs), further
 
 
 class TargetClient(_Target):

@@ -12,7 +12,9 @@ __all__ = [
     "Threads",
     "__version__",
     "apply_patch",
+    "data_rows",
     "edit_budget",
+    "evaluate",
     "extract_json",
     "gate_score",
     "mean_score",
@@ -25,6 +27,7 @@ __all__ = [
     "run_reflect",
     "run_select",
     "skill_hash",
+    "skill_texts",
     "split",
     "train",
     "verdict",
@@ -42,6 +45,14 @@ class Agent:
     @property
     def is_native(self) -> bool:
         """True for a model that the engine asks itself."""
+
+    @property
+    def address(self) -> tuple[str, str, str, str] | None:
+        """Base URL of OpenAI, of Anthropic, key and model name, where the model is served."""
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """The texts of the skill by the names of their files."""
 
     def ask(
         self,
@@ -116,6 +127,9 @@ def program(arguments: list[str]) -> int:
 def train(described: Any, on_events: Callable[[list[str]], None]) -> str:
     """Make a run; returns its directory, its summary and what it spent, as JSON."""
 
+def evaluate(described: Any, skills: list[list[tuple[str, str]]], on_events: Callable[[list[str]], None]) -> str:
+    """Measure skills; returns what each came to and what was spent, as JSON."""
+
 def split(types: list[str]) -> tuple[list[int], list[int], list[int]]:
     """Split items of these types at random: the positions in train, val and test."""
 
@@ -148,6 +162,12 @@ def mean_score(scores: list[tuple[float, float]]) -> tuple[float, float]:
 
 def extract_json(text: str) -> str | None:
     """The JSON object in a reply."""
+
+def skill_texts(source: str) -> list[tuple[str, str]]:
+    """The texts of a skill in a file of a run, by the names of their files."""
+
+def data_rows(path: str, into: str) -> int:
+    """Write the rows of a data file as JSON Lines, and return their number."""
 
 def skill_hash(text: str) -> str:
     """The first 16 digits of the SHA-256 of a text."""

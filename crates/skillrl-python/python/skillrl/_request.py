@@ -11,7 +11,7 @@ from typing import Any
 from skillrl import _native
 
 #: What a request can hold.
-FIELDS = ("top_p", "seed", "stop", "tools", "tool_choice", "parallel_tool_calls", "response_format")
+FIELDS = ("messages", "top_p", "seed", "stop", "tools", "tool_choice", "parallel_tool_calls", "response_format")
 
 _told: set[str] = set()
 _lock = threading.Lock()
@@ -30,6 +30,33 @@ def further(arguments: Mapping[str, Any]) -> str | None:
             warnings.warn(f"{text}; others are settings of the client", stacklevel=4)
     fields = {name: arguments[name] for name in FIELDS if arguments.get(name) is not None}
     return json.dumps(fields) if fields else None
+
+
+def messages(system: str, user: str, told: Any) -> tuple[list[tuple[str, str]], list[dict[str, Any]] | None]:
+    """The messages of a request as pairs of role and text, or as dicts where one of them is more than that."""
+    pairs = [(role, str(text)) for role, text in (("system", system), ("user", user)) if text]
+    read = [message(one) for one in told or ()]
+    if all(is_plain(one) for one in read):
+        return pairs + [(str(one["role"]), str(one["content"])) for one in read], None
+    # Calls of tools, their results and parts: the engine reads them as they are.
+    return [], [{"role": role, "content": text} for role, text in pairs] + read
+
+
+def message(one: Any) -> dict[str, Any]:
+    """A message as a dict: one of an SDK has a method for it."""
+    if isinstance(one, Mapping):
+        return dict(one)
+    dump = getattr(one, "model_dump", None)
+    if not callable(dump):
+        raise TypeError(f"a message is of type {type(one).__name__}; messages are dicts of role and content")
+    dumped: dict[str, Any] = dump(exclude_none=True)
+    return dumped
+
+
+def is_plain(one: Mapping[str, Any]) -> bool:
+    """True for a message of role and text alone."""
+    is_text = isinstance(one.get("content"), str) and one.get("role") in ("system", "developer", "user", "assistant")
+    return is_text and not one.get("tool_calls")
 
 
 def reply(said: _native._Reply, stage: str) -> tuple[str, dict[str, Any]]:

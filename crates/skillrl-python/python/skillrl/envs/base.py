@@ -21,6 +21,8 @@ class SkillEnv(ABC):
     task_types: Sequence[str] = ()
     #: The name in records.
     name: str = "skill_env"
+    #: True if the target is served to other clients: ``target_client.base_url`` and ``target_client.api_key``.
+    endpoint: bool = False
 
     @abstractmethod
     def get_items(self, split: str) -> Sequence[dict[str, Any]]:

@@ -37,8 +37,9 @@ class ChatClient(BaseLLMClient):
     def chat(
         self,
         *,
-        system: str,
-        user: str,
+        system: str = "",
+        user: str = "",
+        messages: Any = None,
         max_completion_tokens: int | None = 4096,
         temperature: float | None = None,
         stage: str = "",
@@ -47,15 +48,17 @@ class ChatClient(BaseLLMClient):
     ) -> tuple[str, dict[str, Any]]:
         """Answer one prompt, outside of a run: nothing is kept.
 
-        Further arguments are fields of the request, such as ``top_p``, ``seed``, ``stop`` and ``tools``; one that it
+        ``messages`` follow ``system`` and ``user``, in the form of OpenAI: calls of tools, their results and parts are
+        sent as they are. Further arguments are fields of the request, such as ``top_p``, ``seed``, ``stop`` and ``tools``; one that it
         does not have is left out with a warning.
         """
-        further = _request.further(kwargs) if kwargs else None
+        pairs, told = _request.messages(system, user, messages)
+        fields = {**kwargs, "messages": told} if told else kwargs
+        further = _request.further(fields) if fields else None
         if self._native is None:
             sections = settings_json({"models": {"target": self._section}})
             self._native = _native.Model(sections, self._api_key)
-        messages = [(role, text) for role, text in (("system", system), ("user", user)) if text]
-        said = self._native.chat(messages, max_completion_tokens, temperature, further)
+        said = self._native.chat(pairs, max_completion_tokens, temperature, further)
         return _request.reply(said, stage)
 
 
