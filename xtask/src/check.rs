@@ -79,6 +79,12 @@ const CHECKS: &[Check] = &[
         run: crate::dist::check_wheel,
     },
     Check {
+        name: "frameworks",
+        about: "trains the agents of docs/train-your-agent.md by their real frameworks, on a scripted model (npm, minutes)",
+        is_external: IsExternal::No,
+        run: crate::dist::check_frameworks,
+    },
+    Check {
         name: "default-build",
         about: "builds the program without the features of the tests, and compares two demos",
         is_external: IsExternal::Yes,

@@ -144,6 +144,21 @@ fn wheel(sh: &Shell, directory: &Path, options: &[&str]) -> anyhow::Result<PathB
     sh.read_dir(directory)?.into_iter().find(is_wheel).context("maturin has built no wheel")
 }
 
+/// Trains the agents of `docs/train-your-agent.md` by the packages of their frameworks, on a scripted model.
+pub(crate) fn check_frameworks(sh: &Shell) -> anyhow::Result<()> {
+    let tests = sh.current_dir().join(PYTHON).join("tests/frameworks");
+    let python = crate::python::python_of_frameworks(sh)?;
+    let directory = sh.current_dir().join("target/frameworks");
+    sh.remove_path(&directory)?;
+    let wheel = wheel(sh, &directory, &["--features", "extension"])?;
+    let quiet = ["--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps"];
+    cmd!(sh, "{python} -m pip install {quiet...} {wheel}").run()?;
+    let program = python.with_file_name("skillrl");
+    let (check, page) = (tests.join("check.py"), "docs/train-your-agent.md");
+    let helper = "examples/exec-javascript/skillrl_env.mjs";
+    Ok(cmd!(sh, "{python} {check} {page} {helper} {program}").run()?)
+}
+
 /// Builds the wheel unoptimized, and tests it as people get it: installed by pip into a fresh virtual environment.
 pub(crate) fn check_wheel(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo clippy --package skillrl-python --features extension -- -D warnings").run()?;

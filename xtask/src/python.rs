@@ -12,6 +12,9 @@ const TRAINERS: &str = "target/external/trainers";
 /// That of the bench of search: the packages of other ways of searching.
 const SEARCHES: &str = "target/external/searches";
 
+/// That of the check with frameworks of agents.
+const FRAMEWORKS: &str = "target/external/frameworks";
+
 /// The interpreter of the shared virtual environment, with the packages of this file; versions must agree among all files.
 pub(crate) fn python(sh: &Shell, requirements: &str) -> anyhow::Result<PathBuf> {
     python_in(sh, ENVIRONMENT, requirements)
@@ -25,6 +28,11 @@ pub(crate) fn python_of_trainers(sh: &Shell) -> anyhow::Result<PathBuf> {
 /// The interpreter with the searches that the bench compares with.
 pub(crate) fn python_of_searches(sh: &Shell) -> anyhow::Result<PathBuf> {
     python_in(sh, SEARCHES, "benches/python/requirements.txt")
+}
+
+/// The interpreter with the frameworks of agents.
+pub(crate) fn python_of_frameworks(sh: &Shell) -> anyhow::Result<PathBuf> {
+    python_in(sh, FRAMEWORKS, "crates/skillrl-python/tests/frameworks/requirements.txt")
 }
 
 fn python_in(sh: &Shell, directory: &str, requirements: &str) -> anyhow::Result<PathBuf> {
