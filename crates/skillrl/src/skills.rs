@@ -14,11 +14,11 @@ use skill_bank::format::{BankFormat, ReadBank};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings, Threshold};
 use skill_bank::task_type::TypeTable;
 use skill_bank::{Bank, BankError, BankSource, BankView};
-use skill_core::SkillDoc;
 use skill_core::carried::{CarriedFile, CarriedFiles};
 use skill_core::package::SkillPackage;
-use skill_envs::Env;
+use skill_core::{SkillDoc, encoding};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
+use skill_envs::{Env, EnvError};
 use skill_llm::{EmbeddingModel, text_file};
 use skill_pipeline::bank_dir::{read_bank, read_source};
 use skill_pipeline::run_dir::CARRIED_DIR;
@@ -32,7 +32,61 @@ use std::sync::Arc;
 ///
 /// A file that cannot be read.
 pub fn configured_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
-    skill.initial.as_ref().map(|path| read_skill(&path.to_path())).transpose()
+    let Some(path) = &skill.initial else { return Ok(None) };
+    with_editable(read_skill(&path.to_path())?, &skill.editable).map(Some)
+}
+
+/// The skill with these further files as texts that are edited.
+fn with_editable(skill: SkillDoc, editable: &[String]) -> Result<SkillDoc, Error> {
+    if editable.is_empty() {
+        return Ok(skill);
+    }
+    let wrong = |message: String| Error::Env(EnvError::Configuration { message });
+    let mut package = SkillPackage::of(&skill);
+    for named in editable {
+        let named = named.trim_end_matches('/');
+        let is_named = |path: &&String| path.as_str() == named || path.starts_with(&format!("{named}/"));
+        let paths: Vec<String> = package.carried.keys().filter(is_named).cloned().collect();
+        if paths.is_empty() && !package.references.keys().any(|path| is_named(&path)) {
+            let files: Vec<&str> = package.carried.keys().map(String::as_str).collect();
+            let files = if files.is_empty() { "none".to_owned() } else { files.join(", ") };
+            return Err(wrong(format!(
+                "`skill.editable` names `{named}`, which is no file of the skill; files that are not edited: {files}"
+            )));
+        }
+        for path in paths {
+            let bytes = package.contents.get(&path).map(|file| file.bytes().to_vec());
+            let bytes =
+                bytes.ok_or_else(|| wrong(format!("the file `{path}` of the skill is not at hand")))?;
+            let text = encoding::decode(bytes)
+                .map_err(|fault| wrong(format!("`skill.editable` names `{path}`, which {fault}")))?;
+            package.carried.remove(&path);
+            package.references.insert(path, text);
+        }
+    }
+    let mut contents = CarriedFiles::default();
+    for (path, file) in package.contents.iter().filter(|(path, _)| package.carried.contains_key(*path)) {
+        contents.insert(path.to_owned(), file.clone());
+    }
+    package.contents = contents;
+    package.document().map_err(|fault| wrong(format!("`skill.editable`: {fault}")))
+}
+
+/// Names of files that are texts for people or models, and that somebody may expect to be edited.
+const TEXT_ENDINGS: [&str; 5] = [".md", ".txt", ".prompt", ".j2", ".jinja"];
+
+/// What to tell a person of texts of a skill that no edit changes; `None` where there is none.
+pub(crate) fn told_of_fixed_texts(skill: &SkillDoc) -> Option<String> {
+    let package = SkillPackage::of(skill);
+    let is_text =
+        |path: &&String| TEXT_ENDINGS.iter().any(|ending| path.to_ascii_lowercase().ends_with(ending));
+    let fixed: Vec<&str> = package.carried.keys().filter(is_text).map(String::as_str).collect();
+    (!fixed.is_empty()).then(|| {
+        format!(
+            "no edit changes these files of the skill: {}; `skill.editable` names those that may",
+            fixed.join(", ")
+        )
+    })
 }
 
 /// The skill that a run starts from: the configured one, or else that of the environment, if either has one.

@@ -19,7 +19,9 @@ use skill_envs::EnvError;
 use skill_llm::EmbeddingModel;
 use skill_pipeline::bank::{BankSettings, BankTrainer};
 use skill_pipeline::run_dir::live::LiveEvents;
-use skill_pipeline::{Acceptance, EventSink, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer};
+use skill_pipeline::{
+    Acceptance, Event, EventSink, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer, Warning,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,6 +91,7 @@ pub fn document_with(
     let env = world::environment(loaded, models.judge)?;
     let prompts = prompts::library(&config.prompts, env.as_ref())?;
     let simulated = simulated_models(config, &ModelRole::of_training(config));
+    let told = Arc::clone(&events);
     let mut trainer = Trainer::new(env, models.target, models.optimizer)
         .with_settings(settings(config)?)
         .with_prompts(prompts)
@@ -97,6 +100,9 @@ pub fn document_with(
         .with_stop(stop)
         .with_config(run_config(loaded, config.identity_entries(), &simulated));
     if let Some(skill) = skills::configured_skill(&config.skill)? {
+        if let Some(message) = skills::told_of_fixed_texts(&skill) {
+            told.emit(&Event::warning(None, Warning::Note { message }, None));
+        }
         trainer = trainer.with_initial_skill(skill);
     }
     Ok(trainer)

@@ -125,6 +125,23 @@ fn a_program_a_world_and_a_no() {
 }
 
 #[test]
+fn a_program_comes_with_an_agent_that_runs() {
+    let context = TestContext::new();
+    let said = context.succeed(&["init", "a.toml", "--kind", "exec"]);
+    assert!(said.contains("env.py") && said.contains("skillrl_env.py"), "{said}");
+    let file = context.read("a.toml");
+    for line in ["program = [\"python3\", \"env.py\"]", "endpoint = true", "skill_delivery = \"inline\""] {
+        assert!(file.lines().any(|found| found == line), "{line}:\n{file}");
+    }
+    // What a person has made of it stays.
+    context.write("env.py", "mine");
+    context.remove("skillrl_env.py");
+    context.succeed(&["init", "b.toml", "--kind", "exec"]);
+    assert_eq!(context.read("env.py"), "mine");
+    assert!(context.read("skillrl_env.py").contains("def serve("));
+}
+
+#[test]
 fn flags_and_pipes_are_not_asked() {
     let context = TestContext::new();
     let screen = on_terminal(&context, &["init", "a.toml", "--kind", "tasks"], 80, "");

@@ -177,6 +177,10 @@ settings! {
         /// The Markdown file to start from, or a folder with a SKILL.md (docs/packages.md). Without it the tasks' own
         /// skill is taken, or an empty one.
         initial: Option<ConfigPath> = decisive(SKILL, Absent { example: "\"skill.md\"" });
+        /// Files of the folder that are edited besides SKILL.md and Markdown below references/: paths of files or of
+        /// folders, such as prompts and descriptions of tools (docs/packages.md).
+        #[serde(default)]
+        editable: Vec<String> = process(Texts, Absent { example: "[\"planner.md\", \"tools\"]" });
         /// Whether edits may change the front matter of a skill: its description, but never its name.
         edit_front_matter: bool = decisive(Flag, Value("false"));
     }

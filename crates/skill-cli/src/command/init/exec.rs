@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-/// What a configuration of such a program says.
-pub(super) const SETTINGS: [&str; 3] =
-    ["env.program=[\"python3\", \"env.py\"]", "env.endpoint=true", "env.skill_delivery=inline"];
+/// What a configuration of this program says besides: its agent asks the model that it is served.
+pub(super) const AROUND: [&str; 2] = ["env.endpoint=true", "env.skill_delivery=inline"];
 
-/// The setting of a person who accepts the program that is proposed.
+/// The program; also the setting of a person who accepts what is proposed.
 pub(super) const PROGRAM_SETTING: &str = "env.program=[\"python3\",\"env.py\"]";
 
 /// The helper is that of `examples/exec-python/`.

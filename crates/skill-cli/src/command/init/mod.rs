@@ -47,7 +47,8 @@ pub(crate) fn run(args: &InitArgs) -> crate::Result {
     };
     let is_program = args.kind.as_deref().and_then(EnvKind::parse) == Some(EnvKind::Exec);
     if is_program {
-        settings.extend(exec::SETTINGS.map(str::to_owned));
+        settings.push(exec::PROGRAM_SETTING.to_owned());
+        settings.extend(exec::AROUND.map(str::to_owned));
     }
     settings.push(PLANNED.to_owned());
     if let Some(model) = &args.local {
@@ -119,7 +120,10 @@ fn interviewed<R: BufRead, W: Write>(
     super::check_absent(&args.path, args.force)?;
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let mut settings = interview::ask(questions, parent, &is_set)?;
-    let is_example = settings.iter().any(|setting| *setting == exec::PROGRAM_SETTING);
+    let is_example = settings.iter().any(|setting| setting == exec::PROGRAM_SETTING);
+    if is_example {
+        settings.extend(exec::AROUND.map(str::to_owned));
+    }
     settings.push(PLANNED.to_owned());
     let text = text(&settings, args.full)?;
     let path = args.path.display();
