@@ -7,7 +7,7 @@ The interface is that of the package skillrl 1.0 with more beside it: see ``docs
 >>> from skillrl.llm import OpenAIChatClient
 """
 
-from skillrl import core, envs, llm, pipeline, prompts
+from skillrl import core, envs, llm, pipeline, prompts, traces
 from skillrl._native import __version__
 from skillrl.agents import Failed, eval_agent, train_agent
 from skillrl.config import SkillOptConfig
@@ -41,6 +41,7 @@ __all__ = [
     "pipeline",
     "prompts",
     "eval_agent",
+    "traces",
     "train_agent",
     "train_file",
 ]
