@@ -48,8 +48,10 @@ const REASONS: [&str; 9] = [
 ];
 
 /// What a fence may hold; any other word is a mistake, or a way around these tests.
-const LANGUAGES: [&str; 12] =
-    ["sh", "console", "text", "toml", "json", "jsonl", "rust", "python", "markdown", "yaml", "csv", "sql"];
+const LANGUAGES: [&str; 13] = [
+    "sh", "console", "text", "toml", "json", "jsonl", "js", "rust", "python", "markdown", "yaml", "csv",
+    "sql",
+];
 
 /// The pages are dealt among as many tests, which run side by side.
 const SHARES: usize = 6;
