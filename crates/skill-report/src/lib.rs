@@ -52,7 +52,7 @@ pub use data::labels::{ClassRow, Classes, DoubtfulLabel};
 pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, runs_in};
 pub use data::phases::{GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport};
-pub use data::rl::{RlBankReport, RlBrief, RlReport, RlRow, RlTaskType};
+pub use data::rl::{NOT_COMPUTED, RL_METRICS, RlBankReport, RlBrief, RlMetric, RlReport, RlRow, RlTaskType};
 pub use data::setup::Setup;
 pub use data::sft::{SftBrief, SftReport};
 pub use data::standing::RunPhase;

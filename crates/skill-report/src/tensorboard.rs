@@ -3,7 +3,7 @@
 //! The file is a sequence of TFRecords, each of which is an `Event` of TensorFlow's protocol buffers: formats of
 //! `tensorflow/core/lib/io/record_writer.h` and `tensorflow/core/util/event.proto`. Only scalars are written.
 
-use crate::data::rl::RlReport;
+use crate::data::rl::{RL_METRICS, RlReport};
 use crate::data::sft::SftReport;
 use skill_pipeline::records::sft::SftGames;
 
@@ -27,20 +27,10 @@ impl RlReport {
         for row in &self.iterations {
             let (step, wall_time) = (row.record.iteration, seconds(row.unix_ms));
             let mut write = |tag: &str, value: f64| file.write(&Scalar { tag, step, value, wall_time });
-            write("train/return", row.record.reward);
-            write("train/episodes_won", row.won);
-            write("train/groups_without_signal", row.record.groups_without_signal);
-            write("train/invalid_actions", row.invalid_actions);
-            write("train/reply_tokens", row.reply_tokens);
-            if row.record.steps > 0 {
-                write("policy/entropy", row.record.entropy);
-                write("policy/kl", row.record.kl);
-                write("policy/clipped", row.record.clipped);
-                write("policy/loss", row.record.loss);
-                write("policy/grad_norm", row.record.grad_norm);
-            }
-            if let Some(speed) = row.tokens_per_second {
-                write("speed/tokens_per_second", speed);
+            for metric in RL_METRICS {
+                if let Some(value) = metric.value(row) {
+                    write(metric.tag, value);
+                }
             }
             if let Some(bank) = &row.record.bank {
                 write("bank/active_skills", bank.active as f64);

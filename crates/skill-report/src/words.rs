@@ -2,9 +2,11 @@
 
 pub use skill_core::usage::{dollars, grouped};
 
+use indexmap::IndexMap;
 use skill_bank::trial::TrialNumbers;
 use skill_core::MeanScore;
 use skill_core::stats::score_interval;
+use skill_pipeline::records::phases::Phase;
 
 /// A share as a percentage with one decimal.
 pub fn percent(share: f64) -> String {
@@ -141,6 +143,31 @@ pub fn harmless(text: &str) -> String {
         }
     }
     shown
+}
+
+/// What a phase came to, by the names of its figures and in their order.
+pub(crate) fn results(phase: Phase, found: &IndexMap<String, f64>) -> String {
+    let found = found.iter().map(|(name, value)| (name.as_str(), *value));
+    match phase {
+        // Shares of games.
+        Phase::Test => found
+            .map(|(name, value)| format!("{} {}", name.replace('_', " "), percent(value)))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Phase::Collect | Phase::Distill | Phase::Sft | Phase::Rl => figures(found),
+    }
+}
+
+/// Figures by their names.
+fn figures<'a>(figures: impl Iterator<Item = (&'a str, f64)>) -> String {
+    let one = |(name, value): (&str, f64)| {
+        let value = match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
+            true => grouped(value as u64),
+            false => format!("{value:.4}"),
+        };
+        format!("{} {value}", name.replace('_', " "))
+    };
+    figures.map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

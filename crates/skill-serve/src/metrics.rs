@@ -2,7 +2,7 @@
 
 use skill_pipeline::run_dir::live::WorkerPulse;
 use skill_report::watch::{Listing, Row, Spent};
-use skill_report::{BankBrief, RlBrief, RunPhase, SftBrief};
+use skill_report::{BankBrief, RL_METRICS, RlBrief, RunPhase, SftBrief};
 use std::fmt::Write as _;
 
 /// The type of the answer.
@@ -131,9 +131,6 @@ const FAMILIES: &[Family] = &[
             counts.map(|(what, n)| (format!("what=\"{what}\""), n as f64)).to_vec()
         },
     ),
-    ("skillrl_run_return", "gauge", "The mean return of the last iteration.", |run| {
-        of_rl(run, |rl| rl.reward)
-    }),
     ("skillrl_run_episodes", "gauge", "Episodes of the last iteration by type of task.", |run| {
         let Some(rl) = &run.files.rl else { return Vec::new() };
         let counts = rl.by_task_type.iter().flat_map(|(task_type, [won, played])| {
@@ -141,27 +138,6 @@ const FAMILIES: &[Family] = &[
                 .map(|(what, n)| (format!("task_type=\"{}\",what=\"{what}\"", escaped(task_type)), *n as f64))
         });
         counts.collect()
-    }),
-    (
-        "skillrl_run_groups_without_signal",
-        "gauge",
-        "The share of groups of the last iteration whose episodes all have the same return.",
-        |run| of_rl(run, |rl| rl.groups_without_signal),
-    ),
-    ("skillrl_run_kl", "gauge", "The divergence from the first policy, in nats per token.", |run| {
-        of_rl(run, |rl| rl.kl)
-    }),
-    ("skillrl_run_clipped_share", "gauge", "The share of tokens whose gradient was clipped away.", |run| {
-        of_rl(run, |rl| rl.clipped)
-    }),
-    ("skillrl_run_entropy", "gauge", "The mean entropy of the sampled tokens, in nats.", |run| {
-        of_rl(run, |rl| rl.entropy)
-    }),
-    ("skillrl_run_reply_tokens", "gauge", "Sampled tokens of an episode, as a mean.", |run| {
-        of_rl(run, |rl| rl.reply_tokens)
-    }),
-    ("skillrl_run_invalid_actions", "gauge", "Invalid actions of an episode, as a mean.", |run| {
-        of_rl(run, |rl| rl.invalid_actions)
     }),
     ("skillrl_run_sign", "gauge", "One for each sign of a failing run that holds now.", |run| {
         let signs = run.files.rl.iter().flat_map(|rl| &rl.signs);
@@ -283,16 +259,32 @@ fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {
 pub(crate) fn write(listing: &Listing) -> String {
     let mut text = String::new();
     for (name, kind, help, values) in FAMILIES {
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for run in &listing.rows {
-            let own = format!("run=\"{}\"", escaped(&run.name));
-            for (labels, value) in values(run) {
-                let comma = if labels.is_empty() { "" } else { "," };
-                let _ = writeln!(text, "{name}{{{own}{comma}{labels}}} {value}");
-            }
-        }
+        family(&mut text, listing, (name, kind, help), values);
+    }
+    for metric in RL_METRICS {
+        let Some(name) = metric.family else { continue };
+        let value = |run: &Row| run.files.rl.as_ref().and_then(|rl| metric.value(rl.last.as_ref()?));
+        family(&mut text, listing, (name, "gauge", metric.about), &|run| {
+            value(run).map(plain).unwrap_or_default()
+        });
     }
     text
+}
+
+fn family(
+    text: &mut String,
+    listing: &Listing,
+    (name, kind, help): (&str, &str, &str),
+    values: &dyn Fn(&Row) -> Vec<(String, f64)>,
+) {
+    let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    for run in &listing.rows {
+        let own = format!("run=\"{}\"", escaped(&run.name));
+        for (labels, value) in values(run) {
+            let comma = if labels.is_empty() { "" } else { "," };
+            let _ = writeln!(text, "{name}{{{own}{comma}{labels}}} {value}");
+        }
+    }
 }
 
 /// The value of a label.

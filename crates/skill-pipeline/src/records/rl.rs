@@ -55,8 +55,10 @@ pub struct RlIteration {
     pub sampled_tokens: u64,
     /// The mean entropy of the sampled tokens that were trained on, in nats.
     pub entropy: f64,
-    /// The mean divergence from the reference, in nats per token.
-    pub kl: f64,
+    /// The mean divergence from the reference, in nats per token; absent where `rl.kl_coeff` is 0, since nothing was
+    /// compared then, and where no step was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kl: Option<f64>,
     /// The share of tokens whose gradient was clipped away.
     pub clipped: f64,
     /// The loss, averaged over the optimizer steps.

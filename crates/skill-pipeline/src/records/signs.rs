@@ -28,6 +28,10 @@ pub(crate) const MOST_CLIPPED: f64 = 0.2;
 pub(crate) const LENGTH_CHANGE: f64 = 2.0;
 /// Invalid actions of an episode that are a sign, if they have not become half as many.
 pub(crate) const MOST_INVALID: f64 = 1.0;
+/// The fall of the mean return below its best that is a sign.
+pub(crate) const RETURN_FALL: f64 = 0.2;
+/// How many standard errors of the difference it must be besides: the best of many means is a lucky one.
+pub(crate) const RETURN_FALL_ERRORS: f64 = 3.0;
 
 named_enum! {
     /// Something that commonly goes wrong.
@@ -53,6 +57,8 @@ named_enum! {
         LengthCollapse = "length_collapse",
         /// Many actions mean nothing to the world.
         InvalidActions = "invalid_actions",
+        /// The mean return is lower than it was.
+        ReturnFalls = "return_falls",
     }
 }
 
@@ -70,6 +76,7 @@ impl TrainingAlert {
             Self::LengthGrowth => "episodes become longer without more wins",
             Self::LengthCollapse => "episodes become shorter without more wins",
             Self::InvalidActions => "many actions are invalid, and they do not become fewer",
+            Self::ReturnFalls => "the mean return is lower than it was",
         }
     }
 
@@ -91,6 +98,9 @@ impl TrainingAlert {
             Self::LengthCollapse => "lower the learning rate, or raise the KL coefficient",
             Self::InvalidActions => {
                 "fine-tune on demonstrations first, have prompts show the admissible actions, or raise the penalty"
+            }
+            Self::ReturnFalls => {
+                "take the policy of an earlier checkpoint, and lower the learning rate or raise the KL coefficient"
             }
         }
     }
@@ -131,6 +141,8 @@ pub fn signs_of(iterations: &[RlIteration]) -> Vec<RlFinding> {
 /// What counts of an iteration.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
+    /// The mean return.
+    reward: f64,
     n_episodes: usize,
     n_won: usize,
     has_signal: bool,
@@ -144,6 +156,7 @@ impl Sample {
     fn of(record: &RlIteration) -> Self {
         let per_episode = |number: u64| number as f64 / record.episodes.max(1) as f64;
         Self {
+            reward: record.reward,
             n_episodes: record.episodes,
             n_won: record.won,
             has_signal: record.groups_without_signal < 1.0,
@@ -153,11 +166,30 @@ impl Sample {
     }
 }
 
+/// The returns of [`WINDOW`] iterations in a row.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// The mean return.
+    reward: f64,
+    n_won: usize,
+    n_episodes: usize,
+}
+
+impl Span {
+    /// The standard error of the difference of two shares of won episodes.
+    fn error_of_difference(&self, other: &Self) -> f64 {
+        let [one, two] = [self.n_episodes, other.n_episodes].map(|number| number.max(1) as f64);
+        let share = (self.n_won + other.n_won) as f64 / (one + two);
+        (share * (1.0 - share) * (1.0 / one + 1.0 / two)).sqrt()
+    }
+}
+
 /// What an iteration with an optimizer step measures.
 #[derive(Debug, Clone, Copy)]
 struct Update {
     entropy: f64,
-    kl: f64,
+    /// `None` where the run does not compute it.
+    kl: Option<f64>,
     clipped: f64,
 }
 
@@ -168,6 +200,10 @@ pub struct TrainingAlerts {
     n_won: u64,
     first: Vec<Sample>,
     recent: VecDeque<Sample>,
+    /// Returns of the last spans that still share an iteration with the recent one.
+    spans: VecDeque<Span>,
+    /// The best of those before.
+    best: Option<Span>,
     first_entropy: Option<f64>,
     updates: VecDeque<Update>,
     /// True if the last iteration had an optimizer step.
@@ -184,12 +220,20 @@ impl TrainingAlerts {
         if self.first.len() < WINDOW {
             self.first.push(sample);
         }
-        push(&mut self.recent, sample, WINDOW);
+        let _ = push(&mut self.recent, sample, WINDOW);
+        let span = self.recent_span();
+        if let Some(past) = push(&mut self.spans, span, WINDOW) {
+            // The spans before the first whole one have fewer iterations.
+            let is_whole = self.n_iterations >= 2 * WINDOW as u64;
+            if is_whole && self.best.is_none_or(|best| past.reward > best.reward) {
+                self.best = Some(past);
+            }
+        }
         self.is_updated = record.steps > 0;
         if self.is_updated {
             let RlIteration { entropy, kl, clipped, .. } = *record;
             self.first_entropy.get_or_insert(entropy);
-            push(&mut self.updates, Update { entropy, kl, clipped }, KL_SPAN + 1);
+            let _ = push(&mut self.updates, Update { entropy, kl, clipped }, KL_SPAN + 1);
         }
         let mut new = Vec::new();
         for sign in TrainingAlert::ALL {
@@ -247,6 +291,7 @@ impl TrainingAlerts {
                 (mean >= MOST_INVALID && mean > first / 2.0)
                     .then(|| format!("{mean:.1} in an episode, {first:.1} at first"))
             }
+            TrainingAlert::ReturnFalls => self.return_numbers(),
         }
     }
 
@@ -256,11 +301,11 @@ impl TrainingAlerts {
     }
 
     fn kl_numbers(&self) -> Option<String> {
-        let last = self.updates.back().filter(|_| self.is_updated)?.kl;
+        let last = self.updates.back().filter(|_| self.is_updated)?.kl?;
         if last >= MOST_KL {
             return Some(format!("{last:.3} nats per token"));
         }
-        let before = self.updates.front().filter(|_| self.updates.len() > KL_SPAN)?.kl;
+        let before = self.updates.front().filter(|_| self.updates.len() > KL_SPAN)?.kl?;
         (last >= GROWING_KL && last >= before * KL_GROWTH)
             .then(|| format!("{before:.3} to {last:.3} nats per token in {KL_SPAN} updates"))
     }
@@ -276,6 +321,20 @@ impl TrainingAlerts {
         let has_passed = self.n_iterations >= 2 * WINDOW as u64;
         (has_passed && !has_improved && first > 0.0 && is_sign(mean / first))
             .then(|| format!("{first:.0} to {mean:.0} sampled tokens"))
+    }
+
+    /// The returns of the recent iterations.
+    fn recent_span(&self) -> Span {
+        let sum = |value: fn(&Sample) -> usize| self.recent.iter().map(value).sum();
+        let (n_won, n_episodes) = (sum(|of| of.n_won), sum(|of| of.n_episodes));
+        Span { reward: self.mean_recent(|of| of.reward), n_won, n_episodes }
+    }
+
+    fn return_numbers(&self) -> Option<String> {
+        let (best, now) = (self.best?, self.recent_span());
+        let fall = best.reward - now.reward;
+        let is_fall = fall >= RETURN_FALL && fall >= RETURN_FALL_ERRORS * best.error_of_difference(&now);
+        is_fall.then(|| format!("{:.2}, {:.2} at its best", now.reward, best.reward))
     }
 
     fn mean_first(&self, value: impl Fn(&Sample) -> f64) -> f64 {
@@ -294,11 +353,10 @@ impl TrainingAlerts {
     }
 }
 
-fn push<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
+/// Adds a value; returns the one that makes room for it.
+fn push<T>(queue: &mut VecDeque<T>, value: T, most: usize) -> Option<T> {
     queue.push_back(value);
-    if queue.len() > most {
-        queue.pop_front();
-    }
+    (queue.len() > most).then(|| queue.pop_front()).flatten()
 }
 
 #[cfg(test)]
@@ -320,7 +378,7 @@ mod tests {
             tokens: 1_000,
             sampled_tokens: 160,
             entropy: 1.0,
-            kl: 0.01,
+            kl: Some(0.01),
             clipped: 0.02,
             loss: 0.0,
             grad_norm: 1.0,
@@ -342,7 +400,7 @@ mod tests {
     /// What no group of an iteration with these wins teaches.
     fn without_signal(record: &mut RlIteration, won: usize) {
         (record.won, record.groups_without_signal, record.steps) = (won, 1.0, 0);
-        (record.entropy, record.kl, record.clipped) = (0.0, 0.0, 0.0);
+        (record.entropy, record.kl, record.clipped) = (0.0, None, 0.0);
     }
 
     #[test]
@@ -358,7 +416,7 @@ mod tests {
                 record.won = (record.iteration as usize / 4 + 1).min(7);
                 record.sampled_tokens = (400.0 / at) as u64 + 30;
                 record.entropy = 2.0 / at.sqrt();
-                record.kl = 0.004 * at;
+                record.kl = Some(0.004 * at);
             },
             &[],
         );
@@ -396,14 +454,15 @@ mod tests {
 
     #[test]
     fn divergence_explodes_in_itself_and_by_its_growth() {
-        check(3, |record| record.kl = 0.6, &[TrainingAlert::KlExplosion]);
+        check(3, |record| record.kl = Some(0.6), &[TrainingAlert::KlExplosion]);
         check(
             8,
-            |record| record.kl = 1e-4 * 3_f64.powf(record.iteration as f64),
+            |record| record.kl = Some(1e-4 * 3_f64.powf(record.iteration as f64)),
             &[TrainingAlert::KlExplosion],
         );
-        check(8, |record| record.kl = 0.02 * record.iteration as f64, &[]);
-        check(8, |record| record.kl = 0.0, &[]);
+        check(8, |record| record.kl = Some(0.02 * record.iteration as f64), &[]);
+        check(8, |record| record.kl = Some(0.0), &[]);
+        check(8, |record| record.kl = None, &[]);
     }
 
     #[test]
@@ -412,6 +471,24 @@ mod tests {
         check(4, |record| record.clipped = if record.iteration == 4 { 0.4 } else { 0.02 }, &[]);
         check(3, |record| record.invalid_actions = 16, &[TrainingAlert::InvalidActions]);
         check(9, |record| record.invalid_actions = if record.iteration > 4 { 16 } else { 40 }, &[]);
+    }
+
+    #[test]
+    fn a_return_falls_if_it_is_far_below_its_best() {
+        let falls = |episodes: usize, before: f64, after: f64| {
+            move |record: &mut RlIteration| {
+                let reward = if record.iteration > 6 { after } else { before };
+                record.episodes = episodes;
+                record.sampled_tokens = 20 * episodes as u64;
+                (record.reward, record.won) = (reward, (reward * episodes as f64) as usize);
+            }
+        };
+        check(9, falls(64, 0.75, 0.25), &[TrainingAlert::ReturnFalls]);
+        check(6, falls(64, 0.75, 0.25), &[]);
+        // Within the noise of few episodes, too small, or a rise.
+        check(9, falls(8, 0.75, 0.5), &[]);
+        check(9, falls(640, 0.75, 0.625), &[]);
+        check(9, falls(64, 0.25, 0.75), &[]);
     }
 
     #[test]

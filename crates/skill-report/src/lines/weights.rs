@@ -1,8 +1,8 @@
 //! The events of runs that train weights, and of runs of several phases, in words.
 
 use super::EventLine;
-use crate::words::{grouped, percent};
-use indexmap::IndexMap;
+use crate::data::rl::{RL_METRICS, RlRow};
+use crate::words::results;
 use skill_pipeline::Event;
 use skill_pipeline::records::phases::{Phase, PhaseRecord};
 
@@ -31,19 +31,14 @@ pub(super) fn line(event: &Event, total: &str) -> Option<EventLine> {
         }
         Event::SftFinished { .. } => EventLine::ended("the model is fine-tuned"),
         Event::RlIterationFinished { record, seconds } => {
-            let speed = record.sampled_tokens as f64 / seconds.max(1e-9);
+            let row = RlRow::new((**record).clone(), Some(*seconds));
+            let numbers = RL_METRICS.iter().map(|metric| format!(", {}", metric.named(&row)));
             EventLine::new(format!(
-                "iteration {}{total}: {} of {} won, return {:.3}, {:.0} % of groups without signal, KL {:.4}, \
-                 entropy {:.2}, clipped {:.1} %, gradient norm {:.3}, {seconds:.1} s, {speed:.0} tokens/s",
+                "iteration {}{total}: {} of {} won{}, {seconds:.1} s",
                 record.iteration,
                 record.won,
                 record.episodes,
-                record.reward,
-                100.0 * record.groups_without_signal,
-                record.kl,
-                record.entropy,
-                100.0 * record.clipped,
-                record.grad_norm
+                numbers.collect::<String>()
             ))
         }
         Event::RlValidated { record } => EventLine::new(format!(
@@ -76,29 +71,4 @@ fn described(phase: Phase) -> &'static str {
 fn finished(record: &PhaseRecord) -> String {
     let taken = if record.is_reused { " (taken over from another run)" } else { "" };
     format!("{} is finished{taken}: {}", record.phase.as_str(), results(record.phase, &record.figures))
-}
-
-/// What a phase came to, by the names of its figures and in their order.
-pub(crate) fn results(phase: Phase, found: &IndexMap<String, f64>) -> String {
-    let found = found.iter().map(|(name, value)| (name.as_str(), *value));
-    match phase {
-        // Shares of games.
-        Phase::Test => found
-            .map(|(name, value)| format!("{} {}", name.replace('_', " "), percent(value)))
-            .collect::<Vec<_>>()
-            .join(", "),
-        Phase::Collect | Phase::Distill | Phase::Sft | Phase::Rl => figures(found),
-    }
-}
-
-/// Figures by their names.
-fn figures<'a>(figures: impl Iterator<Item = (&'a str, f64)>) -> String {
-    let one = |(name, value): (&str, f64)| {
-        let value = match value.fract() == 0.0 && (0.0..1e15).contains(&value) {
-            true => grouped(value as u64),
-            false => format!("{value:.4}"),
-        };
-        format!("{} {value}", name.replace('_', " "))
-    };
-    figures.map(one).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! The curves of a run.
 
-use crate::data::rl::{RlReport, RlRow, RlTaskType};
+use crate::data::rl::{RL_METRICS, RlMetric, RlReport, RlTaskType};
 use crate::data::sft::SftReport;
 use skill_pipeline::records::bank::RoundRecord;
 use skill_pipeline::records::document::StepRecord;
@@ -174,60 +174,24 @@ impl SftReport {
 impl RlReport {
     /// The curves of the run by iteration; those without a point are left out.
     pub fn charts(&self) -> Vec<Chart> {
-        let chart = |name, caption, value: &dyn Fn(&RlRow) -> Option<f64>| {
-            let points = self.iterations.iter().filter_map(|row| Some((row.record.iteration, value(row)?)));
-            self.chart(name).said(caption).with(name, Look::Line, points)
+        let of = |metric: &RlMetric| {
+            let points =
+                self.iterations.iter().filter_map(|row| Some((row.record.iteration, metric.value(row)?)));
+            let title = metric.title?;
+            let chart = self.chart(title).said(metric.about).with(title, Look::Line, points);
+            Some(if metric.is_share() { chart.of_share() } else { chart })
         };
-        // What is measured in training; an iteration without an optimizer step has none.
-        let trained =
-            |value: fn(&RlRow) -> f64| move |row: &RlRow| (row.record.steps > 0).then(|| value(row));
+        let mut charts: Vec<Chart> = RL_METRICS.iter().filter_map(of).collect();
         let games = self.validations.iter().map(|found| (found.iteration, found.games));
-        shown([
-            chart("Mean return", "Scores of sampled episodes, less penalties.", &|row| {
-                Some(row.record.reward)
-            }),
-            chart("Episodes won", "The share of sampled episodes that solved their task.", &|row| {
-                Some(row.won)
-            })
-            .of_share(),
-            Chart {
-                games: games.collect(),
-                is_share: true,
-                ..self.chart("Games won by iteration").of_share().said(GAMES)
-            },
-            chart(
-                "Groups without a signal",
-                "The share of groups whose episodes all have the same return.",
-                &|row| Some(row.record.groups_without_signal),
-            )
-            .of_share(),
-            chart(
-                "Divergence",
-                "KL divergence from the first policy, in nats per token.",
-                &trained(|row| row.record.kl),
-            ),
-            chart(
-                "Entropy",
-                "Mean entropy of the sampled tokens, in nats.",
-                &trained(|row| row.record.entropy),
-            ),
-            chart(
-                "Clipped tokens",
-                "The share of tokens whose gradient was clipped away.",
-                &trained(|row| row.record.clipped),
-            )
-            .of_share(),
-            chart("Reply length", "Mean number of sampled tokens of an episode.", &|row| {
-                Some(row.reply_tokens)
-            }),
-            chart("Invalid actions", "Mean number of an episode.", &|row| Some(row.invalid_actions)),
-            chart(
-                "Gradient norm",
-                "Norm of the gradient before clipping, averaged over optimizer steps.",
-                &trained(|row| row.record.grad_norm),
-            ),
-            chart("Speed", "Sampled tokens per second, training included.", &|row| row.tokens_per_second),
-        ])
+        let games = Chart {
+            games: games.collect(),
+            is_share: true,
+            ..self.chart("Games won by iteration").of_share().said(GAMES)
+        };
+        // Beside the episodes that the policy samples.
+        charts.insert(charts.len().min(2), games);
+        charts.retain(Chart::has_points);
+        charts
     }
 
     /// The share of won episodes of a type of task by iteration.

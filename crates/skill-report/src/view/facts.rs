@@ -3,10 +3,9 @@
 use crate::data::bank::{BankBrief, BankScore};
 use crate::data::overview::RunOverview;
 use crate::data::phases::{PhaseGain, PhasesBrief};
-use crate::data::rl::RlBrief;
+use crate::data::rl::{NOT_COMPUTED, RlBrief};
 use crate::data::sft::SftBrief;
-use crate::lines::weights::results;
-use crate::words::{counted, grouped, percent, seconds, seconds_left};
+use crate::words::{counted, grouped, percent, results, seconds, seconds_left};
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_pipeline::records::phases::{Phase, TestGames};
@@ -216,7 +215,8 @@ impl RlBrief {
             lines.push(Fact::new("types", types.collect::<Vec<_>>().join(", ")));
         }
         lines.extend(games(self.first_games, self.games));
-        if let (Some(groups), Some(kl), Some(clipped)) = (self.groups_without_signal, self.kl, self.clipped) {
+        if let (Some(groups), Some(clipped)) = (self.groups_without_signal, self.clipped) {
+            let kl = self.kl.map_or_else(|| NOT_COMPUTED.to_owned(), |kl| format!("{kl:.4}"));
             let entropy = match (self.first_entropy, self.entropy) {
                 (Some(first), Some(last)) => format!(", entropy {first:.3} → {last:.3}"),
                 _ => String::new(),
@@ -224,7 +224,7 @@ impl RlBrief {
             lines.push(Fact::new(
                 "policy",
                 format!(
-                    "{:.0} % of groups without signal, KL {kl:.4}, {:.1} % clipped{entropy}",
+                    "{:.0} % of groups without signal, KL {kl}, {:.1} % clipped{entropy}",
                     100.0 * groups,
                     100.0 * clipped
                 ),

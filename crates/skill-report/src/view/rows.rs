@@ -1,6 +1,6 @@
 //! The steps of a run and the skills of a bank as rows.
 
-use crate::data::rl::RlRow;
+use crate::data::rl::{RL_METRICS, RlRow};
 use crate::lines::Tone;
 use crate::lines::bank::{round_line, short_trial_line, trial_line};
 use crate::lines::step::{self, StepTotal, short_step_line, step_line};
@@ -61,18 +61,9 @@ pub(super) fn of_sft_step(step: &SftStep) -> ViewRow {
 
 pub(super) fn of_iteration(row: &RlRow) -> ViewRow {
     let record = &row.record;
-    let text = format!(
-        "{:>6}  {}/{} won  return {:.3}  KL {:.4}  entropy {:.3}  clipped {:.1} %  norm {:.3}  {:.0} tokens",
-        record.iteration,
-        record.won,
-        record.episodes,
-        record.reward,
-        record.kl,
-        record.entropy,
-        100.0 * record.clipped,
-        record.grad_norm,
-        row.reply_tokens
-    );
+    let numbers = RL_METRICS.iter().map(|metric| format!("  {}", metric.named(row)));
+    let numbers: String = numbers.collect();
+    let text = format!("{:>6}  {}/{} won{numbers}", record.iteration, record.won, record.episodes);
     ViewRow::new(Tone::Plain, &text, "")
 }
 

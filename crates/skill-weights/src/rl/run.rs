@@ -451,9 +451,8 @@ pub(super) fn record_of(
 /// From sums over optimizer steps to their means.
 fn finish_means(record: &mut RlIteration) {
     let n_steps = record.steps.max(1) as f64;
-    for sum in
-        [&mut record.entropy, &mut record.kl, &mut record.clipped, &mut record.loss, &mut record.grad_norm]
-    {
+    let RlIteration { entropy, kl, clipped, loss, grad_norm, .. } = record;
+    for sum in [entropy, clipped, loss, grad_norm].into_iter().chain(kl) {
         *sum /= n_steps;
     }
 }

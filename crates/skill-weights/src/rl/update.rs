@@ -68,7 +68,9 @@ impl RlTrainer {
         let stepped = self.backend.optim_step(OptimStep { call, settings: adam }).await?;
         record.steps += 1;
         record.loss += metrics.loss;
-        record.kl += metrics.kl;
+        if settings.kl_coeff > 0.0 {
+            *record.kl.get_or_insert_default() += metrics.kl;
+        }
         record.entropy += metrics.entropy;
         record.grad_norm += stepped.grad_norm;
         let n_tokens = metrics.n_tokens.max(1) as f64;

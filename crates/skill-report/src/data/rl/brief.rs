@@ -32,7 +32,7 @@ pub struct RlBrief {
     pub by_task_type: IndexMap<String, [usize; 2]>,
     /// The share of groups without a signal.
     pub groups_without_signal: Option<f64>,
-    /// The divergence from the first policy, in nats per token.
+    /// The divergence from the first policy, in nats per token; `None` where it was not computed.
     pub kl: Option<f64>,
     /// The share of tokens whose gradient was clipped away.
     pub clipped: Option<f64>,
@@ -64,6 +64,9 @@ pub struct RlBrief {
     pub tokens_per_second: Option<f64>,
     /// Seconds of work, up to the last checkpoint.
     pub seconds: Option<f64>,
+    /// The last finished iteration.
+    #[serde(skip)]
+    pub last: Option<RlRow>,
     /// Seconds until the last iteration is done, while a process works on the run: from the iterations that it has
     /// done, with their games.
     pub seconds_left: Option<f64>,
@@ -118,7 +121,7 @@ impl RlBrief {
             first_episodes: first.as_ref().map(|first| [first.record.won, first.record.episodes]),
             episodes: last.as_ref().map(|last| [last.record.won, last.record.episodes]),
             groups_without_signal: last.as_ref().map(|last| last.record.groups_without_signal),
-            kl: last.as_ref().map(|last| last.record.kl),
+            kl: last.as_ref().and_then(|last| last.record.kl),
             clipped: last.as_ref().map(|last| last.record.clipped),
             first_entropy,
             entropy: entropies.next_back().or(first_entropy),
@@ -135,7 +138,8 @@ impl RlBrief {
             tokens_per_second: last.as_ref().and_then(|last| last.tokens_per_second),
             seconds: times.map(|times| times.seconds),
             seconds_left: live.and_then(|live| live.run_seconds_left()),
-            by_task_type: last.map(|last| last.record.by_task_type).unwrap_or_default(),
+            by_task_type: last.as_ref().map(|last| last.record.by_task_type.clone()).unwrap_or_default(),
+            last,
         }
     }
 }

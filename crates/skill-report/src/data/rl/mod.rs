@@ -3,8 +3,10 @@
 //! The files are read as they are, with no part of the program that trains: every build shows every run.
 
 mod brief;
+mod metrics;
 
 pub use brief::RlBrief;
+pub use metrics::{NOT_COMPUTED, RL_METRICS, RlMetric};
 
 use super::games::of_games;
 use super::setup::Setup;
@@ -122,7 +124,7 @@ pub struct RlRow {
 }
 
 impl RlRow {
-    fn new(record: RlIteration, seconds: Option<f64>) -> Self {
+    pub(crate) fn new(record: RlIteration, seconds: Option<f64>) -> Self {
         let per_episode = |number: f64| number / record.episodes.max(1) as f64;
         Self {
             won: per_episode(record.won as f64),
