@@ -8,6 +8,7 @@ use skill_core::Gate;
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::TokensByStage;
 use skill_pipeline::run_dir::atomic;
+use skill_pipeline::run_dir::measurement::verify_evaluations;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
     AnyReport, BankReport, DoubtfulLabel, Kept, Report, ReportError, ReportOptions, RunComparison,
@@ -202,6 +203,9 @@ fn any_with(run: &Path, options: ReportOptions) -> Result<AnyReport, Error> {
 }
 
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {
+    for run in [first, second] {
+        verify_evaluations(run)?;
+    }
     let reports = [any(first)?, any(second)?];
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
     let gate = match &reports[0] {

@@ -1,7 +1,7 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
 use super::CommandError;
-use super::eval_out::measured_with;
+use super::eval_out::{check_whole, measured_with};
 use crate::args::EvalArgs;
 use crate::exit_code;
 use skillrl::config::LoadedConfig;
@@ -31,6 +31,9 @@ impl Earlier {
         let wrong = |message: String| {
             CommandError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
         };
+        if let Some(dir) = path.parent() {
+            check_whole(dir)?;
+        }
         let bytes = std::fs::read(&path)
             .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
         let results: Vec<RolloutResult> = serde_json::from_slice(&bytes)

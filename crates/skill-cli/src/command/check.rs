@@ -1,4 +1,4 @@
-//! `skillrl check`: verifies that every file of a run is as the run wrote it.
+//! `skillrl check`: verifies that every file of a run or a measurement is as the run wrote it.
 
 use crate::CliError;
 use crate::args::CheckArgs;
@@ -53,7 +53,14 @@ fn described(found: &RunCheck) -> String {
         let names: Vec<String> = found.not_checked.iter().map(|name| harmless(name)).collect();
         let _ = writeln!(text, "not checked: {}", few_of(&names));
     }
-    for remedy in [Remedy::Resume, Remedy::Rebuild, Remedy::Copy, Remedy::OnlyCopy, Remedy::NotNeeded] {
+    for remedy in [
+        Remedy::Resume,
+        Remedy::Rebuild,
+        Remedy::Copy,
+        Remedy::OnlyCopy,
+        Remedy::Remeasure,
+        Remedy::NotNeeded,
+    ] {
         let files: Vec<&Damage> = found.damage.iter().filter(|damage| damage.remedy == remedy).collect();
         if !files.is_empty() {
             let _ = writeln!(text, "{}", advice(found, remedy, &files));
@@ -97,6 +104,9 @@ fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
         Remedy::OnlyCopy => {
             format!("{names}: only a copy brings it back; without one, start in another directory")
         }
+        Remedy::Remeasure => format!(
+            "{names}: the `skillrl eval` that measured, with `--force`, writes it again from the calls that are kept"
+        ),
         Remedy::NotNeeded => format!("{names}: cannot be rebuilt; no result depends on it"),
     }
 }

@@ -5,7 +5,7 @@ use super::described_spend;
 use super::eval::{
     check_not_empty, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
-use super::eval_out::deciding;
+use super::eval_out::{check_whole, deciding};
 use super::named_bank::read_shown;
 use super::start::{load_start, simulated_line};
 use crate::args::EvalArgs;
@@ -28,6 +28,7 @@ use skillrl::pipeline::identity::check_identity;
 use skillrl::pipeline::records::RunIdentity;
 use skillrl::pipeline::records::evaluation::Evaluation;
 use skillrl::pipeline::run_dir::atomic;
+use skillrl::pipeline::run_dir::measurement::{BANK_EVALUATION_FILE, seal, unseal};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::rollout::Rollouts;
@@ -40,9 +41,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The file that a measurement is written to in its directory.
-const RESULT_FILE: &str = "bank_evaluation.json";
 /// Tasks of this many types are named at most.
 const MAX_NAMED: usize = 12;
 
@@ -78,12 +76,17 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     if let Some(model) = &embedding {
         settings.insert("models.embedding".to_owned(), json!(model.id().to_string()));
     }
-    let same = args.out.as_deref().map(|out| check_same_measurement(&out.join(RESULT_FILE), &settings));
+    if let Some(out) = args.out.as_deref().filter(|_| !args.force) {
+        check_whole(out)?;
+    }
+    let same =
+        args.out.as_deref().map(|out| check_same_measurement(&out.join(BANK_EVALUATION_FILE), &settings));
     let replaces_other = same.as_ref().is_some_and(Result::is_err);
     if let Some(Err(error)) = same.filter(|_| !args.force) {
         return Err(error);
     }
-    let kept = args.out.as_deref().map(|out| CallCache::beside(&out.join(RESULT_FILE))).transpose()?;
+    let kept =
+        args.out.as_deref().map(|out| CallCache::beside(&out.join(BANK_EVALUATION_FILE))).transpose()?;
     if let Some(kept) = &kept {
         let work = canonical_hash(&json!(settings));
         count_spent_on(&work, replaces_other, (kept.path(), &kept.journal), &engine)?;
@@ -151,7 +154,9 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         "measured_with": settings,
     });
     if let Some(out) = &args.out {
-        atomic::write_json(&out.join(RESULT_FILE), &value)?;
+        unseal(out)?;
+        atomic::write_json(&out.join(BANK_EVALUATION_FILE), &value)?;
+        seal(out)?;
     }
     if args.json {
         return super::print(&format!("{value}\n"));

@@ -1,6 +1,6 @@
 //! `skillrl eval --out`: the directory that one measurement is kept in.
 //!
-//! Beside the results lies [`MEASURED_WITH`]: what they were measured with, so that another measurement does not take
+//! Beside the results lies [`MEASURED_WITH_FILE`]: what they were measured with, so that another measurement does not take
 //! their place by accident.
 //!
 //! # Invariants
@@ -23,15 +23,13 @@ use skillrl::pipeline::error::describe_changes;
 use skillrl::pipeline::identity::{check_identity, data_of};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
+use skillrl::pipeline::run_dir::measurement::{MEASURED_WITH_FILE, is_measurement, seal, unseal, verify};
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use skillrl::pipeline::{PipelineError, RunReader};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-
-/// The file that says what was measured with.
-const MEASURED_WITH: &str = "measured_with.json";
 
 /// Of a result, the id of its item.
 #[derive(Deserialize)]
@@ -62,7 +60,7 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, targe
 
 /// What the measurement in a directory was made with: as it says itself, or the run whose evaluation it is.
 pub(super) fn measured_with(dir: &Path) -> Option<RunIdentity> {
-    if let Ok(bytes) = std::fs::read(dir.join(MEASURED_WITH)) {
+    if let Ok(bytes) = std::fs::read(dir.join(MEASURED_WITH_FILE)) {
         let with: MeasuredWith = serde_json::from_slice(&bytes).ok()?;
         return is_supported(&with.format_version).then_some(with.settings);
     }
@@ -102,6 +100,9 @@ impl EvalOut {
             let message = format!("{} is the directory of a run, which this would damage", path.display());
             return Err(CommandError::new(message).with_hint("name another directory with `--out`").into());
         }
+        if !force {
+            check_whole(path)?;
+        }
         let other = other_measurement(path, skill, items, &settings);
         let replaces_other = other.is_some();
         if let Some(other) = other.filter(|_| !force) {
@@ -138,14 +139,27 @@ impl EvalOut {
         summary: &EvaluationSummary,
     ) -> Result<(), PipelineError> {
         // Who is killed in between leaves results without these two, and not with those of something else.
+        unseal(self.dir.path())?;
         self.dir.remove_summary()?;
-        atomic::remove_file(&self.dir.path().join(MEASURED_WITH))?;
+        atomic::remove_file(&self.dir.path().join(MEASURED_WITH_FILE))?;
         atomic::write_json_list(&self.dir.path().join(RESULTS_FILE), results)?;
         let with =
             MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: self.settings.clone() };
-        atomic::write_json(&self.dir.path().join(MEASURED_WITH), &with)?;
-        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), summary)
+        atomic::write_json(&self.dir.path().join(MEASURED_WITH_FILE), &with)?;
+        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), summary)?;
+        seal(self.dir.path())
     }
+}
+
+/// Refuses a measurement whose files are not as they were written; one of an earlier version is taken with a warning.
+pub(super) fn check_whole(dir: &Path) -> crate::Result {
+    if is_measurement(dir) && !verify(dir)? {
+        super::say(&format!(
+            "warning: {} was written by an earlier version, without hashes: damage to it is not found",
+            dir.display()
+        ));
+    }
+    Ok(())
 }
 
 /// What else than this measurement a directory holds, in words.
@@ -179,9 +193,9 @@ fn other_measurement(
         return Some("a measurement on other items".to_owned());
     }
     // An early version did not write it.
-    let with = read(MEASURED_WITH)?;
+    let with = read(MEASURED_WITH_FILE)?;
     let Ok(with) = serde_json::from_value::<MeasuredWith>(with) else {
-        return Some(format!("a damaged {MEASURED_WITH}"));
+        return Some(format!("a damaged {MEASURED_WITH_FILE}"));
     };
     if !is_supported(&with.format_version) {
         return Some(format!(

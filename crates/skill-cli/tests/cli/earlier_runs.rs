@@ -28,8 +28,8 @@ const RUN: [i32; 4] = [code::SUCCESS; 4];
 const AGENT: [i32; 4] = [code::SUCCESS, code::SUCCESS, code::SUCCESS, code::RUN_DIR];
 /// A bank is no run.
 const BANK: [i32; 4] = [code::RUN_DIR, code::USAGE, code::SUCCESS, code::USAGE];
-/// A directory of `eval --out`, which no command opens.
-const MEASUREMENT: [i32; 4] = [code::RUN_DIR; 4];
+/// A directory of `eval --out`, which is checked and compared with.
+const MEASUREMENT: [i32; 4] = [code::RUN_DIR, code::RUN_DIR, code::RUN_DIR, code::SUCCESS];
 
 const WRITTEN: &[Written] = &[
     written("document-paper", RUN),

@@ -351,3 +351,42 @@ fn a_cap_is_for_the_episodes_that_are_collected_now() {
     assert_eq!(collect("second", "budget.calls=4"), (code::SUCCESS, 1));
     assert_eq!(collect("third", "budget.calls=5"), (code::SUCCESS, 4));
 }
+
+#[test]
+fn a_damaged_measurement_is_named_and_compared_with_nothing() {
+    let context = TestContext::with_scripted_task();
+    let eval = ["eval", "task/skillrl.toml", "--skill", "task/skill.md", "--json"];
+    let with = |more: &[&'static str]| [&eval[..], more].concat();
+    context.succeed(&with(&["--out", "m"]));
+    context.succeed(&["check", "m"]);
+    for file in ["results.json", "summary.json", "measured_with.json"] {
+        let text = context.read(&format!("m/{file}"));
+        context.write(&format!("m/{file}"), &text.replacen('0', "1", 1));
+        context.run(&["check", "m"]).assert_code(code::DAMAGED);
+        context.run(&with(&["--against", "m"])).fails(code::RUN_DIR, &[file]);
+        context.run(&with(&["--out", "m"])).fails(code::RUN_DIR, &[file]);
+        context.write(&format!("m/{file}"), &text);
+    }
+    context.succeed(&with(&["--against", "m"]));
+    // One of an earlier version has no hashes, and gets them when it is written again.
+    context.remove("m/SHA256SUMS");
+    let outcome = context.run(&with(&["--against", "m"]));
+    outcome.assert_code(code::SUCCESS);
+    assert!(outcome.stderr.contains("warning: "), "{}", outcome.stderr);
+    context.succeed(&with(&["--out", "m"]));
+    context.succeed(&["check", "m"]);
+    assert!(context.path("m/SHA256SUMS").is_file());
+}
+
+#[test]
+fn runs_whose_results_were_changed_are_not_compared() {
+    let context = TestContext::with_scripted_task();
+    context.succeed(&["train", "task/skillrl.toml", "--quiet", "--set", "run.dir=run"]);
+    context.copy_dir("run", "other");
+    context.succeed(&["compare", "run", "other"]);
+    let file = "other/test_eval_best/results.json";
+    let text = context.read(file);
+    context.write(file, &text.replacen("\"hard\": 1", "\"hard\": 0", 1));
+    assert_ne!(context.read(file), text);
+    context.run(&["compare", "run", "other"]).fails(code::RUN_DIR, &["results.json"]);
+}

@@ -17,11 +17,13 @@ mod document;
 mod journal;
 mod kinds;
 mod logs;
+mod measurement;
 mod skills;
 mod unchecked;
 
 use super::files::{FILES_FILE, FilesLine, RunPart};
 use super::line_log::whole_lines;
+use super::measurement::is_measurement;
 use super::path::{CONFIG_FILE, HISTORY_FILE, SUMMARY_FILE};
 use super::read::{is_held, is_run, read_bytes, read_versioned};
 use super::timings::{TIMINGS_FILE, TIMINGS_LOG};
@@ -107,21 +109,33 @@ pub enum Remedy {
     Copy,
     /// Only a copy of it, or another run.
     OnlyCopy,
+    /// The command that measured, told to replace what is there; its calls are kept.
+    Remeasure,
     /// Nothing: no result depends on it.
     NotNeeded,
 }
 
-/// Checks the files of a run.
+/// Checks the files of a run, or of a measurement.
 ///
 /// # Errors
 ///
-/// A directory without a run, and a run of another format.
+/// A directory without a run or a measurement, and a run of another format.
 pub fn check(run: &Path) -> Result<RunCheck, PipelineError> {
     if !is_run(run) && [CONFIG_FILE, FILES_FILE].into_iter().all(|name| !run.join(name).exists()) {
-        return Err(PipelineError::NoRun { path: run.to_owned() });
+        return match is_measurement(run) {
+            true => checked(run, Checking::measurement),
+            false => Err(PipelineError::NoRun { path: run.to_owned() }),
+        };
     }
+    checked(run, Checking::all)
+}
+
+fn checked<'run>(
+    run: &'run Path,
+    check: impl FnOnce(&mut Checking<'run>) -> Result<(), PipelineError>,
+) -> Result<RunCheck, PipelineError> {
     let mut checking = Checking::new(run);
-    checking.all()?;
+    check(&mut checking)?;
     checking.note_unchecked();
     Ok(RunCheck { n_whole: checking.whole.len(), ..checking.check })
 }

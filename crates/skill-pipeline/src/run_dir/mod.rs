@@ -16,6 +16,7 @@ mod history;
 mod journal;
 pub mod line_log;
 pub mod live;
+pub mod measurement;
 pub mod notes;
 mod path;
 pub mod policy_hashes;

@@ -20,7 +20,12 @@ impl Checking<'_> {
     }
 
     /// Returns whether there is a journal that is whole.
-    fn one_journal(&mut self, name: &str, n_noted: u64, is_expected: bool) -> Result<bool, PipelineError> {
+    pub(super) fn one_journal(
+        &mut self,
+        name: &str,
+        n_noted: u64,
+        is_expected: bool,
+    ) -> Result<bool, PipelineError> {
         let path = self.run.join(name);
         let Ok(file) = path.metadata() else {
             if is_expected || n_noted > 0 || sum_path(&path).exists() {
