@@ -23,7 +23,7 @@ pub use text::{MAX_FIELD_CHARS, render_episode};
 pub(crate) use text::escape;
 
 use serde::{Deserialize, Serialize};
-use skill_core::{ItemId, SkillPartId, Trajectory};
+use skill_core::{ItemId, SkillPartId, Trajectory, estimate_tokens};
 
 skill_core::named_enum! {
     /// The kinds of agents.
@@ -51,6 +51,15 @@ impl EpisodeAgent {
     /// An agent of this kind.
     pub fn new(kind: AgentKind, model: impl Into<String>) -> Self {
         Self { kind, model: model.into() }
+    }
+}
+
+impl Episode {
+    /// The tokens of its goal and of all that was seen, thought and done, about: what it would take in a prompt.
+    pub fn tokens(&self) -> u64 {
+        let steps = self.steps.iter().flat_map(|step| [&step.observation, &step.reasoning, &step.action]);
+        let texts = [&self.goal, &self.last_observation, &self.description];
+        steps.chain(texts).map(|text| estimate_tokens(text)).sum()
     }
 }
 

@@ -38,6 +38,12 @@ pub trait World: Send + Sync {
     /// It says nothing that a skill should have to say.
     fn instructions(&self) -> &str;
 
+    /// Tags besides `<action>` in which an agent may write an action, such as `search`: `<search>words</search>` is the
+    /// action `search[words]`, and so is a call of a tool of that name.
+    fn action_tags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// A play of this item; it begins with [`Episode::reset`].
     ///
     /// # Errors
@@ -79,6 +85,11 @@ pub trait Episode: Send {
     /// the reset.
     fn task(&self) -> Option<&str> {
         None
+    }
+
+    /// The actions that solve the task, where the data say so: for experts, and in no prompt.
+    fn solution(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The type of the task, where only the episode knows it; known after the reset.

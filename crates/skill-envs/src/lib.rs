@@ -12,6 +12,7 @@
 //!
 //! - `alfworld`: ALFWorld's text games, from the data set's files or generated.
 //! - `live`: worlds on servers that are running already, over HTTP.
+//! - `search-agent`: questions that an agent answers with a search tool over passages.
 //! - `webshop`: a shop in which an agent searches, reads pages and buys, from the files of WebShop or made up.
 //! - `tasks` (on by default): a person's own data (CSV, TSV, JSON Lines, JSON, Parquet or Excel), with a prompt over its fields and
 //!   a scorer by its name; the files of several benchmarks as presets.
@@ -105,6 +106,8 @@ pub mod runner;
 #[cfg(feature = "sandbox")]
 mod sandboxed;
 pub mod score;
+#[cfg(feature = "search-agent")]
+pub mod search_agent;
 pub mod source;
 #[cfg(feature = "spreadsheets")]
 pub mod spreadsheet;

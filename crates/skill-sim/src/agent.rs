@@ -36,6 +36,8 @@ pub struct Situation {
     pub observation: String,
     /// The actions that are possible, where the prompt tells them.
     pub admissible: Option<Vec<String>>,
+    /// The actions that solve the task, for an agent with a memory, where the data say so.
+    pub solution: Vec<String>,
 }
 
 impl Situation {
@@ -48,7 +50,13 @@ impl Situation {
     fn read(request: &ChatRequest, instructions: &[&str]) -> Self {
         let system = request.text_of(Role::System);
         let skill = instructions.iter().fold(system, |text, words| text.replace(words.trim(), ""));
-        let mut situation = Self { skill, past: Vec::new(), observation: String::new(), admissible: None };
+        let mut situation = Self {
+            skill,
+            past: Vec::new(),
+            observation: String::new(),
+            admissible: None,
+            solution: Vec::new(),
+        };
         for message in &request.messages {
             match message.role {
                 Role::System => {}
@@ -68,6 +76,7 @@ impl Situation {
         if !self.past.is_empty() || sight.task.is_empty() {
             sight.observation.trim().clone_into(&mut self.observation);
         }
+        self.solution.clone_from(&sight.solution);
         if sight.actions.is_some() {
             self.admissible.clone_from(&sight.actions);
         }

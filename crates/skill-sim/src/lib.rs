@@ -13,7 +13,7 @@
 //! | model | its part |
 //! |---|---|
 //! | [`SimulatedTarget`] | a clerk who answers questions about records by the conventions of its skill |
-//! | [`SimulatedAgent`] | the moves of a [`Player`] in a world of several turns: [`SimulatedHousehold`] in ALFWorld, [`SimulatedShopper`] in WebShop; [`HouseholdExpert`] and [`ShopExpert`] have every habit without a skill |
+//! | [`SimulatedAgent`] | the moves of a [`Player`] in a world of several turns: [`SimulatedHousehold`] in ALFWorld, [`SimulatedShopper`] in WebShop, [`SimulatedSearcher`] with a search tool; [`HouseholdExpert`] and [`ShopExpert`] have every habit without a skill, and [`SearchExpert`] knows the supporting facts |
 //! | [`SimulatedOptimizer`] | the optimizer, for all of them |
 //! | [`SimulatedTeacher`] | the teacher of skill banks, for all of them |
 //!
@@ -65,6 +65,7 @@ mod prompts;
 mod proposals;
 mod records;
 mod rewriting;
+mod search;
 mod shop;
 mod target;
 mod teacher;
@@ -78,6 +79,7 @@ pub use agent::{Move, PastTurn, Player, SimulatedAgent, Situation};
 pub use decoder::household_decoder;
 pub use household::player::{HouseholdExpert, SimulatedHousehold};
 pub use optimizer::SimulatedOptimizer;
+pub use search::{SearchExpert, SimulatedSearcher};
 pub use shop::player::{ShopExpert, SimulatedShopper};
 pub use target::SimulatedTarget;
 pub use teacher::SimulatedTeacher;

@@ -3,6 +3,7 @@
 use crate::habits::{Conduct, habits_of_line};
 use crate::played::{Lessons, Played};
 use crate::prompts::Trajectory;
+use crate::search::SearchHabit;
 use crate::shop::ShopHabit;
 use serde_json::{Value, json};
 use skill_core::random::Dice;
@@ -30,6 +31,8 @@ impl Analysis {
             Some(Self::in_world::<ShopHabit>(skill, successes, &played, dice))
         } else if HouseholdHabit::is_in(first) {
             Some(Self::in_world::<HouseholdHabit>(skill, successes, &played, dice))
+        } else if SearchHabit::is_in(first) {
+            Some(Self::in_world::<SearchHabit>(skill, successes, &played, dice))
         } else {
             None
         }
@@ -107,6 +110,7 @@ pub(super) fn said_about_worlds(text: &str) -> SaidAboutWorlds {
     SaidAboutWorlds {
         household: text.lines().flat_map(habits_of_line).collect(),
         shop: text.lines().flat_map(habits_of_line).collect(),
+        search: text.lines().flat_map(habits_of_line).collect(),
     }
 }
 
@@ -115,4 +119,5 @@ pub(super) fn said_about_worlds(text: &str) -> SaidAboutWorlds {
 pub(super) struct SaidAboutWorlds {
     household: Vec<(HouseholdHabit, bool)>,
     shop: Vec<(ShopHabit, bool)>,
+    search: Vec<(SearchHabit, bool)>,
 }

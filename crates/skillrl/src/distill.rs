@@ -67,6 +67,11 @@ impl<'config> Distilling<'config> {
         self.episodes.len()
     }
 
+    /// The tokens of these episodes, about.
+    pub fn episode_tokens(&self) -> u64 {
+        self.episodes.iter().map(|episode| episode.tokens()).sum()
+    }
+
     /// The calls of the teacher.
     pub fn plan(&self) -> &DistillPlan {
         &self.plan

@@ -52,7 +52,7 @@ fn variables() -> Vec<Variable> {
             meaning: "headers for the collector of traces, such as its token".to_owned(),
             is_secret: true,
         },
-        open("XDG_CACHE_HOME, HOME", "where `skillrl worker` keeps the files of runs, without `--cache`, and where results of sandboxed programs are kept"),
+        open("XDG_CACHE_HOME, HOME", "where `skillrl worker` keeps the files of runs, without `--cache`, and where results of sandboxed programs and indexes of passages are kept"),
         open(HUB_ENDPOINT, "the address of the Hugging Face Hub, or of a mirror, for data named `hf://OWNER/NAME`"),
         open("PATH", "where programs are found: agents, environments, scorers, commands that print a key"),
     ]);

@@ -5,6 +5,8 @@ mod alfworld;
 #[cfg(feature = "exec")]
 mod exec;
 mod live;
+#[cfg(feature = "search-agent")]
+mod search_agent;
 #[cfg(feature = "spreadsheets")]
 mod spreadsheet;
 mod tasks;
@@ -14,7 +16,9 @@ mod webshop;
 #[cfg(feature = "exec")]
 use crate::config::ConfigPath;
 use crate::config::key::declare::Fill;
-use crate::config::{AlfworldConfig, EnvConfig, LoadedConfig, PromptsConfig, QaConfig, WebshopConfig};
+use crate::config::{
+    AlfworldConfig, EnvConfig, LoadedConfig, PromptsConfig, QaConfig, SearchAgentConfig, WebshopConfig,
+};
 use crate::error::Error;
 use crate::{prompts, secrets};
 use live::{LiveKind, live};
@@ -104,6 +108,9 @@ pub fn environment(loaded: &LoadedConfig, judge: Option<Arc<dyn ChatModel>>) -> 
         EnvConfig::Webshop(asked) => {
             played(webshop(asked, &around)?, asked.as_ref(), asked.max_tokens, &around)
         }
+        EnvConfig::SearchAgent(asked) => {
+            played(search_agent(asked, &around)?, asked.as_ref(), asked.max_tokens, &around)
+        }
         #[cfg(feature = "exec")]
         EnvConfig::Exec(asked) => exec::environment(asked, judge, &around),
         #[cfg(not(feature = "exec"))]
@@ -149,6 +156,7 @@ pub fn playable(
         }
         EnvConfig::Alfworld(asked) => alfworld(asked, &around)?,
         EnvConfig::Webshop(asked) => webshop(asked, &around)?,
+        EnvConfig::SearchAgent(asked) => search_agent(asked, &around)?,
         #[cfg(feature = "exec")]
         EnvConfig::Exec(asked) => return exec::world(asked, &around),
         #[cfg(not(feature = "exec"))]
@@ -174,6 +182,7 @@ pub fn max_turns(env: &EnvConfig) -> Option<u32> {
         EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Spreadsheet(_) => return None,
         EnvConfig::Alfworld(asked) => asked.as_ref().fill(&mut settings),
         EnvConfig::Webshop(asked) => asked.as_ref().fill(&mut settings),
+        EnvConfig::SearchAgent(asked) => asked.as_ref().fill(&mut settings),
         EnvConfig::Exec(asked) => asked.as_ref().fill(&mut settings),
     }
     Some(settings.max_turns)
@@ -264,6 +273,16 @@ fn alfworld(asked: &AlfworldConfig, around: &Around<'_>) -> Result<Arc<dyn World
     return alfworld::world(asked);
     #[cfg(not(feature = "alfworld"))]
     Err(left_out("alfworld"))
+}
+
+fn search_agent(asked: &SearchAgentConfig, around: &Around<'_>) -> Result<Arc<dyn World>, Error> {
+    #[cfg(feature = "search-agent")]
+    return search_agent::world(asked, around);
+    #[cfg(not(feature = "search-agent"))]
+    {
+        let _without = (asked, around);
+        Err(Error::LeftOut { what: "`env.kind = \"search-agent\"`".to_owned(), feature: "search-agent" })
+    }
 }
 
 fn webshop(asked: &WebshopConfig, around: &Around<'_>) -> Result<Arc<dyn World>, Error> {

@@ -49,7 +49,8 @@ struct SharedArgs {
 }
 
 /// The built-in worlds.
-const WORLDS: [&str; 2] = [EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str()];
+const WORLDS: [&str; 3] =
+    [EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str(), EnvKind::SearchAgent.as_str()];
 
 /// What a command starts from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -34,6 +34,14 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// With `--env search-agent`: questions, such as a file of HotpotQA (`env.questions`).
+    #[arg(long, alias = "data", value_name = "PATH", requires = "env")]
+    pub(crate) questions: Option<PathBuf>,
+
+    /// With `--env search-agent`: passages to search, JSON Lines or a folder of texts (`env.corpus`).
+    #[arg(long, value_name = "PATH", requires = "env")]
+    pub(crate) corpus: Option<PathBuf>,
+
     /// Passes over the training items (`train.epochs`).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) epochs: Option<u32>,
@@ -68,9 +76,13 @@ impl TrainArgs {
         let best = |path: &PathBuf| if is_run(path) { path.join("best_skill.md") } else { path.clone() };
         let skill = self.skill.as_ref().map(|path| format!("skill.initial={}", best(path).display()));
         let out = self.out.as_ref().map(|path| format!("run.dir={}", path.display()));
+        let of_env = |key: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!("env.{key}={}", path.display()))
+        };
+        let (questions, corpus) = (of_env("questions", &self.questions), of_env("corpus", &self.corpus));
         let epochs = self.epochs.map(|epochs| format!("train.epochs={epochs}"));
         let workers = self.workers.map(|workers| format!("run.workers={workers}"));
         let wait = self.wait.then(|| "retry.wait_for_account=true".to_owned());
-        [wait, skill, out, epochs, workers].into_iter().flatten().collect()
+        [wait, skill, out, questions, corpus, epochs, workers].into_iter().flatten().collect()
     }
 }

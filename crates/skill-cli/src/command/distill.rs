@@ -4,7 +4,7 @@ use super::CommandError;
 use super::described_spend;
 use super::start::{is_json, load_start, simulated_line};
 use crate::args::{DistillArgs, Start, TRAJECTORIES};
-use crate::table::counted;
+use crate::table::{counted, grouped};
 use serde_json::json;
 use skillrl::bank::distill::Admit;
 use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, episode_line};
@@ -13,6 +13,7 @@ use skillrl::bank::{Bank, BankError, Tier, read_episodes};
 use skillrl::call_cache::CallCache;
 use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::canonical::{canonical_hash, hex_sha256};
+use skillrl::core::estimate_tokens;
 use skillrl::distill::{Distilled, Distilling};
 use skillrl::engine::Engine;
 use skillrl::identify::{PathKind, identify};
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     if existing.as_ref().is_some_and(|kept| kept.is_made_from(&inputs)) && args.out.exists() && !args.force {
         if args.json {
             let bank = read_bank(&args.out)?.bank;
-            return super::print(&as_json(args, &loaded, &bank, None));
+            return super::print(&as_json(args, &loaded, &bank, None, None));
         }
         let done =
             format!("{} is distilled from these episodes already; nothing to do\n", args.out.display());
@@ -107,7 +108,8 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     }
     kept.note_made(&inputs)?;
     if args.json {
-        return super::print(&as_json(args, &loaded, bank, Some(&distilled)));
+        let tokens = Some(distilling.episode_tokens());
+        return super::print(&as_json(args, &loaded, bank, Some(&distilled), tokens));
     }
     let state = match admit {
         Admit::Unmeasured => "active and not measured",
@@ -122,6 +124,14 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     for (tier, n) in by_tier(bank) {
         let _ = writeln!(text, "  {tier}: {n}");
     }
+    let (of_episodes, of_skills) = (distilling.episode_tokens(), skill_tokens(bank));
+    if let Some(ratio) = compression(of_episodes, of_skills) {
+        let [of_episodes, of_skills] = [of_episodes, of_skills].map(grouped);
+        let _ = writeln!(
+            text,
+            "  tokens (estimated): {of_episodes} of episodes, {of_skills} of skills, {ratio:.1} : 1"
+        );
+    }
     for note in distilled.notes.iter().chain(&distilled.left_out) {
         let _ = writeln!(text, "note: {note}");
     }
@@ -135,6 +145,17 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     super::print_wrapped(&text)
 }
 
+/// The tokens of the texts of all skills, about.
+fn skill_tokens(bank: &Bank) -> u64 {
+    let contents = bank.skills().filter_map(|skill| skill.latest()).map(|version| &version.content);
+    contents.flat_map(|content| content.texts()).map(estimate_tokens).sum()
+}
+
+/// How many tokens of episodes stand behind one of the skills; `None` without a skill.
+fn compression(episodes: u64, skills: u64) -> Option<f64> {
+    (skills > 0).then(|| episodes as f64 / skills as f64)
+}
+
 fn by_tier(bank: &Bank) -> BTreeMap<String, usize> {
     let mut by_tier = BTreeMap::new();
     for skill in bank.skills() {
@@ -144,11 +165,22 @@ fn by_tier(bank: &Bank) -> BTreeMap<String, usize> {
 }
 
 /// A line of JSON about the bank, and about the distilling if there was anything to do.
-fn as_json(args: &DistillArgs, loaded: &LoadedConfig, bank: &Bank, distilled: Option<&Distilled>) -> String {
+fn as_json(
+    args: &DistillArgs,
+    loaded: &LoadedConfig,
+    bank: &Bank,
+    distilled: Option<&Distilled>,
+    episode_tokens: Option<u64>,
+) -> String {
+    let of_skills = skill_tokens(bank);
+
     let value = json!({
         "out": args.out,
         "skills": bank.skills().len(),
         "by_tier": by_tier(bank),
+        "skill_tokens": of_skills,
+        "episode_tokens": episode_tokens,
+        "compression": episode_tokens.and_then(|tokens| compression(tokens, of_skills)),
         "left_out": distilled.map_or(&[][..], |found| &found.left_out),
         "notes": distilled.map_or(&[][..], |found| &found.notes),
         "calls": distilled.map_or(0, |found| found.calls),

@@ -254,6 +254,9 @@ fn described_world(env: &EnvConfig) -> String {
             }
         }
         EnvConfig::Webshop(_) => "the bundled shop".to_owned(),
+        EnvConfig::SearchAgent(asked) if asked.questions.is_none() => {
+            "made-up questions with a search tool".to_owned()
+        }
         other => format!("the environment {}", other.kind()),
     }
 }
@@ -274,7 +277,7 @@ fn left_out_phases(loaded: &LoadedConfig, start: &Start) -> Option<String> {
         );
     }
     match loaded.config.env {
-        EnvConfig::Webshop(_) => Some(
+        EnvConfig::Webshop(_) | EnvConfig::SearchAgent(_) => Some(
             "left out: fine-tuning and GRPO; the policy that comes with the program plays households only \
              (`--env alfworld`), and `train.mode = \"weights\"` trains a model of yours"
                 .to_owned(),

@@ -196,7 +196,13 @@ fn contradictions_are_asked_for_only_with_a_model_and_the_size_is_said_first() {
     context
         .write("skill.md", "# Booking\n- Confirm in one word.\n- Repeat the date in every confirmation.\n");
     let lint = |reply: &'static str| -> Outcome {
-        server.answer_with(move |_, _| server::reply(reply, "stop"));
+        server.answer_with(move |_, request| {
+            let body = server::body(request);
+            let messages = body["messages"].as_array().unwrap().iter();
+            let texts: Vec<&str> = messages.map(|message| message["content"].as_str().unwrap()).collect();
+            insta::assert_snapshot!("lint_contradictions_prompt", texts.join("\n\n── user ──\n"));
+            server::reply(reply, "stop")
+        });
         context.run(&["lint", "skill.md", "--with-model", CONFIG])
     };
     let outcome = lint(

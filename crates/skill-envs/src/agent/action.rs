@@ -40,9 +40,25 @@ pub enum NoAction {
 ///
 /// There is no action, see [`NoAction`].
 pub fn parse_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<String, NoAction> {
-    let found = match reply.tool_calls.iter().find(|call| call.name == ACTION_TOOL) {
-        Some(call) => tool_action(call).ok_or(NoAction::Missing)?,
-        None => text_action(reply, admissible)?,
+    parse_action_with_tags(reply, admissible, &[])
+}
+
+/// As [`parse_action`], for a world whose actions may also stand between tags of their own, or be calls of tools of their
+/// own, see [`crate::World::action_tags`].
+///
+/// # Errors
+///
+/// As [`parse_action`].
+pub fn parse_action_with_tags(
+    reply: &ChatReply,
+    admissible: Option<&[String]>,
+    tags: &[&str],
+) -> Result<String, NoAction> {
+    let is_own = |call: &&ToolCall| call.name == ACTION_TOOL || tags.contains(&call.name.as_str());
+    let found = match reply.tool_calls.iter().find(is_own) {
+        Some(call) if call.name == ACTION_TOOL => tool_action(call).ok_or(NoAction::Missing)?,
+        Some(call) => own_tool_action(call).ok_or(NoAction::Missing)?,
+        None => text_action(reply, admissible, tags)?,
     };
     let action = plain(&found);
     if action.is_empty() || action.chars().nth(MAX_ACTION_CHARACTERS).is_some() {
@@ -93,7 +109,14 @@ fn tool_action(call: &ToolCall) -> Option<String> {
     Some(found.value.get(ACTION_FIELD)?.as_str()?.to_owned())
 }
 
-fn text_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<String, NoAction> {
+/// A call of a world's own tool: its only text is what the action is about.
+fn own_tool_action(call: &ToolCall) -> Option<String> {
+    let arguments: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&call.arguments).ok()?;
+    let text = arguments.values().find_map(serde_json::Value::as_str)?;
+    Some(format!("{}[{text}]", call.name))
+}
+
+fn text_action(reply: &ChatReply, admissible: Option<&[String]>, tags: &[&str]) -> Result<String, NoAction> {
     let is_cut = reply.finish == FinishReason::Length;
     let answer = reply.answer();
     let answer = answer.as_ref();
@@ -104,6 +127,15 @@ fn text_action(reply: &ChatReply, admissible: Option<&[String]>) -> Result<Strin
             // A model that stops at its closing tag does not write it.
             None if is_cut => Err(NoAction::Cut),
             None => Ok(rest.trim().lines().next().unwrap_or_default().to_owned()),
+        };
+    }
+    let own = tags.iter().filter_map(|tag| Some((find(answer, &format!("<{tag}>"))?, *tag))).min();
+    if let Some((start, tag)) = own {
+        let rest = answer.get(start + tag.len() + 2..).unwrap_or_default();
+        return match find(rest, &format!("</{tag}>")) {
+            Some(end) => Ok(format!("{tag}[{}]", rest.get(..end).unwrap_or_default().trim())),
+            None if is_cut => Err(NoAction::Cut),
+            None => Ok(format!("{tag}[{}]", rest.trim().lines().next().unwrap_or_default())),
         };
     }
     if is_cut {
@@ -138,4 +170,39 @@ fn plain(action: &str) -> String {
         inner = unquoted.trim();
     }
     inner.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAGS: [&str; 2] = ["search", "answer"];
+
+    #[track_caller]
+    fn check(text: &str, expect: Result<&str, NoAction>) {
+        let reply = ChatReply::text(text, Usage::default());
+        assert_eq!(parse_action_with_tags(&reply, None, &TAGS), expect.map(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn actions_stand_between_tags_of_their_world_or_are_calls_of_its_tools() {
+        check("<search>who is it</search>", Ok("search[who is it]"));
+        check("<think>why</think>\n<answer> Ada </answer>", Ok("answer[Ada]"));
+        check("<search>one</search><answer>two</answer>", Ok("search[one]"));
+        check("<action>search[x]</action><answer>y</answer>", Ok("search[x]"));
+        check("<search>cut\nhere", Ok("search[cut]"));
+        check(&format!("<search>{}</search>", "long ".repeat(2000)), Err(NoAction::Unusable));
+        let call = |name: &str, arguments: &str| {
+            let call =
+                ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+            ChatReply::text("", Usage::default()).with_tool_calls(vec![call])
+        };
+        let found = |reply: &ChatReply| parse_action_with_tags(reply, None, &TAGS);
+        assert_eq!(found(&call("search", r#"{"query": "who"}"#)), Ok("search[who]".to_owned()));
+        assert_eq!(found(&call("act", r#"{"action": "answer[Ada]"}"#)), Ok("answer[Ada]".to_owned()));
+        assert_eq!(found(&call("search", "{}")), Err(NoAction::Missing));
+        // Tags of other worlds are no actions.
+        let reply = ChatReply::text("<search>who</search>", Usage::default());
+        assert_eq!(parse_action(&reply, None), Err(NoAction::Missing));
+    }
 }

@@ -22,7 +22,9 @@ mod transcript;
 
 #[cfg(any(feature = "webshop", feature = "live"))]
 pub(crate) use action::shop_action;
-pub use action::{ACTION_FIELD, ACTION_TOOL, MAX_ACTION_CHARACTERS, NoAction, parse_action};
+pub use action::{
+    ACTION_FIELD, ACTION_TOOL, MAX_ACTION_CHARACTERS, NoAction, parse_action, parse_action_with_tags,
+};
 pub use settings::{ActionFormat, AgentSettings};
 pub use skill_core::Ending;
 pub use transcript::OMITTED;
@@ -60,6 +62,8 @@ pub struct Sight {
     pub observation: String,
     /// The actions that are possible now, where the world lists them.
     pub actions: Option<Vec<String>>,
+    /// The actions that solve the task, where the data say so; no prompt has them.
+    pub solution: Vec<String>,
 }
 
 /// A world, played by an agent.
@@ -137,6 +141,7 @@ impl Env for WorldEnv {
             settings: &self.settings,
             prompt: &self.prompt,
             instructions: self.world.instructions(),
+            tags: self.world.action_tags(),
             source,
             target,
             ctx,

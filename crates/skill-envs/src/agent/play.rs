@@ -1,6 +1,6 @@
 //! One episode, from the reset to its end.
 
-use super::action::{NoAction, parse_action};
+use super::action::{NoAction, parse_action_with_tags};
 use super::repetition::Rounds;
 use super::settings::{ActionFormat, AgentSettings};
 use super::transcript::{Shown, Transcript, TurnOutcome, tool};
@@ -87,6 +87,8 @@ pub(super) struct Agent<'a> {
     pub(super) settings: &'a AgentSettings,
     pub(super) prompt: &'a PromptTemplate,
     pub(super) instructions: &'a str,
+    /// See [`crate::World::action_tags`].
+    pub(super) tags: &'static [&'static str],
     pub(super) source: &'a dyn SkillSource,
     pub(super) target: &'a dyn ChatModel,
     pub(super) ctx: &'a RolloutCtx,
@@ -136,6 +138,7 @@ impl Agent<'_> {
                 task: told.to_owned(),
                 observation: seen.text.clone(),
                 actions: seen.admissible.clone(),
+                solution: episode.solution(),
             };
             let reply = match self.ask(&ctx, sight, &mut transcript, &mut tally).await {
                 // A first prompt that is too long is a fault of the settings; a later one is how this game went.
@@ -144,7 +147,7 @@ impl Agent<'_> {
                 }
                 reply => reply?,
             };
-            let found = parse_action(&reply, seen.admissible.as_deref());
+            let found = parse_action_with_tags(&reply, seen.admissible.as_deref(), self.tags);
             let remark = match &found {
                 Ok(action) => {
                     seen = episode.step(action).await?;

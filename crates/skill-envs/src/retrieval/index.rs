@@ -2,16 +2,17 @@
 
 use super::analyzer::terms;
 use super::bm25::{contribution, inverse_frequency, norms};
-use super::segment::{Segment, SegmentBuilder};
+use super::segment::{Seeker, Segment, SegmentBuilder, Skips};
 use std::cmp::Ordering;
 
-/// Before so many hits are gathered, none is dropped.
-const MIN_GATHERED: usize = 4096;
+/// What rounding may take from a bound.
+const ROUNDING: f64 = 1.0 - 1e-6;
 
 /// An inverted index over documents that are numbered from 0.
 #[derive(Debug, Clone, Default)]
 pub struct SearchIndex {
     segments: Vec<Segment>,
+    skips: Vec<Skips>,
     n_documents: usize,
     /// What divides a term's frequency, by the byte of the document's length.
     norms: Vec<f32>,
@@ -52,7 +53,8 @@ impl SearchIndex {
     pub(super) fn of_segments(segments: Vec<Segment>) -> Self {
         let n_documents = segments.iter().map(Segment::len).sum();
         let n_terms = segments.iter().map(|segment| segment.n_terms).sum();
-        Self { segments, n_documents, norms: norms(n_terms, n_documents) }
+        let skips = segments.iter().map(Skips::of).collect();
+        Self { segments, skips, n_documents, norms: norms(n_terms, n_documents) }
     }
 
     /// How many documents there are.
@@ -66,41 +68,91 @@ impl SearchIndex {
     }
 
     /// The best `n_hits` documents; equal scores are put in order by `tie`.
+    ///
+    /// A term adds no more than its weight, so in a segment after the first one only the rarest terms are read whole:
+    /// documents that have none of them cannot be among the best, nor can those that stay below the least of the best
+    /// however much the other terms add. A score is a sum of single precision in double precision, which is exact in
+    /// any order.
     pub fn search(&self, query: &str, n_hits: usize, tie: impl Fn(usize, usize) -> Ordering) -> Vec<Hit> {
-        let wanted: Vec<Wanted> = distinct(terms(query))
+        let mut wanted: Vec<Wanted> = distinct(terms(query))
             .into_iter()
             .filter_map(|(term, n_times)| self.wanted(&term, n_times))
             .collect();
+        wanted.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        // The most that each term and those behind it add.
+        let mut rest: Vec<f64> = vec![0.0; wanted.len() + 1];
+        for place in (0..wanted.len()).rev() {
+            let behind = rest.get(place + 1).copied().unwrap_or_default();
+            if let (Some(sum), Some(term)) = (rest.get_mut(place), wanted.get(place)) {
+                *sum = behind + f64::from(term.weight);
+            }
+        }
         let order = |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then_with(|| tie(a.document, b.document));
         let largest = self.segments.iter().map(Segment::len).max().unwrap_or_default();
         let mut scores = vec![0.0_f64; largest];
         let (mut found, mut hits, mut first) = (Vec::new(), Vec::new(), 0);
         // Below this no document can be among the best.
-        let mut least = 0.0_f32;
+        let mut least = 0.0_f64;
         for (number, segment) in self.segments.iter().enumerate() {
-            for term in &wanted {
+            let bound = least * ROUNDING;
+            let n_read = rest.iter().position(|rest| *rest < bound).unwrap_or(wanted.len());
+            for term in wanted.iter().take(n_read) {
                 self.add(segment, number, term, &mut scores, &mut found);
             }
-            for document in found.drain(..) {
-                let Some(score) = scores.get_mut(document as usize) else { continue };
-                let score = std::mem::take(score) as f32;
-                if score >= least {
-                    hits.push(Hit { document: first + document as usize, score });
+            let at =
+                |scores: &[f64], document: u32| scores.get(document as usize).copied().unwrap_or_default();
+            let mut candidates = found.clone();
+            if n_read < wanted.len() {
+                candidates.sort_unstable();
+            }
+            for (term, rest) in wanted.iter().zip(&rest).skip(n_read) {
+                candidates.retain(|document| at(&scores, *document) + rest >= bound);
+                self.add_to(segment, number, term, &candidates, &mut scores);
+            }
+            for document in candidates {
+                let score = at(&scores, document);
+                if score >= bound {
+                    hits.push(Hit { document: first + document as usize, score: score as f32 });
                 }
             }
-            if n_hits > 0 && hits.len() > MIN_GATHERED.max(4 * n_hits) {
+            for document in found.drain(..) {
+                if let Some(score) = scores.get_mut(document as usize) {
+                    *score = 0.0;
+                }
+            }
+            if n_hits > 0 && hits.len() > n_hits {
                 hits.select_nth_unstable_by(n_hits - 1, order);
                 hits.truncate(n_hits);
-                least = hits.last().map_or(least, |last| last.score);
+            }
+            if n_hits > 0 && hits.len() == n_hits {
+                least = hits.iter().map(|hit| f64::from(hit.score)).fold(f64::INFINITY, f64::min);
             }
             first += segment.len();
-        }
-        if hits.len() > n_hits && n_hits > 0 {
-            hits.select_nth_unstable_by(n_hits - 1, order);
         }
         hits.truncate(n_hits);
         hits.sort_unstable_by(order);
         hits
+    }
+
+    /// Adds what a term is worth to these documents of a segment, which are in their order.
+    fn add_to(&self, segment: &Segment, number: usize, term: &Wanted, documents: &[u32], scores: &mut [f64]) {
+        let (Some(Some(place)), Some(skips)) = (term.places.get(number), self.skips.get(number)) else {
+            return;
+        };
+        let mut seeker = Seeker::new(segment, skips, *place);
+        for document in documents {
+            let frequency = seeker.frequency(*document);
+            if let (1.., Some(score)) = (frequency, scores.get_mut(*document as usize)) {
+                *score += self.worth(segment, *document, frequency, term.weight);
+            }
+        }
+    }
+
+    /// What a term with this frequency adds to the score of a document.
+    fn worth(&self, segment: &Segment, document: u32, frequency: u32, weight: f32) -> f64 {
+        let length = segment.lengths.get(document as usize).copied().unwrap_or_default();
+        let norm = self.norms.get(usize::from(length)).copied().unwrap_or_default();
+        f64::from(contribution(weight, frequency, norm))
     }
 
     /// What is known of a term; `None` if no document has it.
@@ -119,13 +171,11 @@ impl SearchIndex {
     fn add(&self, segment: &Segment, number: usize, term: &Wanted, scores: &mut [f64], found: &mut Vec<u32>) {
         let Some(place) = term.places.get(number).copied().flatten() else { return };
         for (document, frequency) in segment.postings(place) {
-            let at = document as usize;
-            let (Some(score), Some(length)) = (scores.get_mut(at), segment.lengths.get(at)) else { continue };
+            let Some(score) = scores.get_mut(document as usize) else { continue };
             if *score == 0.0 {
                 found.push(document);
             }
-            let norm = self.norms.get(usize::from(*length)).copied().unwrap_or_default();
-            *score += f64::from(contribution(term.weight, frequency, norm));
+            *score += self.worth(segment, document, frequency, term.weight);
         }
     }
 }
@@ -140,4 +190,42 @@ fn distinct(terms: impl Iterator<Item = String>) -> Vec<(String, f32)> {
         }
     }
     counted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documents in which words are as frequent as in a language.
+    fn texts(n: usize) -> Vec<String> {
+        let mut state = 7_u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / f64::from(1_u32 << 31)
+        };
+        let mut word = move || format!("w{}", 2000_f64.powf(next()) as u32);
+        (0..n).map(|_| (0..20).map(|_| word()).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// What is found in segments of a few documents is what one segment gives, to the last bit.
+    #[test]
+    fn pruning_changes_no_ranking_and_no_score() {
+        let texts = texts(2000);
+        let whole = SearchIndex::new(&texts);
+        let segment = |part: &[String]| {
+            let mut builder = SegmentBuilder::default();
+            part.iter().for_each(|text| builder.add(text));
+            builder.finish()
+        };
+        let parts = SearchIndex::of_segments(texts.chunks(150).map(segment).collect());
+        for query in
+            ["w1 w2 w900", "w3 w4 w5 w6 w7 w1500", "w1", "w1 w1 w2", "w400 w401 w402 w1 w2 w3", "absent w9"]
+        {
+            for n_hits in [1, 3, 50, 5000] {
+                let found = parts.search(query, n_hits, |a, b| a.cmp(&b));
+                assert_eq!(found, whole.search(query, n_hits, |a, b| a.cmp(&b)), "{query} {n_hits}");
+                assert!(found.len() <= n_hits && !found.is_empty());
+            }
+        }
+    }
 }

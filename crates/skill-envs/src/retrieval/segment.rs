@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 /// The most documents of a segment; the scores of so many fit into a processor's cache.
 pub(super) const MAX_DOCUMENTS: usize = 1 << 16;
+/// So many postings lie between two places from which they can be read.
+const SKIPPED: usize = 128;
 /// A segment whose postings take more bytes takes no further document, so that places in it are 32 bits.
 const MAX_POSTING_BYTES: usize = 1 << 30;
 
@@ -60,6 +62,82 @@ impl Segment {
     pub(super) fn postings(&self, place: usize) -> Postings<'_> {
         let found = span(&self.posting_ends, place).and_then(|span| self.postings.get(span));
         Postings { rest: found.unwrap_or_default().iter(), document: 0 }
+    }
+}
+
+/// Where postings can be read from without those before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Skip {
+    /// The document before them.
+    document: u32,
+    /// Their place among the bytes of their term.
+    offset: u32,
+}
+
+/// The places in a segment from which the postings of frequent terms can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Skips {
+    all: Vec<Skip>,
+    /// Where those of each term end.
+    ends: Vec<u32>,
+}
+
+impl Skips {
+    /// Those of a segment.
+    pub(super) fn of(segment: &Segment) -> Self {
+        let mut skips = Self::default();
+        for place in 0..segment.term_ends.len() {
+            let mut postings = segment.postings(place);
+            let n_bytes = postings.rest.len();
+            let mut n_read = 0_usize;
+            while let Some((document, _)) = postings.next() {
+                n_read += 1;
+                if n_read.is_multiple_of(SKIPPED) {
+                    skips.all.push(Skip { document, offset: (n_bytes - postings.rest.len()) as u32 });
+                }
+            }
+            skips.ends.push(skips.all.len() as u32);
+        }
+        skips
+    }
+}
+
+/// The postings of one term, for documents in their order.
+pub(super) struct Seeker<'a> {
+    bytes: &'a [u8],
+    skips: &'a [Skip],
+    postings: Postings<'a>,
+    current: Option<(u32, u32)>,
+}
+
+impl<'a> Seeker<'a> {
+    /// Of the term at this place.
+    pub(super) fn new(segment: &'a Segment, skips: &'a Skips, place: usize) -> Self {
+        let bytes = span(&segment.posting_ends, place).and_then(|span| segment.postings.get(span));
+        let skips = span(&skips.ends, place).and_then(|span| skips.all.get(span)).unwrap_or_default();
+        let mut postings = segment.postings(place);
+        let current = postings.next();
+        Self { bytes: bytes.unwrap_or_default(), skips, postings, current }
+    }
+
+    /// How often a document has the term; it is asked for documents in their order.
+    pub(super) fn frequency(&mut self, document: u32) -> u32 {
+        let n_passed = self.skips.partition_point(|skip| skip.document < document);
+        if let Some(skip) = n_passed.checked_sub(1).and_then(|last| self.skips.get(last)) {
+            if self.current.is_some_and(|(current, _)| current <= skip.document) {
+                let rest = self.bytes.get(skip.offset as usize..).unwrap_or_default();
+                self.postings = Postings { rest: rest.iter(), document: skip.document };
+                self.current = self.postings.next();
+            }
+            self.skips = self.skips.get(n_passed..).unwrap_or_default();
+        }
+        while let Some((current, frequency)) = self.current {
+            if current >= document {
+                return if current == document { frequency } else { 0 };
+            }
+            self.current = self.postings.next();
+        }
+        0
     }
 }
 
@@ -239,6 +317,11 @@ mod tests {
         let expect: Vec<(u32, u32)> = (0..400_u32).filter(|n| n % 3 > 0).map(|n| (n, n % 3)).collect();
         assert_eq!(found, expect);
         assert_eq!(segment.frequencies[place] as usize, expect.len());
+        let skips = Skips::of(&segment);
+        let mut seeker = Seeker::new(&segment, &skips, place);
+        for document in [0, 1, 2, 200, 201, 270, 271, 398, 399] {
+            assert_eq!(seeker.frequency(document), document % 3, "{document}");
+        }
         assert_eq!(segment.find("absent"), None);
         let rare = segment.find("rare399").unwrap();
         assert_eq!(segment.postings(rare).collect::<Vec<_>>(), [(399, 1)]);

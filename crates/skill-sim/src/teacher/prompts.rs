@@ -4,6 +4,7 @@ use crate::conventions::{Stance, glossary, statements};
 use crate::habits::habits_of_line;
 use crate::played::{Lessons, Played, Step};
 use crate::prompts::Trajectory;
+use crate::search::SearchHabit;
 use crate::shop::ShopHabit;
 use skill_envs::alfworld::HouseholdHabit;
 use std::collections::BTreeSet;
@@ -119,6 +120,8 @@ pub(super) enum World {
     Household,
     /// Purchases.
     Shop,
+    /// Questions with a search tool.
+    Search,
     /// Questions with a reference answer.
     Answers,
     /// Another one.
@@ -131,6 +134,7 @@ impl World {
         match self {
             Self::Household => HouseholdHabit::HARMFUL,
             Self::Shop => ShopHabit::HARMFUL,
+            Self::Search => SearchHabit::HARMFUL,
             Self::Answers => crate::flaws::HARMFUL,
             Self::Unknown => &[],
         }
@@ -145,7 +149,7 @@ impl World {
     pub(super) fn of_skills(skills: &[SkillText]) -> Self {
         let n_skills =
             |world: &Self| skills.iter().filter(|skill| !world.said_in(&skill.shown()).is_empty()).count();
-        let worlds = [Self::Answers, Self::Shop, Self::Household];
+        let worlds = [Self::Search, Self::Answers, Self::Shop, Self::Household];
         worlds.into_iter().max_by_key(n_skills).unwrap_or(Self::Unknown)
     }
 
@@ -170,6 +174,7 @@ impl World {
         match self {
             Self::Household => lines.flat_map(habits::<HouseholdHabit>).collect(),
             Self::Shop => lines.flat_map(habits::<ShopHabit>).collect(),
+            Self::Search => lines.flat_map(habits::<SearchHabit>).collect(),
             Self::Answers => lines.flat_map(forms).collect(),
             Self::Unknown => BTreeSet::new(),
         }
@@ -183,6 +188,8 @@ impl EpisodeText {
             World::Shop
         } else if HouseholdHabit::is_in(&self.played) {
             World::Household
+        } else if SearchHabit::is_in(&self.played) {
+            World::Search
         } else if !self.answered.references.is_empty() {
             World::Answers
         } else {

@@ -6,6 +6,7 @@ use crate::diagnosis::{Finding, diagnose};
 use crate::habits::Conduct;
 use crate::lessons::{glossary_rules, phrasings};
 use crate::played::Lessons;
+use crate::search::SearchHabit;
 use crate::shop::ShopHabit;
 use skill_envs::alfworld::HouseholdHabit;
 
@@ -16,6 +17,8 @@ pub(super) enum Topic {
     Household(HouseholdHabit),
     /// A habit in a shop.
     Shop(ShopHabit),
+    /// A habit with a search tool.
+    Search(SearchHabit),
     /// The form of an answer.
     Answer(Finding),
     /// The house codes for a field's words.
@@ -100,6 +103,28 @@ impl Taught for ShopHabit {
     }
 }
 
+impl Taught for SearchHabit {
+    fn titles(self) -> &'static [&'static str] {
+        match self {
+            Self::FollowNames => &[
+                "Search for the next name",
+                "Follow the names that are found",
+                "Search again for found names",
+            ],
+            Self::BareAnswer => {
+                &["Answer with the bare name", "Give the shortest answer", "Only the bare answer"]
+            }
+        }
+    }
+
+    fn occasion(self) -> &'static str {
+        match self {
+            Self::FollowNames => "a passage names a person or place that the question needs",
+            Self::BareAnswer => "the passages answer the question",
+        }
+    }
+}
+
 impl Topic {
     /// What an episode shows to be worth teaching: what would have prevented the failure, or what a success did.
     pub(super) fn of(episode: &EpisodeText) -> Vec<Self> {
@@ -110,6 +135,7 @@ impl Topic {
         match episode.world() {
             World::Household => habits(episode, Self::Household),
             World::Shop => habits(episode, Self::Shop),
+            World::Search => habits(episode, Self::Search),
             World::Answers if !episode.is_success => {
                 diagnose(&episode.answered).into_iter().map(Self::of_finding).collect()
             }
@@ -146,6 +172,7 @@ impl Topic {
         match self {
             Self::Household(habit) => habit.name(),
             Self::Shop(habit) => habit.name(),
+            Self::Search(habit) => habit.name(),
             Self::Answer(finding) => finding.name(),
             Self::Codes { .. } => "codes",
         }
@@ -156,6 +183,7 @@ impl Topic {
         match self {
             Self::Household(habit) => owned(habit.titles()),
             Self::Shop(habit) => owned(habit.titles()),
+            Self::Search(habit) => owned(habit.titles()),
             Self::Answer(_) | Self::Codes { .. } => {
                 let noun = self.noun();
                 vec![
@@ -172,6 +200,7 @@ impl Topic {
         match self {
             Self::Household(habit) => owned(habit.phrasings()),
             Self::Shop(habit) => owned(habit.phrasings()),
+            Self::Search(habit) => owned(habit.phrasings()),
             Self::Answer(finding) => phrasings(finding),
             Self::Codes { field, pairs } => glossary_rules(field, pairs),
         }
@@ -182,6 +211,7 @@ impl Topic {
         match self {
             Self::Household(habit) => habit.occasion().to_owned(),
             Self::Shop(habit) => habit.occasion().to_owned(),
+            Self::Search(habit) => habit.occasion().to_owned(),
             Self::Answer(_) | Self::Codes { .. } => format!("the task is about {}", self.noun()),
         }
     }
@@ -191,6 +221,7 @@ impl Topic {
         match self {
             Self::Household(habit) => habit.description().to_owned(),
             Self::Shop(habit) => habit.description().to_owned(),
+            Self::Search(habit) => habit.description().to_owned(),
             Self::Answer(finding) => format!("the agent was marked wrong for this: {}", finding.name()),
             Self::Codes { field, .. } => format!("the agent copied the {field} from the record"),
         }
@@ -201,6 +232,7 @@ impl Topic {
         match self {
             Self::Household(habit) => Conduct::read(text).says(*habit),
             Self::Shop(habit) => Conduct::read(text).says(*habit),
+            Self::Search(habit) => Conduct::read(text).says(*habit),
             Self::Answer(finding) => {
                 let convention = finding.convention()?;
                 let mut said = text.lines().flat_map(statements).filter(|said| said.convention == convention);
@@ -217,7 +249,7 @@ impl Topic {
     fn noun(&self) -> String {
         let noun = match self {
             Self::Codes { field, .. } => return format!("entries for {field}"),
-            Self::Household(_) | Self::Shop(_) => "things",
+            Self::Household(_) | Self::Shop(_) | Self::Search(_) => "things",
             Self::Answer(finding) => match finding {
                 Finding::Wordy => "answers",
                 Finding::DateForm => "dates",
@@ -286,6 +318,7 @@ mod tests {
     fn topics() -> Vec<Topic> {
         let mut topics: Vec<Topic> = HouseholdHabit::ALL.iter().copied().map(Topic::Household).collect();
         topics.extend(<ShopHabit as Habit>::ALL.iter().copied().map(Topic::Shop));
+        topics.extend(<SearchHabit as Habit>::ALL.iter().copied().map(Topic::Search));
         let units = UNITS.iter().map(Finding::WrongUnit).filter(|finding| finding.convention().is_some());
         let findings = [
             Finding::Wordy,
@@ -340,6 +373,7 @@ mod tests {
         match (topic, other) {
             (Topic::Household(own), Topic::Household(other)) => own != other,
             (Topic::Shop(own), Topic::Shop(other)) => own != other,
+            (Topic::Search(own), Topic::Search(other)) => own != other,
             (Topic::Answer(own), Topic::Answer(other)) => own.convention() != other.convention(),
             (Topic::Codes { .. }, Topic::Answer(_)) | (Topic::Answer(_), Topic::Codes { .. }) => true,
             _ => false,

@@ -29,6 +29,8 @@ named_enum! {
         Alfworld = "alfworld",
         /// A shop.
         Webshop = "webshop",
+        /// Questions that are answered with a search tool.
+        SearchAgent = "search-agent",
         /// A program.
         Exec = "exec",
         /// Programs that change workbooks.
@@ -44,6 +46,7 @@ impl EnvKind {
             Self::Tasks => "data of your own",
             Self::Alfworld => "chores in a household, generated",
             Self::Webshop => "purchases in a shop, bundled",
+            Self::SearchAgent => "questions that an agent answers with a search tool",
             Self::Exec => "a program of your own is the environment",
             Self::Spreadsheet => "SpreadsheetBench: programs that change workbooks, from its data set",
         }
@@ -53,14 +56,14 @@ impl EnvKind {
     pub fn has_data_file(self) -> bool {
         match self {
             Self::Qa | Self::Tasks | Self::Spreadsheet => true,
-            Self::Alfworld | Self::Webshop | Self::Exec => false,
+            Self::Alfworld | Self::Webshop | Self::SearchAgent | Self::Exec => false,
         }
     }
 
     /// True if it is a world that is complete without any other key.
     pub fn is_built_in_world(self) -> bool {
         match self {
-            Self::Alfworld | Self::Webshop => true,
+            Self::Alfworld | Self::Webshop | Self::SearchAgent => true,
             Self::Qa | Self::Tasks | Self::Exec | Self::Spreadsheet => false,
         }
     }
@@ -78,6 +81,9 @@ pub enum EnvConfig {
     Alfworld(Box<AlfworldConfig>),
     /// A shop.
     Webshop(Box<WebshopConfig>),
+    /// Questions that are answered with a search tool.
+    #[serde(rename = "search-agent")]
+    SearchAgent(Box<SearchAgentConfig>),
     /// A program.
     Exec(Box<ExecConfig>),
     /// Programs that change workbooks.
@@ -101,6 +107,7 @@ impl EnvConfig {
             Self::Tasks(_) => EnvKind::Tasks,
             Self::Alfworld(_) => EnvKind::Alfworld,
             Self::Webshop(_) => EnvKind::Webshop,
+            Self::SearchAgent(_) => EnvKind::SearchAgent,
             Self::Exec(_) => EnvKind::Exec,
             Self::Spreadsheet(_) => EnvKind::Spreadsheet,
         }
@@ -118,6 +125,7 @@ impl EnvConfig {
             Self::Tasks(env) => env.max_tokens,
             Self::Alfworld(env) => env.max_tokens,
             Self::Webshop(env) => env.max_tokens,
+            Self::SearchAgent(env) => env.max_tokens,
             Self::Spreadsheet(env) => env.max_tokens,
             // The program decides.
             Self::Exec(_) => None,
@@ -132,6 +140,7 @@ impl EnvConfig {
         match self {
             Self::Alfworld(env) => of(env.max_turns, env.history_turns),
             Self::Webshop(env) => of(env.max_turns, env.history_turns),
+            Self::SearchAgent(env) => of(env.max_turns, env.history_turns),
             Self::Exec(env) => of(env.max_turns, env.history_turns),
             Self::Qa(_) | Self::Tasks(_) | Self::Spreadsheet(_) => None,
         }
@@ -142,7 +151,11 @@ impl EnvConfig {
         match self {
             Self::Exec(env) => &env.pass_env,
             Self::Tasks(env) => &env.pass_env,
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Spreadsheet(_) => &[],
+            Self::Qa(_)
+            | Self::Alfworld(_)
+            | Self::Webshop(_)
+            | Self::SearchAgent(_)
+            | Self::Spreadsheet(_) => &[],
         }
     }
 
@@ -150,7 +163,12 @@ impl EnvConfig {
     pub fn answer_field(&self) -> Option<&str> {
         match self {
             Self::Tasks(env) => env.answer_field.as_deref(),
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Exec(_) | Self::Spreadsheet(_) => None,
+            Self::Qa(_)
+            | Self::Alfworld(_)
+            | Self::Webshop(_)
+            | Self::SearchAgent(_)
+            | Self::Exec(_)
+            | Self::Spreadsheet(_) => None,
         }
     }
 
@@ -159,7 +177,11 @@ impl EnvConfig {
         match self {
             Self::Tasks(env) => (env.scorer == TasksScorer::Rubric).then_some(env.judge),
             Self::Exec(env) => (env.rubric.is_some() || env.rubric_file.is_some()).then_some(env.judge),
-            Self::Qa(_) | Self::Alfworld(_) | Self::Webshop(_) | Self::Spreadsheet(_) => None,
+            Self::Qa(_)
+            | Self::Alfworld(_)
+            | Self::Webshop(_)
+            | Self::SearchAgent(_)
+            | Self::Spreadsheet(_) => None,
         }
     }
 
@@ -169,6 +191,7 @@ impl EnvConfig {
             Self::Qa(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Tasks(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Webshop(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
+            Self::SearchAgent(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Exec(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Spreadsheet(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Alfworld(_) => None,
@@ -181,6 +204,7 @@ impl EnvConfig {
             Self::Tasks(env) => env.visit_paths(section, visit),
             Self::Alfworld(env) => env.visit_paths(section, visit),
             Self::Webshop(env) => env.visit_paths(section, visit),
+            Self::SearchAgent(env) => env.visit_paths(section, visit),
             Self::Exec(env) => env.visit_paths(section, visit),
             Self::Spreadsheet(env) => env.visit_paths(section, visit),
         }
@@ -202,6 +226,7 @@ const RATIO: Kinds = Kinds::Of(&[
     EnvKind::Qa.as_str(),
     EnvKind::Tasks.as_str(),
     EnvKind::Webshop.as_str(),
+    EnvKind::SearchAgent.as_str(),
     EnvKind::Exec.as_str(),
     EnvKind::Spreadsheet.as_str(),
 ]);
@@ -209,14 +234,22 @@ const ALL: Kinds = Kinds::All;
 const TASKS: Kinds = Kinds::Of(&[EnvKind::Tasks.as_str()]);
 const ALFWORLD: Kinds = Kinds::Of(&[EnvKind::Alfworld.as_str()]);
 const WEBSHOP: Kinds = Kinds::Of(&[EnvKind::Webshop.as_str()]);
+const SEARCH: Kinds = Kinds::Of(&[EnvKind::SearchAgent.as_str()]);
 const EXEC: Kinds = Kinds::Of(&[EnvKind::Exec.as_str()]);
-/// The worlds that are built in.
+/// The environments with games.
 const GAMES: Kinds = Kinds::Of(&[EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str()]);
+/// The environments that are built in.
+const BUILT_IN: Kinds =
+    Kinds::Of(&[EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str(), EnvKind::SearchAgent.as_str()]);
 /// The kinds that start programs of a person's own.
 const PROGRAMS: Kinds = Kinds::Of(&[EnvKind::Exec.as_str(), EnvKind::Tasks.as_str()]);
 /// The kinds that have no data file and, mostly, several turns.
-pub(in crate::config) const WORLD_KINDS: &[&str] =
-    &[EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str(), EnvKind::Exec.as_str()];
+pub(in crate::config) const WORLD_KINDS: &[&str] = &[
+    EnvKind::Alfworld.as_str(),
+    EnvKind::Webshop.as_str(),
+    EnvKind::SearchAgent.as_str(),
+    EnvKind::Exec.as_str(),
+];
 const WORLDS: Kinds = Kinds::Of(WORLD_KINDS);
 
 const TOLERANCE: ValueType = number(0.0, f64::INFINITY);
@@ -227,7 +260,8 @@ const TURNS: ValueType = integer(1, 100_000);
 pub(in crate::config) const KIND: &[KeySpec] = &[decisive(choice::<EnvKind>(), Value("\"qa\"")).named(
     "kind",
     "qa: questions with known answers. tasks: data of your own, with a prompt over its fields and a scorer by\n\
-     name. Both read CSV, TSV, JSON Lines, JSON, Parquet and Excel. alfworld and webshop: worlds in which an agent acts, turn by turn.\n\
+     name. Both read CSV, TSV, JSON Lines, JSON, Parquet and Excel. alfworld and webshop: an agent acts, turn\n\
+     by turn. search-agent: questions that an agent answers with a search tool.\n\
      exec: a program of your own. spreadsheet: SpreadsheetBench, in which programs of the agent change workbooks.",
 )];
 
@@ -252,6 +286,10 @@ kinds! {
             #[expect(rustdoc::broken_intra_doc_links, reason = "the sentences are those of the default file")]
             WebshopConfig for AgentSettings
         }
+        search_agent => {
+            /// An environment with `kind = "search-agent"`; `docs/search-agent.md` says what each key means.
+            SearchAgentConfig for AgentSettings
+        }
         exec => {
             /// An environment with `kind = "exec"`; `docs/env-protocol.md` says how such a program speaks.
             ExecConfig for AgentSettings
@@ -266,7 +304,7 @@ kinds! {
         /// A directory with train, val and test, or what is split by the keys below: one file, or a directory of files.
         data: ConfigPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"data\"" });
     }
-    [qa tasks webshop exec spreadsheet] of RATIO {
+    [qa tasks webshop search_agent exec spreadsheet] of RATIO {
         /// The shares of train, val and test, such as [2, 1, 7]. auto: 1:1:1 below 400 items and 2:1:2 from 400
         /// on, with each type of task (task_type) in the same proportions in all three.
         split_ratio: SplitRatio = decisive(Ratio, Value("\"auto\""));
@@ -282,7 +320,7 @@ kinds! {
         /// command: a program of yours.
         scorer: TasksScorer = decisive(choice::<TasksScorer>(), Value("\"em_f1\""));
     }
-    [qa tasks alfworld webshop exec spreadsheet] of ALL {
+    [qa tasks alfworld webshop search_agent exec spreadsheet] of ALL {
         /// The most tokens that an answer may have.
         max_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "512" });
     }
@@ -401,7 +439,7 @@ kinds! {
         #[serde(default)]
         task_types: Vec<String> = decisive(Texts, Absent { example: "[\"pick_and_place_simple\"]" });
     }
-    [alfworld webshop] of GAMES {
+    [alfworld webshop search_agent] of BUILT_IN {
         /// The most games or goals of train; of generated games, how many there are (36).
         max_train: Option<usize> = decisive(COUNT, Absent { example: "36" });
         /// The most games or goals of val; generated games: 18.
@@ -451,6 +489,24 @@ kinds! {
         /// auto: with a product file the paper's ranges (test 0 to 500, val 500 to 1500, train the rest), without one
         /// split_ratio. ratio: split_ratio.
         goal_split: GoalSplit = decisive(choice::<GoalSplit>(), Value("\"auto\""));
+    }
+    [search_agent] of SEARCH {
+        /// The questions: a file, or a directory with train, val and test. Without it they are made up.
+        questions: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"hotpot_dev.json\"" });
+        /// Passages to search, a file of JSON Lines or a directory of them and of texts. Without it and without a
+        /// retriever the passages that come with the questions.
+        corpus: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"passages\"" });
+        /// The address of a server that speaks Search-R1's retriever protocol, instead of a corpus.
+        retriever: Option<String> = decisive(Text, Absent { example: "\"http://127.0.0.1:8000/retrieve\"" });
+        /// A program that reads a request of that protocol and prints the answer, instead of a corpus.
+        #[serde(default)]
+        retriever_command: Vec<String> = decisive(Texts, Absent { example: "[\"python3\", \"search.py\"]" });
+        /// Seconds that a retriever may take for a query.
+        retriever_timeout_s: u64 = process(integer(1, 86_400), Value("60"));
+        /// How many passages a search shows.
+        passages: usize = decisive(integer(1, 100), Value("3"));
+        /// Where indexes of passages are kept. Without it in the user's cache.
+        index_dir: Option<ConfigPath> = process(DIRECTORY, Absent { example: "\"index\"" });
     }
     [exec] of EXEC {
         /// The program and its arguments; docs/env-protocol.md says how it speaks.
@@ -558,7 +614,7 @@ kinds! {
         /// Seconds that a server may take for one step.
         server_timeout_s: u64 = process(integer(1, 86_400), Value("60"));
     }
-    [alfworld webshop exec] of WORLDS {
+    [alfworld webshop search_agent exec] of WORLDS {
         /// How the agent writes its actions: between <action> and </action>, or as calls of a tool.
         action_format: ActionFormat = decisive(choice::<ActionFormat>(), Value("\"tags\"")) => action_format;
         /// Whether the agent is asked to think before it acts, between <think> and </think>.

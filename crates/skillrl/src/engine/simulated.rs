@@ -13,14 +13,15 @@ pub(super) fn model(
     asked: &SimulatedConfig,
 ) -> Result<Arc<dyn ChatModel>, Error> {
     use skill_sim::{
-        SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedShopper, SimulatedTarget,
-        SimulatedTeacher,
+        SimulatedAgent, SimulatedHousehold, SimulatedOptimizer, SimulatedSearcher, SimulatedShopper,
+        SimulatedTarget, SimulatedTeacher,
     };
     let seed = asked.sim_seed;
     Ok(match role {
         ModelRole::Target => match env {
             EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
             EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
+            EnvConfig::SearchAgent(_) => Arc::new(SimulatedAgent::new(SimulatedSearcher::default(), seed)),
             EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) | EnvConfig::Spreadsheet(_) => {
                 Arc::new(SimulatedTarget::new(seed))
             }
@@ -46,7 +47,7 @@ pub(super) fn model(
 /// The expert of a world, which needs no model and no skill; `None` for an environment without one.
 #[cfg(feature = "sim")]
 pub(super) fn expert(env: &EnvConfig, seed: u64, mistakes: f64) -> Result<Option<Arc<dyn ChatModel>>, Error> {
-    use skill_sim::{HouseholdExpert, ShopExpert, SimulatedAgent};
+    use skill_sim::{HouseholdExpert, SearchExpert, ShopExpert, SimulatedAgent};
     Ok(match env {
         EnvConfig::Alfworld(asked) => {
             let expert = HouseholdExpert::default().with_mistakes(mistakes);
@@ -55,6 +56,7 @@ pub(super) fn expert(env: &EnvConfig, seed: u64, mistakes: f64) -> Result<Option
         EnvConfig::Webshop(_) => {
             Some(Arc::new(SimulatedAgent::new(ShopExpert::default(), seed).with_memory()))
         }
+        EnvConfig::SearchAgent(_) => Some(Arc::new(SimulatedAgent::new(SearchExpert, seed).with_memory())),
         EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) | EnvConfig::Spreadsheet(_) => None,
     })
 }
