@@ -35,6 +35,7 @@ use crate::gate::{Gate, ItemScore};
 use crate::ids::ItemId;
 use crate::rule::{GateMode, GateRule};
 use crate::saving::SavingBound;
+use crate::search::{RandomOrder, Sequential};
 use bound::RuleBound;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -134,6 +135,8 @@ pub struct EarlyRejection {
     allowance: Option<ExactSum>,
     /// What is left of another way to win: by fewer tokens.
     saving: Option<SavingBound>,
+    /// Evidence against the candidate, where items come in random order.
+    sequential: Option<Sequential>,
 }
 
 impl EarlyRejection {
@@ -151,7 +154,14 @@ impl EarlyRejection {
             bound: None,
             allowance: None,
             saving: None,
+            sequential: None,
         }
+    }
+
+    /// The same, which also ends as soon as the evidence is against the candidate; that needs a random order.
+    pub fn in_random_order(gate: Gate, current: &[ItemScore], order: &RandomOrder, alpha: f64) -> Self {
+        let scores: Vec<f64> = current.iter().map(|score| gate.total(&[*score]).to_f64()).collect();
+        Self { sequential: Some(Sequential::new(order, alpha, &scores)), ..Self::new(gate, current) }
     }
 
     /// The same of a candidate that may win by its tokens too.
@@ -192,6 +202,9 @@ impl EarlyRejection {
             self.n_seen += 1;
             let can_be_ahead = self.most() > self.current_total;
             let ordering = self.seen_total.cmp(&self.current_total);
+            if let Some(sequential) = &mut self.sequential {
+                sequential.push(self.gate.total(&[score]).to_f64());
+            }
             if let Some(bound) = &mut self.bound {
                 bound.push(place, score, can_be_ahead, ordering);
             }
@@ -207,7 +220,11 @@ impl EarlyRejection {
         let is_lost = match &self.allowance {
             Some(_) if self.n_items == 0 => true,
             Some(allowance) => self.most().plus_sum(allowance) < self.current_total,
-            None => self.most() <= self.current_total || self.bound.as_ref().is_some_and(RuleBound::is_lost),
+            None => {
+                self.most() <= self.current_total
+                    || self.bound.as_ref().is_some_and(RuleBound::is_lost)
+                    || self.sequential.as_ref().is_some_and(Sequential::is_lost)
+            }
         };
         let may_save = || match &self.saving {
             Some(saving) => self.n_items > 0 && !saving.is_lost(self.most(), &self.current_total),
@@ -242,6 +259,8 @@ impl EarlyRejection {
             None => self.most(),
         };
         let n_needed = most.whole_excess(&self.current_total);
+        let n_of_evidence = self.sequential.as_ref().map_or(usize::MAX, Sequential::n_certain);
+        let n_needed = n_needed.min(n_of_evidence);
         // By its tokens a candidate can be lost with any item, by its score not before so many.
         let is_open = self.saving.is_some() && self.verdict() == EarlyVerdict::Open;
         self.n_seen.saturating_add(n_needed.max(usize::from(is_open))).min(self.n_items)

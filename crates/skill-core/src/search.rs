@@ -6,7 +6,7 @@
 //! - [`Screening`] decides whether a proposal solves the tasks that it was made from;
 //! - [`Regression`] decides whether it spoils tasks that were solved;
 //! - [`Allowance`] says whether there is room for another proposal, and when a comparison on validation tasks is due;
-//! - [`Sequential`] ends such a comparison early, in a [`RandomOrder`].
+//! - [`Sequential`] ends a comparison early where the evidence is against the candidate, in a [`RandomOrder`].
 //!
 //! All of them are functions of outcomes and a seed, so that a run that is resumed decides as it did before. The odds are
 //! natural logarithms. The constants were chosen by simulation; `docs/spending-a-budget.md` has the measurements.

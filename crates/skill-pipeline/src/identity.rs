@@ -60,6 +60,7 @@ pub(crate) fn run_identity(
 fn value_before(name: &str) -> Option<Value> {
     match name {
         "train.samples" => Some(json!(1)),
+        "train.round" => Some(json!(skill_core::search::ROUND)),
         "train.protocol" => Some(json!("paper")),
         "sft.beta2" => Some(json!(0.999)),
         "sft.mistakes" => Some(json!(0.0)),
@@ -68,6 +69,11 @@ fn value_before(name: &str) -> Option<Value> {
         "train.field_chars" => Some(json!(MAX_FIELD_CHARS)),
         _ => None,
     }
+}
+
+/// True for a setting of earlier versions that is gone, with the value by which it did nothing.
+fn is_gone(name: &str, value: &Value) -> bool {
+    name == "train.candidates" && *value == json!(1)
 }
 
 /// Refuses to continue a run with other settings.
@@ -84,6 +90,9 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
     let changed: Vec<(&str, &Value, &Value)> = names
         .into_iter()
         .filter(|name| *name != MODE)
+        .filter(|name| {
+            asked.contains_key(*name) || !stored.get(*name).is_some_and(|value| is_gone(name, value))
+        })
         .filter(|name| stored.contains_key(*name) || asked.get(*name) != value_before(name).as_ref())
         .map(|name| {
             let (was, is) = (stored.get(name), asked.get(name));
@@ -229,6 +238,8 @@ mod tests {
         let (was, mut is) =
             (RunIdentity::new(), RunIdentity::from([("train.protocol".to_owned(), json!("paper"))]));
         assert!(check_identity(Path::new("run"), &was, &is).is_ok());
+        let of_before = RunIdentity::from([("train.candidates".to_owned(), json!(1))]);
+        assert!(check_identity(Path::new("run"), &of_before, &is).is_ok());
         is.insert("train.protocol".to_owned(), json!("auto"));
         assert!(check_identity(Path::new("run"), &was, &is).is_err());
     }

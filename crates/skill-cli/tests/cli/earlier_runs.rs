@@ -56,12 +56,12 @@ const RESUMED: &[(&str, i32)] = &[
     (
         "train demo/skillrl.toml --quiet --set train.protocol=auto --set train.epochs=1 --set budget.calls=90 \
          --set run.dir=document-auto",
-        code::SUCCESS,
+        code::OTHER_RUN,
     ),
     (
         "train demo/skillrl.toml --quiet --set train.protocol=auto --set train.epochs=1 --set budget.calls=90 \
          --set run.dir=document-auto-half",
-        code::SUCCESS,
+        code::OTHER_RUN,
     ),
     (
         "train household.toml --quiet --set train.mode=bank --set evolution.rounds=1 --set evolution.max_trials=1 \

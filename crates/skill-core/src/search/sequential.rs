@@ -1,14 +1,13 @@
-//! A comparison that may end at any pair, for or against.
+//! A comparison that may end at any pair, against the candidate.
 
-use super::Verdict;
 use crate::random::PyRandom;
 use crate::rule::GateMode;
 use crate::stats::ln_e_value_of;
 
 /// An order of items by chance alone.
 ///
-/// It is a type of its own, since early acceptance is wrong in an order that puts failed items first
-/// ([`crate::early::evaluation_order`]).
+/// It is a type of its own, since evidence that is gathered in an order that puts failed items first
+/// ([`crate::early::evaluation_order`]) says nothing until the last item is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RandomOrder(Vec<usize>);
 
@@ -26,66 +25,52 @@ impl RandomOrder {
     }
 }
 
-/// A candidate against the incumbent, pair by pair in a [`RandomOrder`], by the e-value of their differences.
+/// Evidence against a candidate, pair by pair in a [`RandomOrder`]: it is lost as soon as it is behind and the e-value of
+/// the opposite reaches `1 / alpha`.
 ///
-/// It is accepted as soon as it is ahead and its e-value reaches `1 / alpha`, and rejected as soon as it is behind and
-/// that of the opposite does. At the end it is accepted if it is strictly ahead.
+/// There is no early acceptance: what is delivered has a score on the whole split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequential {
     alpha: f64,
-    n_items: usize,
-    differences: Vec<f64>,
+    /// The incumbent's scores, in the order of the pairs.
+    incumbent: Vec<f64>,
+    /// How far the candidate is behind in each pair.
+    behind: Vec<f64>,
 }
 
 impl Sequential {
-    /// A comparison on the items of this order.
-    pub fn new(order: &RandomOrder, alpha: f64) -> Self {
-        Self { alpha, n_items: order.0.len(), differences: Vec::new() }
+    /// A comparison with these scores of the incumbent, which are in the order of the split.
+    pub fn new(order: &RandomOrder, alpha: f64, incumbent: &[f64]) -> Self {
+        let incumbent = order.0.iter().filter_map(|item| incumbent.get(*item).copied()).collect();
+        Self { alpha, incumbent, behind: Vec::new() }
     }
 
-    /// Takes the next pair: the candidate's score, and the incumbent's.
-    pub fn push(&mut self, candidate: f64, incumbent: f64) {
-        self.differences.push((candidate - incumbent).clamp(-1.0, 1.0));
+    /// Takes the candidate's score in the next pair.
+    pub fn push(&mut self, candidate: f64) {
+        if let Some(incumbent) = self.incumbent.get(self.behind.len()) {
+            self.behind.push((incumbent - candidate).clamp(-1.0, 1.0));
+        }
     }
 
-    /// Pairs that are certain to be needed; 0 if it is decided.
+    /// True if the evidence is against the candidate.
+    pub fn is_lost(&self) -> bool {
+        self.behind.iter().sum::<f64>() > 0.0 && ln_e_value_of(&self.behind) >= -self.alpha.ln()
+    }
+
+    /// Pairs that are certain to be needed before the candidate is lost; 0 if it is.
     pub fn n_certain(&self) -> usize {
-        if self.verdict() != Verdict::Open {
+        if self.is_lost() {
             return 0;
         }
-        let left = self.n_items - self.differences.len().min(self.n_items);
-        // From here on, either all pairs are won or all are lost.
-        let most = GateMode::EProcess { alpha: self.alpha }.least_discordant(left).max(1);
-        let is_open = |n: &usize| {
-            [1.0, -1.0].iter().all(|difference| {
-                let mut imagined = self.clone();
-                imagined.differences.extend(std::iter::repeat_n(*difference, *n));
-                !imagined.is_decided()
-            })
-        };
-        (1..most.min(left)).take_while(is_open).count() + usize::from(left > 0)
-    }
-
-    fn is_decided(&self) -> bool {
-        let sum: f64 = self.differences.iter().sum();
-        if sum == 0.0 {
-            return false;
+        let n_left = self.incumbent.len() - self.behind.len();
+        let least = GateMode::EProcess { alpha: self.alpha }.least_discordant(self.incumbent.len());
+        let mut all_lost = self.clone();
+        for n in 1..=n_left.min(least) {
+            all_lost.behind.push(1.0);
+            if all_lost.is_lost() {
+                return n;
+            }
         }
-        let signed: Vec<f64> = self.differences.iter().map(|difference| difference * sum.signum()).collect();
-        ln_e_value_of(&signed) >= -self.alpha.ln()
-    }
-
-    /// What it has come to, where no pair is left or none may be played.
-    pub fn at_end(&self) -> Verdict {
-        if self.differences.iter().sum::<f64>() > 1e-9 { Verdict::Passed } else { Verdict::Failed }
-    }
-
-    /// What it has come to.
-    pub fn verdict(&self) -> Verdict {
-        if self.differences.len() >= self.n_items || self.is_decided() {
-            self.at_end()
-        } else {
-            Verdict::Open
-        }
+        n_left.min(least)
     }
 }

@@ -5,6 +5,7 @@ use skill_core::search::{
     Adopted, Allowance, Due, Estimates, Group, KnownTasks, Outcome, Pick, RandomOrder, Regression,
     ScreenTask, Screening, SearchRules, Sequential, Verdict,
 };
+use skill_core::{EarlyRejection, EarlyVerdict, Gate, ItemScore};
 use std::collections::BTreeSet;
 
 const RULES: SearchRules = SearchRules { seed: 7, is_deterministic: false };
@@ -105,20 +106,21 @@ fn a_comparison_is_due_after_the_search_has_spent_several_times_as_much() {
 }
 
 #[test]
-fn a_comparison_in_random_order_ends_early_in_both_directions() {
+fn a_comparison_in_random_order_ends_early_against_the_candidate_alone() {
     let order = RandomOrder::new(40, 3);
     let run = |candidate: f64, incumbent: f64| {
-        let mut comparison = Sequential::new(&order, 0.1);
+        let score = |hard| ItemScore { hard, soft: hard };
+        let current = vec![score(incumbent); 40];
+        let mut early = EarlyRejection::in_random_order(Gate::default(), &current, &order, 0.1);
         let mut n = 0;
-        while comparison.verdict() == Verdict::Open {
-            comparison.push(candidate, incumbent);
+        while n < 40 && early.verdict() == EarlyVerdict::Open {
+            early.push(score(candidate));
             n += 1;
         }
-        (comparison.verdict(), n)
+        (early.verdict(), n)
     };
-    assert_eq!(run(1.0, 0.0), (Verdict::Passed, 5));
-    assert_eq!(run(0.0, 1.0), (Verdict::Failed, 5));
-    assert_eq!(run(1.0, 1.0), (Verdict::Failed, 40));
+    assert_eq!(run(0.0, 0.4), (EarlyVerdict::Rejected, 14));
+    assert_eq!(run(1.0, 0.0), (EarlyVerdict::Open, 40));
     let mut sorted = order.items().to_vec();
     sorted.sort_unstable();
     assert_eq!(sorted, (0..40).collect::<Vec<_>>());
@@ -224,13 +226,20 @@ proptest! {
             }
         }
         let order = RandomOrder::new(20, 1);
-        let mut comparison = Sequential::new(&order, alpha);
-        let mut left = outcomes.chunks(2);
-        while comparison.verdict() == Verdict::Open {
-            for _ in 0..comparison.n_certain() {
-                prop_assert_eq!(comparison.verdict(), Verdict::Open);
-                let pair = left.next().unwrap();
-                comparison.push(outcome(pair[0]).score, outcome(pair[1]).score);
+        let mut comparison = Sequential::new(&order, alpha, &[0.5; 20]);
+        let mut left = outcomes.iter();
+        for _ in 0..20 {
+            let n_certain = comparison.n_certain();
+            if comparison.is_lost() {
+                break;
+            }
+            for n in 0..n_certain.saturating_sub(1) {
+                comparison.push(outcome(*left.next().unwrap()).score);
+                prop_assert!(!comparison.is_lost(), "{n} of {n_certain}");
+            }
+            match left.next() {
+                Some(solved) if n_certain > 0 => comparison.push(outcome(*solved).score),
+                _ => break,
             }
         }
     }

@@ -287,8 +287,11 @@ impl PromptLibrary {
 
     /// The hash of each prompt's text, by its name: a run that goes on with another text names the prompt.
     pub fn hashes(&self) -> BTreeMap<&'static str, SkillHash> {
+        // Runs by the paper's protocol never had a prompt for proposals.
+        let is_used = |name: &PromptName| *name != PromptName::Propose || self.protocol() == Protocol::Auto;
         PromptName::ALL
             .into_iter()
+            .filter(is_used)
             .map(|name| (name.as_str(), SkillHash::of(self.template(name).source())))
             .collect()
     }
@@ -434,6 +437,9 @@ impl PromptLibrary {
 
     fn analyst_name(&self, source: SourceType) -> PromptName {
         match (self.update_mode, source) {
+            (UpdateMode::Patch, SourceType::Failure) if self.protocol() == Protocol::Auto => {
+                PromptName::Propose
+            }
             (UpdateMode::Patch, SourceType::Failure) => PromptName::AnalystError,
             (UpdateMode::Patch, SourceType::Success) => PromptName::AnalystSuccess,
             (UpdateMode::RewriteFromSuggestions, _) => PromptName::AnalystRewrite,

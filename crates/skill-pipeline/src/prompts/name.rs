@@ -12,6 +12,8 @@ skill_llm::prompts! {
 
     /// An analyst reads failed trajectories.
     AnalystError = analyst_error,
+    /// An analyst of a planned search makes a proposal.
+    Propose = propose,
     /// An analyst reads successful trajectories.
     AnalystSuccess = analyst_success,
     /// An analyst suggests how the skill is to be rewritten.

@@ -13,14 +13,17 @@ use super::{ScoredSkill, TrainState};
 use crate::records::document::SavingRecord;
 use crate::records::evaluation::CandidateEvaluation;
 use crate::records::paired::PairedRecord;
-use crate::settings::{Acceptance, EarlyStop};
+use crate::settings::{Acceptance, EarlyStop, Protocol};
 use crate::stage::evaluate::{CandidatePlan, Drawn, draw_of};
 use crate::warning::Warning;
 use skill_core::exact::round_6;
 use skill_core::gate::GateAction;
 use skill_core::objective::{Measures, Objective, ObjectiveVerdict};
 use skill_core::saving::CountedTokens;
-use skill_core::{FlipCounts, GateRule, ItemId, ItemScore, RolloutResult, evaluation_order};
+use skill_core::search::RandomOrder;
+use skill_core::{
+    EarlyRejection, FlipCounts, GateMode, GateRule, ItemId, ItemScore, RolloutResult, evaluation_order,
+};
 use skill_envs::Split;
 use std::collections::BTreeMap;
 
@@ -33,7 +36,12 @@ impl Run<'_> {
     /// The same, with what else a candidate may be accepted for.
     pub(super) fn objective(&self, state: &TrainState) -> Objective {
         let test = u32::try_from(state.n_measured()).unwrap_or(u32::MAX).saturating_add(1);
-        self.settings.evidence.objective(self.settings.gate, test)
+        let mut objective = self.settings.evidence.objective(self.settings.gate, test);
+        if self.settings.protocol == Protocol::Auto {
+            // Its evidence ends comparisons early; whether a skill is better is a strictly higher score.
+            objective.rule.mode = GateMode::Strict;
+        }
+        objective
     }
 
     /// What the gate says.
@@ -154,6 +162,9 @@ impl Run<'_> {
             EarlyStop::Exact
                 if self.settings.acceptance == Acceptance::Gate && self.rollouts.whole().is_none() =>
             {
+                if let Some((order, rejection)) = self.sequential(current) {
+                    return CandidatePlan { order, rejection: Some(rejection), known, risk: None };
+                }
                 let ids: Vec<ItemId> = draws.into_iter().map(|(id, _)| id).collect();
                 let order = evaluation_order(&ids, current, &state.flips);
                 let rejection = self.objective(state).early(state.current.measures(), &order);
@@ -161,6 +172,17 @@ impl Run<'_> {
             }
             EarlyStop::Exact | EarlyStop::Off => self.whole_plan(known),
         }
+    }
+
+    /// The order of a planned search's sequential comparison, which is one for the run, and what ends it.
+    fn sequential(&self, current: &[ItemScore]) -> Option<(Vec<usize>, EarlyRejection)> {
+        let GateMode::EProcess { alpha } = self.settings.evidence.mode else { return None };
+        if self.settings.protocol == Protocol::Paper {
+            return None;
+        }
+        let order = RandomOrder::new(self.n_draws(), self.settings.seed);
+        let rejection = EarlyRejection::in_random_order(self.settings.gate, current, &order, alpha);
+        Some((order.items().to_vec(), rejection))
     }
 
     /// Every draw, whatever they give.

@@ -6,6 +6,7 @@ mod accumulation;
 mod all_files;
 mod arms;
 mod auto;
+mod bad_inputs;
 mod bank_events;
 mod bank_faults;
 mod bank_numbers;

@@ -68,6 +68,15 @@ impl Words {
         Self { small_talk: turns, ..Self::new() }
     }
 
+    /// A world of so many tasks in each split; the words come again after the tenth.
+    pub(crate) fn of(n_tasks: usize) -> Self {
+        let items = |prefix: &str| {
+            let words = WORDS.iter().cycle().take(n_tasks).enumerate();
+            words.map(|(idx, word)| Item::new(format!("{prefix}{idx}"), json!(word))).collect()
+        };
+        Self { splits: [items("tr"), items("va"), items("te")], ..Self::new() }
+    }
+
     pub(crate) fn without(split: Split) -> Self {
         let mut words = Self::new();
         words.splits[split as usize].clear();
