@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// How many names are followed from one `use` to the next.
 const MAX_IMPORTS: usize = 16;
 
+/// Imports from one command to another; the number may only fall.
+const MOST_SIBLINGS: usize = 40;
+
 /// Fails if any crate has a circle, and names each with what makes it.
 pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut found = Vec::new();
@@ -30,9 +33,24 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
             found.extend(circles.iter().map(ToString::to_string));
         }
     }
+    found.extend(siblings(&Crate::read(&root.join("crates/skill-cli/src"))?));
     let found = found.join("\n").replace(&format!("{}/", root.display()), "");
     ensure!(found.is_empty(), "modules import one another in a circle\n\n{found}");
     Ok(())
+}
+
+/// Names what commands import from other commands, if that is more than it was: what several need is a module beside
+/// `command`.
+fn siblings(cli: &Crate) -> Option<String> {
+    let graph = cli.graphs().remove(&vec!["command".to_owned()])?;
+    let arrows = graph.iter().flat_map(|(from, to)| to.iter().map(move |(to, (file, _))| (from, to, file)));
+    let lines: Vec<String> = arrows.map(|(from, to, file)| format!("    {from} -> {to}: {file}")).collect();
+    let found = format!(
+        "commands import {} times from other commands, and {MOST_SIBLINGS} are left\n{}",
+        lines.len(),
+        lines.join("\n")
+    );
+    (lines.len() > MOST_SIBLINGS).then_some(found)
 }
 
 /// The modules of a crate.
@@ -97,7 +115,8 @@ impl Crate {
         Ok(all)
     }
 
-    fn circles(&self) -> Vec<Circle> {
+    /// What the children of each module import from one another.
+    fn graphs(&self) -> BTreeMap<Module, Graph> {
         let mut graphs: BTreeMap<Module, Graph> = BTreeMap::new();
         for (file, source) in &self.sources {
             for (module, path) in &source.paths {
@@ -106,6 +125,11 @@ impl Crate {
                 arrows.entry(to).or_insert_with(|| (file.clone(), path.join("::")));
             }
         }
+        graphs
+    }
+
+    fn circles(&self) -> Vec<Circle> {
+        let graphs = self.graphs();
         let all = graphs.iter().flat_map(|(inside, graph)| circles_of(inside, graph));
         all.filter(|circle| {
             circle.inside.is_empty()

@@ -195,3 +195,22 @@ impl CommandError {
         Self { hint: Some(hint.into()), ..self }
     }
 }
+
+/// The command that installs the program with everything that builds everywhere.
+pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
+
+/// The message where a feature is missing from this build.
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "nats",
+    feature = "openenv",
+    feature = "parquet",
+    feature = "weights"
+)))]
+pub(crate) fn not_built_in(part: &str) -> CliError {
+    let hint = format!(
+        "install the program with everything: `{INSTALL_FULL}`, or with Python `pip install ./crates/skillrl-python`, \
+         both in a checkout"
+    );
+    CommandError::new(format!("this program was built without {part}")).with_hint(hint).into()
+}

@@ -20,14 +20,18 @@ mod error;
 mod exit_code;
 mod files;
 mod log;
+mod measuring;
+mod named_bank;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
 mod progress;
 mod progress_bar;
+mod run_report;
 mod run_text;
 mod runtime;
 mod skill_diff;
+mod start;
 mod table;
 mod traces_asked;
 mod whole_file;

@@ -2,9 +2,9 @@
 
 use super::CommandError;
 use super::bank::{blame, diff};
-use super::trajectory::trajectory_text;
 use crate::args::{DiffArgs, ShowArgs};
 use crate::run_text::summary::used_words;
+use crate::run_text::trajectory::trajectory_text;
 use crate::table::{Column, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::Bank;

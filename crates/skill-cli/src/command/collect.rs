@@ -2,10 +2,10 @@
 
 use super::CommandError;
 use super::described_spend;
-use super::eval::choose_skill;
-use super::start::{Started, is_json, load_started, simulated_line};
 use crate::args::{CollectArgs, Start};
+use crate::measuring::choose_skill;
 use crate::progress::{Progress, Show};
+use crate::start::{Started, is_json, load_started, simulated_line};
 use crate::table::counted;
 use serde_json::json;
 use skillrl::bank::episode::{episode_line, krill_trajectories};

@@ -4,7 +4,7 @@ use crate::args::{Start, StartArgs};
 
 pub(crate) fn show(args: &StartArgs) -> crate::Result {
     // Files that it names need not be there: this shows settings alone.
-    let loaded = super::start::read(&Start { is_training: true, ..args.start() })?;
-    super::start::say_mapping(&loaded);
+    let loaded = crate::start::read(&Start { is_training: true, ..args.start() })?;
+    crate::start::say_mapping(&loaded);
     super::print(&loaded.display_with_origins())
 }

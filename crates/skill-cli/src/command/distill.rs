@@ -2,8 +2,8 @@
 
 use super::CommandError;
 use super::described_spend;
-use super::start::{is_json, load_start, simulated_line};
 use crate::args::{DistillArgs, Start, TRAJECTORIES};
+use crate::start::{is_json, load_start, simulated_line};
 use crate::table::{counted, grouped};
 use serde_json::json;
 use skillrl::bank::distill::Admit;
@@ -225,7 +225,7 @@ fn read(path: &Path) -> crate::Result<Vec<Episode>> {
                 path.display(),
                 kind.described()
             );
-            CommandError::new(message).with_hint(super::start::instead_of(path, kind))
+            CommandError::new(message).with_hint(crate::start::instead_of(path, kind))
         }
         _ => CommandError::new(format!("{}: {error}", path.display()))
             .with_hint("episodes come from `skillrl collect`, or from SkillRL, ETO and krill"),

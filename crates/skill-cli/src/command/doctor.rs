@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DoctorArgs) -> crate::Result {
     }
     let stop = StopSignal::default();
     let now = stop.soon.clone();
-    let loaded = match super::start::read(&start) {
+    let loaded = match crate::start::read(&start) {
         Ok(loaded) => Ok(loaded),
         Err(skillrl::Error::Config(error)) => Err(error),
         Err(error) => return Err(error.into()),

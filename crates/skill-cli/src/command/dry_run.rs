@@ -12,7 +12,7 @@ use skillrl::doctor::{Examination, Network, Report, Status, examine};
 /// A configuration that cannot be read, and findings with which no run can begin.
 pub(super) fn show(start: &Start, is_json: bool) -> crate::Result {
     let offline = Examination { network: Network::Offline, ..Examination::default() };
-    let loaded = super::start::read(start)?;
+    let loaded = crate::start::read(start)?;
     let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
     let starts_program = loaded.config.env.env_kind() == EnvKind::Exec;
     let can_begin = loaded.check_paths().is_ok() && !starts_program;

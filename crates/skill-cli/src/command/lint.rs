@@ -78,7 +78,7 @@ fn training(args: &LintArgs, is_run: bool) -> crate::Result<Option<Vec<TrainingT
 
 fn load(config: &Path, overrides: &[String]) -> Result<LoadedConfig, skillrl::Error> {
     let loaded = Config::load(config, overrides)?;
-    super::start::say_mapping(&loaded);
+    crate::start::say_mapping(&loaded);
     Ok(loaded)
 }
 

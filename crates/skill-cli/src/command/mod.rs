@@ -1,19 +1,15 @@
 //! One module per command.
 
-mod against;
 pub(crate) mod bank;
 mod bank_run;
 mod before_train;
 pub(crate) mod blame;
 pub(crate) mod check;
-#[cfg(feature = "weights")]
-mod check_batch;
 pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod config;
 mod data_start;
 pub(crate) mod demo;
-mod demo_bank;
 pub(crate) mod diff;
 pub(crate) mod distill;
 pub(crate) mod doctor;
@@ -21,20 +17,15 @@ mod dry_run;
 pub(crate) mod env;
 pub(crate) mod estimate;
 pub(crate) mod eval;
-mod eval_bank;
-mod eval_markdown;
-mod eval_out;
 pub(crate) mod export;
 pub(crate) mod help;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod inspect;
-mod inspect_bank;
 pub(crate) mod journal;
 mod kinds;
 pub(crate) mod lint;
 pub(crate) mod mcp;
-mod named_bank;
 pub(crate) mod newest;
 mod noise;
 pub(crate) mod note;
@@ -49,18 +40,23 @@ pub(crate) mod sft;
 pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod skill;
-mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod train;
 pub(crate) mod train_server;
-mod trajectory;
-mod transfer;
 pub(crate) mod try_item;
 pub(crate) mod watch;
 pub(crate) mod worker;
 
 pub(crate) use crate::error::CommandError;
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "nats",
+    feature = "openenv",
+    feature = "parquet",
+    feature = "weights"
+)))]
+pub(crate) use crate::error::not_built_in;
 pub(crate) use crate::files::{check_absent, is_there_already, write_files, write_with_parents};
 pub(crate) use crate::output::{json, pretty_json, print, print_json, print_pretty_json, print_wrapped, say};
 use crate::progress::{Progress, Show};
@@ -82,25 +78,6 @@ use std::sync::Arc;
 /// What the first Ctrl-C of a run is answered with.
 const STOPPING_RUN: &str =
     "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
-
-/// The command that installs the program with everything that builds everywhere.
-pub(crate) const INSTALL_FULL: &str = "cargo install --path crates/skill-cli --features full";
-
-/// The message where a feature is missing from this build.
-#[cfg(not(all(
-    feature = "mcp",
-    feature = "nats",
-    feature = "openenv",
-    feature = "parquet",
-    feature = "weights"
-)))]
-pub(crate) fn not_built_in(part: &str) -> crate::CliError {
-    let hint = format!(
-        "install the program with everything: `{INSTALL_FULL}`, or with Python `pip install ./crates/skillrl-python`, \
-         both in a checkout"
-    );
-    CommandError::new(format!("this program was built without {part}")).with_hint(hint).into()
-}
 
 /// The configuration with a trained policy as its target, where one is named.
 #[cfg(feature = "weights")]
@@ -134,7 +111,7 @@ fn train(
     let (trainer, dir) = skillrl::trainer::document(loaded, Arc::clone(&watched) as _, stop.clone())?;
     let trainer = if new_journal { trainer.with_lost_journal() } else { trainer };
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
-    report::write_after_document(&dir, &outcome);
+    crate::run_report::write_after_document(&dir, &outcome);
     if let (Err(error), Some(stopped)) = (&outcome, watched.stopped())
         && error.is_stop()
     {
@@ -148,7 +125,7 @@ pub(crate) fn train_bank(loaded: &LoadedConfig, show: Show) -> crate::Result<(Ba
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::trainer::bank(loaded, Arc::new(Progress::new(show)), stop.clone())?;
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
-    report::write_after(&dir, RunKind::Bank, &outcome);
+    crate::run_report::write_after(&dir, RunKind::Bank, &outcome);
     Ok((outcome?, dir))
 }
 

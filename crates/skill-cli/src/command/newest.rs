@@ -139,7 +139,7 @@ fn run_at(run: &mut PathBuf) -> crate::Result {
         PathKind::Data => format!("`skillrl train {} --answer FIELD` makes a run of it", word(run)),
         PathKind::Skill => format!("`skillrl show {}` shows a skill", word(run)),
         PathKind::Bank => format!("`skillrl bank show {}` shows a bank", word(run)),
-        PathKind::Session => super::start::instead_of(run, kind),
+        PathKind::Session => crate::start::instead_of(run, kind),
         PathKind::Tasks | PathKind::Evals => "name the directory of a run".to_owned(),
     };
     let error = PathError::Other { path: run.clone(), kind, expected: "a run", hint };

@@ -1,8 +1,8 @@
 //! `skillrl doctor --measure`: what the selection split can show, before money is spent on training.
 
 use super::estimate::passes_cost;
-use super::eval::{check_not_empty, warn_of_replies};
 use crate::args::NoiseArgs;
+use crate::measuring::{check_not_empty, warn_of_replies};
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped};
 use skillrl::call_cache::CallCache;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &NoiseArgs) -> crate::Result {
         let error = super::CommandError::new(format!("--effect is {}", args.effect));
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
-    let loaded = super::start::load_start(&args.start, args.quiet)?;
+    let loaded = crate::start::load_start(&args.start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
     settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };

@@ -2,8 +2,8 @@
 
 use super::CommandError;
 use super::estimate::passes_cost;
-use super::eval::check_not_empty;
 use crate::args::{PruneArgs, Start, as_word};
+use crate::measuring::check_not_empty;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped, harmless};
 use skillrl::core::rules::{SkillRule, skill_rules};
@@ -34,12 +34,12 @@ pub(crate) fn run(args: &PruneArgs) -> crate::Result {
         return Err(error.with_hint("give a difference of scores from 0 to 1, such as 0.02").into());
     }
     let start = args.config.start();
-    let loaded = super::start::load_start(&start, args.quiet)?;
+    let loaded = crate::start::load_start(&start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
     settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
-    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
+    let (name, skill) = crate::measuring::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     check_not_empty(env.as_ref(), Split::Val)?;
     let n_items = env.items(Split::Val).len();
     let flip_rate =

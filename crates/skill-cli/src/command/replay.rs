@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ReplayArgs) -> crate::Result {
         config: args.config.clone(),
         overrides: args.overrides.clone(),
     })?;
-    super::start::say_mapping(replay.loaded());
+    crate::start::say_mapping(replay.loaded());
     let otherwise = if args.live { NotInRecording::Send } else { NotInRecording::Fail };
     let progress = Progress::new(if args.quiet { Show::Quiet } else { Show::Progress });
     let (stop, events) = (StopSignal::default(), Arc::new(progress));

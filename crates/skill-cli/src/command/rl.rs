@@ -11,12 +11,12 @@ pub(crate) fn run(_: &crate::args::RlArgs) -> crate::Result {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{RlArgs, Start};
-    use crate::command::named_bank::check_named;
-    use crate::command::report::write_after;
-    use crate::command::start::load_started;
     use crate::command::{block_on, print, print_wrapped, say};
+    use crate::named_bank::check_named;
     use crate::progress::{Progress, Show};
+    use crate::run_report::write_after;
     use crate::run_text::summary::weights_lines;
+    use crate::start::load_started;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::rl::RlSummary;

@@ -11,12 +11,12 @@ pub(crate) fn run(_: &crate::args::SftArgs) -> crate::Result {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{SftArgs, Start};
-    use crate::command::named_bank::check_named;
-    use crate::command::report::write_after;
-    use crate::command::start::load_started;
     use crate::command::{CommandError, block_on, print, print_wrapped, say};
+    use crate::named_bank::check_named;
     use crate::progress::{Progress, Show};
+    use crate::run_report::write_after;
     use crate::run_text::summary::weights_lines;
+    use crate::start::load_started;
     use skillrl::bank::{Episode, read_episodes};
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;

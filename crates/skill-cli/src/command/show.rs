@@ -1,11 +1,12 @@
 //! `skillrl show`: what a run or one of its steps came to, in the terminal.
 
 use super::blame::{seen, step_lines};
-use super::trajectory::trajectory_text;
 use super::{CommandError, bank, bank_run};
 use crate::args::ShowArgs;
+use crate::run_report::print_triggers;
 use crate::run_text::described;
 use crate::run_text::summary::used_words;
+use crate::run_text::trajectory::trajectory_text;
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
@@ -18,12 +19,12 @@ use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::lines::scores;
 use skillrl::reports::words::split_name;
-use skillrl::reports::{DiffLine, EditLine, ItemRow, Kept, Report, ReportOptions, StepRow, TriggersView};
+use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)? {
-        return triggers(&kept, args.json);
+        return print_triggers(&kept, args.json);
     }
     if args.run.exists()
         && run_status(&args.run) == RunStatus::Absent
@@ -41,15 +42,6 @@ pub(crate) fn run(args: &ShowArgs) -> crate::Result {
         (None, Some(item)) => item_of(args, item),
         (None, None) => whole(args, &run),
     }
-}
-
-/// Which skills an agent loads, and the training of their descriptions.
-pub(super) fn triggers(kept: &Kept, is_json: bool) -> crate::Result {
-    if is_json {
-        let shown = json!({ "triggers": kept.report(), "training": kept.training, "starts": kept.n_starts });
-        return super::print_pretty_json(&shown);
-    }
-    super::print_wrapped(&TriggersView::read(kept).text())
 }
 
 /// The run: status, results, a line for each step, and the skills of its bank.

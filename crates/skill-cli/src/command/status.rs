@@ -9,7 +9,7 @@ use skillrl::reports::{RunOverview, runs_in};
 
 pub(crate) fn run(args: &StatusArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.dir)? {
-        return super::show::triggers(&kept, args.json);
+        return crate::run_report::print_triggers(&kept, args.json);
     }
     let runs = runs_in(&args.dir);
     if runs.is_empty() {

@@ -2,11 +2,11 @@
 
 use super::before_train::served_name;
 use super::data_start::{self, DataStart, Use, has_answered_call};
-use super::start::{load_start, simulated_line};
 use super::{CommandError, before_train, dry_run};
 use crate::args::{Start, TrainArgs};
 use crate::progress::Show;
 use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
+use crate::start::{load_start, simulated_line};
 use before_train::{Baseline, Beginning, Consent};
 use skillrl::Failure;
 use skillrl::config::{LoadedConfig, ModelRole, TrainMode};
@@ -120,9 +120,9 @@ mod phased {
 
     #[cfg(feature = "weights")]
     pub(super) fn run(loaded: &LoadedConfig, args: &TrainArgs, show: Show, simulated: &str) -> crate::Result {
-        use crate::command::report::write_after_phases;
         use crate::command::{block_on, print_wrapped};
         use crate::progress::Progress;
+        use crate::run_report::write_after_phases;
         use crate::run_text::fact_lines;
         use crate::run_text::summary::verdict_text;
         use skillrl::phased::PhasedTrainer;

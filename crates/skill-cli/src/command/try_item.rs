@@ -70,11 +70,11 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
         let hint = format!("name the item first: `skillrl try ITEM {}`", args.item);
         return Err(CommandError::new(message).with_hint(hint).into());
     }
-    let loaded = super::start::load_start(&args.config.start(), args.json)?;
+    let loaded = crate::start::load_start(&args.config.start(), args.json)?;
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
     let (split, item) = super::env::find_item(env.as_ref(), Some(&args.item))?;
-    let (name, skill) = super::eval::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
+    let (name, skill) = crate::measuring::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let kept = if args.fresh { None } else { open_journal(&loaded)? };
     let journal = kept.as_ref().map(|(_, journal)| journal.clone());
     if let Some(journal) = &journal {

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod made;
 pub(crate) mod summary;
+pub(crate) mod trajectory;
 pub(crate) mod workers;
 
 use crate::table::{counted, grouped, harmless, seconds};

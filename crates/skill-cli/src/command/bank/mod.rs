@@ -9,8 +9,8 @@ mod task;
 pub(super) mod transfer;
 
 use super::CommandError;
-use super::named_bank::read_silently;
 use crate::args::bank::BankCommand;
+use crate::named_bank::read_silently;
 use crate::table::harmless;
 use change::Action;
 use skillrl::bank::format::ReadBank;

@@ -4,7 +4,7 @@ use super::{one_line, title_line};
 use crate::args::Start;
 use crate::args::bank::BankShowArgs;
 use crate::command::env::find_item;
-use crate::command::start::load_start;
+use crate::start::load_start;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::retrieve::{

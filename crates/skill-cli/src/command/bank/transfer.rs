@@ -3,7 +3,7 @@
 use super::super::{CommandError, write_files};
 use crate::args::bank::{BankExportArgs, BankImportArgs};
 use crate::args::distill::AdmitChoice;
-use crate::command::named_bank::read_silently;
+use crate::named_bank::read_silently;
 use crate::table::{counted, harmless};
 use serde::Serialize;
 use serde_json::json;

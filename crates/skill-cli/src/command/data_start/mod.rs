@@ -9,9 +9,9 @@ mod written;
 pub(super) use written::{WrittenConfig, has_answered_call};
 
 use super::CommandError;
-use super::start::load_start;
 use crate::args::{DataArgs, MadeConfig, Start, as_word};
 use crate::error::OfFile as _;
+use crate::start::load_start;
 use fields::Shown;
 use guess::Guess;
 use models::setting;
@@ -195,7 +195,7 @@ fn is_data(path: &Path, args: &DataArgs) -> crate::Result<bool> {
         Ok(
             kind @ (PathKind::Skill | PathKind::Bank | PathKind::Tasks | PathKind::Evals | PathKind::Session),
         ) => {
-            let hint = super::start::instead_of(path, kind);
+            let hint = crate::start::instead_of(path, kind);
             let expected = "data or a configuration";
             Err(skillrl::Error::Path(PathError::Other { path: path.to_owned(), kind, expected, hint }).into())
         }

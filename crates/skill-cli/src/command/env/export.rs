@@ -10,8 +10,8 @@ pub(crate) fn export(_: &EnvExportArgs) -> crate::Result {
 #[cfg(feature = "weights")]
 pub(crate) fn export(args: &EnvExportArgs) -> crate::Result {
     use crate::args::Start;
-    use crate::command::start::load_start;
     use crate::command::{CommandError, block_on, print_wrapped};
+    use crate::start::load_start;
     use crate::table::counted;
     use skillrl::config::OptimizerUse;
     use skillrl::pipeline::StopSignal;

@@ -1,9 +1,9 @@
 //! `skillrl env play`: a person, or a program, in the place of the agent.
 
 use crate::args::{EnvPlayArgs, Start, StartArgs};
-use crate::command::start::load_start;
 use crate::command::{CommandError, block_on, print, print_json};
 use crate::error::OfFile as _;
+use crate::start::load_start;
 use crate::table::harmless;
 use serde::Serialize;
 use skillrl::config::{Config, EnvKind, FILE_NAME, LoadedConfig, OptimizerUse};

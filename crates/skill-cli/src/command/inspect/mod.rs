@@ -1,8 +1,10 @@
 //! `skillrl inspect`: what a file is, and what there is to know about it.
 
-use super::{CommandError, inspect_bank, status};
+mod bank;
+
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
 use crate::args::{InspectArgs, StatusArgs};
+use crate::command::{CommandError, status};
 use crate::error::OfFile as _;
 use crate::table::{counted, harmless};
 use serde::Serialize;
@@ -38,7 +40,7 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
         return say(is_json, &SkillFacts::of_folder(path, &skill));
     }
     if is_bank(path) && !is_run(path) {
-        return inspect_bank::run(path, is_json);
+        return bank::run(path, is_json);
     }
     if path.is_dir() {
         return status::run(&StatusArgs { dir: path.to_owned(), json: is_json });
@@ -50,7 +52,7 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
     (&mut file).take(SQLITE_MAGIC.len() as u64).read_to_end(&mut bytes).reading(path.display())?;
     if bytes == SQLITE_MAGIC {
         let run = RunArg { run: path.to_owned() };
-        return super::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: is_json }));
+        return crate::command::journal::run(&JournalCommand::Stats(JournalStatsArgs { run, json: is_json }));
     }
     file.take(MAX_SKILL_BYTES).read_to_end(&mut bytes).reading(path.display())?;
     if bytes.len() as u64 >= MAX_SKILL_BYTES {
@@ -63,14 +65,14 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
     if let Ok(kind @ PathKind::Session) = identify(path) {
         let message =
             format!("{} is {}, not a skill, a bank, a run or a journal", path.display(), kind.described());
-        return Err(CommandError::new(message).with_hint(super::start::instead_of(path, kind)).into());
+        return Err(CommandError::new(message).with_hint(crate::start::instead_of(path, kind)).into());
     }
     let text = encoding::decode(bytes).map_err(|fault| {
         let message = format!("{} is not a skill, a bank, a run or a journal: it {fault}", path.display());
         CommandError::new(message).with_hint(EXPECTED)
     })?;
     if is_meant_as_bank(&text) {
-        return inspect_bank::run(path, is_json);
+        return bank::run(path, is_json);
     }
     if let Some(what) = NotASkill::of(path, &text) {
         return Err(skillrl::Error::NotASkill { path: path.to_owned(), what }.into());
@@ -80,9 +82,9 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
 
 fn say(is_json: bool, facts: &SkillFacts) -> crate::Result {
     if is_json {
-        return super::print_pretty_json(facts);
+        return crate::command::print_pretty_json(facts);
     }
-    super::print(&facts.described())
+    crate::command::print(&facts.described())
 }
 
 fn region_name(kind: RegionKind) -> &'static str {

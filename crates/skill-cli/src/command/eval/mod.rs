@@ -1,55 +1,60 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
-use super::against::{Earlier, Limits};
-use super::data_start::{self, Use};
-use super::eval_markdown;
-use super::eval_out::{EvalOut, deciding};
-use super::start::simulated_line;
+mod against;
+mod bank;
+#[cfg(feature = "weights")]
+mod check_batch;
+mod markdown;
+mod out;
+mod transfer;
+
+use self::against::{Earlier, Limits};
+use self::out::{EvalOut, deciding};
 use crate::args::{EvalArgs, TransferArgs};
+use crate::command::data_start::{self, Use};
+use crate::measuring::{
+    check_not_empty, choose_skill, score_words, split_of, unkept, warn_of_other_data, warn_of_replies,
+    warn_of_test_split,
+};
 use crate::progress::{Progress, Show};
 use crate::run_text::summary::used_words;
+use crate::start::simulated_line;
 use crate::table::counted;
 use serde_json::json;
 use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::stats::score_interval;
-use skillrl::core::{ItemId, RolloutResult, SkillDoc, SkillHash};
+use skillrl::core::{ItemId, RolloutResult, SkillHash};
 use skillrl::engine::Engine;
+use skillrl::envs::Split;
 use skillrl::envs::source::document;
-use skillrl::envs::{Env, Split};
-use skillrl::hint::CommandHints;
 use skillrl::llm::{ChatModel, Journaled, Metered};
-use skillrl::pipeline::identity::{data_of, scoring_changes};
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::identity::scoring_changes;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::records::{RunIdentity, StageTokens};
-use skillrl::pipeline::run_dir::{EvaluationDir, RunStatus, run_status, summarise};
+use skillrl::pipeline::run_dir::{EvaluationDir, summarise};
 use skillrl::pipeline::stage::StageCtx;
 use skillrl::pipeline::stage::evaluate::evaluate_scores;
 use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
-use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies, reach_warnings};
-use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Stage, StopSignal, Warning};
+use skillrl::pipeline::{RunReader, Stage, StopSignal};
+use skillrl::reports::LEVEL;
 use skillrl::reports::words::percent;
-use skillrl::reports::{LEVEL, PhasesBrief};
-use skillrl::{skills, trainer, world};
+use skillrl::{trainer, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The split that is measured, where nobody names one.
-const USUAL_SPLIT: Split = Split::Val;
 
 pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     if let Some(targets) = &args.targets {
         return targets_of_run(args, targets);
     }
     if let Some(bank) = &args.bank {
-        return super::eval_bank::run(args, bank);
+        return bank::run(args, bank);
     }
     #[cfg(feature = "weights")]
     if let Some(policy) = args.policy.as_deref().filter(|_| args.check_batch) {
-        return super::check_batch::run(args, policy);
+        return check_batch::run(args, policy);
     }
     let (start, loaded) = data_start::load(
         &args.data,
@@ -57,7 +62,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         Use::Sends,
         args.quiet || args.json || args.markdown,
     )?;
-    let loaded = super::with_policy(loaded, args.policy.as_deref())?;
+    let loaded = crate::command::with_policy(loaded, args.policy.as_deref())?;
     let split = split_of(args)?;
     let limits = Limits::of(args);
     let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
@@ -106,7 +111,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     let source = document(&skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
     let (evaluation, recorded) =
-        super::block_on(stop, "stopping", measuring)?.map_err(|error| unkept(error, is_kept))?;
+        crate::command::block_on(stop, "stopping", measuring)?.map_err(|error| unkept(error, is_kept))?;
     check_spoken(&evaluation.results, Stage::Evaluate)?;
     warn_of_replies(&evaluation.results);
     let tokens = StageTokens::from(used.snapshot());
@@ -135,41 +140,34 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
                 fields.insert("against".to_owned(), json!(compared));
             }
         }
-        super::print(&format!("{value}\n"))?;
+        crate::command::print(&format!("{value}\n"))?;
     } else if args.markdown {
         let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
-        super::print(&eval_markdown::page(&name, split, &summary, compared.as_ref(), (&broken, &simulated)))?;
+        crate::command::print(&markdown::page(
+            &name,
+            split,
+            &summary,
+            compared.as_ref(),
+            (&broken, &simulated),
+        ))?;
     } else {
         let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
-        let against = compared.as_ref().map(super::against::describe).unwrap_or_default();
+        let against = compared.as_ref().map(against::describe).unwrap_or_default();
         let n_sent = out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before));
-        super::print_wrapped(
+        crate::command::print_wrapped(
             &(describe(&name, split, &summary, in_run.as_ref(), n_sent) + &against + &simulated),
         )?;
     }
-    super::against::check(&broken, compared.as_ref())?;
+    against::check(&broken, compared.as_ref())?;
     Ok(())
-}
-
-/// Refuses a split without items.
-pub(super) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl::Error> {
-    if env.items(split).is_empty() {
-        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
-    }
-    Ok(())
-}
-
-/// The split that is asked for.
-pub(super) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
-    args.split.as_deref().map_or(Ok(USUAL_SPLIT), world::split)
 }
 
 /// The skills of a run under further models.
 fn targets_of_run(args: &EvalArgs, targets: &[String]) -> crate::Result {
     let start = args.config.start();
     let named = start.file.clone().filter(|file| start.config.as_ref() != Some(file));
-    let run = named.map_or_else(super::newest::newest, Ok)?;
-    super::transfer::run(&TransferArgs {
+    let run = named.map_or_else(crate::command::newest::newest, Ok)?;
+    transfer::run(&TransferArgs {
         run,
         targets: targets.iter().filter(|name| !name.is_empty()).cloned().collect(),
         config: start.config,
@@ -179,28 +177,6 @@ fn targets_of_run(args: &EvalArgs, targets: &[String]) -> crate::Result {
         json: args.json,
         quiet: args.quiet,
     })
-}
-
-/// The skill that was asked for, else the best one of the run, else the one that a run would start from.
-///
-/// The environment is the caller's own: some read thousands of games, or start a program.
-pub(super) fn choose_skill(
-    loaded: &LoadedConfig,
-    asked: Option<&Path>,
-    env: &dyn Env,
-) -> crate::Result<(String, SkillDoc)> {
-    if let Some(path) = asked {
-        return Ok((path.display().to_string(), skills::read_skill(path)?));
-    }
-    let best = loaded.run_dir().join("best_skill.md");
-    if best.is_file() {
-        return Ok((best.display().to_string(), skills::best_skill(&loaded.run_dir())?));
-    }
-    if let Some(skill) = skills::configured_skill(&loaded.config.skill)? {
-        return Ok(("the initial skill".to_owned(), skill));
-    }
-    let skill = env.initial_skill().unwrap_or_default();
-    Ok(("the environment's initial skill".to_owned(), skill))
 }
 
 /// An evaluation of a run of the same skill on the same split.
@@ -261,19 +237,6 @@ impl InRun {
     }
 }
 
-/// A score with its interval, and the graded one where it differs.
-pub(super) fn score_words(hard: f64, soft: f64, n: usize) -> String {
-    let [low, high] = score_interval(hard, n, LEVEL);
-    let soft = if (soft - hard).abs() > 1e-5 { format!("; soft {}", percent(soft)) } else { String::new() };
-    format!(
-        "{} ({} % interval {:.1} to {:.1}){soft}",
-        percent(hard),
-        LEVEL * 100.0,
-        100.0 * low,
-        100.0 * high
-    )
-}
-
 /// What was measured; `n_sent` is how many requests of it were sent now, where others may have been before.
 fn describe(
     name: &str,
@@ -307,67 +270,4 @@ fn describe(
     };
     let _ = writeln!(text, "used   {}{now}", used_words(*tokens, tokens.has_counts()));
     text
-}
-
-/// Warns of a measurement on the test split of a run that is not finished.
-pub(super) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
-    let run_dir = loaded.run_dir();
-    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished && !is_through(&run_dir) {
-        super::say(&format!(
-            "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
-            run_dir.display()
-        ));
-    }
-}
-
-/// True for a run of several phases that has none left.
-fn is_through(run: &Path) -> bool {
-    RunKind::Phases.is_at(run)
-        && RunReader::open(run).and_then(|run| PhasesBrief::read(&run)).is_ok_and(|phases| phases.is_finished)
-}
-
-/// Warns of a split whose items are others than when the run of the configuration began: the run may have learnt from
-/// them.
-pub(super) fn warn_of_other_data(loaded: &LoadedConfig, split: Split, settings: &RunIdentity) {
-    let (run_dir, data) = (loaded.run_dir(), data_of(split.as_str()));
-    let Ok(run) = RunReader::open(&run_dir) else { return };
-    if run.config().identity.get(&data).is_some_and(|of_run| settings.get(&data) != Some(of_run)) {
-        let learnt = match split {
-            Split::Train => "",
-            Split::Val | Split::Test => {
-                ", and some of its items may be what a skill of the run was trained on"
-            }
-        };
-        super::say(&format!(
-            "warning: the {split} split is not that of the run in {}, since the data have changed: scores of the run are of other items{learnt}",
-            run_dir.display()
-        ));
-    }
-}
-
-/// Why a measurement ended early; where nothing of it is kept, that is said.
-pub(super) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
-    if is_kept {
-        return error;
-    }
-    if error.is_stop() {
-        return PipelineError::StoppedUnkept;
-    }
-    if !matches!(error, PipelineError::StoppedUnkept) {
-        super::say("note: this measurement was not saved; with `--out DIR` the same command resumes it");
-    }
-    error
-}
-
-/// Says how many replies were cut, were empty or held no number where one is expected: they are scored as they stand,
-/// and say little of the skill.
-pub(super) fn warn_of_replies(results: &[RolloutResult]) {
-    let of_replies = [cut_replies(results), empty_replies(results), answers_without_number(results)];
-    for warning in of_replies.into_iter().chain(reach_warnings(results)).flatten() {
-        // What is advised about empty replies names a journal, which not every measurement has.
-        let is_of_empty = matches!(warning, Warning::EmptyReplies { .. });
-        let advice = CommandHints.on_warning(&warning).filter(|_| !is_of_empty);
-        let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
-        super::say(&format!("warning: {warning}{advice}"));
-    }
 }

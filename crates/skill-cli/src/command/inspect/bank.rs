@@ -1,8 +1,8 @@
 //! `skillrl inspect` of a bank: how many skills of which kind, and what a person should know about them.
 
-use super::bank::tier_name;
-use super::bank::transfer::format_name;
-use super::named_bank::read_silently;
+use crate::command::bank::tier_name;
+use crate::command::bank::transfer::format_name;
+use crate::named_bank::read_silently;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::format::ReadBank;
@@ -27,9 +27,9 @@ pub(super) fn run(path: &Path, is_json: bool) -> crate::Result {
             "summary": summary,
             "notes": notes,
         });
-        return super::print_pretty_json(&value);
+        return crate::command::print_pretty_json(&value);
     }
-    super::print(&described(path, &read, &summary))
+    crate::command::print(&described(path, &read, &summary))
 }
 
 fn described(path: &Path, read: &ReadBank, summary: &BankSummary) -> String {

@@ -8,7 +8,7 @@
 //! - An evaluation keeps scores in memory and no trajectories; `eval --out` writes those out of the journal. Held
 //!   by `an_evaluation_keeps_no_trajectories_in_memory`.
 
-use super::CommandError;
+use crate::command::CommandError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillrl::call_cache::count_spent_on;
@@ -53,7 +53,7 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, targe
     settings.insert("env.name".to_owned(), json!(env.name()));
     settings.insert("env.settings".to_owned(), env.settings());
     settings.insert("models.target".to_owned(), json!(target.to_string()));
-    let items = env.items(split).iter().map(|item| serde_json::to_value(item).unwrap_or_default());
+    let items = env.items(split).iter().map(|item| json!(item));
     settings.insert(data_of(split.as_str()), json!(canonical_list_hash(items)));
     settings
 }
@@ -154,7 +154,7 @@ impl EvalOut {
 /// Refuses a measurement whose files are not as they were written; one of an earlier version is taken with a warning.
 pub(super) fn check_whole(dir: &Path) -> crate::Result {
     if is_measurement(dir) && !verify(dir)? {
-        super::say(&format!(
+        crate::command::say(&format!(
             "warning: {} was written by an earlier version, without hashes: damage to it is not found",
             dir.display()
         ));

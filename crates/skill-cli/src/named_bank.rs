@@ -1,6 +1,6 @@
 //! Banks that commands name: read, and refused where no skill of them would be shown.
 
-use super::CommandError;
+use crate::error::CommandError;
 #[cfg(feature = "weights")]
 use crate::table::harmless;
 use skillrl::bank::format::ReadBank;
@@ -9,7 +9,7 @@ use skillrl::pipeline::bank_dir;
 use std::path::Path;
 
 /// Reads a bank.
-pub(super) fn read_silently(path: &Path) -> Result<ReadBank, skillrl::Error> {
+pub(crate) fn read_silently(path: &Path) -> Result<ReadBank, skillrl::Error> {
     if let Err(source) = std::fs::metadata(path) {
         return Err(skillrl::Error::Read { what: "bank", path: path.to_owned(), source });
     }
@@ -17,7 +17,7 @@ pub(super) fn read_silently(path: &Path) -> Result<ReadBank, skillrl::Error> {
 }
 
 /// Reads a bank whose skills agents are to be shown; one without an active skill is refused.
-pub(super) fn read_shown(path: &Path) -> crate::Result<ReadBank> {
+pub(crate) fn read_shown(path: &Path) -> crate::Result<ReadBank> {
     let read = read_silently(path)?;
     if let Some(message) = shows_nothing(&read.bank, path) {
         let hint = "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials";
@@ -28,9 +28,9 @@ pub(super) fn read_shown(path: &Path) -> crate::Result<ReadBank> {
 
 /// Refuses a bank that cannot be read, and warns of one without an active skill.
 #[cfg(feature = "weights")]
-pub(super) fn check_named(path: &Path) -> crate::Result {
+pub(crate) fn check_named(path: &Path) -> crate::Result {
     if let Some(message) = shows_nothing(&read_silently(path)?.bank, path) {
-        super::say(&format!("warning: {}", harmless(&message)));
+        crate::output::say(&format!("warning: {}", harmless(&message)));
     }
     Ok(())
 }

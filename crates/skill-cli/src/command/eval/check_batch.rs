@@ -1,9 +1,9 @@
 //! `skillrl eval --policy DIR --check-batch`: what the number of replies that are decoded together does to a greedy score.
 
-use super::eval::{check_not_empty, choose_skill};
-use super::start::load_start;
 use crate::args::EvalArgs;
+use crate::measuring::{check_not_empty, choose_skill};
 use crate::progress::{Progress, Show};
+use crate::start::load_start;
 use serde::Serialize;
 use serde_json::json;
 use skillrl::config::{LoadedConfig, ModelConfig, ModelRole};
@@ -37,8 +37,8 @@ struct Row {
 }
 
 pub(super) fn run(args: &EvalArgs, policy: &Path) -> crate::Result {
-    let loaded = super::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
-    let split = super::eval::split_of(args)?;
+    let loaded = crate::command::with_policy(load_start(&args.config.start(), args.quiet)?, Some(policy))?;
+    let split = crate::measuring::split_of(args)?;
     let mut chosen = None;
     let mut alone = Vec::new();
     let mut rows: Vec<Row> = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn run(args: &EvalArgs, policy: &Path) -> crate::Result {
         true => format!("{}\n", json!({"split": split, "skill": name, "batches": rows})),
         false => table(&name, split, &rows),
     };
-    super::print(&text)
+    crate::command::print(&text)
 }
 
 /// The same configuration with greedy replies, this many of them at once.
@@ -112,7 +112,7 @@ fn measure(
     };
     let source = document(skill);
     let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
-    let (evaluation, _) = super::block_on(stop, "stopping", measuring)??;
+    let (evaluation, _) = crate::command::block_on(stop, "stopping", measuring)??;
     Ok(evaluation.results)
 }
 

@@ -1,6 +1,6 @@
 //! `skillrl eval --markdown`: a measurement as a section of a page, such as the summary of a job in CI.
 
-use super::eval::score_words;
+use crate::measuring::score_words;
 use crate::run_text::summary::used_words;
 use crate::table::harmless;
 use skillrl::envs::Split;

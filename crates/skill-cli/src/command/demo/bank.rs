@@ -1,7 +1,7 @@
 //! `skillrl demo --bank`: a bank of skills from the first episode to the last trial, told step by step.
 
-use super::CommandError;
 use crate::args::DemoArgs;
+use crate::command::CommandError;
 use crate::run_text::summary::{next_of_bank, verdict_text};
 use crate::table::counted;
 use parking_lot::Mutex;
@@ -28,16 +28,16 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> crate::Result {
         return Err(CommandError::new(message).with_hint(format!("try {}", with_bank.join(" or "))).into());
     }
     let loaded = Config::load(&dir.join(BANK_CONFIG_FILE), &args.overrides)?;
-    super::print(INTRODUCTION)?;
+    crate::command::print(INTRODUCTION)?;
     let stop = StopSignal::default();
     let story = Arc::new(Story::default());
     let narrator: Arc<dyn EventSink> = Arc::clone(&story) as Arc<dyn EventSink>;
     let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
-    let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?;
-    super::report::write_after(&run_dir, RunKind::Bank, &outcome);
+    let outcome = crate::command::block_on(stop, crate::command::STOPPING_RUN, trainer.train(&run_dir))?;
+    crate::run_report::write_after(&run_dir, RunKind::Bank, &outcome);
     let summary = outcome?;
     let rounds = std::mem::take(&mut *story.rounds.lock());
-    super::print(&conclusion(&run_dir, &summary, &rounds)?)
+    crate::command::print(&conclusion(&run_dir, &summary, &rounds)?)
 }
 
 const INTRODUCTION: &str = "\
@@ -95,7 +95,7 @@ fn conclusion(run_dir: &Path, summary: &BankSummary, rounds: &[RoundRecord]) -> 
             high * 100.0
         );
     }
-    if let Some(verdict) = super::train::verdict_of(run_dir) {
+    if let Some(verdict) = crate::command::train::verdict_of(run_dir) {
         text.push_str(&verdict_text(&verdict, None, &next_of_bank(verdict.outcome, run_dir)));
     }
     let _ = writeln!(text, "report: {}", run_dir.join(skillrl::report::REPORT_FILE).display());
@@ -123,6 +123,6 @@ impl EventSink for Story {
             _ => return,
         };
         // A reader that went away is no reason to stop.
-        super::print(&text).unwrap_or_default();
+        crate::command::print(&text).unwrap_or_default();
     }
 }

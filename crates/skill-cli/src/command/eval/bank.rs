@@ -1,15 +1,15 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
-use super::CommandError;
-use super::described_spend;
-use super::eval::{
+use super::out::{check_whole, deciding};
+use crate::args::EvalArgs;
+use crate::command::CommandError;
+use crate::command::described_spend;
+use crate::measuring::{
     check_not_empty, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
-use super::eval_out::{check_whole, deciding};
-use super::named_bank::read_shown;
-use super::start::{load_start, simulated_line};
-use crate::args::EvalArgs;
+use crate::named_bank::read_shown;
 use crate::progress::{Progress, Show};
+use crate::start::{load_start, simulated_line};
 use crate::table::{counted, harmless};
 use serde_json::{Value, json};
 use skillrl::bank::{BankSource, SkillRef};
@@ -46,15 +46,15 @@ const MAX_NAMED: usize = 12;
 
 pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let start = args.config.start();
-    let loaded = super::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
-    let split = super::eval::split_of(args)?;
+    let loaded = crate::command::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
+    let split = crate::measuring::split_of(args)?;
     if args.against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";
         return Err(CommandError::new(message).with_hint("leave out `--against` or `--bank`").into());
     }
     let read = read_shown(bank_path)?;
     for note in read.notes.iter().filter(|note| note.is_of_log()) {
-        super::say(&format!("note: {}", harmless(&note.to_string())));
+        crate::command::say(&format!("note: {}", harmless(&note.to_string())));
     }
     let view = read.bank.view();
     let mut engine = Engine::new(&loaded);
@@ -123,8 +123,8 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         let with_bank = evaluate(&rollouts, split, &source, &ctx).await?;
         Ok::<_, PipelineError>((without, with_bank))
     };
-    let (without, with_bank) =
-        super::block_on(stop, "stopping", measuring)?.map_err(|error| unkept(error, kept.is_some()))?;
+    let (without, with_bank) = crate::command::block_on(stop, "stopping", measuring)?
+        .map_err(|error| unkept(error, kept.is_some()))?;
     let shown = shown_to_all(env.as_ref(), &with, &with_bank);
     check_spoken(&without.results, Stage::Evaluate)?;
     warn_of_replies(&with_bank.results);
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let compared = Comparison::of(gate, &without.results, &with_bank.results);
     let has_changed = read_bank(bank_path).map_or(true, |now| now.bank.view().version() != view.version());
     if has_changed {
-        super::say(&format!(
+        crate::command::say(&format!(
             "warning: {} has changed since this measurement began, which is of the bank as it was then",
             bank_path.display()
         ));
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         seal(out)?;
     }
     if args.json {
-        return super::print(&format!("{value}\n"));
+        return crate::command::print(&format!("{value}\n"));
     }
     let mut text = format!(
         "bank    {}: {} active, {}\nsplit   {split}, {}\n",
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         let _ = writeln!(text, "{}", described_spend(&loaded, &engine, n_before));
     }
     text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Target]));
-    super::print_wrapped(&text)
+    crate::command::print_wrapped(&text)
 }
 
 fn scores(evaluation: &Evaluation) -> serde_json::Value {

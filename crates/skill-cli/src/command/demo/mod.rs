@@ -4,8 +4,10 @@
 //!
 //! - The demo prints the same bytes every time; `cargo xtask check default-build` runs it.
 
-use super::CommandError;
+mod bank;
+
 use crate::args::DemoArgs;
+use crate::command::CommandError;
 use crate::error::OfFile as _;
 use crate::run_text::summary::{next_of_document, verdict_text};
 use crate::skill_diff::skill_diff;
@@ -30,28 +32,29 @@ pub(crate) fn run(args: &DemoArgs) -> crate::Result {
     })?;
     let dir = dir.as_path();
     let world = args.world();
-    super::init::write_demo(dir, world, false)?;
+    crate::command::init::write_demo(dir, world, false)?;
     if args.bank {
-        return super::demo_bank::run(args, dir);
+        return bank::run(args, dir);
     }
     let loaded = Config::load(&dir.join(skillrl::demo::CONFIG_FILE), &args.overrides)?;
     let first_skill =
         std::fs::read_to_string(dir.join(skillrl::demo::SKILL_FILE)).reading("the initial skill")?;
-    super::print(&introduction(world, &first_skill))?;
+    crate::command::print(&introduction(world, &first_skill))?;
 
     let run_dir = loaded.run_dir();
     let stop = StopSignal::default();
     let narrator = Arc::new(Narrator { run_dir: run_dir.clone(), total_steps: AtomicU32::new(0) });
     let (trainer, _) = skillrl::trainer::document(&loaded, narrator, stop.clone())?;
-    let outcome = super::block_on(stop, super::STOPPING_RUN, trainer.train(&run_dir))?;
-    super::report::write_after_document(&run_dir, &outcome);
+    let outcome = crate::command::block_on(stop, crate::command::STOPPING_RUN, trainer.train(&run_dir))?;
+    crate::run_report::write_after_document(&run_dir, &outcome);
     let summary = outcome?;
 
     let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md")).reading("the best skill")?;
-    let verdict = super::train::verdict_of(&run_dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
+    let verdict =
+        crate::command::train::verdict_of(&run_dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
     let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
     let next = next_of_document(verdict.outcome, n_candidates, &run_dir);
-    super::print(&format!(
+    crate::command::print(&format!(
         "{}{}report: {}\n",
         conclusion(world, &summary, (&first_skill, &best_skill), dir),
         verdict_text(&verdict, None, &next),
@@ -175,7 +178,7 @@ impl EventSink for Narrator {
             }
         };
         // A reader that went away is no reason to stop.
-        super::print(&text).unwrap_or_default();
+        crate::command::print(&text).unwrap_or_default();
     }
 }
 

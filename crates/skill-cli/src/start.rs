@@ -1,9 +1,9 @@
 //! Configurations of commands that can do without a file: what is assumed is said before anything is done.
 
-use super::CommandError;
 #[cfg(feature = "weights")]
 use crate::args::SKILL_BANK;
 use crate::args::{Start, as_word};
+use crate::error::CommandError;
 use crate::table::grouped;
 use skillrl::config::{
     Amendments, Config, ConfigError, EnvConfig, EnvKind, FILE_NAME, LoadedConfig, ModelConfig, ModelRole,
@@ -24,16 +24,16 @@ const NO_FILE: &str = "without a configuration file";
 const DATA_DIR: &str = "data";
 
 /// A configuration, and how the command came to it.
-pub(super) struct Started {
-    pub(super) loaded: LoadedConfig,
+pub(crate) struct Started {
+    pub(crate) loaded: LoadedConfig,
     /// True if no configuration of ours names a directory for the run.
-    pub(super) is_without_run_dir: bool,
+    pub(crate) is_without_run_dir: bool,
 }
 
 #[cfg(feature = "weights")]
 impl Started {
     /// The directory of a phase: the one that was named, `run.dir`, or one of its name where nothing says another.
-    pub(super) fn out(&self, named: Option<&Path>, phase: &str) -> PathBuf {
+    pub(crate) fn out(&self, named: Option<&Path>, phase: &str) -> PathBuf {
         match named {
             Some(named) => named.to_owned(),
             None if self.is_without_run_dir
@@ -46,20 +46,20 @@ impl Started {
     }
 
     /// The bank of a phase: the one that was named, or what the phases before have left where nothing says another.
-    pub(super) fn skill_bank(&self, named: Option<&Path>) -> Option<PathBuf> {
+    pub(crate) fn skill_bank(&self, named: Option<&Path>) -> Option<PathBuf> {
         let left = || self.is_without_run_dir.then(|| PathBuf::from(SKILL_BANK)).filter(|path| path.exists());
         named.map(Path::to_owned).or_else(left)
     }
 
     /// The policy that fine-tuning has left, where nothing says another. Without one the first policy is untrained.
-    pub(super) fn fine_tuned(&self) -> Option<PathBuf> {
+    pub(crate) fn fine_tuned(&self) -> Option<PathBuf> {
         let policy = Path::new(DATA_DIR).join("sft").join("policy");
         let is_simulated = matches!(self.loaded.config.models.target, ModelConfig::Simulated(_));
         if !self.is_without_run_dir || !is_simulated {
             return None;
         }
         if !policy.is_dir() {
-            super::say(&format!(
+            crate::output::say(&format!(
                 "note: there is no {}, so GRPO begins with an untrained decoder; `skillrl sft` comes first",
                 policy.display()
             ));
@@ -85,12 +85,12 @@ impl Start {
 }
 
 /// Reads the configuration that a command starts from, and says what is assumed.
-pub(super) fn load_start(start: &Start, quiet: bool) -> crate::Result<LoadedConfig> {
+pub(crate) fn load_start(start: &Start, quiet: bool) -> crate::Result<LoadedConfig> {
     Ok(load_started(start, quiet)?.loaded)
 }
 
 /// As [`load_start`], with how the command came to the configuration.
-pub(super) fn load_started(start: &Start, quiet: bool) -> crate::Result<Started> {
+pub(crate) fn load_started(start: &Start, quiet: bool) -> crate::Result<Started> {
     if let (Some(file), Some(config), None) = (&start.file, &start.config, &start.made)
         && file != config
     {
@@ -104,19 +104,19 @@ pub(super) fn load_started(start: &Start, quiet: bool) -> crate::Result<Started>
     })?;
     loaded.check_paths()?;
     if let (false, Some(left_out)) = (quiet, left_out_phases(&loaded, start)) {
-        super::say(&left_out);
+        crate::output::say(&left_out);
     }
     say_mapping(&loaded);
     if !quiet && source.is_none() {
-        super::say(&assumed(&loaded, start));
+        crate::output::say(&assumed(&loaded, start));
     } else if !quiet && start.is_simulated() {
-        super::say("all models are simulated");
+        crate::output::say("all models are simulated");
     }
     Ok(Started { loaded, is_without_run_dir: source.is_none_or(is_json) })
 }
 
 /// Reads the configuration that a command starts from, or that of a run; nothing is said or looked up.
-pub(super) fn read(start: &Start) -> Result<LoadedConfig, skillrl::Error> {
+pub(crate) fn read(start: &Start) -> Result<LoadedConfig, skillrl::Error> {
     let inner = start.source().filter(|_| start.made.is_none()).map(found_at).transpose()?;
     let (source, is_mock) = match &inner {
         Some(Found::Run(run)) => return replay::recorded_with(run, &start.overrides),
@@ -178,7 +178,7 @@ fn found_at(path: &Path) -> Result<Found, skillrl::Error> {
 }
 
 /// What to do with a path that a command does not start from.
-pub(super) fn instead_of(path: &Path, kind: PathKind) -> String {
+pub(crate) fn instead_of(path: &Path, kind: PathKind) -> String {
     let path = as_word(&path.display().to_string());
     match kind {
         PathKind::Data => format!("`skillrl train {path} --answer FIELD --dry-run` checks data"),
@@ -204,7 +204,7 @@ pub(super) fn instead_of(path: &Path, kind: PathKind) -> String {
     }
 }
 
-pub(super) fn is_json(path: &Path) -> bool {
+pub(crate) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
@@ -285,7 +285,7 @@ fn left_out_phases(loaded: &LoadedConfig, start: &Start) -> Option<String> {
         EnvConfig::Alfworld(_) if !cfg!(feature = "weights") => Some(format!(
             "left out: fine-tuning and GRPO; this program was built without local models, and \
              `{}` builds it with them",
-            super::INSTALL_FULL
+            crate::error::INSTALL_FULL
         )),
         _ => None,
     }
@@ -313,7 +313,7 @@ fn without_file(error: ConfigError) -> crate::CliError {
 }
 
 /// Lists what became of the keys of a file of another system.
-pub(super) fn say_mapping(loaded: &LoadedConfig) {
+pub(crate) fn say_mapping(loaded: &LoadedConfig) {
     let Some(mapping) = &loaded.mapping else { return };
     let mut lines =
         vec![format!("{}: a configuration of krill or of SkillRL in Rust; taken:", loaded.origin)];
@@ -324,11 +324,11 @@ pub(super) fn say_mapping(loaded: &LoadedConfig) {
         lines.push("without a counterpart:".to_owned());
         lines.extend(lost);
     }
-    super::say(&lines.join("\n"));
+    crate::output::say(&lines.join("\n"));
 }
 
 /// A line that says which models of a result are simulated; empty where a configuration file asks for them itself.
-pub(super) fn simulated_line(start: &Start, loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
+pub(crate) fn simulated_line(start: &Start, loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
     let names = simulated_models(&loaded.config, roles);
     let is_of_run = start.source().is_some_and(|path| RunKind::of(path).is_some());
     match (start.is_simulated() || is_of_run) && !names.is_empty() {

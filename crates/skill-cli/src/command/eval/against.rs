@@ -1,8 +1,8 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
-use super::CommandError;
-use super::eval_out::{check_whole, measured_with};
+use super::out::{check_whole, measured_with};
 use crate::args::EvalArgs;
+use crate::command::CommandError;
 use crate::exit_code;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};

@@ -20,15 +20,15 @@ pub(super) fn run(args: &TransferArgs) -> crate::Result {
         out: args.out.clone(),
     };
     let transfer = Transfer::prepare(&options)?;
-    super::eval::warn_of_test_split(transfer.loaded(), options.split);
+    crate::measuring::warn_of_test_split(transfer.loaded(), options.split);
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let stop = StopSignal::default();
     let measuring = transfer.measure(&progress, &stop);
-    let (matrix, failed) = super::block_on(stop.clone(), "stopping", measuring)??;
+    let (matrix, failed) = crate::command::block_on(stop.clone(), "stopping", measuring)??;
     if args.json {
-        super::print_pretty_json(&matrix)?;
+        crate::command::print_pretty_json(&matrix)?;
     } else {
-        super::print(&described(&matrix))?;
+        crate::command::print(&described(&matrix))?;
     }
     match failed.into_iter().next() {
         Some(error) => Err(error.into()),

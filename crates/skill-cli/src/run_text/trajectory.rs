@@ -7,7 +7,7 @@ use skillrl::reports::lines::scores;
 use std::fmt::Write as _;
 
 /// The trajectory; `with` names the split and the skills shown.
-pub(super) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
+pub(crate) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
     let score = scores(MeanScore { hard: trajectory.hard, soft: trajectory.soft }, None);
     let mut text = format!("\non the {with}: {score}\n");
     for (what, said) in [

@@ -1,0 +1,133 @@
+//! What commands that measure a skill have in common: which skill and which items, and what is said of them.
+
+use crate::args::EvalArgs;
+use crate::output::say;
+use skillrl::config::LoadedConfig;
+use skillrl::core::stats::score_interval;
+use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::envs::{Env, Split};
+use skillrl::hint::CommandHints;
+use skillrl::pipeline::identity::data_of;
+use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::records::RunIdentity;
+use skillrl::pipeline::run_dir::{RunStatus, run_status};
+use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies, reach_warnings};
+use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Warning};
+use skillrl::reports::words::percent;
+use skillrl::reports::{LEVEL, PhasesBrief};
+use skillrl::{skills, world};
+use std::path::Path;
+
+/// The split that is measured, where nobody names one.
+const USUAL_SPLIT: Split = Split::Val;
+
+/// Refuses a split without items.
+pub(crate) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl::Error> {
+    if env.items(split).is_empty() {
+        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
+    }
+    Ok(())
+}
+
+/// The split that is asked for.
+pub(crate) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
+    args.split.as_deref().map_or(Ok(USUAL_SPLIT), world::split)
+}
+
+/// The skill that was asked for, else the best one of the run, else the one that a run would start from.
+///
+/// The environment is the caller's own: some read thousands of games, or start a program.
+pub(crate) fn choose_skill(
+    loaded: &LoadedConfig,
+    asked: Option<&Path>,
+    env: &dyn Env,
+) -> crate::Result<(String, SkillDoc)> {
+    if let Some(path) = asked {
+        return Ok((path.display().to_string(), skills::read_skill(path)?));
+    }
+    let best = loaded.run_dir().join("best_skill.md");
+    if best.is_file() {
+        return Ok((best.display().to_string(), skills::best_skill(&loaded.run_dir())?));
+    }
+    if let Some(skill) = skills::configured_skill(&loaded.config.skill)? {
+        return Ok(("the initial skill".to_owned(), skill));
+    }
+    let skill = env.initial_skill().unwrap_or_default();
+    Ok(("the environment's initial skill".to_owned(), skill))
+}
+
+/// A score with its interval, and the graded one where it differs.
+pub(crate) fn score_words(hard: f64, soft: f64, n: usize) -> String {
+    let [low, high] = score_interval(hard, n, LEVEL);
+    let soft = if (soft - hard).abs() > 1e-5 { format!("; soft {}", percent(soft)) } else { String::new() };
+    format!(
+        "{} ({} % interval {:.1} to {:.1}){soft}",
+        percent(hard),
+        LEVEL * 100.0,
+        100.0 * low,
+        100.0 * high
+    )
+}
+
+/// Warns of a measurement on the test split of a run that is not finished.
+pub(crate) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
+    let run_dir = loaded.run_dir();
+    if split == Split::Test && run_status(&run_dir) == RunStatus::Unfinished && !is_through(&run_dir) {
+        say(&format!(
+            "warning: this is the test split of the run in {}, which is not finished: a skill that is chosen by its test score makes the run's test score worth nothing",
+            run_dir.display()
+        ));
+    }
+}
+
+/// True for a run of several phases that has none left.
+fn is_through(run: &Path) -> bool {
+    RunKind::Phases.is_at(run)
+        && RunReader::open(run).and_then(|run| PhasesBrief::read(&run)).is_ok_and(|phases| phases.is_finished)
+}
+
+/// Warns of a split whose items are others than when the run of the configuration began: the run may have learnt from
+/// them.
+pub(crate) fn warn_of_other_data(loaded: &LoadedConfig, split: Split, settings: &RunIdentity) {
+    let (run_dir, data) = (loaded.run_dir(), data_of(split.as_str()));
+    let Ok(run) = RunReader::open(&run_dir) else { return };
+    if run.config().identity.get(&data).is_some_and(|of_run| settings.get(&data) != Some(of_run)) {
+        let learnt = match split {
+            Split::Train => "",
+            Split::Val | Split::Test => {
+                ", and some of its items may be what a skill of the run was trained on"
+            }
+        };
+        say(&format!(
+            "warning: the {split} split is not that of the run in {}, since the data have changed: scores of the run are of other items{learnt}",
+            run_dir.display()
+        ));
+    }
+}
+
+/// Why a measurement ended early; where nothing of it is kept, that is said.
+pub(crate) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
+    if is_kept {
+        return error;
+    }
+    if error.is_stop() {
+        return PipelineError::StoppedUnkept;
+    }
+    if !matches!(error, PipelineError::StoppedUnkept) {
+        say("note: this measurement was not saved; with `--out DIR` the same command resumes it");
+    }
+    error
+}
+
+/// Says how many replies were cut, were empty or held no number where one is expected: they are scored as they stand,
+/// and say little of the skill.
+pub(crate) fn warn_of_replies(results: &[RolloutResult]) {
+    let of_replies = [cut_replies(results), empty_replies(results), answers_without_number(results)];
+    for warning in of_replies.into_iter().chain(reach_warnings(results)).flatten() {
+        // What is advised about empty replies names a journal, which not every measurement has.
+        let is_of_empty = matches!(warning, Warning::EmptyReplies { .. });
+        let advice = CommandHints.on_warning(&warning).filter(|_| !is_of_empty);
+        let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+        say(&format!("warning: {warning}{advice}"));
+    }
+}
