@@ -59,8 +59,8 @@ mod tests;
 mod trajectory;
 mod wire;
 
-pub use session::{DEFAULT_MAX_IN_FLIGHT, EndpointSession, Reach, SessionSettings, SkillInPrompt};
-pub use trajectory::{AgentCall, RefusedCall, SessionRecord};
+pub use session::{DEFAULT_MAX_IN_FLIGHT, EndpointSession, SessionSettings, SkillInPrompt};
+pub use trajectory::{AgentCall, Reach, RefusedCall, SessionRecord};
 pub use wire::{read_chat_completions, write_tool_calls};
 
 use crate::error::EnvError;

@@ -4,7 +4,7 @@ use super::presence::{SkillLines, replaced};
 use super::problem::{Problem, ProblemKind};
 use super::registry::{Asked, Registry, SessionKey};
 use super::states::States;
-use super::trajectory::{Recorder, RefusedCall, SessionRecord};
+use super::trajectory::{Reach, Recorder, RefusedCall, SessionRecord};
 use crate::env::RolloutCtx;
 use crate::error::EnvError;
 use futures_util::StreamExt as _;
@@ -67,17 +67,6 @@ impl Default for SessionSettings {
             max_in_flight: DEFAULT_MAX_IN_FLIGHT,
         }
     }
-}
-
-/// Whether what an agent asks has the skill in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reach {
-    /// How many requests came for the model, those included that could not be honoured.
-    pub n_requests: u32,
-    /// How many of them had no skill where one was to be.
-    pub n_without_skill: u32,
-    /// Whether a request had it twice: the agent's own prompt holds it, too.
-    pub is_twice: bool,
 }
 
 /// An agent's access to the target, for one rollout.

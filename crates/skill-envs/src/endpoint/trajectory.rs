@@ -4,7 +4,6 @@
 //! summary of its history). A request goes on with the conversation whose latest reply is its last assistant message:
 //! so histories may grow, slide, or be rewritten before that point.
 
-use super::session::Reach;
 use crate::record;
 use skill_core::{Role, TrajectoryMessage, Usage, thought};
 use skill_llm::error::ErrorClass;
@@ -36,6 +35,17 @@ pub struct SessionRecord {
     pub ends_refused: bool,
     /// Whether what the agent asked had the skill in it.
     pub reach: Reach,
+}
+
+/// Whether what an agent asks has the skill in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reach {
+    /// How many requests came for the model, those included that could not be honoured.
+    pub n_requests: u32,
+    /// How many of them had no skill where one was to be.
+    pub n_without_skill: u32,
+    /// Whether a request had it twice: the agent's own prompt holds it, too.
+    pub is_twice: bool,
 }
 
 /// A request that the model would not answer, regardless of who asks.
