@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// The names of tags around thoughts, compared without regard to case.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 13] = [
     "think",
     "thinking",
     "thought",
@@ -20,10 +20,14 @@ const NAMES: [&str; 9] = [
     "scratchpad",
     "seed:think",
     "reflection",
+    "mm:think",
+    "cot",
+    "chain_of_thought",
+    "inner_monologue",
 ];
 
 /// Marks of other forms, each with whether it opens a thought.
-const MARKS: [(&str, bool); 14] = [
+const MARKS: [(&str, bool); 15] = [
     ("[think]", true),
     ("[/think]", false),
     ("\u{25c1}think\u{25b7}", true),
@@ -35,13 +39,82 @@ const MARKS: [(&str, bool); 14] = [
     ("<|channel|>analysis<|message|>", true),
     ("<|channel|>commentary<|message|>", true),
     ("<|channel|>final<|message|>", false),
+    ("<|channel|>final <|constrain|>json<|message|>", false),
     ("<|channel>thought", true),
     ("<channel|>", false),
     ("<|/think|>", false),
 ];
 
-/// What ends a reply in the form that has channels.
-const ENDS: [&str; 2] = ["<|return|>", "<|end|>"];
+/// What chat formats write before an answer, and servers leave there.
+const HEADS: [&str; 17] = [
+    "<|start_header_id|>assistant<|end_header_id|>",
+    "<|start_of_role|>assistant<|end_of_role|>",
+    "<|im_start|>assistant",
+    "<|start|>assistant",
+    "<start_of_turn>model",
+    "<|turn>model",
+    "<|assistant|>",
+    "<|chatbot_token|>",
+    "<|start_response|>",
+    "<|begin_of_box|>",
+    "<|begin_of_solution|>",
+    "<|begin_of_text|>",
+    "<\u{ff5c}assistant\u{ff5c}>",
+    "[/inst]",
+    "<bos>",
+    "<s>",
+    "<|message|>",
+];
+
+/// What chat formats write behind an answer, and servers leave there.
+const ENDS: [&str; 23] = [
+    "<|return|>",
+    "<|end|>",
+    "<|call|>",
+    "<|im_end|>",
+    "<|im_sep|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|end_of_turn_token|>",
+    "<|end_of_turn|>",
+    "<|end_response|>",
+    "<|end_of_box|>",
+    "<|end_of_solution|>",
+    "<|end_of_sentence|>",
+    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<eos>",
+    "</s>",
+    "[e~[",
+    "[eos]",
+];
+
+/// What begins another turn: a server that does not stop there goes on with words that nobody said.
+const TURNS: [&str; 8] = [
+    "<|start_header_id|>",
+    "<|start_of_role|>",
+    "<|im_start|>",
+    "<|start|>",
+    "<start_of_turn>",
+    "<|turn>",
+    "<|user|>",
+    "<|observation|>",
+];
+
+/// How gpt-oss writes where its server has taken the marks away: the name of the channel, then what is said in it.
+const BARE_CHANNELS: (&str, &str) = ("analysis", "assistantfinal");
+
+/// Tags around calls of tools that a server has left in the text.
+const CALLS: [(&str, &str); 4] = [
+    ("<tool_call>", "</tool_call>"),
+    ("<|tool_call_begin|>", "<|tool_call_end|>"),
+    ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    ("<function_call>", "</function_call>"),
+];
 
 /// The most bytes of a tag's attributes.
 const MAX_ATTRIBUTE_BYTES: usize = 100;
@@ -77,9 +150,14 @@ pub fn parts(text: &str) -> Parts<'_> {
 /// The same where the task itself asks for tags with some of these names, such as the tag of its answer: those are no
 /// thoughts.
 pub fn parts_but(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Parts<'_> {
-    let tags = tags(text, is_asked_for);
+    let tags = tags(text, &is_asked_for);
     if tags.is_empty() {
-        return Parts { answer: Cow::Borrowed(text), thought: None, is_bare: false };
+        if let Some((thought, answer)) = of_bare_channels(text) {
+            let answer = Cow::Borrowed(unframed(answer));
+            return Parts { answer, thought: Some(thought.trim().to_owned()), is_bare: true };
+        }
+        let answer = without_calls(unframed(text), &is_asked_for);
+        return Parts { answer, thought: None, is_bare: false };
     }
     let mut kept: Vec<&str> = Vec::new();
     let mut thought: Vec<&str> = Vec::new();
@@ -111,8 +189,11 @@ pub fn parts_but(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Parts<'_> {
     kept.retain(|part| !part.trim().is_empty());
     let answer = match kept.as_slice() {
         [] => Cow::Borrowed(""),
-        [part] => Cow::Borrowed(without_end(part)),
-        parts => Cow::Owned(without_end(&parts.concat()).to_owned()),
+        [part] => without_calls(unframed(part), &is_asked_for),
+        parts => {
+            let whole = parts.concat();
+            Cow::Owned(without_calls(unframed(&whole), &is_asked_for).into_owned())
+        }
     };
     let said: Vec<&str> = thought.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
     Parts { answer, thought: Some(said.join("\n\n")), is_bare }
@@ -139,9 +220,85 @@ pub fn names_a_tag(text: &str) -> bool {
         .any(|at| matches!(text.as_bytes().get(at), Some(b'<' | b'[')) && tag_at(text, at).is_some())
 }
 
-fn without_end(text: &str) -> &str {
-    let trimmed = text.trim_end();
-    ENDS.iter().find_map(|end| trimmed.strip_suffix(end)).unwrap_or(text)
+/// True if marks of a chat format are around the text: its server does not take them off.
+pub fn has_marks(text: &str) -> bool {
+    unframed(text).len() != text.len()
+}
+
+/// A text without the marks that a chat format has around an answer, and without turns that nobody took; a text that is
+/// nothing but marks stays as it is.
+fn unframed(text: &str) -> &str {
+    if memchr3(b'<', b'[', 0xef, text.as_bytes()).is_none() {
+        return text;
+    }
+    let mut inner = text;
+    loop {
+        let (start, end) = (inner.trim_start(), inner.trim_end());
+        let strip_head = || {
+            HEADS.iter().find_map(|head| {
+                starts_with_ignoring_case(start, head).then(|| start.get(head.len()..)).flatten()
+            })
+        };
+        let strip_end = || {
+            ENDS.iter().find_map(|mark| {
+                let at = end.len().checked_sub(mark.len())?;
+                end.get(at..)?.eq_ignore_ascii_case(mark).then(|| end.get(..at)).flatten()
+            })
+        };
+        match strip_head().or_else(strip_end).or_else(|| before_turn(inner)) {
+            Some(stripped) if !stripped.trim().is_empty() => inner = stripped,
+            Some(_) | None => return inner,
+        }
+    }
+}
+
+/// What is before an end that another turn follows.
+fn before_turn(text: &str) -> Option<&str> {
+    let starts = |at: usize, marks: &[&str]| {
+        let rest = text.get(at..)?;
+        marks.iter().find(|mark| starts_with_ignoring_case(rest, mark)).map(|mark| at + mark.len())
+    };
+    text.match_indices(['<', '[']).find_map(|(at, _)| {
+        let behind = starts(at, &ENDS)?;
+        let blank = text.get(behind..)?.len() - text.get(behind..)?.trim_start().len();
+        starts(behind + blank, &TURNS)?;
+        text.get(..at)
+    })
+}
+
+/// Thought and answer where the names of channels are left and their marks are not.
+fn of_bare_channels(text: &str) -> Option<(&str, &str)> {
+    let (analysis, last) = BARE_CHANNELS;
+    let inside = text.trim_start().strip_prefix(analysis)?;
+    let at = inside.rfind(last)?;
+    Some((inside.get(..at)?, inside.get(at + last.len()..)?))
+}
+
+/// A text without the calls of tools in it that nobody asked for in tags; a call that is not closed reaches to the end.
+fn without_calls<'a>(text: &'a str, is_asked_for: &impl Fn(&str) -> bool) -> Cow<'a, str> {
+    let mut text = Cow::Borrowed(text);
+    for (open, close) in CALLS {
+        if !text.contains(open) || is_asked_for(open.trim_matches(['<', '>'])) {
+            continue;
+        }
+        let shielded = Shielded::of(&text);
+        let mut kept = String::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(start) = text.get(at..).and_then(|rest| rest.find(open)).map(|found| at + found) {
+            let inside = start + open.len();
+            let end = text
+                .get(inside..)
+                .and_then(|rest| rest.find(close))
+                .map(|found| inside + found + close.len());
+            let end = end.unwrap_or(text.len());
+            let is_spoken_of = is_quoted(&text, &(start..inside)) || is_within(&shielded.code, start);
+            kept.push_str(text.get(at..if is_spoken_of { end } else { start }).unwrap_or_default());
+            at = end;
+        }
+        kept.push_str(text.get(at..).unwrap_or_default());
+        text = Cow::Owned(kept);
+    }
+    text
 }
 
 /// A tag in a text.
@@ -152,7 +309,7 @@ struct Tag {
 }
 
 /// The tags that begin and end thoughts, in order.
-fn tags(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Vec<Tag> {
+fn tags(text: &str, is_asked_for: &impl Fn(&str) -> bool) -> Vec<Tag> {
     let bytes = text.as_bytes();
     let mut tags: Vec<Tag> = Vec::new();
     // Where code and objects are is looked for only in a text that has a tag.
@@ -165,7 +322,7 @@ fn tags(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Vec<Tag> {
             continue;
         };
         at = tag.range.end;
-        if name.is_some_and(&is_asked_for) {
+        if name.is_some_and(is_asked_for) {
             continue;
         }
         let shielded = shielded.get_or_insert_with(|| Shielded::of(text));
@@ -194,7 +351,7 @@ fn tag_at(text: &str, at: usize) -> Option<(Tag, Option<&str>)> {
         None => (true, inside),
     };
     let inside = inside.trim_start_matches(' ');
-    let length = inside.find(|letter: char| !letter.is_ascii_alphabetic() && letter != ':')?;
+    let length = inside.find(|letter: char| !letter.is_ascii_alphabetic() && !matches!(letter, ':' | '_'))?;
     let (name, behind) = inside.split_at_checked(length)?;
     if !is_tag_name(name) {
         return None;
@@ -357,6 +514,9 @@ mod tests {
             ("<seed:think>", "</seed:think>"),
             ("[THINK]", "[/THINK]"),
             ("◁think▷", "◁/think▷"),
+            ("<mm:think>", "</mm:think>"),
+            ("<cot>", "</cot>"),
+            ("<chain_of_thought>", "</chain_of_thought>"),
             ("<|begin_of_thought|>", "<|end_of_thought|>"),
             ("<|START_THINKING|>", "<|END_THINKING|>"),
             ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
@@ -369,6 +529,52 @@ mod tests {
             "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
             "b",
         );
+    }
+
+    #[test]
+    fn marks_of_chat_formats_are_no_part_of_an_answer() {
+        for text in [
+            "b<|im_end|>",
+            "b<|eot_id|>\n",
+            "b</s>",
+            "b </S>",
+            "b<|endoftext|>",
+            "b<end_of_turn>\n",
+            "b<|im_end|></s>",
+            "<s>b</s>",
+            "<bos>b<eos>",
+            "b<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
+            "<|start_header_id|>assistant<|end_header_id|>\n\nb",
+            "<|im_start|>assistant\nb<|im_end|>",
+            "<start_of_turn>model\nb",
+            "b<|im_end|>\n<|im_start|>user\nAnd c?<|im_end|>",
+            "<think>a</think><|begin_of_box|>b<|end_of_box|>",
+            "<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>",
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>b",
+            "analysisThey ask for b.assistantfinalb",
+            "b\n<tool_call>\n{\"name\": \"f\"}\n</tool_call>",
+            "<tool_call>{\"name\": \"f\"}</tool_call> b",
+            "b <tool_call>{\"name\":",
+        ] {
+            assert_eq!(answer(text).trim(), "b", "{text:?}");
+        }
+        for text in [
+            "use </s> here",
+            "`</s>`",
+            "</s>",
+            "<|im_end|>",
+            "It ends with `<|im_end|>`.",
+            "a <s> b",
+            "[INST]",
+            "analysis of b",
+            "```\n<tool_call>x</tool_call>\n```",
+            "write `<tool_call>` first",
+        ] {
+            assert_eq!(answer(text), text, "{text:?}");
+        }
+        assert!(has_marks("b</s>") && !has_marks("b") && !has_marks("use </s> here"));
+        let text = "<tool_call>x</tool_call>";
+        assert_eq!(parts_but(text, |name| name == "tool_call").answer, text);
     }
 
     #[test]
