@@ -156,6 +156,121 @@ const FOLLOWERS: [&str; 22] = [
 /// Before the verb, these turn it around.
 const NEGATIONS: [&str; 8] = ["not", "never", "don't", "cannot", "can't", "won't", "without", "nor"];
 
+/// Those who give such orders to an agent of others, and what they write.
+const ATTACKERS: [&str; 16] = [
+    "attacker",
+    "attackers",
+    "adversary",
+    "adversaries",
+    "hacker",
+    "hackers",
+    "injection",
+    "injections",
+    "jailbreak",
+    "jailbreaks",
+    "malicious",
+    "untrusted",
+    "hostile",
+    "phishing",
+    "spoofed",
+    "manipulation",
+];
+/// What is done against them.
+const GUARDS: [&str; 36] = [
+    "stop",
+    "stops",
+    "block",
+    "blocks",
+    "blocked",
+    "detect",
+    "detects",
+    "refuse",
+    "refuses",
+    "refused",
+    "reject",
+    "rejects",
+    "rejected",
+    "filter",
+    "filters",
+    "prevent",
+    "prevents",
+    "report",
+    "reports",
+    "flag",
+    "flags",
+    "resist",
+    "defend",
+    "defends",
+    "guard",
+    "decline",
+    "declines",
+    "deny",
+    "denies",
+    "beware",
+    "suspicious",
+    "attack",
+    "attacks",
+    "protect",
+    "protects",
+    "escalate",
+];
+/// How somebody brings another to do something, or is about to do it.
+const REPORTING: [&str; 32] = [
+    "try",
+    "tries",
+    "tried",
+    "trying",
+    "attempt",
+    "attempts",
+    "attempted",
+    "attempting",
+    "ask",
+    "asks",
+    "asked",
+    "asking",
+    "tell",
+    "tells",
+    "told",
+    "telling",
+    "say",
+    "says",
+    "saying",
+    "want",
+    "wants",
+    "instruct",
+    "instructs",
+    "instructing",
+    "order",
+    "orders",
+    "urge",
+    "urges",
+    "demand",
+    "demands",
+    "trick",
+    "tricks",
+];
+/// Between them and the verb may be whom they ask.
+const REPORTING_REACH: usize = 4;
+/// What may be between `that` and its verb.
+const MODALS: [&str; 8] = ["may", "might", "can", "could", "will", "would", "should", "only"];
+/// What makes something of a secret thing that is none: `the credentials policy`.
+const HARMLESS: [&str; 14] = [
+    "policy",
+    "policies",
+    "check",
+    "checks",
+    "error",
+    "errors",
+    "provider",
+    "format",
+    "documentation",
+    "docs",
+    "guide",
+    "page",
+    "section",
+    "rotation",
+];
+
 /// Those who say what is to be done.
 const ASKERS: [&str; 10] =
     ["task", "question", "user", "customer", "human", "request", "goal", "query", "instructions", "operator"];
@@ -304,7 +419,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
             .split_inclusive(['.', '!', '?', ';'])
             .map(|sentence| words(sentence).collect::<Vec<String>>())
             .collect();
-        let said = sentences.iter().find_map(|words| overrides(words));
+        let said =
+            sentences.iter().find_map(|words| overrides(words)).filter(|said| !is_quoted(&content, said));
         let advice = "take it out: a skill works beside the instructions of its agent and its user";
         let whole: Vec<String> = words(&content).collect();
         if let Some(said) = said.or_else(|| phrase(&whole)) {
@@ -338,6 +454,51 @@ fn overrides(words: &[String]) -> Option<String> {
     })
 }
 
+/// True if an order is only spoken of: it is in quotes, in a line that says what it is or what becomes of it.
+fn is_quoted(content: &str, said: &str) -> bool {
+    let first = said.split(' ').next().unwrap_or_default();
+    let lower = content.to_lowercase();
+    let is_opened = |at: usize| {
+        lower.get(..at).is_some_and(|head| head.ends_with(['"', '\'', '`', '\u{201c}', '\u{2018}', '\u{ab}']))
+    };
+    let all: Vec<String> = words(&lower).collect();
+    let is_judged =
+        all.iter().any(|word| GUARDS.contains(&word.as_str()) || ATTACKERS.contains(&word.as_str()));
+    is_judged && !first.is_empty() && lower.match_indices(first).any(|(at, _)| is_opened(at))
+}
+
+/// True if it is somebody else's act that is spoken of and not an order: `requests that ask you to ignore ..`, `attackers may
+/// try to ..`, with somebody who does it or with what is done against it.
+fn is_of_others(words: &[String], at: usize) -> bool {
+    let before = words.get(..at).unwrap_or_default();
+    let has = |among: &[&str]| words.iter().any(|word| among.contains(&word.as_str()));
+    let is_attack = before.iter().any(|word| ATTACKERS.contains(&word.as_str()));
+    let declines = words.windows(2).enumerate().any(|(at, pair)| {
+        let is_no = matches!(pair.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), ["do", "not"]);
+        is_no && (at + 2 == words.len() || is(words, at + 2, &["comply", "obey"]))
+    });
+    let is_guarded = declines || has(&GUARDS);
+    let last = before.last().map(String::as_str).unwrap_or_default();
+    // `that override ..`, `which would bypass ..`: the relative clause belongs to what is named before it.
+    let n_modal = usize::from(MODALS.contains(&last));
+    let is_relative = is_behind(before, n_modal, &["that", "which", "who", "whose"]);
+    if is_relative {
+        return is_attack || is_guarded;
+    }
+    if last == "to" {
+        let near = before.iter().rev().skip(1).take(REPORTING_REACH);
+        let is_reported = near.into_iter().any(|word| REPORTING.contains(&word.as_str()));
+        return is_reported && (is_attack || is_guarded);
+    }
+    // `prevent it from ignoring ..`.
+    last == "from" && is_guarded
+}
+
+/// True if the word so many places before the end is one of these.
+fn is_behind(words: &[String], n_between: usize, among: &[&str]) -> bool {
+    words.iter().rev().nth(n_between).is_some_and(|word| among.contains(&word.as_str()))
+}
+
 fn is(words: &[String], at: usize, among: &[&str]) -> bool {
     words.get(at).is_some_and(|word| among.contains(&word.as_str()))
 }
@@ -350,7 +511,7 @@ fn is_negated(words: &[String], at: usize) -> bool {
 
 /// `ignore all previous instructions`.
 fn rules_overridden(words: &[String], at: usize) -> Option<usize> {
-    if !is(words, at, &VERBS) || is_negated(words, at) {
+    if !is(words, at, &VERBS) || is_negated(words, at) || is_of_others(words, at) {
         return None;
     }
     let after = words.get(at + 1..(at + 1 + REACH).min(words.len())).unwrap_or_default();
@@ -369,7 +530,7 @@ fn task_overridden(words: &[String], at: usize) -> Option<usize> {
     } else {
         is(words, at, &VERBS)
     };
-    if !is_order {
+    if !is_order || is_of_others(words, at) {
         return None;
     }
     let n_between = words.iter().skip(at + 1).take_while(|word| DETERMINERS.contains(&word.as_str())).count();
@@ -391,7 +552,7 @@ fn words_overridden(words: &[String], at: usize) -> Option<usize> {
     };
     let clause = (at + 1..(at + 3).min(words.len()))
         .find(|place| is(words, *place, &["what", "whatever", "everything", "anything", "all"]))?;
-    is_order.then(|| asked(words, clause + 1)).flatten()
+    (is_order && !is_of_others(words, at)).then(|| asked(words, clause + 1)).flatten()
 }
 
 /// The end of `that you were told`, `the user asks`, beginning at this place.
@@ -451,7 +612,12 @@ fn disclosed(words: &[String], content: &str) -> Option<String> {
         }
         let after = words.get(at + 1..(at + 1 + DISCLOSING_REACH).min(words.len())).unwrap_or_default();
         let after = format!(" {} ", after.join(" "));
-        let holds = |what: &&&str| after.contains(&format!(" {what} "));
+        let holds = |what: &&&str| {
+            let (_, behind) = after.split_once(&format!(" {what} "))?;
+            let next = behind.split(' ').next().unwrap_or_default();
+            Some(!HARMLESS.contains(&next))
+        };
+        let holds = |what: &&&str| holds(what) == Some(true);
         let private = PRIVATE.iter().find(holds).map(|what| (*what).to_owned());
         // The words of a line are split at underscores.
         let named = variable.as_ref().filter(|name| after.contains(&format!(" {} ", name.replace('_', " "))));

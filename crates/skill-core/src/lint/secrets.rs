@@ -47,6 +47,10 @@ const MIN_RANDOM_BITS: f64 = 4.2;
 const MIN_WORD_CHARS: usize = 3;
 /// Of random letters and digits no more than this share is in such rows.
 const MAX_WORD_SHARE: f64 = 0.4;
+/// A name has so many parts at least, this share of it is words and numbers, and a number has so many digits at most.
+const MIN_NAME_PARTS: usize = 3;
+const MIN_NAME_SHARE: f64 = 0.6;
+const MAX_NUMBER_DIGITS: usize = 4;
 /// The least characters of the value of a password.
 const MIN_VALUE_CHARS: usize = 8;
 
@@ -187,8 +191,32 @@ fn looks_random(run: &str) -> bool {
     run.len() >= MIN_RANDOM_CHARS
         && is_mixed
         && !is_path
+        && !is_name(run)
+        && !is_integrity(run)
         && !is_placeholder(run)
         && bits(run) >= MIN_RANDOM_BITS
+}
+
+/// True for a constant, a date in a name and the like: most of it is words and short numbers with a mark between them.
+fn is_name(run: &str) -> bool {
+    let parts: Vec<&str> = run.split(['_', '-', '.', '/', '+']).filter(|part| !part.is_empty()).collect();
+    let is_word = |part: &&&str| {
+        let is_of = |is: fn(&u8) -> bool| part.bytes().all(|byte| is(&byte));
+        let is_capitalised =
+            part.get(1..).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_lowercase()));
+        is_of(u8::is_ascii_uppercase)
+            || is_of(u8::is_ascii_lowercase)
+            || is_capitalised && is_of(u8::is_ascii_alphabetic)
+            || part.len() <= MAX_NUMBER_DIGITS && is_of(u8::is_ascii_digit)
+    };
+    let n_chars: usize = parts.iter().map(|part| part.len()).sum();
+    let n_in_words: usize = parts.iter().filter(is_word).map(|part| part.len()).sum();
+    parts.len() >= MIN_NAME_PARTS && n_in_words as f64 >= MIN_NAME_SHARE * n_chars as f64
+}
+
+/// True for the hash of a file that a page or a lock file names.
+fn is_integrity(run: &str) -> bool {
+    ["sha1-", "sha256-", "sha384-", "sha512-"].iter().any(|prefix| run.starts_with(prefix))
 }
 
 fn is_placeholder(value: &str) -> bool {

@@ -8,6 +8,8 @@ use unicode_normalization::UnicodeNormalization as _;
 
 /// The most characters of a name.
 pub const MAX_NAME_CHARS: usize = 64;
+/// Words that no name of a package may have where Claude reads it.
+const RESERVED_WORDS: [&str; 2] = ["anthropic", "claude"];
 /// The most characters of a description.
 pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// The most characters of what is said about compatibility.
@@ -105,6 +107,7 @@ pub fn check_front_matter(main: &str, folder: Option<&str>) -> Vec<FrontMatterFa
         Err(fault) => faults.push(fault),
     }
     check_optional(&fields, &line_of, &mut faults);
+    faults.extend(check_upload(&fields, &line_of));
     faults.extend(check_style(main));
     for name in fields.keys().filter(|name| !FIELDS.contains(&name.as_str())) {
         let message = format!("the specification has no field `{name}`, and its validator refuses it");
@@ -116,6 +119,37 @@ pub fn check_front_matter(main: &str, folder: Option<&str>) -> Vec<FrontMatterFa
         ));
     }
     faults
+}
+
+/// What Claude refuses when a package is uploaded to it, although the specification allows it: tags in name or description,
+/// and names with a word of its maker's.
+fn check_upload(fields: &Map<String, Value>, line_of: &impl Fn(&str) -> usize) -> Vec<FrontMatterFault> {
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+    let tagged = ["name", "description"].into_iter().filter(|field| has_tag(text(field))).map(|field| {
+        let message = format!("`{field}` holds a tag such as `<name>`, and Claude refuses such a package");
+        warning("upload-tag", line_of(field), message, "write it without angle brackets")
+    });
+    let name = text("name").to_lowercase();
+    let reserved = RESERVED_WORDS.into_iter().find(|word| name.split('-').any(|part| part == *word));
+    let reserved = reserved.map(|word| {
+        let message = format!("the name has the word `{word}`, which Claude reserves and refuses");
+        warning(
+            "upload-name",
+            line_of("name"),
+            message,
+            "take another name, unless the skill is only for other agents",
+        )
+    });
+    tagged.chain(reserved).collect()
+}
+
+/// True for `<name>`, `</name>` and the like; `a < b` has none.
+fn has_tag(text: &str) -> bool {
+    text.match_indices('<').any(|(at, _)| {
+        let inside = text.get(at + 1..).unwrap_or_default();
+        let inside = inside.strip_prefix('/').unwrap_or(inside);
+        inside.starts_with(|first: char| first.is_ascii_alphabetic()) && inside.contains('>')
+    })
 }
 
 /// That `SKILL.md` begins with a byte-order mark, which is in the file and in no text that was read from it.
