@@ -92,6 +92,7 @@ pub mod telemetry;
 pub mod testbed;
 pub mod text_file;
 pub mod transport;
+mod wire;
 
 #[cfg(feature = "process")]
 pub use agent::{AgentConfig, AgentKind, AgentModel};

@@ -225,6 +225,89 @@ pub(crate) fn of_env(error: &EnvError) -> &'static str {
     }
 }
 
+/// Fields of a request that a server may not take, each with what is to be done about it.
+const FIELDS: [(&str, &str); 12] = [
+    (
+        "seed",
+        "the server takes no `seed`: leave it out of the model's settings, or set `seed_field = \"off\"`",
+    ),
+    ("temperature", "the server does not take this `temperature`: leave it out of the model's settings"),
+    ("top_p", "the server does not take this `top_p`: leave it out of the model's settings"),
+    (
+        "max_completion_tokens",
+        "the server does not take `max_completion_tokens`: set `max_tokens_field = \"max_tokens\"` for the model",
+    ),
+    (
+        "max_tokens",
+        "the server does not take this `max_tokens`: set another one, or `max_tokens_field = \"max_completion_tokens\"`",
+    ),
+    (
+        "reasoning_effort",
+        "the server does not take this `reasoning_effort`: leave `effort` out of the model's settings",
+    ),
+    ("logprobs", "the server gives no `logprobs`: leave them out of the model's settings"),
+    (
+        "response_format",
+        "the server does not take this `response_format`: set `response_format = \"off\"` for the model",
+    ),
+    ("tool_choice", "the server does not take `tool_choice`: start it with tools, or take another model"),
+    ("tools", "the server does not take `tools`: start it with tools, or take another model"),
+    ("stop", "the server does not take `stop`: leave it out of the model's settings"),
+    ("thinking", "the server does not take `thinking`: leave it out of the model's settings"),
+];
+
+/// Words of a server that refuses a field.
+const REFUSED_FIELDS: [&str; 12] = [
+    "extra inputs",
+    "not permitted",
+    "unsupported",
+    "not supported",
+    "deprecated",
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "not allowed",
+    "unsupported parameter",
+    "invalid value",
+    "does not support",
+];
+
+/// What to do about a request that was not accepted.
+fn of_bad_request(status: u16, message: &str) -> &'static str {
+    let lower = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if says(&["system role", "system message", "role 'system'", "roles must alternate", "`system` role"]) {
+        return "the model has no system role: set `system_role = \"user\"` for it, which puts the system message, and with it the skill, at the head of the first user message";
+    }
+    match status {
+        403 if says(&["country", "region", "territory", "location"]) => {
+            return "the provider does not serve this country or region: take another provider, or an address of it that does";
+        }
+        403 => {
+            return "the network between refuses this client (a firewall or gateway in front of the provider): try another network, or ask who runs the gateway to let it through";
+        }
+        405 => return "the address takes no such requests: check `base_url`, which usually ends in /v1",
+        407 => {
+            return "a proxy wants its own credentials: check `HTTPS_PROXY`, or name the host in `NO_PROXY`";
+        }
+        413 => {
+            return "the request is too large for the server or a proxy in front of it: raise the limit there (such as `client_max_body_size`), or shorten skill, prompt and `train.minibatch_size`";
+        }
+        _ => {}
+    }
+    let is_refused = status == 422 || says(&REFUSED_FIELDS);
+    let names = |field: &str| {
+        [('`', '`'), ('\'', '\''), ('"', '"')]
+            .iter()
+            .any(|(open, close)| lower.contains(&format!("{open}{field}{close}")))
+    };
+    let field = FIELDS.iter().find(|(field, _)| is_refused && names(field));
+    field.map_or(
+        "check the model's name and its settings in the configuration; `skillrl doctor` names the nearest model that the server lists",
+        |(_, hint)| hint,
+    )
+}
+
 /// What to do about an error of a model.
 pub(crate) fn of_model(error: &LlmError) -> &'static str {
     match error {
@@ -249,9 +332,7 @@ pub(crate) fn of_model(error: &LlmError) -> &'static str {
         LlmError::BadRequest { message, .. } if message.starts_with("nothing at ") => {
             "check the address of the server: most answer below `/v1`, such as http://localhost:8000/v1 (`--base-url`, `base_url`)"
         }
-        LlmError::BadRequest { .. } => {
-            "check the model's name and its settings in the configuration; `skillrl doctor` names the nearest model that the server lists"
-        }
+        LlmError::BadRequest { status, message, .. } => of_bad_request(*status, message),
         LlmError::ContextTooLong { .. } => {
             "take a smaller `train.minibatch_size` or a model with a longer context"
         }

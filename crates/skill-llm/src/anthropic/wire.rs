@@ -8,6 +8,7 @@
 use super::DIALECT;
 use crate::chat::{ChatReply, FinishReason, ToolCall};
 use crate::http::Fault;
+use crate::wire;
 use serde_json::Value;
 use skill_core::Usage;
 
@@ -23,7 +24,7 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
         None => return Err(Fault::Unreadable("it has no `content`".to_owned())),
         Some(_) => return Err(Fault::Unreadable("`content` is not a list".to_owned())),
     };
-    let mut finish = finish_reason(body.get("stop_reason"));
+    let mut finish = wire::finish(body.get("stop_reason"))?;
     let mut text = String::new();
     let mut has_text = false;
     let mut reasoning = Vec::new();
@@ -78,7 +79,10 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
     }
     // After an answer the interface leaves thoughts out by itself.
     let state = (thinks && !tool_calls.is_empty()).then(|| Value::from(blocks));
-    Ok(ChatReply::new(text, usage(body.get("usage")), finish)
+    let n_characters =
+        text.chars().count() + reasoning.iter().map(|text| text.chars().count()).sum::<usize>();
+    let usage = usage(body.get("usage"), n_characters);
+    Ok(ChatReply::new(text, usage, finish)
         .with_tool_calls(tool_calls)
         .with_reasoning(Some(reasoning.join("\n\n")))
         .with_provider_state(DIALECT, state))
@@ -100,28 +104,24 @@ fn tool_call(block: &Value, block_idx: usize) -> Result<ToolCall, String> {
     Ok(ToolCall { id, name: name.to_owned(), arguments })
 }
 
-fn finish_reason(reason: Option<&Value>) -> FinishReason {
-    match reason.and_then(Value::as_str).unwrap_or_default() {
-        "end_turn" | "stop_sequence" => FinishReason::Stop,
-        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-        "tool_use" => FinishReason::ToolCalls,
-        "refusal" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_owned()),
-    }
-}
-
 /// The dialect counts what was read from the cache and what was written to it apart from the other tokens.
-fn usage(usage: Option<&Value>) -> Usage {
+fn usage(usage: Option<&Value>, n_characters: usize) -> Usage {
     let Some(usage) = usage else { return Usage::default() };
-    let tokens = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let tokens = |name: &str| wire::count(usage.get(name)).unwrap_or(0);
     let read = tokens("cache_read_input_tokens");
     let written = tokens("cache_creation_input_tokens");
     let thinking = usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
+    let (input, output) = wire::both(
+        wire::first_count(usage, &["input_tokens", "prompt_tokens"]),
+        wire::first_count(usage, &["output_tokens", "completion_tokens"]),
+        wire::count(usage.get("total_tokens")),
+        n_characters,
+    );
     Usage {
-        input: tokens("input_tokens").saturating_add(read).saturating_add(written),
+        input: input.saturating_add(read).saturating_add(written),
         cached: read,
         cache_written: written,
-        output: tokens("output_tokens"),
-        reasoning: thinking.and_then(Value::as_u64).unwrap_or(0),
+        output,
+        reasoning: wire::count(thinking).unwrap_or(0),
     }
 }

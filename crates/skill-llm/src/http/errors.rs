@@ -113,6 +113,14 @@ const AUTHENTICATION_WORDS: [&str; 13] = [
     "missing environment variable",
     "401",
 ];
+/// That a provider does not serve a country.
+const REGION_CODES: [&str; 2] = ["unsupported_country_region_territory", "unsupported_country"];
+const REGION_WORDS: [&str; 4] = [
+    "country, region",
+    "not supported in your country",
+    "not available in your country",
+    "user location is not supported",
+];
 const POLICY_CODES: [&str; 4] =
     ["content_policy_violation", "content_filter", "moderation_blocked", "data_inspection_failed"];
 const POLICY_WORDS: [&str; 7] = [
@@ -196,12 +204,24 @@ impl Reader<'_> {
 
     /// The JSON of a body.
     pub(crate) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
-        let text = response.text().map_err(|fault| self.invalid(&fault.to_string()))?;
+        let text = match response.text() {
+            Ok(text) => text,
+            // A server may cut the last character of a reply in the midst of its bytes; the rest of it is what it is.
+            Err(BodyFault::Encoding(_)) => String::from_utf8_lossy(&response.body).into_owned(),
+            Err(fault @ (BodyFault::Coding { .. } | BodyFault::Packed { .. })) => {
+                return Err(self.invalid(&fault.to_string()));
+            }
+        };
+        let text = without_comments(&text);
         if text.trim().is_empty() {
             return Err(self.invalid("the body is empty"));
         }
-        python_json::read(&text).map_err(|error| {
-            let text = self.clean(&text, MAX_BODY_CHARS);
+        let read = python_json::read(text).or_else(|error| {
+            // A line break as it is within a text, as servers write it that put their JSON together by hand.
+            python_json::read(&with_escaped_controls(text)).map_err(|_| error)
+        });
+        read.map_err(|error| {
+            let text = self.clean(text, MAX_BODY_CHARS);
             self.invalid(&format!("it is not JSON ({error}): {text}"))
         })
     }
@@ -209,6 +229,12 @@ impl Reader<'_> {
     /// A response that is not what the protocol promises.
     pub(crate) fn invalid(&self, message: &str) -> LlmError {
         LlmError::InvalidReply { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
+    }
+
+    /// A reply that its server broke off behind a successful status; `word` is the reason that it gave.
+    pub(crate) fn broken_off(&self, response: &HttpResponse, word: &str) -> LlmError {
+        let message = format!("it broke the reply off, with finish reason `{word}`");
+        self.by_class(response.status, Kind::Server, &message, response)
     }
 
     /// A reply with nothing in it.
@@ -279,6 +305,36 @@ impl Reader<'_> {
     }
 }
 
+/// A body without the lines before it that a stream would have to keep its connection open.
+fn without_comments(body: &str) -> &str {
+    let mut rest = body.trim_start();
+    while rest.starts_with(':') {
+        let end = rest.find('\n').unwrap_or(rest.len());
+        rest = rest.get(end..).unwrap_or_default().trim_start();
+    }
+    rest
+}
+
+/// JSON with the control characters in its strings written as escapes.
+fn with_escaped_controls(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    let (mut is_in_string, mut is_behind_backslash) = (false, false);
+    for character in json.chars() {
+        let was_behind_backslash = std::mem::take(&mut is_behind_backslash);
+        match character {
+            '"' if !was_behind_backslash => is_in_string = !is_in_string,
+            '\\' if is_in_string => is_behind_backslash = !was_behind_backslash,
+            _ => {}
+        }
+        if is_in_string && character.is_control() {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
 /// A body that is not text as a whole: what of it is, unless most of it is something else.
 fn shown_bytes(body: &[u8], fault: &BodyFault) -> String {
     let lossy = String::from_utf8_lossy(body);
@@ -330,7 +386,8 @@ impl Complaint {
                 let detail = || {
                     // FastAPI's validation.
                     let detail = fields.get("detail").filter(|detail| !detail.is_null())?;
-                    let message = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+                    let message = detail.as_str().map(str::to_owned).or_else(|| validation(detail));
+                    let message = message.unwrap_or_else(|| detail.to_string());
                     Some(Self { message, ..Self::default() })
                 };
                 error.or_else(|| Self::of_object(body)).or_else(detail)
@@ -409,6 +466,9 @@ impl Complaint {
             429 => Kind::RateLimited,
             402 => Kind::Quota,
             401 => Kind::Authentication,
+            403 if is_network_rule(&message) || has_code(&REGION_CODES) || says(&REGION_WORDS) => {
+                Kind::BadRequest
+            }
             403 if refused() => Kind::Refused,
             403 if quota() => Kind::Quota,
             403 => Kind::Authentication,
@@ -488,6 +548,27 @@ pub(crate) fn is_account_limit(message: &str) -> bool {
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     let is_load = says(&WAITING_WORDS) || says(&["rate limit", "rate_limit", "ratelimit"]);
     says(&ACCOUNT_LIMIT_WORDS) || (says(&["limit", "quota"]) && message.contains("reset") && !is_load)
+}
+
+/// What a server that checks its input says of each field, as FastAPI writes it: `` `seed`: Extra inputs are not permitted``.
+fn validation(detail: &Value) -> Option<String> {
+    let said = detail.as_array()?.iter().map(|fault| {
+        let path = fault.get("loc")?.as_array()?.iter().filter(|part| part.as_str() != Some("body"));
+        let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+        let path: Vec<String> = path.map(part).collect();
+        Some(format!("`{}`: {}", path.join("."), fault.get("msg")?.as_str()?))
+    });
+    said.collect::<Option<Vec<String>>>().map(|said| said.join("; "))
+}
+
+/// True for the words of a network between, which has a rule against the client: the page of a firewall or a proxy.
+pub(crate) fn is_network_rule(message: &str) -> bool {
+    let message = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    // Cloudflare's codes of rules.
+    let is_code = message.split("error code:").nth(1).is_some_and(|code| code.trim_start().starts_with("10"));
+    is_code
+        || says(&["<html", "<!doctype", "cloudflare", "access denied", "web application firewall", "captcha"])
 }
 
 fn codes(error: &Value) -> Vec<String> {

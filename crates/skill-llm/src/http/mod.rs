@@ -30,10 +30,11 @@ use crate::transport::{
 use credential::Shown;
 use errors::Reader;
 use serde_json::{Map, Value};
-use skill_core::Usage;
 use skill_core::secret::begins_like_key;
+use skill_core::{Usage, thought};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a call may take unless the configuration or the caller says otherwise.
@@ -158,6 +159,8 @@ pub(crate) enum Fault {
     Unreadable(String),
     /// It holds nothing that a model could have said.
     NoContent(String),
+    /// The server failed in the midst of it, and this is its word for that.
+    Failed(String),
 }
 
 impl Fault {
@@ -185,6 +188,9 @@ pub(crate) trait Incoming: Send {
 
     /// The reason why it ended, where the dialect has one.
     fn finish(&self) -> Option<&FinishReason>;
+
+    /// What it says in words, where it does.
+    fn text(&self) -> Option<&str>;
 }
 
 impl Incoming for ChatReply {
@@ -199,6 +205,10 @@ impl Incoming for ChatReply {
     fn finish(&self) -> Option<&FinishReason> {
         Some(&self.finish)
     }
+
+    fn text(&self) -> Option<&str> {
+        Some(&self.text)
+    }
 }
 
 impl Incoming for EmbeddingReply {
@@ -212,6 +222,10 @@ impl Incoming for EmbeddingReply {
     fn finish(&self) -> Option<&FinishReason> {
         None
     }
+
+    fn text(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A server that a dialect asks.
@@ -222,6 +236,53 @@ pub(crate) struct Connection {
     own_headers: &'static [(&'static str, &'static str)],
     secrets: Vec<ApiKey>,
     transport: Arc<dyn Transport>,
+    oddities: Oddities,
+}
+
+/// Below so many characters nothing is said of a prompt that a server may have cut.
+const MIN_CUT_BYTES: usize = 4000;
+/// A text has seldom more bytes than this for each token.
+const MAX_BYTES_OF_TOKEN: u64 = 10;
+
+/// What a server does that spoils results without being an error; each is told once.
+#[derive(Default)]
+struct Oddities {
+    cuts_prompts: AtomicBool,
+    leaves_marks: AtomicBool,
+    ends_otherwise: AtomicBool,
+}
+
+impl Oddities {
+    /// Looks at a reply to a body of so many bytes.
+    fn look(&self, provider: &str, n_bytes: usize, reply: &impl Incoming) {
+        let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
+        let n_tokens = reply.usage().input;
+        let n_sent = u64::try_from(n_bytes).unwrap_or(u64::MAX);
+        let is_cut = n_bytes >= MIN_CUT_BYTES
+            && n_tokens > 0
+            && n_tokens.saturating_mul(MAX_BYTES_OF_TOKEN) < n_sent
+            && reply.text().is_some();
+        if is_cut && is_first(&self.cuts_prompts) {
+            tracing::warn!(
+                "{provider} has probably cut the prompt: {n_sent} bytes were sent, and it counts {n_tokens} tokens of prompt; raise its \
+                 context, at Ollama by OLLAMA_CONTEXT_LENGTH or `num_ctx` in a Modelfile"
+            );
+        }
+        if reply.text().is_some_and(thought::has_marks) && is_first(&self.leaves_marks) {
+            tracing::warn!(
+                "{provider} leaves marks of the chat format in its replies, such as <|im_end|>; they are taken off answers, and the \
+                 server may have another chat template than the model"
+            );
+        }
+        if let Some(FinishReason::Other(word)) = reply.finish()
+            && !word.is_empty()
+            && is_first(&self.ends_otherwise)
+        {
+            tracing::warn!(
+                "{provider} ended a reply with the unknown finish reason `{word}`; it counts as a reply"
+            );
+        }
+    }
 }
 
 impl Connection {
@@ -238,7 +299,7 @@ impl Connection {
             server.secrets.add(key);
         }
         secrets.iter().for_each(|secret| server.secrets.add(secret));
-        Ok(Self { server, endpoint, own_headers, secrets, transport })
+        Ok(Self { server, endpoint, own_headers, secrets, transport, oddities: Oddities::default() })
     }
 
     /// The identity of a model of this server.
@@ -253,6 +314,8 @@ impl Connection {
         call: &CallCtx,
         read: impl FnOnce(&Value) -> Result<T, Fault> + Send,
     ) -> Result<T, LlmError> {
+        // The bytes of an image say nothing of tokens.
+        let n_bytes = if body.windows(7).any(|part| part == b";base64") { 0 } else { body.len() };
         let reply = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
@@ -260,10 +323,13 @@ impl Connection {
         };
         let provider = &self.endpoint.provider;
         match &reply {
-            Ok(reply) => tracing::debug!(
-                provider, place = %call.place, input = reply.usage().input, output = reply.usage().output,
-                finish = reply.finish().map(tracing::field::debug), "the model replied"
-            ),
+            Ok(reply) => {
+                tracing::debug!(
+                    provider, place = %call.place, input = reply.usage().input, output = reply.usage().output,
+                    finish = reply.finish().map(tracing::field::debug), "the model replied"
+                );
+                self.oddities.look(provider, n_bytes, reply);
+            }
             Err(error) => {
                 tracing::debug!(provider, place = %call.place, class = ?error.class(), %error, "no reply");
             }
@@ -407,6 +473,7 @@ fn read_reply<T>(
     read(&body).map_err(|fault| match fault {
         Fault::Unreadable(message) => reader.invalid(&message),
         Fault::NoContent(message) => reader.no_content(&message),
+        Fault::Failed(word) => reader.broken_off(&response, &word),
     })
 }
 

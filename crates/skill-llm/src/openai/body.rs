@@ -1,6 +1,6 @@
 //! Requests as the dialect writes them.
 
-use super::config::{OpenAiConfig, ResponseFormat};
+use super::config::{OpenAiConfig, ResponseFormat, SystemRole};
 use super::{DIALECT, RETURNED_FIELDS};
 use crate::chat::{
     ChatRequest, ContentPart, Message, ProviderState, ResponseSchema, ToolCall, ToolChoice, ToolSpec,
@@ -10,6 +10,7 @@ use crate::http::{Body, Field, ImageUrl, merged};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
+use skill_core::Role;
 
 /// The body of a request.
 pub(super) fn request_body(
@@ -19,7 +20,12 @@ pub(super) fn request_body(
 ) -> Result<Vec<u8>, LlmError> {
     let mut body = Body::new(&config.extra_body);
     body.push("model", Field::Text(&config.model));
-    body.push("messages", Field::Content(request.messages.iter().map(WireMessage).collect::<Vec<_>>()));
+    let merged_messages = match config.system_role {
+        SystemRole::System => None,
+        SystemRole::User => Some(without_system_role(&request.messages)),
+    };
+    let messages = merged_messages.as_ref().unwrap_or(&request.messages);
+    body.push("messages", Field::Content(messages.iter().map(WireMessage).collect::<Vec<_>>()));
     let sampling = merged(request.sampling, config.sampling);
     body.float("temperature", sampling.temperature)?;
     body.float("top_p", sampling.top_p)?;
@@ -60,6 +66,30 @@ pub(super) fn request_body(
         body.json(name, reasoning.get(name).cloned());
     }
     body.bytes(request)
+}
+
+/// The conversation with what the system says at the head of the first user message.
+fn without_system_role(messages: &[Message]) -> Vec<Message> {
+    let (system, mut others): (Vec<Message>, Vec<Message>) =
+        messages.iter().cloned().partition(|message| message.role == Role::System);
+    let said: Vec<String> = system
+        .iter()
+        .map(Message::text)
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
+        .collect();
+    if said.is_empty() {
+        return others;
+    }
+    let said = said.join("\n\n");
+    match others.iter_mut().find(|message| message.role == Role::User) {
+        Some(first) => match first.content.first_mut() {
+            Some(ContentPart::Text(text)) => *text = format!("{said}\n\n{text}").into(),
+            Some(ContentPart::Image(_)) | None => first.content.insert(0, ContentPart::Text(said.into())),
+        },
+        None => others.insert(0, Message::user(said)),
+    }
+    others
 }
 
 fn tool(tool: &ToolSpec) -> Value {

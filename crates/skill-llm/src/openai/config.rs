@@ -44,6 +44,18 @@ skill_core::named_enum! {
     }
 }
 
+skill_core::named_enum! {
+    /// Where the system message of a request is sent.
+    #[derive(Default)]
+    pub enum SystemRole {
+        /// As a message of its own.
+        #[default]
+        System = "system",
+        /// At the head of the first user message, for models whose chat template has no system role.
+        User = "user",
+    }
+}
+
 /// How a response schema is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +84,8 @@ pub struct OpenAiConfig {
     pub max_tokens_field: MaxTokensField,
     /// Whether the server takes a seed; where it does not, one that is asked for is an error.
     pub takes_seed: bool,
+    /// Where the system message is sent.
+    pub system_role: SystemRole,
     /// How a response schema is asked for.
     pub response_format: ResponseFormat,
     /// How much the model thinks.
@@ -93,6 +107,7 @@ impl OpenAiConfig {
             sampling: Sampling::default(),
             max_tokens_field: MaxTokensField::default(),
             takes_seed: true,
+            system_role: SystemRole::default(),
             response_format: ResponseFormat::default(),
             reasoning: Reasoning::default(),
             effort_field: EffortField::default(),

@@ -14,7 +14,7 @@ mod embeddings;
 pub(crate) mod wire;
 
 pub use crate::http::DEFAULT_TIMEOUT;
-pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat, is_openai_address};
+pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat, SystemRole, is_openai_address};
 pub use embeddings::{OpenAiEmbeddings, OpenAiEmbeddingsConfig};
 
 use crate::call::CallCtx;
@@ -78,6 +78,9 @@ impl ChatModel for OpenAiChat {
         // What is not asked is left out, so that the keys of older journals stay as they are.
         if let (false, Some(fields)) = (config.reasoning.is_empty(), parameters.as_object_mut()) {
             fields.insert("reasoning".to_owned(), json!(config.reasoning));
+        }
+        if let (SystemRole::User, Some(fields)) = (config.system_role, parameters.as_object_mut()) {
+            fields.insert("system_role".to_owned(), config.system_role.as_str().into());
         }
         parameters
     }

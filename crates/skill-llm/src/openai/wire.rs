@@ -12,6 +12,7 @@
 use super::{DIALECT, RETURNED_FIELDS};
 use crate::chat::{ChatReply, FinishReason, ToolCall};
 use crate::http::Fault;
+use crate::wire;
 use serde_json::{Map, Value, json};
 use skill_core::{ReplyTokens, TokenLogprob, TopLogprob, Usage};
 
@@ -29,7 +30,7 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let content = text_of(message.get("content"))?;
     let has_content = content.is_some();
     let mut text = content.unwrap_or_default();
-    let mut finish = finish_reason(choice.get("finish_reason"));
+    let mut finish = wire::finish(choice.get("finish_reason"))?;
     if let Some(refusal) = refusal(message) {
         // A refusal is what the model said, and it is not an answer: the finish reason tells it apart.
         finish = FinishReason::ContentFilter;
@@ -49,9 +50,13 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
         }
     }
     let state = provider_state(message, &tool_calls);
-    Ok(ChatReply::new(text, usage(body.get("usage")), finish)
+    let reasoning = reasoning(message);
+    let n_characters =
+        [Some(&text), reasoning.as_ref()].into_iter().flatten().map(|text| text.chars().count());
+    let usage = usage(body.get("usage"), n_characters.sum());
+    Ok(ChatReply::new(text, usage, finish)
         .with_tool_calls(tool_calls)
-        .with_reasoning(reasoning(message))
+        .with_reasoning(reasoning)
         .with_tokens(reply_tokens(body, choice))
         .with_provider_state(DIALECT, state))
 }
@@ -209,32 +214,28 @@ fn tool_call(function: &Value, id: Option<&Value>, call_idx: usize) -> Result<To
     Ok(ToolCall { id, name: name.to_owned(), arguments })
 }
 
-fn finish_reason(reason: Option<&Value>) -> FinishReason {
-    match reason.and_then(Value::as_str).unwrap_or_default() {
-        "stop" => FinishReason::Stop,
-        "length" => FinishReason::Length,
-        "tool_calls" | "function_call" => FinishReason::ToolCalls,
-        "content_filter" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_owned()),
-    }
-}
-
-fn usage(usage: Option<&Value>) -> Usage {
+/// The tokens, under the names of this interface and of others that servers mix up with it; `n_characters` are those of the
+/// reply.
+pub(crate) fn usage(usage: Option<&Value>, n_characters: usize) -> Usage {
     let Some(usage) = usage else { return Usage::default() };
-    let detail = |group: &str, name: &str| usage.get(group).and_then(|group| tokens(group.get(name)));
+    let detail = |groups: [&str; 2], name: &str| {
+        groups.iter().find_map(|group| wire::count(usage.get(*group)?.get(name)))
+    };
     // DeepSeek names the cached tokens at the top.
-    let cached = detail("prompt_tokens_details", "cached_tokens")
-        .or_else(|| tokens(usage.get("prompt_cache_hit_tokens")));
+    let cached = detail(["prompt_tokens_details", "input_tokens_details"], "cached_tokens")
+        .or_else(|| wire::count(usage.get("prompt_cache_hit_tokens")));
+    let (input, output) = wire::both(
+        wire::first_count(usage, &["prompt_tokens", "input_tokens", "promptTokenCount"]),
+        wire::first_count(usage, &["completion_tokens", "output_tokens", "candidatesTokenCount"]),
+        wire::first_count(usage, &["total_tokens", "totalTokenCount"]),
+        n_characters,
+    );
     Usage {
-        input: tokens(usage.get("prompt_tokens")).unwrap_or(0),
+        input,
         cached: cached.unwrap_or(0),
-        output: tokens(usage.get("completion_tokens")).unwrap_or(0),
-        reasoning: detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0),
+        output,
+        reasoning: detail(["completion_tokens_details", "output_tokens_details"], "reasoning_tokens")
+            .unwrap_or(0),
         ..Usage::default()
     }
-}
-
-/// A count of tokens; what is not a whole number from 0 on is not a count.
-fn tokens(count: Option<&Value>) -> Option<u64> {
-    count?.as_u64()
 }

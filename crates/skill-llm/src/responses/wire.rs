@@ -8,9 +8,10 @@
 use super::DIALECT;
 use crate::chat::{ChatReply, FinishReason, ToolCall};
 use crate::http::Fault;
-use crate::openai::wire::token_logprob;
+use crate::openai::wire::{token_logprob, usage};
+use crate::wire;
 use serde_json::Value;
-use skill_core::{ReplyTokens, TokenLogprob, Usage};
+use skill_core::{ReplyTokens, TokenLogprob};
 
 /// Reads the body of a reply.
 pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
@@ -67,7 +68,8 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     }
     // After an answer the thoughts that led to it are needed no more.
     let state = (thinks && !tool_calls.is_empty()).then(|| Value::from(items));
-    Ok(ChatReply::new(text, usage(body.get("usage")), finish)
+    let n_characters = [&text].into_iter().chain(&reasoning).map(|text| text.chars().count()).sum();
+    Ok(ChatReply::new(text, usage(body.get("usage"), n_characters), finish)
         .with_tool_calls(tool_calls)
         .with_reasoning(Some(reasoning.join("\n\n")))
         .with_tokens(Some(ReplyTokens::new(Vec::new(), logprobs(items, answering))))
@@ -195,33 +197,18 @@ fn tool_call(item: &Value, item_idx: usize) -> Result<ToolCall, String> {
     Ok(ToolCall { id, name: name.to_owned(), arguments })
 }
 
-fn finish_reason(body: &Value, calls_tools: bool) -> Result<FinishReason, String> {
+fn finish_reason(body: &Value, calls_tools: bool) -> Result<FinishReason, Fault> {
     let reason = body.get("incomplete_details").and_then(|details| details.get("reason"));
     Ok(match (body.get("status").and_then(Value::as_str).unwrap_or_default(), calls_tools) {
         ("completed" | "", true) => FinishReason::ToolCalls,
         ("completed", false) => FinishReason::Stop,
-        ("incomplete", _) => match reason.and_then(Value::as_str).unwrap_or_default() {
-            "max_output_tokens" => FinishReason::Length,
-            "content_filter" => FinishReason::ContentFilter,
-            other => FinishReason::Other(other.to_owned()),
+        ("incomplete", _) => match wire::finish(reason)? {
+            // It came to no end, whatever the word.
+            FinishReason::Stop | FinishReason::ToolCalls => FinishReason::Other("incomplete".to_owned()),
+            reason => reason,
         },
-        ("failed" | "cancelled", _) => return Err("the server gave it up without saying why".to_owned()),
-        ("queued" | "in_progress", _) => return Err("it is not finished".to_owned()),
+        (failed @ ("failed" | "cancelled"), _) => return Err(Fault::Failed(failed.to_owned())),
+        ("queued" | "in_progress", _) => return Err(Fault::Unreadable("it is not finished".to_owned())),
         (other, _) => FinishReason::Other(other.to_owned()),
     })
-}
-
-fn usage(usage: Option<&Value>) -> Usage {
-    let Some(usage) = usage else { return Usage::default() };
-    let tokens = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let detail = |group: &str, name: &str| {
-        usage.get(group).and_then(|group| group.get(name)).and_then(Value::as_u64).unwrap_or(0)
-    };
-    Usage {
-        input: tokens("input_tokens"),
-        cached: detail("input_tokens_details", "cached_tokens"),
-        output: tokens("output_tokens"),
-        reasoning: detail("output_tokens_details", "reasoning_tokens"),
-        ..Usage::default()
-    }
 }

@@ -65,8 +65,35 @@ impl HttpResponse {
             body = unpacked(MultiGzDecoder::new(body.as_slice()))
                 .map_err(|error| BodyFault::Packed { coding, message: error.to_string() })?;
         }
-        encoding::decode(body).map_err(BodyFault::Encoding)
+        match self.charset() {
+            // Each byte is the character of its number, as Windows-1252 has it but for a few signs.
+            Some(charset) if LATIN_1.contains(&charset.as_str()) && std::str::from_utf8(&body).is_err() => {
+                Ok(body.into_iter().map(windows_1252).collect())
+            }
+            Some(_) | None => encoding::decode(body).map_err(BodyFault::Encoding),
+        }
     }
+
+    /// The encoding that the header names, in lower case.
+    fn charset(&self) -> Option<String> {
+        let parameters = self.header("content-type")?.split(';').skip(1);
+        parameters
+            .map(|part| part.trim().to_ascii_lowercase())
+            .find_map(|part| Some(part.strip_prefix("charset=")?.trim_matches(['"', '\'', ' ']).to_owned()))
+    }
+}
+
+/// Names of the encodings with one byte for each character of Western Europe.
+const LATIN_1: [&str; 6] = ["iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252", "iso-8859-15"];
+/// What Windows-1252 has for the bytes from 0x80 to 0x9f.
+const WINDOWS_SIGNS: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}',
+    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
+fn windows_1252(byte: u8) -> char {
+    let sign = byte.checked_sub(0x80).and_then(|at| WINDOWS_SIGNS.get(usize::from(at)));
+    sign.copied().unwrap_or(char::from(byte))
 }
 
 fn unpacked(packed: impl Read) -> io::Result<Vec<u8>> {

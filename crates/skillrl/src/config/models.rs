@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use skill_core::{NamedEnum, named_enum};
 use skill_llm::agent::{AgentKind, Sandbox, SkillAs};
-use skill_llm::openai::{MaxTokensField, is_openai_address};
+use skill_llm::openai::{MaxTokensField, SystemRole, is_openai_address};
 use skill_llm::provider::PROVIDER_NAMES;
 use skill_llm::{Dialect, Effort, EffortField, KeyHeader, PromptCache, ThinkingField};
 use std::collections::BTreeMap;
@@ -313,6 +313,11 @@ kinds! {
     [served] of CHAT_COMPLETIONS {
         /// Whether the server takes a seed. off: one that is asked for is an error.
         seed_field: Option<SeedField> = process(choice::<SeedField>(), Value("\"seed\""));
+    }
+    [served] of CHAT_COMPLETIONS {
+        /// Where the system message, which holds the skill, is sent. user: at the head of the first user message, for
+        /// models without a system role, such as Gemma.
+        system_role: SystemRole = decisive(choice::<SystemRole>(), Value("\"system\""));
     }
     [served agent] of PAID {
         /// Seconds to wait for one reply.
