@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// More different answers than these are taken for free texts.
-pub const MAX_LABELS: usize = 30;
+pub const MAX_LABELS: usize = 200;
 /// A longer text is an answer, not a label.
 pub(crate) const MAX_LABEL_CHARACTERS: usize = 40;
 /// Labels with at least this many characters may differ by one edit and still look like the same word.
@@ -20,8 +20,18 @@ const MIN_CHARACTERS_TWO_EDITS: usize = 8;
 /// A misspelling is at least this many times rarer than the label that was meant.
 const MIN_TIMES_RARER: usize = 5;
 
+/// Classes that are numbers, such as grades and ratings, are at most so many.
+const MAX_NUMBERS: usize = 12;
+/// The greatest number that is a class.
+const MAX_NUMBER: f64 = 1000.0;
+/// So many items have each number that is a class, on average.
+const MIN_ITEMS_OF_NUMBER: usize = 4;
+
 /// How many items have each label, if these answers are class labels: at least two and at most [`MAX_LABELS`] short
-/// texts of one line, at least three items per label on average, and no numbers. `None` for any other answers.
+/// texts of one line, at least three items per label on average. `None` for any other answers.
+///
+/// Numbers are classes where they are few whole ones in a row, each in at least four items on average: 0 and 1, or grades
+/// from 1 to 5.
 ///
 /// ```
 /// use skill_core::labels::class_counts;
@@ -36,11 +46,11 @@ pub fn class_counts<'a>(answers: impl IntoIterator<Item = &'a str>) -> Option<BT
     for answer in answers {
         let label = class_label(answer);
         let label = &*label;
-        let is_label = !label.is_empty()
-            && label.chars().count() <= MAX_LABEL_CHARACTERS
-            && label.parse::<f64>().is_err()
-            && !label.contains('\n');
-        if !is_label {
+        let is_label =
+            !label.is_empty() && label.chars().count() <= MAX_LABEL_CHARACTERS && !label.contains('\n');
+        let number = label.parse::<f64>().ok().filter(|number| number.is_finite());
+        let is_class = number.is_none_or(|number| number.fract() == 0.0 && number.abs() < MAX_NUMBER);
+        if !is_label || !is_class {
             return None;
         }
         if let Some(count) = counts.get_mut(label) {
@@ -52,7 +62,17 @@ pub fn class_counts<'a>(answers: impl IntoIterator<Item = &'a str>) -> Option<BT
         }
         n_items += 1;
     }
-    (counts.len() >= 2 && n_items >= 3 * counts.len()).then_some(counts)
+    let numbers: Vec<(f64, usize)> =
+        counts.iter().filter_map(|(label, count)| Some((label.parse::<f64>().ok()?, *count))).collect();
+    let numbers: Vec<(f64, usize)> = numbers.into_iter().filter(|(number, _)| number.is_finite()).collect();
+    let (least, most) = numbers
+        .iter()
+        .fold((f64::MAX, f64::MIN), |(least, most), (number, _)| (least.min(*number), most.max(*number)));
+    let n_numbered: usize = numbers.iter().map(|(_, count)| count).sum();
+    let are_classes = numbers.len() <= MAX_NUMBERS
+        && n_numbered >= MIN_ITEMS_OF_NUMBER * numbers.len()
+        && (numbers.is_empty() || most - least < 2.0 * numbers.len() as f64);
+    (counts.len() >= 2 && n_items >= 3 * counts.len() && are_classes).then_some(counts)
 }
 
 /// The label that an answer is: without the spaces around it, and the same in every form of Unicode.

@@ -24,6 +24,7 @@
 //! - [`exact`]: sums of scores without rounding;
 //! - [`labels`]: answers that are the names of classes: their counts, misspellings and confusions;
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
+//! - [`decoration`]: marks around what people and models say, and how they are taken off;
 //! - [`secret`]: how the keys of providers look;
 //! - [`encoding`], [`python_json`]: texts and JSON as other programs write them to files;
 //! - [`search`]: the decisions of a planned search, from outcomes and a seed;
@@ -59,6 +60,7 @@ pub mod autonomous;
 pub mod canonical;
 pub mod carried;
 pub mod constraints;
+pub mod decoration;
 pub mod early;
 pub mod edit;
 pub mod editor;

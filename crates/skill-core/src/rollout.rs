@@ -17,6 +17,8 @@ pub const SUCCESS_THRESHOLD: f64 = 1e-9;
 pub const FINISH_REASON_KEY: &str = "finish_reason";
 /// The key of [`RolloutResult::extras`] that is true where an answer holds no number and is compared with one.
 pub const NO_NUMBER_KEY: &str = "no_number";
+/// Where the extras of a result say that its answer differs from the right one by marks, case or a full stop alone.
+pub const MARKS_KEY: &str = "marks";
 
 /// The value of [`FINISH_REASON_KEY`] for a reply that was cut at its token limit.
 pub(crate) const FINISH_REASON_LENGTH: &str = "length";
@@ -139,6 +141,12 @@ impl RolloutResult {
     /// True if a number was expected and the answer holds none: no part of a range, a ratio or a time is one.
     pub fn has_no_number(&self) -> bool {
         self.extras.get(NO_NUMBER_KEY).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// True if the answer is the right one but for marks around it, case or a full stop; scorers that do not mind such marks
+    /// count it as right all the same.
+    pub fn has_marks(&self) -> bool {
+        self.extras.get(MARKS_KEY).and_then(Value::as_bool) == Some(true)
     }
 
     /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer, no tool was

@@ -21,7 +21,10 @@ use std::sync::Arc;
 ///
 /// 2: what a model thought is no part of its answer, wherever its server has left it; numbers, choices and JSON are read
 /// as a whole; texts are compared in one form of Unicode.
-pub const SCORING_VERSION: u32 = 2;
+///
+/// 3: marks of emphasis, of chat formats and of lists are no part of an answer; choices are found before and behind their
+/// explanation.
+pub const SCORING_VERSION: u32 = 3;
 
 /// The name under which it is in the settings.
 pub(crate) const SCORING_VERSION_KEY: &str = "scoring_version";

@@ -104,10 +104,84 @@ pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usiz
                     .or_else(|| by_text(text, choices))
                     .or_else(|| by_label_and_text(text, choices))
             };
-            let plain = without_emphasis(prediction);
-            named(prediction).or_else(|| named(&plain)).or_else(|| named(behind_lead_in(&plain)?))
+            let typed = typed(prediction);
+            let prediction = typed.as_ref();
+            let plain = without_marks(prediction);
+            named(prediction)
+                .or_else(|| named(&plain))
+                .or_else(|| named(behind_lead_in(&plain)?))
+                .or_else(|| named(&answer_member(prediction)?))
+                .or_else(|| said_once(&plain, &named))
         }
     }
+}
+
+/// The choice that a text with an explanation names: the last one that it gives in a box; else the only one that a line
+/// names which says nothing else, or that it calls its answer. Two that differ name none.
+fn said_once(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
+    if let Some((_, boxed)) = text.rsplit_once("\\boxed{") {
+        let inside = boxed.split('}').next().unwrap_or_default();
+        return named(inside).or_else(|| named(inside.split(':').next()?));
+    }
+    let only = |found: Vec<usize>| {
+        let first = *found.first()?;
+        found.iter().all(|index| *index == first).then_some(first)
+    };
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    if lines().count() < 2 && !text.to_lowercase().contains("answer") {
+        return None;
+    }
+    let by_line: Vec<usize> =
+        lines().filter_map(|line| named(line).or_else(|| named(behind_lead_in(line)?))).collect();
+    if !by_line.is_empty() {
+        return only(by_line);
+    }
+    only(lines().filter_map(|line| named(called_answer(line)?)).collect())
+}
+
+/// What a line calls its answer: `The best answer is C.`, `.., so the answer is (C)`, up to the end of the sentence.
+fn called_answer(line: &str) -> Option<&str> {
+    let lower = line.to_lowercase();
+    // Only where lower case has as many bytes is a place in it one in the line.
+    let ends = ["answer is", "answer:", "choice is", "option is"];
+    let at = ends.iter().filter_map(|end| Some(lower.rfind(end)? + end.len())).max()?;
+    let rest = line.get(at..).filter(|_| lower.len() == line.len())?;
+    let rest = rest.trim_start_matches(|sign: char| sign.is_whitespace() || sign == ':');
+    let end = rest.match_indices(['.', ',', ';']).find(|(at, sign)| {
+        rest.get(at + sign.len()..)
+            .is_none_or(|behind| behind.is_empty() || behind.starts_with(char::is_whitespace))
+    });
+    // A comma would cut a list of several choices.
+    let head = end.and_then(|(at, sign)| rest.get(..at).filter(|_| sign != ",")).unwrap_or(rest);
+    Some(head.trim())
+}
+
+/// The member of a JSON answer such as `{"answer": "C"}` that says it.
+fn answer_member(text: &str) -> Option<String> {
+    if !text.contains('{') {
+        return None;
+    }
+    let found = super::parse_json_answer(text)?;
+    ["answer", "choice", "label", "final_answer", "option"].iter().find_map(|name| {
+        match found.value.get(*name)? {
+            serde_json::Value::String(text) => Some(text.clone()),
+            serde_json::Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    })
+}
+
+/// A text with full-width letters and signs as they are typed.
+fn typed(text: &str) -> std::borrow::Cow<'_, str> {
+    let is_wide = |character: char| ('\u{ff01}'..='\u{ff5e}').contains(&character);
+    if !text.contains(is_wide) {
+        return text.into();
+    }
+    let plain = |character: char| match is_wide(character) {
+        true => char::from_u32(u32::from(character) - 0xfee0).unwrap_or(character),
+        false => character,
+    };
+    text.chars().map(plain).collect::<String>().into()
 }
 
 /// The index of the choice that data name: as an answer does, by its label first, then by its text.
@@ -194,9 +268,9 @@ fn behind_lead_in(prediction: &str) -> Option<&str> {
     is_end.then(|| behind.trim_start_matches(|next: char| next.is_whitespace() || next == ':'))
 }
 
-/// A text without the marks of emphasis in it, as in `**Answer:** B`.
-fn without_emphasis(text: &str) -> String {
-    text.replace("**", "").replace("__", "").replace('`', "")
+/// A text without the marks of emphasis and code in it, as in `**Answer:** B`.
+fn without_marks(text: &str) -> String {
+    skill_core::decoration::without_emphasis(&text.replace("**", "").replace("__", "").replace('`', ""))
 }
 
 /// `B) Paris`: the label, then exactly the text that belongs to it.
@@ -374,6 +448,30 @@ mod tests {
             "The answer is not B",
             "Neither A nor B",
             "\\boxed{A, B}",
+        ] {
+            check(prediction, Either, None);
+        }
+        for prediction in [
+            "B\n\nBecause it is the capital.",
+            "Answer: B\n\nExplanation: it is the capital, not C.",
+            "**B) Paris**\n\nIt lies on the Seine.",
+            "It lies on the Seine.\n\nThe best answer is B.",
+            "I think (C) is tempting, but the answer is (B).",
+            "{\"answer\": \"B\"}",
+            "\u{ff22}",
+            "The final answer is: $\\boxed{B}$",
+            "It is \\boxed{A}, no: \\boxed{B}",
+            "\\boxed{B: Paris}",
+            "B\n\nNot C, as some say.",
+        ] {
+            check(prediction, Either, Some(1));
+        }
+        for prediction in [
+            "A, C and D are wrong.",
+            "B or C",
+            "A\n\nB",
+            "The answer is A.\nThe answer is B.",
+            "The answer is B or C.",
         ] {
             check(prediction, Either, None);
         }

@@ -32,7 +32,9 @@ pub use numeric::{
 pub(crate) use rules::pattern;
 #[cfg(feature = "tasks")]
 pub use rules::{Rule, RuleError, RuleVerdict, apply_rules};
-pub use text::{contains, em_f1, exact, office_qa, substring_match};
+pub use text::{contains, em_f1, exact, label_set, office_qa, substring_match};
+#[cfg(feature = "tasks")]
+pub(crate) use text::{is_equal, labels_of};
 
 /// How good one reply is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -38,8 +38,8 @@ const UNITS: &[(&[&str], &str, f64)] = &[
 
 /// Words that multiply the number before them.
 const MAGNITUDES: &[(&[&str], f64)] = &[
-    (&["thousand", "thousands"], 1e3),
-    (&["million", "millions", "mn"], 1e6),
+    (&["thousand", "thousands", "k"], 1e3),
+    (&["million", "millions", "mn", "mio"], 1e6),
     (&["billion", "billions", "bn"], 1e9),
     (&["trillion", "trillions"], 1e12),
 ];
@@ -107,21 +107,35 @@ pub struct Quantity {
 /// assert_eq!(numeric("I do not know", &["1 km"], &options), None);
 /// ```
 pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericOptions) -> Option<Score> {
-    let prediction = parse_quantity(prediction)?;
+    let whole = parse_quantity(prediction)?;
+    let score = compared(&whole, answers, options);
+    // `- 42` is -5 or an entry of a list: what it is to the reference decides.
+    let entry = prediction.lines().last().and_then(|line| line.trim_start().strip_prefix("- "));
+    match entry.filter(|_| score.hard < 1.0 && whole.value < 0.0).and_then(parse_quantity) {
+        Some(entry) => {
+            let score_of_entry = compared(&entry, answers, options);
+            Some(if score_of_entry.hard > 0.0 { score_of_entry } else { score })
+        }
+        None => Some(score),
+    }
+}
+
+/// The score of the number of an answer.
+fn compared(prediction: &Quantity, answers: &[impl AsRef<str>], options: &NumericOptions) -> Score {
     let mut best = Score::default();
     for answer in answers.iter().filter_map(|answer| parse_reference(answer.as_ref())) {
-        for (ours, reference) in pairs(&prediction, &answer, options) {
+        for (ours, reference) in pairs(prediction, &answer, options) {
             let difference = (ours - reference).abs();
             let allowed = options.tolerance.max(options.relative_tolerance * reference.abs());
             if difference <= allowed + SLACK * reference.abs() {
-                return Some(Score::RIGHT);
+                return Score::RIGHT;
             }
             if reference != 0.0 {
                 best.soft = best.soft.max(1.0 - difference / reference.abs());
             }
         }
     }
-    Some(best)
+    best
 }
 
 /// The pairs of numbers that may be compared, in one unit each.
@@ -277,6 +291,57 @@ mod tests {
         for text in ["", "none", "b2b", "x_1", "e5", "-", "."] {
             assert_eq!(parse_quantity(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn marks_of_emphasis_are_no_part_of_a_number() {
+        for text in [
+            "**42**",
+            "The answer is **42**.",
+            "He has **42** apples left.",
+            "6 * 7 = **42**",
+            "#### **42**",
+            "*42*",
+            "The answer is _42_.",
+            "__42__",
+            "**\\boxed{42}**",
+            "***42***",
+            "**Answer:** 42",
+            "**Answer: 42**",
+            "**Answer:**42",
+            "`42`",
+            "<b>42</b>",
+            "==42==",
+            "~~41~~ 42",
+            "**40** + **2** = **42**",
+            "<answer>**42**</answer>",
+            "(**42**)",
+            "**_42_**",
+            "**$42$**",
+            "| **42** |",
+        ] {
+            check_quantity(text, 42.0, "");
+        }
+        for (text, value, unit) in [
+            ("It is **1,234**.", 1234.0, ""),
+            ("**12.5**", 12.5, ""),
+            ("**3/4**", 0.75, ""),
+            ("It is **-5**", -5.0, ""),
+            ("**$42**", 42.0, "$"),
+            ("$**42**", 42.0, "$"),
+            ("**12%**", 12.0, "%"),
+            ("**12** %", 12.0, "%"),
+            ("**1.5** million", 1_500_000.0, ""),
+            ("2**3", 8.0, ""),
+            ("**2**3**", 8.0, ""),
+            ("-2*10^3", -2000.0, ""),
+        ] {
+            check_quantity(text, value, unit);
+        }
+        for text in ["**12:30**", "**5-7**", "**3:2**", "2 * 3 * 4", "**five**"] {
+            assert_eq!(parse_quantity(text), None, "{text:?}");
+        }
+        assert_eq!(parse_reference("**42**").map(|quantity| quantity.value), Some(42.0));
     }
 
     #[test]

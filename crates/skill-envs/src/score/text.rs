@@ -1,6 +1,7 @@
 //! Scores of a text against texts: exact match, token F1, containment.
 
-use super::Score;
+use super::{Score, share};
+use skill_core::decoration::{folded, of_cell, undecorated};
 use skill_core::text::{composed, is_python_space};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,18 +73,104 @@ pub fn contains(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
 /// assert_eq!(exact("  New   York\n", &["New York"], false).hard, 1.0);
 /// assert_eq!(exact("new york", &["New York"], false).hard, 0.0);
 /// assert_eq!(exact("new york", &["New York"], true).hard, 1.0);
+/// assert_eq!(exact("**New York**.", &["New York"], false).hard, 1.0);
 /// ```
+///
+/// The texts as they are come first. Where none is equal, the emphasis, the code marks and one full stop around the
+/// prediction are taken off, and entities of HTML are read in both: see [`skill_core::decoration::undecorated`].
 pub fn exact(prediction: &str, answers: &[impl AsRef<str>], ignores_case: bool) -> Score {
-    let plain = |text: &str| {
-        let text = collapsed(&composed(text));
-        if ignores_case { text.to_lowercase() } else { text }
-    };
-    let prediction = plain(prediction);
-    if answers.iter().any(|answer| plain(answer.as_ref()) == prediction) {
+    if is_equal(prediction, answers, ignores_case) || is_equal_undecorated(prediction, answers, ignores_case)
+    {
         Score::RIGHT
     } else {
         Score::default()
     }
+}
+
+/// True if the texts are equal as they are.
+pub(crate) fn is_equal(prediction: &str, answers: &[impl AsRef<str>], ignores_case: bool) -> bool {
+    let prediction = compared(prediction, ignores_case);
+    answers.iter().any(|answer| compared(answer.as_ref(), ignores_case) == prediction)
+}
+
+fn is_equal_undecorated(prediction: &str, answers: &[impl AsRef<str>], ignores_case: bool) -> bool {
+    let bare = undecorated(prediction);
+    let prediction = compared(bare.as_deref().unwrap_or(prediction), ignores_case);
+    answers.iter().any(|answer| {
+        let answer = answer.as_ref();
+        // A name such as `__init__` is decorated by nobody: of a reference only what frames a cell is taken off.
+        let cell = compared(&of_cell(answer), ignores_case);
+        let is_framed = answer.contains(['*', '`']) || answer.ends_with('.');
+        let plain = undecorated(answer).filter(|_| is_framed).map(|answer| compared(&answer, ignores_case));
+        cell == prediction || plain.is_some_and(|plain| plain == prediction)
+    })
+}
+
+fn compared(text: &str, ignores_case: bool) -> String {
+    let text = collapsed(&composed(text));
+    if ignores_case { text.to_lowercase() } else { text }
+}
+
+/// How far two sets of labels agree: `hard` is 1 if they are the same, whatever the order, and `soft` is their F1, 1 where
+/// both are empty.
+///
+/// The prediction is a JSON list, or labels between commas, semicolons, bars or line breaks, with list marks or without; case
+/// and marks around a label do not count.
+///
+/// ```
+/// use skill_envs::score::label_set;
+///
+/// assert_eq!(label_set("Refund, Billing", &["Billing", "Refund"]).hard, 1.0);
+/// assert_eq!(label_set("Billing", &["Billing", "Refund"]).soft, 2.0 / 3.0);
+/// ```
+pub fn label_set(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
+    let plain = |label: &str| collapsed(&composed(&folded(label)));
+    let expected: BTreeSet<String> = answers.iter().map(|answer| plain(answer.as_ref())).collect();
+    let whole = plain(prediction);
+    let listed = |labels: Vec<String>| -> BTreeSet<String> {
+        labels.iter().map(|label| plain(label)).filter(|label| !label.is_empty()).collect()
+    };
+    let found = match (expected.contains(&whole), labels_of(prediction)) {
+        // A label may hold a comma itself.
+        (true, _) => BTreeSet::from([whole]),
+        (false, labels) => listed(labels),
+    };
+    if found == expected {
+        return Score::RIGHT;
+    }
+    let apart = |label: &String| -> Vec<String> {
+        if expected.contains(label) {
+            vec![label.clone()]
+        } else {
+            label.split(" and ").map(str::to_owned).collect()
+        }
+    };
+    let found: BTreeSet<String> = listed(found.iter().flat_map(apart).collect());
+    if found == expected {
+        return Score::RIGHT;
+    }
+    let n_common = found.intersection(&expected).count();
+    let sum = found.len() + expected.len();
+    Score { hard: 0.0, soft: if sum == 0 { 0.0 } else { 2.0 * share(n_common, sum) } }
+}
+
+/// The labels that a text lists.
+pub(crate) fn labels_of(text: &str) -> Vec<String> {
+    let plain = undecorated(text).unwrap_or_else(|| text.to_owned());
+    if let Ok(listed) = serde_json::from_str::<Vec<String>>(plain.trim()) {
+        return listed;
+    }
+    let plain = plain.trim();
+    let lead = plain.split_once(':').filter(|(lead, _)| {
+        let lead = lead.trim().to_lowercase();
+        lead.ends_with("labels")
+            || lead.ends_with("label")
+            || lead.ends_with("answer")
+            || lead.ends_with("categories")
+    });
+    let plain = lead.map_or(plain, |(_, rest)| rest);
+    let parts = plain.split([',', ';', '|', '\n']).map(str::trim);
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// True if the prediction contains an answer or an answer contains the prediction, after SQuAD's normalization.
@@ -307,7 +394,14 @@ mod tests {
         check(" a\tb\n", &["x", "a b"], false, 1.0);
         check("paris", &["Paris"], false, 0.0);
         check("PARIS", &["Paris"], true, 1.0);
-        check("Paris.", &["Paris"], true, 0.0);
+        for marked in ["Paris.", "**Paris**", "`Paris`", "**Paris.**", "*Paris*", "Paris&nbsp;"] {
+            check(marked, &["Paris"], false, 1.0);
+        }
+        check("Billing & Payments", &["Billing &amp; Payments"], false, 1.0);
+        check("init", &["__init__"], false, 0.0);
+        check("00123", &["=\"00123\""], false, 1.0);
+        check("**Lyon**", &["Paris"], false, 0.0);
+        check("\"Paris\"", &["Paris"], false, 0.0);
         check("", &[""], false, 1.0);
         check("x", &[], false, 0.0);
         check("e\u{301}quipe", &["\u{e9}quipe"], false, 1.0);
@@ -316,6 +410,32 @@ mod tests {
         check("equipe", &["\u{e9}quipe"], false, 0.0);
         // Half an emoji is another emoji.
         check("\u{1f469}\u{200d}\u{1f4bb}", &["\u{1f469}\u{1f4bb}"], false, 0.0);
+    }
+
+    #[test]
+    fn sets_of_labels() {
+        let check = |prediction: &str, answers: &[&str], hard: f64, soft: f64| {
+            assert_eq!(label_set(prediction, answers), Score { hard, soft }, "{prediction:?} {answers:?}");
+        };
+        for same in [
+            "Billing, Refund",
+            "Refund,Billing",
+            "refund; billing",
+            "- Billing\n- Refund",
+            "[\"Refund\", \"Billing\"]",
+            "Billing and Refund",
+            "**Billing**, **Refund**",
+            "Labels: Billing, Refund.",
+            "Billing | Refund",
+            "Billing, Refund, Billing",
+        ] {
+            check(same, &["Billing", "Refund"], 1.0, 1.0);
+        }
+        check("Billing", &["Billing", "Refund"], 0.0, 2.0 / 3.0);
+        check("Billing, Refund, Account", &["Billing", "Refund"], 0.0, 0.8);
+        check("Shipping", &["Billing", "Refund"], 0.0, 0.0);
+        check("", &["Billing"], 0.0, 0.0);
+        check("Terms, Conditions", &["Terms, Conditions"], 1.0, 1.0);
     }
 
     #[test]

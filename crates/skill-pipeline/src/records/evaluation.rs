@@ -61,6 +61,9 @@ pub struct EvaluationSummary {
     /// Items whose answer holds no number where one is expected: they score 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n_without_number: usize,
+    /// Items whose answer is the right one but for marks around it, case or a full stop, whether that counts or not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub n_with_marks: usize,
     /// The same by task type, where items have one.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub by_task_type: IndexMap<String, TaskTypeScore>,
@@ -78,6 +81,7 @@ impl EvaluationSummary {
             soft: mean.soft,
             n,
             n_without_number: 0,
+            n_with_marks: 0,
             by_task_type: IndexMap::new(),
             tokens,
         }

@@ -211,6 +211,7 @@ pub fn summarise(skill: &SkillHash, evaluation: &Evaluation, tokens: StageTokens
     });
     EvaluationSummary {
         n_without_number: evaluation.results.iter().filter(|result| result.has_no_number()).count(),
+        n_with_marks: evaluation.results.iter().filter(|result| result.has_marks()).count(),
         by_task_type: by_task_type.collect(),
         ..EvaluationSummary::new(skill.clone(), evaluation.score, evaluation.results.len(), tokens)
     }

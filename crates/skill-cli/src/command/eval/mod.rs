@@ -257,6 +257,13 @@ fn describe(
     if summary.n_without_number > 0 {
         let _ = writeln!(text, "       {} of {} answers hold no number", summary.n_without_number, summary.n);
     }
+    if summary.n_with_marks > 0 {
+        let _ = writeln!(
+            text,
+            "       {} of {} answers are the right one but for marks around it, case or a full stop",
+            summary.n_with_marks, summary.n
+        );
+    }
     for (task_type, score) in &summary.by_task_type {
         let words = score_words(score.hard, score.soft, score.n);
         let _ = writeln!(text, "  {task_type}: {words}, {}", counted(score.n as u64, "item"));

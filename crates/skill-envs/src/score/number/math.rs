@@ -1,5 +1,7 @@
 //! Formulas and signs of other scripts in plain characters.
 
+use skill_core::decoration::without_emphasis;
+
 /// Digits of other scripts: their zeros.
 const ZEROS: [char; 8] =
     ['\u{660}', '\u{6f0}', '\u{966}', '\u{9e6}', '\u{e50}', '\u{1d7ce}', '\u{1d7d8}', '\u{1d7ec}'];
@@ -71,10 +73,10 @@ const MAX_ARGUMENT_CHARACTERS: usize = 200;
 /// How deep fractions may be nested.
 const MAX_DEPTH: usize = 4;
 
-/// The text with its numbers in plain characters: without LaTeX around and in them, with one kind of minus, and with powers
+/// The text with its numbers in plain characters: without emphasis and LaTeX around and in them, with one kind of minus, and with powers
 /// and fractions as they are typed.
 pub(super) fn plain(text: &str) -> String {
-    let typed = typed(text);
+    let typed = typed(&without_emphasis(text));
     let text = match typed.contains(['\\', '$', '^', '{']) {
         true => without_latex(&without_math_marks(&typed), MAX_DEPTH),
         false => typed,
