@@ -3,6 +3,7 @@
 use super::{Place, Record};
 use crate::error::EnvError;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// A header with a blank or repeated name, or a row that has not as many cells as the header.
+/// A blank name in the header above a value, or a row that has not as many cells as the header.
 pub(super) fn csv_records(path: &Path, text: &str, usual_delimiter: u8) -> Result<Vec<Record>, EnvError> {
     let file = Arc::new(path.to_path_buf());
     let place = |line: usize| Place { file: Arc::clone(&file), line, element: None };
@@ -18,27 +19,91 @@ pub(super) fn csv_records(path: &Path, text: &str, usual_delimiter: u8) -> Resul
         Some((hint, rest)) => (rest, 2, hint),
         None => (text, 1, delimiter_of(text, usual_delimiter)),
     };
+    let tidied = without_blanks_before_quotes(text, delimiter);
+    let text = tidied.as_ref();
     let mut lines = Lines { text, offset: 0, line: header_line };
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| fault(&error, &mut lines, &place))?.clone();
     let names: Vec<&str> = header.iter().map(str::trim).collect();
-    for (column_idx, name) in names.iter().enumerate() {
-        if name.is_empty() && names.len() > 1 {
-            let message = format!("column {} has no name in the header", column_idx + 1);
-            return Err(place(header_line).error(message));
-        }
-        if names.iter().take(column_idx).any(|earlier| earlier == name) {
-            return Err(place(header_line).error(format!("the header has the column `{name}` twice")));
-        }
+    if let [name] = names.as_slice()
+        && let Some(mark) = [',', ';', '\t'].into_iter().find(|mark| name.contains(*mark))
+        && text.lines().nth(1).is_some_and(|line| line.starts_with('"') && line.contains(mark))
+    {
+        let message = "each line is one cell in quotes, with the columns inside of it; take the quotes around the lines off, \
+                       or export the file again";
+        return Err(place(header_line).error(message.to_owned()));
     }
     let mut records = Vec::new();
+    let mut n_headers = 0_usize;
     for row in reader.records() {
         let row = row.map_err(|error| fault(&error, &mut lines, &place))?;
         let line = lines.at(row.position());
-        let cells = names.iter().zip(&row).map(|(name, cell)| ((*name).to_owned(), Value::from(cell)));
-        records.push(Record { fields: Map::from_iter(cells), place: place(line), missing: Vec::new() });
+        if names.len() > 1 && row.iter().map(str::trim).eq(names.iter().copied()) {
+            n_headers += 1;
+            continue;
+        }
+        let mut fields = Map::new();
+        for (column_idx, (name, cell)) in names.iter().zip(&row).enumerate() {
+            if name.is_empty() && names.len() > 1 {
+                if !cell.trim().is_empty() {
+                    let message = format!("column {} has no name in the header", column_idx + 1);
+                    return Err(place(header_line).error(message));
+                }
+                continue;
+            }
+            add(&mut fields, name, cell);
+        }
+        records.push(Record { fields, place: place(line), missing: Vec::new() });
+    }
+    if n_headers > 0 {
+        tracing::warn!(
+            "{}: the header is in the file {n_headers} times more, and left out there",
+            path.display()
+        );
     }
     Ok(records)
+}
+
+/// Adds a cell; the cells of columns with one name are a list, as exports repeat a column for each comment or label.
+fn add(fields: &mut Map<String, Value>, name: &str, cell: &str) {
+    match fields.get_mut(name) {
+        None => drop(fields.insert(name.to_owned(), Value::from(cell))),
+        Some(_) if cell.trim().is_empty() => {}
+        Some(Value::Array(cells)) => cells.push(Value::from(cell)),
+        Some(first) => {
+            let is_blank = first.as_str().is_some_and(|text| text.trim().is_empty());
+            *first =
+                if is_blank { Value::from(cell) } else { Value::from(vec![first.take(), Value::from(cell)]) };
+        }
+    }
+}
+
+/// The text without the blanks between a delimiter and a quote, which would make the quote a character of its cell.
+fn without_blanks_before_quotes(text: &str, delimiter: u8) -> Cow<'_, str> {
+    let delimiter = char::from(delimiter);
+    if delimiter == ' ' || !text.contains(&format!("{delimiter} ")) {
+        return Cow::Borrowed(text);
+    }
+    let mut tidied = String::with_capacity(text.len());
+    let (mut is_quoted, mut is_start) = (false, true);
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let behind = rest.get(character.len_utf8()..).unwrap_or_default();
+        if is_start && character == ' ' && rest.trim_start_matches(' ').starts_with('"') {
+            rest = behind;
+            continue;
+        }
+        match character {
+            '"' if is_quoted => is_quoted = false,
+            // A doubled quote closes and opens again.
+            '"' if is_start || tidied.ends_with('"') => is_quoted = true,
+            _ => {}
+        }
+        is_start = !is_quoted && (character == delimiter || character == '\n');
+        tidied.push(character);
+        rest = behind;
+    }
+    Cow::Owned(tidied)
 }
 
 /// The delimiter that a first line such as `sep=;` tells Excel, and the text behind that line.

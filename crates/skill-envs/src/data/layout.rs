@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum DataFiles {
     /// Files that are still to be split; there is at least one.
     Whole(Vec<PathBuf>),
-    /// A file for each split, in the order of [`Split::ALL`]; optional ones that are not there are left out.
+    /// The files of each split, in the order of [`Split::ALL`]; those that are not there are left out.
     Parts(Vec<(Split, PathBuf)>),
 }
 
@@ -26,18 +26,22 @@ pub(crate) fn find(path: &Path, optional: &[Split]) -> Result<DataFiles, EnvErro
         return Ok(DataFiles::Whole(vec![path.to_path_buf()]));
     }
     let names = entry_names(path)?;
-    if !Split::ALL.iter().any(|split| part(path, &names, *split).is_ok_and(|found| found.is_some())) {
+    let named = parts_of(path, &names)?;
+    if named.is_empty() {
         let files = data_files(path, &names);
         if !files.is_empty() {
             return Ok(DataFiles::Whole(files));
         }
     }
-    let mut parts = Vec::with_capacity(Split::ALL.len());
+    let has = |split: Split| named.iter().any(|(found, _)| *found == split);
+    let mut parts = Vec::with_capacity(named.len());
     for split in Split::ALL {
-        match part(path, &names, split)? {
-            Some(file) => parts.push((split, file)),
-            None if optional.contains(&split) => {}
-            None => {
+        match split {
+            _ if has(split) => parts.extend(named.iter().filter(|(found, _)| *found == split).cloned()),
+            // Validation items are taken from those to train on, and those of test stay what they are.
+            Split::Val if has(Split::Train) && has(Split::Test) => {}
+            _ if optional.contains(&split) => {}
+            _ => {
                 let message = format!(
                     "has no part for the split `{split}`; expected {split}.jsonl, {split}.json, {split}.csv or a \
                      directory {split}"
@@ -83,37 +87,101 @@ pub(crate) fn part_names(split: Split) -> &'static [&'static str] {
     }
 }
 
-fn part(directory: &Path, names: &[String], split: Split) -> Result<Option<PathBuf>, EnvError> {
-    let is_part = |name: &&String| {
-        let stem = Format::of(Path::new(name)).and_then(|_| Path::new(name).file_stem()?.to_str());
-        part_names(split).contains(&stem.unwrap_or(name))
-    };
-    let found: Vec<&String> = names.iter().filter(is_part).collect();
-    match found.as_slice() {
-        [] => Ok(None),
-        [name] => {
-            let part = directory.join(name);
-            if part.is_dir() { only_data_file(&part).map(Some) } else { Ok(Some(part)) }
-        }
-        several => Err(bad_data(
-            directory,
-            format!("has several parts for the split `{split}`: {}; keep one", joined(several)),
-        )),
+/// The names of parts as the Hub and people write them, besides those of [`part_names`].
+fn more_part_names(split: Split) -> &'static [&'static str] {
+    match split {
+        Split::Train => &["training", "trainset", "traindata", "trn"],
+        Split::Val => &["dev", "development", "devset", "valset", "validationset", "validate", "eval"],
+        Split::Test => &["testing", "testset", "testdata", "tst", "heldout", "holdout"],
     }
 }
 
-fn only_data_file(directory: &Path) -> Result<PathBuf, EnvError> {
-    let names = entry_names(directory)?;
-    let found: Vec<&String> = names.iter().filter(|name| Format::of(Path::new(name)).is_some()).collect();
-    match found.as_slice() {
-        [] => {
-            Err(bad_data(directory, "holds no .jsonl, .json or .csv file; expected exactly one".to_owned()))
-        }
-        [name] => Ok(directory.join(name)),
-        several => {
-            Err(bad_data(directory, format!("holds several data files: {}; keep one", joined(several))))
-        }
+/// The split that a name says: the whole of it, or one of its words, such as `test-00000-of-00001`, `gsm8k_test` or `Train`.
+fn split_of_name(stem: &str) -> Option<Split> {
+    let lower = stem.to_lowercase();
+    let is_named = |split: &Split, name: &str| {
+        part_names(*split).contains(&name) || more_part_names(*split).contains(&name)
+    };
+    let of = |name: &str| Split::ALL.into_iter().find(|split| is_named(split, name));
+    if let Some(split) = of(&lower) {
+        return Some(split);
     }
+    let words = lower.split(|sign: char| !sign.is_alphanumeric());
+    let mut found: Vec<Split> = words.filter_map(of).collect();
+    found.dedup();
+    match found.as_slice() {
+        [split] => Some(*split),
+        // `train_test` says two things, and so none.
+        _ => None,
+    }
+}
+
+/// The parts that a directory has by the names of its files and folders, in the order of the names; none where no name says
+/// anything.
+///
+/// # Errors
+///
+/// Names of which some say a split and others nothing, and a part of several forms.
+fn parts_of(directory: &Path, names: &[String]) -> Result<Vec<(Split, PathBuf)>, EnvError> {
+    let exact = |name: &str| {
+        let stem = Format::of(Path::new(name)).and_then(|_| Path::new(name).file_stem()?.to_str());
+        let stem = stem.unwrap_or(name);
+        Split::ALL.into_iter().find(|split| part_names(*split).contains(&stem))
+    };
+    let is_data = |name: &str| Format::of(Path::new(name)).is_some() && directory.join(name).is_file();
+    let is_folder = |name: &str| directory.join(name).is_dir();
+    let said = |name: &String| {
+        if is_data(name) {
+            return split_of_name(Path::new(name).file_stem()?.to_str()?);
+        }
+        is_folder(name).then(|| split_of_name(name)).flatten()
+    };
+    let has_exact = names.iter().any(|name| exact(name).is_some());
+    let found: Vec<(Split, &String)> = names
+        .iter()
+        .filter(|name| is_data(name) || is_folder(name))
+        .filter_map(|name| {
+            // Where parts have their usual names, folders and files of other names are something else.
+            let split = if has_exact && !is_data(name) { exact(name) } else { said(name) };
+            Some((split?, name))
+        })
+        .collect();
+    let rest: Vec<&String> =
+        names.iter().filter(|name| is_data(name) && !found.iter().any(|(_, found)| found == name)).collect();
+    let has_files = found.iter().any(|(_, name)| is_data(name));
+    if let (Some((split, named)), Some(other)) = (found.first(), rest.first())
+        && has_files
+        && !has_exact
+    {
+        let message = format!(
+            "`{named}` is the part `{split}` by its name, and `{other}` says nothing of the kind; put train, val or test \
+             into the name of each file, or name one file"
+        );
+        return Err(bad_data(directory, message));
+    }
+    let mut parts = Vec::new();
+    for (split, name) in &found {
+        let of_split: Vec<&String> =
+            found.iter().filter(|(other, _)| other == split).map(|(_, name)| *name).collect();
+        let n_exact = of_split.iter().filter(|name| exact(name).is_some()).count();
+        let forms = of_split.iter().filter(|name| exact(name).is_some() || is_folder(name)).count();
+        if n_exact > 1 || forms > 1 || n_exact == 1 && of_split.len() > 1 {
+            let message =
+                format!("has several parts for the split `{split}`: {}; keep one", joined(&of_split));
+            return Err(bad_data(directory, message));
+        }
+        let part = directory.join(name.as_str());
+        if !part.is_dir() {
+            parts.push((*split, part));
+            continue;
+        }
+        let files = data_files(&part, &entry_names(&part)?);
+        if files.is_empty() {
+            return Err(bad_data(&part, "holds no .jsonl, .json or .csv file".to_owned()));
+        }
+        parts.extend(files.into_iter().map(|file| (*split, file)));
+    }
+    Ok(parts)
 }
 
 /// The names in a directory, sorted; hidden entries and names that are not Unicode are nobody's data.
@@ -137,4 +205,29 @@ fn joined(names: &[&String]) -> String {
 
 pub(crate) fn bad_data(path: &Path, message: String) -> EnvError {
     EnvError::BadData { path: path.to_path_buf(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_which_part_a_file_is() {
+        #[track_caller]
+        fn check(stem: &str, expect: Option<Split>) {
+            assert_eq!(split_of_name(stem), expect, "{stem}");
+        }
+        for stem in ["train", "Train", "train-00000-of-00002", "gsm8k_train", "TRAIN.v2", "my-training"] {
+            check(stem, Some(Split::Train));
+        }
+        for stem in ["val", "dev", "Validation", "validation-00000-of-00001", "valid_seen", "squad-dev"] {
+            check(stem, Some(Split::Val));
+        }
+        for stem in ["test", "Test", "test-00000-of-00001", "gsm8k_test", "valid_unseen", "data.test"] {
+            check(stem, Some(Split::Test));
+        }
+        for stem in ["data", "latest", "contest", "tickets", "train_test", "testimonials", "part-0"] {
+            check(stem, None);
+        }
+    }
 }

@@ -186,6 +186,7 @@ impl Cells<'_> {
             }
         }
         drop(cells);
+        self.fill_merged(workbook, name)?;
         if unknown.is_empty() {
             return Ok(());
         }
@@ -195,6 +196,29 @@ impl Cells<'_> {
             let Some(cell) = cells.next_formula().map_err(|error| self.fault(&error))? else { break };
             if let Some((_, error)) = unknown.next_if(|(index, _)| *index == cell_idx) {
                 self.add(cell.get_position(), Some(Err(error)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every cell of a merged range below the header the value of its first one, which is what one sees in the sheet.
+    fn fill_merged(&mut self, workbook: &mut Xlsx<BufReader<File>>, name: &str) -> Result<(), EnvError> {
+        let merged = match workbook.merge_cells_by_sheet_name(name) {
+            Ok(merged) => merged,
+            Err(error) => return Err(self.fault(&error)),
+        };
+        let Some(header) = self.rows.keys().next().copied() else { return Ok(()) };
+        for range in merged {
+            let (first_row, first_column) = range.start;
+            let (last_row, last_column) = range.end;
+            let value = self.rows.get(&first_row).and_then(|row| row.get(&first_column)).cloned();
+            let Some(value) = value.filter(|_| first_row > header) else { continue };
+            for row in first_row..=last_row {
+                for column in first_column..=last_column {
+                    if (row, column) != (first_row, first_column) {
+                        self.add((row, column), Some(value.clone()))?;
+                    }
+                }
             }
         }
         Ok(())

@@ -74,12 +74,20 @@ impl<T> Loader<'_, T> {
             }
             DataFiles::Parts(files) => {
                 let mut splits = no_items();
-                for (split, file) in files {
-                    splits[split] = self.file(&file)?;
-                    if splits[split].is_empty() && !source.optional.contains(&split) {
+                for (split, file) in &files {
+                    splits[*split].extend(self.file(file)?);
+                }
+                for (split, file) in &files {
+                    if splits[*split].is_empty() && !source.optional.contains(split) {
                         let message = format!("holds no items, so the split `{split}` is empty");
-                        return Err(bad_data(&file, message));
+                        return Err(bad_data(file, message));
                     }
+                }
+                let has = |split: Split| files.iter().any(|(found, _)| *found == split);
+                if has(Split::Train) && !has(Split::Val) && !source.optional.contains(&Split::Val) {
+                    let whole = std::mem::take(&mut splits[Split::Train]);
+                    let [train, val] = without_val(whole, source, by)?;
+                    (splits[Split::Train], splits[Split::Val]) = (train, val);
                 }
                 Ok(splits)
             }
@@ -219,6 +227,20 @@ fn split<T>(
         }
     }
     Ok(splits)
+}
+
+/// Items to train on and to validate with, of data that have a test split of their own and no validation split.
+fn without_val<T>(
+    items: Loaded<T>,
+    source: &Source<'_, T>,
+    by: RatioSplit,
+) -> Result<[Loaded<T>; 2], EnvError> {
+    let [train, val, _] = by.ratio.shares(items.len());
+    let [train, val] = if train > 0 && val > 0 { [train, val] } else { [2, 1] };
+    let by = RatioSplit { ratio: SplitRatio::Shares([train, val, 0]), ..by };
+    let source = Source { optional: &[Split::Test], ..*source };
+    let [train, val, _]: [Loaded<T>; 3] = split(source.data, items, &source, by)?.into();
+    Ok([train, val])
 }
 
 fn no_items<T>() -> Splits<Loaded<T>> {
