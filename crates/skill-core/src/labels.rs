@@ -277,15 +277,21 @@ mod tests {
         check_classes(&["a", "b", "a", "b", "a"], None);
         check_classes(&["1", "2", "1", "2", "1", "2"], None);
         check_classes(&["a", "", "a", "b", "b", "a"], None);
+        // Few whole numbers in a row are classes, and quantities are not.
+        check_classes(&["0", "1"].repeat(6), Some(2));
+        check_classes(&["1", "2", "none"].repeat(4), Some(3));
+        check_classes(&["nan", "good", "bad"].repeat(4), Some(3));
+        check_classes(&["0.5", "1"].repeat(6), None);
+        check_classes(&["3", "70", "12"].repeat(6), None);
         check_classes(&["a\nb", "c", "c", "c", "c", "c"], None);
         let long = "x".repeat(MAX_LABEL_CHARACTERS + 1);
         check_classes(&[&long, "b", "b", "b", "b", "b"], None);
         let many: Vec<String> = (0..=MAX_LABELS).map(|label| format!("class {label}")).collect();
-        let many: Vec<&str> = many.iter().cycle().take(200).map(String::as_str).collect();
+        let many: Vec<&str> = many.iter().cycle().take(1000).map(String::as_str).collect();
         check_classes(&many, None);
         check_classes(
             &many.iter().copied().filter(|label| *label != "class 0").collect::<Vec<_>>(),
-            Some(30),
+            Some(MAX_LABELS),
         );
     }
 

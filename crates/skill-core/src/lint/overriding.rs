@@ -486,8 +486,8 @@ fn is_of_others(words: &[String], at: usize) -> bool {
         return is_attack || is_guarded;
     }
     if last == "to" {
-        let near = before.iter().rev().skip(1).take(REPORTING_REACH);
-        let is_reported = near.into_iter().any(|word| REPORTING.contains(&word.as_str()));
+        let mut near = before.iter().rev().skip(1).take(REPORTING_REACH);
+        let is_reported = near.any(|word| REPORTING.contains(&word.as_str()));
         return is_reported && (is_attack || is_guarded);
     }
     // `prevent it from ignoring ..`.

@@ -20,7 +20,7 @@ pub(super) fn csv_records(path: &Path, text: &str, usual_delimiter: u8) -> Resul
         None => (text, 1, delimiter_of(text, usual_delimiter)),
     };
     let tidied = without_blanks_before_quotes(text, delimiter);
-    let text = tidied.as_ref();
+    let text = &*tidied;
     let mut lines = Lines { text, offset: 0, line: header_line };
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| fault(&error, &mut lines, &place))?.clone();

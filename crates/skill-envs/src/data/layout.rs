@@ -139,7 +139,7 @@ fn parts_of(directory: &Path, names: &[String]) -> Result<Vec<(Split, PathBuf)>,
     let has_exact = names.iter().any(|name| exact(name).is_some());
     let found: Vec<(Split, &String)> = names
         .iter()
-        .filter(|name| is_data(name) || is_folder(name))
+        .filter(|name| is_data(name) || is_folder(name) || exact(name).is_some())
         .filter_map(|name| {
             // Where parts have their usual names, folders and files of other names are something else.
             let split = if has_exact && !is_data(name) { exact(name) } else { said(name) };

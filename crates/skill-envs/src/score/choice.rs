@@ -105,7 +105,7 @@ pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usiz
                     .or_else(|| by_label_and_text(text, choices))
             };
             let typed = typed(prediction);
-            let prediction = typed.as_ref();
+            let prediction = &*typed;
             let plain = without_marks(prediction);
             named(prediction)
                 .or_else(|| named(&plain))
@@ -166,7 +166,10 @@ fn answer_member(text: &str) -> Option<String> {
         match found.value.get(*name)? {
             serde_json::Value::String(text) => Some(text.clone()),
             serde_json::Value::Number(number) => Some(number.to_string()),
-            _ => None,
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Array(_)
+            | serde_json::Value::Object(_) => None,
         }
     })
 }

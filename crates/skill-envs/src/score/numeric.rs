@@ -249,6 +249,10 @@ pub(super) fn with_magnitude(value: f64, tail: &str) -> (f64, &str) {
     let trimmed = tail.trim_start();
     let word_end = trimmed.find(|letter: char| !letter.is_alphabetic()).unwrap_or(trimmed.len());
     let (word, rest) = trimmed.split_at(word_end);
+    // `1.2M`; a small `m` is a metre.
+    if let ("M" | "B", true) = (word, trimmed.len() == tail.len()) {
+        return (value * if word == "M" { 1e6 } else { 1e9 }, rest);
+    }
     let word = word.to_lowercase();
     match MAGNITUDES.iter().find(|(names, _)| names.contains(&word.as_str())) {
         Some((_, factor)) => (value * factor, rest),

@@ -177,6 +177,8 @@ pub enum ScorerConfig {
     EmF1,
     /// Whether a reference is in the answer, see [`crate::score::contains`].
     Contains,
+    /// Which labels are named, all of which belong, see [`crate::score::label_set`].
+    LabelSet,
     /// Which choice is named, see [`crate::score::choice`].
     Choice {
         /// By what.
@@ -223,6 +225,7 @@ impl ScorerConfig {
             Self::Exact { .. } => "exact",
             Self::EmF1 => "em_f1",
             Self::Contains => "contains",
+            Self::LabelSet => "label_set",
             Self::Choice { .. } => "choice",
             Self::Numeric(_) => "numeric",
             Self::Anls { .. } => "anls",
@@ -242,6 +245,7 @@ impl ScorerConfig {
             Self::Exact { ignore_case: false } => "The answer has to equal a reference to the letter.".to_owned(),
             Self::EmF1 => "The answer has to equal a reference but for case, punctuation and articles; words that it shares with one count in part.".to_owned(),
             Self::Contains => "A reference has to occur in the answer.".to_owned(),
+            Self::LabelSet => "The answer has to name all labels of the reference and no others, in any order.".to_owned(),
             Self::Choice { .. } => "The answer has to name the right choice.".to_owned(),
             Self::Numeric(_) => "The number in the answer has to be that of a reference, within the tolerance.".to_owned(),
             Self::Anls { .. } => "The answer has to be spelled nearly as a reference is.".to_owned(),

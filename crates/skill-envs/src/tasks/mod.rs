@@ -68,7 +68,7 @@ use crate::data::{all_files, field_names, read_records};
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
-use crate::score::{ChoiceBy, texts_that_are_labels};
+use crate::score::{ChoiceBy, named_choice, texts_that_are_labels};
 use crate::source::SkillSource;
 use async_trait::async_trait;
 use files::{FileAccess, Folder};
@@ -137,6 +137,7 @@ impl TasksEnv {
             scorer: &config.settings.scorer,
             image_dir,
             choice_seed: config.choice_seed,
+            first_choice: first_choice(config)?,
             skips_unanswered: config.skip_unanswered,
         };
         let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
@@ -316,6 +317,32 @@ fn spellings(config: &TasksConfig) -> Result<BTreeMap<String, String>, EnvError>
         }
     }
     Ok(respelled(answers.iter().map(String::as_str)))
+}
+
+/// From which number right answers count their choices, where choices are scored that have letters and all answers are
+/// numbers.
+fn first_choice(config: &TasksConfig) -> Result<Option<u64>, EnvError> {
+    let ScorerConfig::Choice { by } = config.settings.scorer else { return Ok(None) };
+    if by == ChoiceBy::SkillOpt || config.preset.is_some() {
+        return Ok(None);
+    }
+    let mut answers: Vec<Value> = Vec::new();
+    let (mut n_choices, mut are_texts) = (0_usize, true);
+    for file in all_files(&config.data)? {
+        for record in read_records(&file)? {
+            let asked = config.fields.answer.as_deref();
+            let usual = || ANSWER_FIELDS.into_iter().find_map(|name| record.fields.get(name));
+            let answer = asked.map_or_else(usual, |name| task::value_at(&record.fields, name));
+            let Some(answer) = answer.filter(|answer| !task::is_blank_answer(answer)) else { continue };
+            let Some(index) = task::index_in(answer) else { return Ok(None) };
+            let choices = task::lettered(&record.fields, config.fields.choices.as_deref());
+            n_choices = n_choices.max(choices.len());
+            are_texts &= named_choice(&index.to_string(), &choices).is_some();
+            answers.push(answer.clone());
+        }
+    }
+    // Choices that are numbers are named by their texts.
+    Ok(task::first_choice(&answers, n_choices).filter(|_| !are_texts))
 }
 
 /// The right answer of a record, where it is a text or a truth.

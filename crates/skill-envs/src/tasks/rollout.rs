@@ -146,9 +146,18 @@ impl Agenda {
         let extracted = self.extractor.extract(&reply.text);
         let asked = attempt.opening.text_of(Role::User);
         let is_whole = matches!(self.extractor.extraction(), super::Extraction::Whole);
+        let whole = reply.answer();
+        let is_for_want = match self.extractor.extraction() {
+            super::Extraction::LastTag { .. } => extracted.missing.is_some(),
+            super::Extraction::LastLine => true,
+            super::Extraction::Whole | super::Extraction::Regex { .. } | super::Extraction::Json { .. } => {
+                false
+            }
+        };
         let answer = Answer {
             task,
             text: &extracted.answer,
+            whole: is_for_want.then_some(whole.as_ref()),
             noun: if is_whole { "reply" } else { "answer" },
             reply: &reply,
             asked: &asked,
@@ -202,16 +211,24 @@ impl Agenda {
     /// The answer that replies are compared with, where it is one text.
     pub(crate) fn label(&self, task: Asked<'_>) -> Option<String> {
         use super::ScorerConfig;
-        match (self.scorer.config(), task.answers.as_slice()) {
-            (
-                ScorerConfig::Exact { .. }
-                | ScorerConfig::EmF1
-                | ScorerConfig::Contains
-                | ScorerConfig::Anls { .. }
-                | ScorerConfig::Command(_),
-                [answer],
-            ) => Some(answer.clone()),
-            _ => None,
+        match self.scorer.config() {
+            ScorerConfig::Exact { .. }
+            | ScorerConfig::EmF1
+            | ScorerConfig::Contains
+            | ScorerConfig::Anls { .. }
+            | ScorerConfig::Command(_) => match task.answers.as_slice() {
+                [answer] => Some(answer.clone()),
+                _ => None,
+            },
+            // Numbers, fields and sets are compared otherwise, and rules and judges with no text.
+            ScorerConfig::LabelSet
+            | ScorerConfig::Choice { .. }
+            | ScorerConfig::Numeric(_)
+            | ScorerConfig::Regex { .. }
+            | ScorerConfig::JsonFields { .. }
+            | ScorerConfig::Rules { .. }
+            | ScorerConfig::Rubric(_)
+            | ScorerConfig::OfficeQa => None,
         }
     }
 
@@ -220,7 +237,17 @@ impl Agenda {
         use super::ScorerConfig;
         match self.scorer.config() {
             ScorerConfig::Regex { .. } | ScorerConfig::Rules { .. } => None,
-            _ => self.extractor.reply_with(task.answers.first()?),
+            ScorerConfig::LabelSet => self.extractor.reply_with(&task.answers.join(", ")),
+            ScorerConfig::Exact { .. }
+            | ScorerConfig::EmF1
+            | ScorerConfig::Contains
+            | ScorerConfig::Choice { .. }
+            | ScorerConfig::Numeric(_)
+            | ScorerConfig::Anls { .. }
+            | ScorerConfig::JsonFields { .. }
+            | ScorerConfig::Rubric(_)
+            | ScorerConfig::Command(_)
+            | ScorerConfig::OfficeQa => self.extractor.reply_with(task.answers.first()?),
         }
     }
 }

@@ -74,12 +74,29 @@ impl DataSample {
     ///
     /// A field that is missing or null in a record is empty there, and a list or an object is JSON.
     pub fn prompt(&self, shown: &[String]) -> Option<String> {
-        let mut parts: Vec<String> =
-            shown.iter().map(|name| reference(name, self.uneven.contains(name))).collect();
+        let part = |name: &String| match self.only_member(name) {
+            Some(member) => {
+                format!("{{{{ item[{}][{}] | as_text }}}}", Value::from(name.as_str()), Value::from(member))
+            }
+            None => reference(name, self.uneven.contains(name)),
+        };
+        let mut parts: Vec<String> = shown.iter().map(part).collect();
         if self.has_choices {
             parts.push("{{ choice_list }}".to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
+
+    /// True if a name with points, such as `reward_model.ground_truth`, leads into an object of the data.
+    pub fn leads_into(&self, name: &str) -> bool {
+        super::task::leads_into(&self.fields, name)
+    }
+
+    /// The only text of a field that is an object, such as `question` in `inputs`.
+    fn only_member(&self, name: &str) -> Option<&str> {
+        let mut members = self.fields.get(name)?.as_object()?.iter();
+        let (member, value) = members.next().filter(|(_, value)| value.is_string())?;
+        (members.next().is_none() && value.is_string()).then_some(member.as_str())
     }
 
     /// The fields that the built-in prompt shows, in its order.

@@ -6,13 +6,14 @@ use super::rubric::{JudgedAnswer, Rubric};
 use super::task::Asked;
 use crate::error::EnvError;
 use crate::score::{
-    Rule, Score, anls, apply_rules, choice, chosen, contains, em_f1, exact, json_fields, numeric, office_qa,
-    parse_json_answer, pattern,
+    ChoiceBy, Rule, Score, anls, apply_rules, chosen, contains, em_f1, exact, is_equal, json_fields,
+    label_set, numeric, office_qa, parse_json_answer, pattern,
 };
 use regex::Regex;
 use serde_json::{Map, Value, json};
+use skill_core::decoration::folded;
 use skill_core::json::Repair;
-use skill_core::rollout::NO_NUMBER_KEY;
+use skill_core::rollout::{MARKS_KEY, NO_NUMBER_KEY};
 use skill_llm::{CallCtx, ChatModel, ChatReply, LlmError};
 
 /// How many characters of an answer are in a reason.
@@ -37,6 +38,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) task: Asked<'a>,
     /// What was extracted.
     pub(crate) text: &'a str,
+    /// The reply without what the model thought, where the answer is its last line for want of anything better.
+    pub(crate) whole: Option<&'a str>,
     /// What the answer is called in a reason: `reply` or `answer`.
     pub(crate) noun: &'a str,
     pub(crate) reply: &'a ChatReply,
@@ -68,6 +71,7 @@ impl Scorer {
             ScorerConfig::Exact { .. }
             | ScorerConfig::EmF1
             | ScorerConfig::Contains
+            | ScorerConfig::LabelSet
             | ScorerConfig::Choice { .. }
             | ScorerConfig::OfficeQa
             | ScorerConfig::Regex { pattern: None } => {}
@@ -149,7 +153,16 @@ impl Scorer {
             extras: Map::new(),
         };
         Ok(match &self.config {
-            ScorerConfig::Exact { ignore_case } => by_reference(exact(text, references, *ignore_case)),
+            ScorerConfig::Exact { ignore_case } => {
+                let mut verdict = by_reference(exact(text, references, *ignore_case));
+                if !is_equal(text, references, *ignore_case)
+                    && references.iter().any(|reference| folded(reference) == folded(text))
+                {
+                    verdict.extras.insert(MARKS_KEY.to_owned(), Value::Bool(true));
+                }
+                verdict
+            }
+            ScorerConfig::LabelSet => by_reference(label_set(text, references)),
             ScorerConfig::EmF1 => by_reference(em_f1(text, references)),
             ScorerConfig::Contains => by_reference(contains(text, references)),
             ScorerConfig::Anls { threshold } => by_reference(anls(text, references, *threshold)),
@@ -168,9 +181,14 @@ impl Scorer {
                 },
             },
             ScorerConfig::Choice { by } => {
-                let score = choice(text, &task.choices, task.correct, *by);
                 let shown = quoted(text, MAX_REPLY_CHARACTERS);
-                let named = match chosen(text, &task.choices, *by).and_then(|index| task.choices.get(index)) {
+                // Where no tag says which part is the answer, the explanation may be behind it.
+                let named = chosen(text, &task.choices, *by).or_else(|| {
+                    let whole = answer.whole.filter(|_| *by == ChoiceBy::Either)?;
+                    chosen(whole, &task.choices, *by)
+                });
+                let score = if named == Some(task.correct) { Score::RIGHT } else { Score::default() };
+                let named = match named.and_then(|index| task.choices.get(index)) {
                     Some(choice) => format!("the {} {shown} is choice {}", answer.noun, choice.label),
                     None => format!("the {} {shown} names no choice", answer.noun),
                 };

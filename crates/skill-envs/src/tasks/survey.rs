@@ -4,12 +4,16 @@
 //! Nothing here decides what is sent: callers say what was found, and ask.
 
 use super::sample::{DataSample, files, is_named_as_id};
-use super::task::{ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS, answers_of, list_in};
+use super::task::{
+    ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, SHOWN_FIELDS, TYPE_FIELDS, answers_in, answers_of, first_choice,
+    index_in, is_blank_answer, labels_in, list_in, value_at,
+};
 use crate::data::read_records;
 use crate::error::EnvError;
 use crate::score::{ColumnKind, column_kind};
 use regex::Regex;
 use serde_json::{Map, Value};
+use skill_core::decoration::has_entities;
 use skill_core::labels::{class_counts, class_label, respelled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,6 +27,8 @@ const MIN_DISTINCT_SHARE: f64 = 0.5;
 /// Free text is there in this share of the rows at least, and this share of its signs is letters.
 const MIN_FILLED_SHARE: f64 = 0.5;
 const MIN_LETTER_SHARE: f64 = 0.5;
+/// The word for a label that is a number has so many characters at most.
+const MAX_NAME_CHARACTERS: usize = 40;
 /// So few rows tell nothing of what a field gives away.
 const MIN_ROWS_OF_LEAK: usize = 8;
 /// Words in the names of fields with personal data, which are no free text.
@@ -70,10 +76,40 @@ pub struct DataSurvey {
     pub id_field: Option<String>,
     /// The fields that are neither answer, id, choices nor type, in the order of the data.
     pub fields: Vec<FieldSurvey>,
+    /// Whether several labels of an answer belong together, so that all of them are right and one of them is not.
+    pub are_sets: bool,
+    /// The fields with one choice each, where the answers name or count them; empty where there are none.
+    pub choice_fields: Vec<String>,
+    /// The members of answers that are objects.
+    pub members: Vec<String>,
+    /// The field that has one text for each label that is a number, such as `label_text`, with these texts.
+    pub named_by: Option<(String, BTreeMap<String, String>)>,
+    /// An answer with an entity of HTML, such as `&amp;`.
+    pub entity: Option<String>,
     /// What the answers are to the scorer of numbers.
     column: ColumnKind,
     are_objects: bool,
 }
+
+/// Words at the beginning of names of fields that hold one choice each.
+const CHOICE_PREFIXES: [&str; 12] = [
+    "option",
+    "opt",
+    "op",
+    "choice",
+    "sol",
+    "solution",
+    "ending",
+    "answer",
+    "ans",
+    "alternative",
+    "candidate",
+    "mc",
+];
+/// This share of the answers has to name or count the choices.
+const MIN_CHOICE_SHARE: f64 = 0.95;
+/// This share of the parts of answers has to be in several different answers, if they are labels of sets.
+const MIN_SHARED_PARTS: f64 = 0.9;
 
 /// What all values of a field have in common.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -120,11 +156,20 @@ impl DataSurvey {
 
     fn of(records: &[Map<String, Value>], answer_field: Option<&str>) -> Self {
         let answer_of = |record: &Map<String, Value>| {
-            let answer = record.get(answer_field?).filter(|answer| !is_blank(answer))?;
+            let answer = value_at(record, answer_field?).filter(|answer| !is_blank_answer(answer))?;
             // What cannot be compared as text has none.
-            Some(answers_of("answer", answer).unwrap_or_default())
+            Some(answers_of(answer_field?, answer).unwrap_or_default())
         };
-        let answers: Vec<Option<Vec<String>>> = records.iter().map(answer_of).collect();
+        let mut answers: Vec<Option<Vec<String>>> = records.iter().map(answer_of).collect();
+        let choice_fields = choice_fields(records, answer_field);
+        let are_sets = choice_fields.is_empty() && are_sets(records, answer_field);
+        if are_sets {
+            let labels = |record: &Map<String, Value>| {
+                let answer = value_at(record, answer_field?).filter(|answer| !is_blank_answer(answer))?;
+                Some(labels_in("answer", answer).unwrap_or_default())
+            };
+            answers = records.iter().map(labels).collect();
+        }
         let texts: Vec<&str> = answers.iter().flatten().flatten().map(String::as_str).collect();
         let are_texts = !answers.iter().flatten().any(Vec::is_empty);
         let n_lists = answers.iter().flatten().filter(|answer| answer.len() > 1).count();
@@ -136,7 +181,8 @@ impl DataSurvey {
         };
         let column = column_kind(texts.iter().copied());
         let spelled = || texts.iter().map(|text| label_of(text));
-        let are_labels = are_texts && column == ColumnKind::Texts;
+        // Few whole numbers in many rows are classes, as words are.
+        let are_labels = are_texts && column != ColumnKind::Codes && choice_fields.is_empty();
         let labels =
             are_labels.then(|| class_counts(spelled().collect::<Vec<_>>().iter().map(String::as_str)));
         let labels = labels.flatten();
@@ -159,16 +205,26 @@ impl DataSurvey {
             id_field: id_field(records, answer_field),
             fields: field_names(records, answer_field).into_iter().map(|name| rows.field(name)).collect(),
             respelled: if labels.is_some() { respelled.clone() } else { BTreeMap::new() },
+            named_by: labels.as_ref().and_then(|labels| named_by(records, answer_field, labels)),
             labels,
             column,
-            are_objects: first_answer(records, answer_field).is_some_and(Value::is_object),
+            are_sets,
+            choice_fields,
+            entity: texts.iter().find(|text| has_entities(text)).map(|text| (*text).to_owned()),
+            members: first_answer(records, answer_field)
+                .and_then(Value::as_object)
+                .map(|object| object.keys().cloned().collect())
+                .unwrap_or_default(),
+            are_objects: first_answer(records, answer_field)
+                .is_some_and(|answer| answer.as_object().is_some_and(|object| answers_in(object).is_none())),
         }
     }
 
     /// The scorer that fits the answers: `choice`, `numeric`, `exact` for codes, `json_fields` or `em_f1`.
     pub fn scorer(&self, sample: &DataSample) -> &'static str {
         match self.column {
-            _ if sample.has_choices => "choice",
+            _ if sample.has_choices || !self.choice_fields.is_empty() => "choice",
+            _ if self.are_sets => "label_set",
             ColumnKind::Numbers => "numeric",
             // `1038` is not `01038`.
             ColumnKind::Codes => "exact",
@@ -179,7 +235,9 @@ impl DataSurvey {
 
     /// The fields that a model is shown where nobody names them: free text, or where there is none, the longest texts.
     pub fn shown(&self) -> Vec<String> {
-        let free: Vec<&FieldSurvey> = self.fields.iter().filter(|field| field.is_free_text).collect();
+        let is_choice = |field: &FieldSurvey| self.choice_fields.contains(&field.name);
+        let free: Vec<&FieldSurvey> =
+            self.fields.iter().filter(|field| field.is_free_text && !is_choice(field)).collect();
         let usual: Vec<String> = SHOWN_FIELDS
             .into_iter()
             .filter(|name| free.iter().any(|field| field.name == *name))
@@ -191,7 +249,8 @@ impl DataSurvey {
         if !free.is_empty() {
             return free.into_iter().map(|field| field.name.clone()).collect();
         }
-        let is_text = |field: &&FieldSurvey| field.mean_length > 0.0 && !is_personal(&field.name);
+        let is_text =
+            |field: &&FieldSurvey| field.mean_length > 0.0 && !is_personal(&field.name) && !is_choice(field);
         let longest = self
             .fields
             .iter()
@@ -300,13 +359,133 @@ fn is_blank(value: &Value) -> bool {
 }
 
 fn first_answer<'a>(records: &'a [Map<String, Value>], answer_field: Option<&str>) -> Option<&'a Value> {
-    records.iter().filter_map(|record| record.get(answer_field?)).find(|answer| !is_blank(answer))
+    records
+        .iter()
+        .filter_map(|record| value_at(record, answer_field?))
+        .find(|answer| !is_blank_answer(answer))
+}
+
+/// True if answers are several labels that belong together: lists of classes, or classes with a mark between them that most
+/// of them share with other answers.
+fn are_sets(records: &[Map<String, Value>], answer_field: Option<&str>) -> bool {
+    let answers: Vec<&Value> = records
+        .iter()
+        .filter_map(|record| value_at(record, answer_field?))
+        .filter(|answer| !is_blank_answer(answer))
+        .collect();
+    let is_of_lists = answers
+        .iter()
+        .any(|answer| answer.is_array() || answer.as_str().is_some_and(|text| list_in(text).is_some()));
+    if !answers.iter().all(|answer| answer.is_string() || answer.is_array()) {
+        return false;
+    }
+    let sets: Vec<Vec<String>> =
+        answers.iter().map(|answer| labels_in("answer", answer).unwrap_or_default()).collect();
+    let n_several = sets.iter().filter(|set| set.len() > 1).count();
+    if n_several == 0 || n_several * 20 < sets.len() {
+        return false;
+    }
+    let parts: Vec<&str> = sets.iter().flatten().map(String::as_str).collect();
+    if class_counts(parts.iter().copied()).is_none() {
+        return false;
+    }
+    if is_of_lists {
+        return true;
+    }
+    // A comma may be a part of a label: then what is behind it is behind it everywhere.
+    let mut wholes = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for (answer, set) in answers.iter().zip(&sets) {
+        for part in set {
+            wholes.entry(part).or_default().insert(answer.as_str().unwrap_or_default());
+        }
+    }
+    let n_shared =
+        parts.iter().filter(|part| wholes.get(**part).is_some_and(|wholes| wholes.len() > 1)).count();
+    n_shared as f64 >= MIN_SHARED_PARTS * parts.len() as f64
+}
+
+/// The fields with one choice each, by their names (`A` to `D`, `opa` to `opd`, `Option 1`), where the answers name or count
+/// them or say their texts.
+fn choice_fields(records: &[Map<String, Value>], answer_field: Option<&str>) -> Vec<String> {
+    let (Some(first), Some(answer_field)) = (records.first(), answer_field) else { return Vec::new() };
+    let names: Vec<&String> = first.keys().filter(|name| name.as_str() != answer_field).collect();
+    let group_of = |start: &String| -> Option<Vec<String>> {
+        let mark = start.chars().next_back().filter(|mark| matches!(mark, 'A' | 'a' | '0' | '1'))?;
+        let prefix = start.strip_suffix(mark)?;
+        let plain = prefix.trim_end_matches([' ', '_', '-', '.']).to_lowercase();
+        let is_known = CHOICE_PREFIXES.contains(&plain.as_str()) || plain.is_empty() && mark.is_alphabetic();
+        let later = (0_u32..26).map_while(|step| {
+            let mark = char::from_u32(u32::from(mark) + step)?;
+            let name = format!("{prefix}{mark}");
+            names.iter().any(|known| **known == name).then_some(name)
+        });
+        let group: Vec<String> = later.collect();
+        (is_known && group.len() >= 2).then_some(group)
+    };
+    let group = names.iter().find_map(|name| group_of(name)).unwrap_or_default();
+    let answers: Vec<(&Map<String, Value>, &Value)> = records
+        .iter()
+        .filter_map(|record| Some((record, value_at(record, answer_field)?)))
+        .filter(|(_, answer)| !is_blank_answer(answer))
+        .collect();
+    let names_one = |(record, answer): &&(&Map<String, Value>, &Value)| {
+        let text = answer.as_str().map(str::trim).unwrap_or_default();
+        let is_letter = group.iter().enumerate().any(|(index, name)| {
+            text.eq_ignore_ascii_case(&crate::score::Choice::label_at(index)) || text == name
+        });
+        is_letter
+            || group
+                .iter()
+                .any(|name| !text.is_empty() && record.get(name).and_then(Value::as_str) == Some(text))
+    };
+    let n_named = answers.iter().filter(names_one).count();
+    let are_named = n_named > 0 && n_named as f64 >= MIN_CHOICE_SHARE * answers.len() as f64;
+    let are_counted = answers.iter().all(|(_, answer)| index_in(answer).is_some())
+        && first_choice(answers.iter().map(|(_, answer)| *answer), group.len()).is_some();
+    if group.len() >= 2 && (are_named || are_counted) { group } else { Vec::new() }
+}
+
+/// The field that says each label that is a number in words, and these words.
+fn named_by(
+    records: &[Map<String, Value>],
+    answer_field: Option<&str>,
+    labels: &BTreeMap<String, usize>,
+) -> Option<(String, BTreeMap<String, String>)> {
+    if !labels.keys().all(|label| label.parse::<f64>().is_ok()) {
+        return None;
+    }
+    let plain = |value: &Value| match value {
+        Value::String(text) => Some(class_label(text).into_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let mut names = records.first()?.keys().filter(|name| Some(name.as_str()) != answer_field);
+    names.find_map(|name| {
+        let mut words = BTreeMap::<String, String>::new();
+        for record in records {
+            let (Some(label), Some(text)) =
+                (value_at(record, answer_field?).and_then(plain), record.get(name).and_then(Value::as_str))
+            else {
+                continue;
+            };
+            let text = text.trim();
+            if text.is_empty() || text.chars().count() > MAX_NAME_CHARACTERS {
+                return None;
+            }
+            if words.entry(label).or_insert_with(|| text.to_owned()) != text {
+                return None;
+            }
+        }
+        let different: BTreeSet<&String> = words.values().collect();
+        let is_one_to_one = different.len() == words.len() && words.len() == labels.len();
+        is_one_to_one.then(|| (name.clone(), words))
+    })
 }
 
 fn is_list(record: &Map<String, Value>, answer_field: Option<&str>) -> bool {
-    match answer_field.and_then(|name| record.get(name)) {
+    match answer_field.and_then(|name| value_at(record, name)) {
         Some(Value::String(text)) => list_in(text).is_some(),
-        Some(answer) => answer.is_array(),
+        Some(answer) => answer.is_array() || answer.is_object(),
         None => false,
     }
 }
@@ -321,7 +500,8 @@ fn field_names<'a>(records: &'a [Map<String, Value>], answer_field: Option<&str>
     let mut names: Vec<&str> = Vec::new();
     let mut seen = BTreeSet::new();
     for name in records.iter().flat_map(Map::keys) {
-        let is_other = Some(name.as_str()) == answer_field
+        let is_other = answer_field
+            .is_some_and(|answer| answer == name || answer.split('.').next() == Some(name))
             || is_named_as_id(name)
             || [&ID_FIELDS[..], &CHOICE_FIELDS, &TYPE_FIELDS, &ANSWER_FIELDS]
                 .concat()

@@ -19,7 +19,7 @@ pub(super) const ID_FIELDS: [&str; 6] = ["id", "_id", "uid", "questionId", "ques
 /// The usual names of the field with what is right; the first that a record has counts.
 pub const ANSWER_FIELDS: [&str; 6] =
     ["answers", "answer", "ground_truth", "correct_choice", "answerKey", "label"];
-pub(super) const CHOICE_FIELDS: [&str; 2] = ["choices", "options"];
+pub(super) const CHOICE_FIELDS: [&str; 3] = ["choices", "options", "endings"];
 pub(super) const TYPE_FIELDS: [&str; 1] = ["task_type"];
 
 /// The fields that the built-in prompt shows, in this order: what a task is asked with under its usual names.
@@ -134,6 +134,8 @@ pub(super) struct TaskReader<'a> {
     pub(super) scorer: &'a ScorerConfig,
     pub(super) image_dir: &'a Path,
     pub(super) choice_seed: Option<u64>,
+    /// From which number right answers count the choices, where all of them are such numbers.
+    pub(super) first_choice: Option<u64>,
     pub(super) folder: Option<&'a Folder>,
     pub(super) skips_unanswered: bool,
 }
@@ -164,6 +166,7 @@ impl TaskReader<'_> {
         match self.reference(record) {
             Ok(Some((_, Value::String(text)))) => text.trim().is_empty(),
             Ok(Some((_, Value::Array(list)))) => list.is_empty(),
+            Ok(Some((_, value @ Value::Object(_)))) => is_blank_answer(value),
             Ok(Some(_)) => false,
             // Whether any record has the field that a setting names is known when all are read.
             Ok(None) | Err(_) => true,
@@ -256,12 +259,16 @@ impl TaskReader<'_> {
             ScorerConfig::Exact { .. }
             | ScorerConfig::EmF1
             | ScorerConfig::Contains
+            | ScorerConfig::LabelSet
             | ScorerConfig::Anls { .. }
             | ScorerConfig::OfficeQa
             | ScorerConfig::Regex { pattern: None }
             | ScorerConfig::Numeric(_) => {
                 let (name, value) = reference.ok_or_else(|| expected("a text or a list of texts"))?;
-                task.answers = answers_of(name, value)?;
+                task.answers = match self.scorer {
+                    ScorerConfig::LabelSet => labels_in(name, value)?,
+                    _ => answers_of(name, value)?,
+                };
                 if task.answers.is_empty() {
                     return Err(format!("has no answer; `{name}` must hold at least one"));
                 }
@@ -326,18 +333,48 @@ impl TaskReader<'_> {
         if !is_choice && self.fields.choices.is_none() {
             return Ok(None);
         }
-        let Some((name, value)) =
-            find(fields, self.fields.choices.as_deref(), &CHOICE_FIELDS, "choices_field")?
-        else {
-            return Err("has no choices; the scorer `choice` needs `choices`, a list of texts".to_owned());
-        };
-        task.choices = choices_of(name, value)?;
+        let columns = self.fields.choices.as_deref().and_then(|name| columns(fields, name));
+        let mut labels_of_columns: Vec<(&str, String)> = Vec::new();
+        match &columns {
+            Some(columns) => {
+                task.choices = choices_of_columns(fields, columns)?;
+                labels_of_columns = columns
+                    .iter()
+                    .enumerate()
+                    .map(|(index, name)| (*name, Choice::label_at(index)))
+                    .collect();
+            }
+            None => {
+                let Some((name, value)) =
+                    find(fields, self.fields.choices.as_deref(), &CHOICE_FIELDS, "choices_field")?
+                else {
+                    return Err(
+                        "has no choices; the scorer `choice` needs `choices`, a list of texts".to_owned()
+                    );
+                };
+                task.choices = choices_of(name, value)?;
+            }
+        }
         if is_choice {
             let expected = "the label or the text of the right choice";
             let Some((answer_name, answer)) = reference else {
                 return Err(format!("has no answer; the scorer `choice` needs {expected}"));
             };
-            let named = |text: &str| named_choice(text, &task.choices);
+            let named = |text: &str| {
+                let label = labels_of_columns.iter().find(|(name, _)| *name == text.trim());
+                let by_column = label
+                    .and_then(|(_, label)| task.choices.iter().position(|choice| choice.label == *label));
+                by_column.or_else(|| named_choice(text, &task.choices))
+            };
+            let counted = self.first_choice.and_then(|first| {
+                let index = usize::try_from(index_in(answer)?.checked_sub(first)?).ok()?;
+                let label = Choice::label_at(index);
+                match labels_of_columns.is_empty() {
+                    true => (index < task.choices.len()).then_some(index),
+                    // An empty column is no choice, and is counted all the same.
+                    false => task.choices.iter().position(|choice| choice.label == label),
+                }
+            });
             let correct = match answer {
                 Value::String(text) => named(text),
                 Value::Number(number) => named(&number.to_string()),
@@ -350,7 +387,7 @@ impl TaskReader<'_> {
                     .find_map(|name| fields.get(*name).and_then(Value::as_str).and_then(named)),
                 Value::Null | Value::Bool(_) => None,
             };
-            task.correct = correct.ok_or_else(|| {
+            task.correct = counted.or(correct).ok_or_else(|| {
                 let labels: Vec<&str> = task.choices.iter().map(|choice| choice.label.as_str()).collect();
                 format!(
                     "`{answer_name}` is {answer}, which is none of the choices; expected {expected} ({})",
@@ -422,6 +459,9 @@ fn find<'a>(
 ) -> Result<Option<(&'a str, &'a Value)>, String> {
     match asked {
         Some(name) if fields.contains_key(name) => Ok(given(fields, name).map(|value| (name, value))),
+        Some(name) if leads_into(fields, name) => {
+            Ok(value_at(fields, name).filter(|value| !value.is_null()).map(|value| (name, value)))
+        }
         Some(name) => {
             Err(format!("has no field `{name}`, which `{key}` names; its fields are {}", field_names(fields)))
         }
@@ -467,11 +507,176 @@ fn question_of(fields: &Map<String, Value>) -> String {
 }
 
 /// References as texts: one, or any of several; a text that is a list of texts in JSON or Python is that list, as in CSV
-/// files.
+/// files. Objects are read in the forms of public data sets: see [`answers_in`].
 pub(super) fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, String> {
-    match value.as_str().and_then(list_in) {
-        Some(list) => texts_of(name, &list),
-        None => texts_of(name, value),
+    if let Some(answers) = value.as_object().and_then(answers_in) {
+        return texts_of(name, &Value::Array(answers));
+    }
+    match value {
+        Value::String(text) if is_of_promptfoo(name) => Ok(vec![of_assertion(name, text)?]),
+        Value::String(text) => match list_in(text) {
+            Some(list) => texts_of(name, &list),
+            None => texts_of(name, value),
+        },
+        value => texts_of(name, value),
+    }
+}
+
+/// Names of members that say the answer of an object.
+const ANSWER_MEMBERS: [&str; 9] =
+    ["ground_truth", "answer", "value", "output", "text", "label", "result", "expected", "content"];
+
+/// The references in an object as public data sets have it: the texts of SQuAD (`text` beside `answer_start`), value and
+/// aliases of TriviaQA, `ground_truth` of verl, and the one member of an object that has no other. `None` for an object that
+/// is itself the answer.
+pub(super) fn answers_in(object: &Map<String, Value>) -> Option<Vec<Value>> {
+    let texts = |value: &Value| match value {
+        Value::Array(values) => values.clone(),
+        value => vec![value.clone()],
+    };
+    let is_plain = |value: &Value| match value {
+        Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
+        Value::Array(values) => {
+            values.iter().all(|value| matches!(value, Value::String(_) | Value::Number(_)))
+        }
+        Value::Null | Value::Object(_) => false,
+    };
+    let plain = |name: &str| object.get(name).filter(|value| is_plain(value));
+    if object.contains_key("answer_start") {
+        return plain("text").map(texts);
+    }
+    if let (Some(value), Some(aliases)) = (plain("value"), plain("aliases")) {
+        let mut answers = texts(value);
+        for alias in texts(aliases) {
+            if !answers.contains(&alias) {
+                answers.push(alias);
+            }
+        }
+        return Some(answers);
+    }
+    if let Some(truth) = plain("ground_truth") {
+        return Some(texts(truth));
+    }
+    let known = ANSWER_MEMBERS.iter().find_map(|name| plain(name));
+    known.filter(|_| object.len() == 1).map(texts)
+}
+
+/// True if an answer is not there, in whatever form data sets say so.
+pub(super) fn is_blank_answer(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(object) => {
+            answers_in(object).is_some_and(|answers| answers.iter().all(is_blank_answer))
+        }
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// All labels of a reference: a list, or a text with labels between commas, semicolons, bars or line breaks.
+pub(super) fn labels_in(name: &str, value: &Value) -> Result<Vec<String>, String> {
+    match value {
+        Value::String(text) => match list_in(text) {
+            Some(list) => texts_of(name, &list),
+            None => Ok(crate::score::labels_of(text)),
+        },
+        value => texts_of(name, value),
+    }
+}
+
+/// True for the column with the assertions of a test file of promptfoo.
+pub(super) fn is_of_promptfoo(name: &str) -> bool {
+    name.strip_prefix("__expected").is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit()))
+}
+
+/// The text that an assertion of promptfoo expects.
+fn of_assertion(name: &str, text: &str) -> Result<String, String> {
+    let Some((kind, rest)) = text.split_once(':') else { return Ok(text.to_owned()) };
+    match kind.trim() {
+        "equals" | "iequals" | "contains" | "icontains" => Ok(rest.trim().to_owned()),
+        kind if kind.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && kind.len() > 3 => {
+            Err(format!(
+                "`{name}` holds the assertion `{kind}` of promptfoo, which is not read as a right answer; write the text \
+                 that is expected, or grade with `--rubric`"
+            ))
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// True if a name with points leads into an object of the record.
+pub(super) fn leads_into(fields: &Map<String, Value>, name: &str) -> bool {
+    name.split_once('.').is_some_and(|(first, _)| fields.get(first).is_some_and(Value::is_object))
+}
+
+/// The value of a field, or of a member that a name with points leads to.
+pub(super) fn value_at<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if let Some(value) = fields.get(name) {
+        return Some(value);
+    }
+    let (first, rest) = name.split_once('.')?;
+    value_at(fields.get(first)?.as_object()?, rest)
+}
+
+/// The columns that a setting names between commas, where there is none with the whole name.
+fn columns<'a>(fields: &Map<String, Value>, names: &'a str) -> Option<Vec<&'a str>> {
+    let columns: Vec<&str> = names.split(',').map(str::trim).collect();
+    let is_list = columns.len() > 1 && !fields.contains_key(names);
+    (is_list && columns.iter().all(|name| fields.contains_key(*name))).then_some(columns)
+}
+
+/// One choice for each column that is not empty, labelled by the place of its column.
+fn choices_of_columns(fields: &Map<String, Value>, columns: &[&str]) -> Result<Vec<Choice>, String> {
+    let mut choices = Vec::new();
+    for (index, name) in columns.iter().enumerate() {
+        if let Some(value) = given(fields, name) {
+            choices.push(Choice { label: Choice::label_at(index), text: text_of(name, value)? });
+        }
+    }
+    match choices.len() {
+        0 | 1 => {
+            Err(format!("has {} choices in {}; expected at least two", choices.len(), columns.join(", ")))
+        }
+        _ => Ok(choices),
+    }
+}
+
+/// The choices of a record that have letters as labels, by their places alone.
+pub(super) fn lettered(fields: &Map<String, Value>, asked: Option<&str>) -> Vec<Choice> {
+    if let Some(columns) = asked.and_then(|names| columns(fields, names)) {
+        let text = |name: &str| text_of(name, fields.get(name).unwrap_or(&Value::Null)).unwrap_or_default();
+        let numbered = columns.iter().enumerate();
+        return numbered.map(|(at, name)| Choice { label: Choice::label_at(at), text: text(name) }).collect();
+    }
+    let name = asked.or_else(|| CHOICE_FIELDS.into_iter().find(|name| fields.contains_key(*name)));
+    let choices = name.and_then(|name| choices_of(name, fields.get(name)?).ok()).unwrap_or_default();
+    let is_lettered = |(index, choice): (usize, &Choice)| choice.label == Choice::label_at(index);
+    if choices.iter().enumerate().all(is_lettered) { choices } else { Vec::new() }
+}
+
+/// The whole number that an answer is.
+pub(super) fn index_in(answer: &Value) -> Option<u64> {
+    match answer {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// From which number these answers count `n_choices` choices: from 0 where 0 occurs, from 1 where the number of choices does;
+/// `None` where some are no such numbers, and where nothing tells.
+pub(super) fn first_choice<'a>(
+    answers: impl IntoIterator<Item = &'a Value>,
+    n_choices: usize,
+) -> Option<u64> {
+    let numbers: Vec<u64> = answers.into_iter().map(index_in).collect::<Option<_>>()?;
+    let (least, most) = (*numbers.iter().min()?, *numbers.iter().max()?);
+    let n_choices = u64::try_from(n_choices).ok()?;
+    match (least, most) {
+        (0, most) if most < n_choices => Some(0),
+        (1.., most) if most == n_choices => Some(1),
+        _ => None,
     }
 }
 

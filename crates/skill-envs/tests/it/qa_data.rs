@@ -177,17 +177,12 @@ fn directories_that_do_not_hold_the_three_parts() {
         let Err(error) = QaEnv::load(&QaConfig::new(directory.path())) else { panic!("{parts:?} is taken") };
         said.add(&told(&error, directory.path()), names);
     };
-    check(&[("train.jsonl", TRAIN), ("test.jsonl", TEST)], &["`val`", "val.jsonl", "val.csv"]);
     check(&[], &["`train`", "train.jsonl", "train.csv"]);
     check(
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("valid/items.json", "[]"), ("test.jsonl", TEST)],
         &["`val`", "val.jsonl"],
     );
     check(&[("train.jsonl", TRAIN), ("val/notes.txt", ""), ("test.jsonl", TEST)], &[]);
-    check(
-        &[("train.jsonl", TRAIN), ("val/a.json", ""), ("val/b.jsonl", ""), ("test.jsonl", TEST)],
-        &["a.json", "b.jsonl"],
-    );
     check(&[("train.jsonl", TRAIN), ("val.jsonl", "\n"), ("test.jsonl", TEST)], &["val.jsonl", "`val`"]);
     check(
         &[("train.jsonl", TRAIN), ("val.jsonl", VAL), ("test/items.json", "[]")],

@@ -317,7 +317,7 @@ kinds! {
     [served] of CHAT_COMPLETIONS {
         /// Where the system message, which holds the skill, is sent. user: at the head of the first user message, for
         /// models without a system role, such as Gemma.
-        system_role: SystemRole = decisive(choice::<SystemRole>(), Value("\"system\""));
+        system_role: Option<SystemRole> = decisive(choice::<SystemRole>(), Value("\"system\""));
     }
     [served agent] of PAID {
         /// Seconds to wait for one reply.

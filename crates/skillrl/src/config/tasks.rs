@@ -11,6 +11,8 @@ named_enum! {
         Contains = "contains",
         /// Equality.
         Exact = "exact",
+        /// Several labels, all of which belong.
+        LabelSet = "label_set",
         /// Which choice is named.
         Choice = "choice",
         /// Numbers.

@@ -93,7 +93,7 @@ fn chat_completions(asked: &ServedConfig, access: Access<'_>) -> Result<OpenAiCo
     fill_server(&mut config.server, asked, access)?;
     config.sampling = sampling(asked);
     config.max_tokens_field = asked.max_tokens_field.unwrap_or_default();
-    config.system_role = asked.system_role;
+    config.system_role = asked.system_role.unwrap_or_default();
     config.takes_seed = asked.seed_field != Some(SeedField::Off);
     config.response_format = response_format(asked.response_format)?;
     config.reasoning = reasoning(asked);

@@ -130,6 +130,7 @@ fn scorer(asked: &Asked, around: &Around<'_>) -> Result<ScorerConfig, Error> {
     Ok(match asked.scorer {
         TasksScorer::EmF1 => ScorerConfig::EmF1,
         TasksScorer::Contains => ScorerConfig::Contains,
+        TasksScorer::LabelSet => ScorerConfig::LabelSet,
         TasksScorer::Exact => ScorerConfig::Exact { ignore_case: asked.ignore_case },
         TasksScorer::Choice => ScorerConfig::Choice { by: asked.choice_by },
         TasksScorer::Numeric => ScorerConfig::Numeric(numeric(asked)),

@@ -3,7 +3,6 @@
 use crate::args::DataArgs;
 use crate::command::CommandError;
 use skillrl::config::nearest_name;
-use skillrl::core::labels::MAX_LABELS;
 use skillrl::envs::tasks::{DataSample, DataSurvey, FieldSurvey};
 use std::path::Path;
 
@@ -36,6 +35,9 @@ pub(super) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// Of so many fields at most it is asked whether they are labels.
+const MAX_READ: usize = 30;
+
 /// That nothing says which field is the answer; a field with few values is proposed.
 pub(super) fn no_answer(data: &Path, sample: &DataSample) -> CommandError {
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
@@ -46,7 +48,7 @@ pub(super) fn no_answer(data: &Path, sample: &DataSample) -> CommandError {
         Some(((*name).to_owned(), survey.labels?.len(), survey.n_records, n_blank))
     };
     // A data set with many fields is not read once for each of them.
-    let found = names.iter().take(MAX_LABELS).filter_map(labels);
+    let found = names.iter().take(MAX_READ).filter_map(labels);
     let proposed = found.min_by_key(|(_, n_labels, _, n_blank)| (*n_blank > 0, *n_labels));
     let hint = match proposed {
         Some((name, n_labels, n_rows, _)) => format!(

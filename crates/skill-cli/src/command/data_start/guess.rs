@@ -5,6 +5,7 @@ use super::fields::{self, Shown};
 use super::models::{self, Purpose, setting};
 use crate::args::{DataArgs, Start};
 use crate::command::CommandError;
+use skillrl::core::decoration::of_cell;
 use skillrl::envs::tasks::{DataSample, DataSurvey};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,6 +20,8 @@ const ENOUGH_ROWS: usize = 60;
 const PATIENCE: u32 = 20;
 /// So many spellings of labels are named.
 const MAX_NAMED: usize = 4;
+/// How programs write that there is no value.
+const MISSING: [&str; 4] = ["nan", "null", "n/a", "#n/a"];
 /// The scorer that needs no right answers.
 const RUBRIC: &str = "rubric";
 
@@ -52,9 +55,11 @@ impl Guess {
             let hint = "download it first; a data set of Hugging Face is named `hf://OWNER/NAME`";
             return Err(CommandError::new(message).with_hint(hint).into());
         }
-        let sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
+        let mut sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
         let answer = answer_field(data, args, start, &sample)?;
+        let answer = answer.as_deref();
         let survey = DataSurvey::read(data, answer).map_err(skillrl::Error::Env)?;
+        sample.has_choices |= !survey.choice_fields.is_empty();
         let facts = Facts { args, start, sample: &sample, survey: &survey, answer };
         check_rows(&survey, facts.scorer(), facts.sets("env.scorer"))?;
         let shown = Shown::of(args, answer, &sample, &survey)?;
@@ -87,17 +92,18 @@ impl Guess {
 }
 
 /// The field with the right answer; `None` where a rubric stands for it.
-fn answer_field<'a>(
+fn answer_field(
     data: &Path,
     args: &DataArgs,
     start: &Start,
-    sample: &'a DataSample,
-) -> Result<Option<&'a str>, CommandError> {
+    sample: &DataSample,
+) -> Result<Option<String>, CommandError> {
     let known: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     let has_rubric = args.rubric.is_some() || sets(start, "env.rubric") || sets(start, "env.rubric_file");
     match (&args.answer, sample.answer_field) {
-        (Some(asked), _) => fields::named(asked, &known).map(Some),
-        (None, Some(usual)) => Ok(Some(usual)),
+        (Some(asked), _) if sample.leads_into(asked) => Ok(Some(asked.clone())),
+        (Some(asked), _) => fields::named(asked, &known).map(|name| Some(name.to_owned())),
+        (None, Some(usual)) => Ok(Some(usual.to_owned())),
         (None, None) if has_rubric => Ok(None),
         (None, None) => Err(fields::no_answer(data, sample)),
     }
@@ -129,6 +135,7 @@ impl Facts<'_> {
         }
         match (self.labels(), self.answer) {
             (_, None) => RUBRIC,
+            (Some(_), Some(_)) if self.survey.are_sets => "label_set",
             // Labels are the same text or not; words in common with another label say nothing.
             (Some(_), Some(_)) => "exact",
             (None, Some(_)) => self.survey.scorer(self.sample),
@@ -146,6 +153,9 @@ impl Facts<'_> {
         settings.extend(self.answer.map(|answer| setting("env.answer_field", answer)));
         settings.extend(self.survey.id_field.as_ref().map(|id| setting("env.id_field", id)));
         settings.push(setting("env.scorer", self.scorer()));
+        if !self.survey.choice_fields.is_empty() {
+            settings.push(setting("env.choices_field", &self.survey.choice_fields.join(",")));
+        }
         if let Some(rubric) = &self.args.rubric {
             let key = if Path::new(rubric).is_file() { "env.rubric_file" } else { "env.rubric" };
             settings.push(setting(key, rubric));
@@ -162,13 +172,39 @@ impl Facts<'_> {
         let mut settings = Vec::new();
         if let Some((answer, labels)) = self.labels() {
             said.push(label_line(survey, labels.len(), keeps_labels));
+            if survey.are_sets {
+                said.push(
+                    "several labels belong to a row: all of them have to be named, in any order".to_owned(),
+                );
+            }
+            if let Some((name, _)) = &survey.named_by {
+                said.push(format!("`{name}` says in words what the numbers of `{answer}` mean"));
+            }
+            if let Some(label) = labels.keys().find(|label| MISSING.contains(&label.to_lowercase().as_str()))
+            {
+                said.push(format!(
+                    "warning: `{label}` counts as a label; remove these rows if it means that there is none"
+                ));
+            }
             if !survey.respelled.is_empty() && !keeps_labels {
                 settings.push(setting("env.merge_labels", "true"));
             }
             // A split by labels has items of each class in every part.
-            if !self.sample.has_task_type() {
+            if !self.sample.has_task_type() && !survey.are_sets && !answer.contains('.') {
                 settings.push(setting("env.type_field", answer));
             }
+        }
+        if let Some(label) = &survey.entity {
+            said.push(format!("warning: answers such as `{label}` hold entities of HTML; they are read as the signs they stand for"));
+        }
+        if !survey.choice_fields.is_empty() {
+            said.push(format!("choices: {}, each a field of its own", survey.choice_fields.join(", ")));
+        }
+        if self.scorer() == "json_fields" {
+            said.push(format!(
+                "answers are objects: the model is asked for JSON with {} (name a member with `--answer FIELD.MEMBER` to ask for that alone)",
+                survey.members.join(", ")
+            ));
         }
         if survey.n_lists > 0 && matches!(self.scorer(), "exact" | "em_f1" | "numeric") {
             let rows = if survey.n_lists == 1 {
@@ -196,6 +232,15 @@ impl Facts<'_> {
     /// What the agent is asked; `None` where the built-in prompt asks the same.
     fn prompt(&self, shown: &[String]) -> Option<String> {
         let asked = self.sample.prompt(shown)?;
+        if self.scorer() == "json_fields" {
+            let members = self.survey.members.join(", ");
+            return Some(format!(
+                "{asked}\n\nAnswer with a JSON object with these fields and nothing else: {members}"
+            ));
+        }
+        if !self.survey.choice_fields.is_empty() && self.scorer() == "choice" {
+            return Some(format!("{asked}\n\nAnswer with the letter of the right choice and nothing else."));
+        }
         let Some((_, labels)) = self.labels() else {
             return Some(asked).filter(|_| shown != self.sample.usual_fields() || shown.is_empty());
         };
@@ -204,7 +249,24 @@ impl Facts<'_> {
             names.extend(self.survey.respelled.keys().map(String::as_str));
             names.sort_unstable();
         }
-        Some(format!("{asked}\n\nAnswer with one of these and nothing else: {}", names.join(", ")))
+        let names: Vec<String> = names.into_iter().map(|name| self.label_in_prompt(name)).collect();
+        let names = names.join(", ");
+        if self.survey.are_sets {
+            return Some(format!(
+                "{asked}\n\nAnswer with all of these that apply, with commas between them, and nothing else: {names}"
+            ));
+        }
+        Some(format!("{asked}\n\nAnswer with one of these and nothing else: {names}"))
+    }
+
+    /// A label as the prompt names it: with its meaning, where the data say it, and without entities of HTML.
+    fn label_in_prompt(&self, label: &str) -> String {
+        let plain = of_cell(label);
+        let words = self.survey.named_by.as_ref().and_then(|(_, words)| words.get(label));
+        match words {
+            Some(words) => format!("{plain} ({words})"),
+            None => plain.into_owned(),
+        }
     }
 
     fn simulated_models(&self) -> Vec<String> {
