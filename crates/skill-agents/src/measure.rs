@@ -5,6 +5,7 @@
 
 mod prepare;
 mod runs;
+mod sign_in;
 mod store;
 mod write;
 
@@ -12,6 +13,7 @@ pub(crate) use prepare::write_file;
 pub use prepare::{Launch, Part, Prepared, prepare, prepare_plain, prepare_play, project_of};
 pub(crate) use runs::hash_of;
 pub use runs::{Caps, Measured, Notice, Stop, Trouble, measure};
+pub use sign_in::servers;
 pub use store::{Key, Record, Spending, Store, StoreError};
 pub use write::{stop_before, write};
 
@@ -19,6 +21,7 @@ use crate::home::Moved;
 use crate::skill::Skill;
 use crate::table::Agent;
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,6 +51,16 @@ pub struct Setup {
     pub home: PathBuf,
     /// Folders of it that the user has moved.
     pub moved: Moved,
+    /// Settings files that variables of the user name, by these variables.
+    pub named_files: BTreeMap<String, PathBuf>,
+    /// Runs have the tool servers (MCP) of the user's configuration.
+    pub with_mcp: bool,
+}
+
+/// The settings files that variables name in place of an agent's own, with the values that `value` gives.
+pub fn named_files(agent: &Agent, value: impl Fn(&str) -> Option<PathBuf>) -> BTreeMap<String, PathBuf> {
+    let names = agent.start.settings_of_user.iter().filter_map(|settings| settings.variable.as_ref());
+    names.filter_map(|name| Some((name.clone(), value(name)?))).collect()
 }
 
 /// How a run of an agent ended.

@@ -247,9 +247,17 @@ pub struct Start {
     /// Beginnings of the names of variables with the sign-in, which the agent gets from its caller.
     #[serde(default)]
     pub pass_env: Vec<String>,
-    /// Files of the sign-in and of providers that a fresh home directory needs, below it.
+    /// Files that hold the sign-in and nothing else, which a fresh home directory gets, below it.
     #[serde(default)]
     pub sign_in: Vec<String>,
+    /// Settings files of which only the sign-in and the model's provider are taken over.
+    #[serde(default)]
+    pub settings_of_user: Vec<SettingsFile>,
+    /// Arguments that name a file with tool servers, `{servers}`, for a run in the user's own home.
+    #[serde(default)]
+    pub server_arguments: Vec<String>,
+    /// Files and folders of a project that configure the agent, and could have it start programs.
+    pub project_settings: Vec<String>,
     /// Variables of every run.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -262,6 +270,20 @@ pub struct Start {
     /// Variables of a run without tools and skills, besides those of every run.
     #[serde(default)]
     pub plain_env: BTreeMap<String, String>,
+}
+
+/// A settings file of the user, which may hold anything.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettingsFile {
+    /// Where it lies, below the home directory.
+    pub file: String,
+    /// A variable by which the user names another file in its place.
+    pub variable: Option<String>,
+    /// The keys that are taken over, with dots between those of nested objects.
+    pub keep: Vec<String>,
+    /// The key of the tool servers (MCP), which are taken over on request only.
+    pub servers: Option<String>,
 }
 
 /// Which home directory a run has.

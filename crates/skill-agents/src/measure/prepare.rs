@@ -1,12 +1,13 @@
 //! The directory of a run, and how the agent is started in it.
 
 use super::Setup;
+use super::sign_in::{server_arguments, take_over};
 use crate::home::{Moved, SessionFile, session_files};
 use crate::read::sessions_of;
 use crate::skill::Skill;
-use crate::table::{Agent, Home, Rights};
+use crate::table::{Agent, Home, Rights, agents};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -92,7 +93,7 @@ pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
     let project = project_of(at);
     make_repository(&project)?;
     if let Some(from) = &setup.project {
-        copy_tree(from, &project, 0)?;
+        copy_tree(from, &project, &settings_of_projects()?, 0)?;
     }
     let skills = project.join(&setup.agent.project_skills);
     for skill in setup.skills.iter().chain(&setup.competitors) {
@@ -179,6 +180,7 @@ fn started(
         Home::Fresh => fresh_home(setup, at, &mut env)?,
     };
     env.insert("HOME".to_owned(), home.display().to_string());
+    command.extend(server_arguments(setup, at)?);
     command.extend(start.prompt_argument.clone());
     let launch = Launch {
         command,
@@ -196,7 +198,6 @@ fn started(
 
 /// A home directory with the sign-in alone, so that the user's skills are not found.
 fn fresh_home(setup: &Setup, at: &Path, env: &mut BTreeMap<String, String>) -> io::Result<PathBuf> {
-    let start = &setup.agent.start;
     let home = at.join("home");
     // Below the home, so that the home is not below the temporary directory: Codex needs that.
     let temporary = home.join("tmp");
@@ -207,16 +208,7 @@ fn fresh_home(setup: &Setup, at: &Path, env: &mut BTreeMap<String, String>) -> i
         std::fs::create_dir_all(&own)?;
         env.insert(name.to_owned(), own.display().to_string());
     }
-    for file in &start.sign_in {
-        let from = setup.moved.place(&setup.home, file);
-        if from.is_file() {
-            let to = home.join(file);
-            if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            std::fs::copy(from, to)?;
-        }
-    }
+    take_over(setup, &home)?;
     Ok(home)
 }
 
@@ -266,8 +258,14 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::write(path, bytes)
 }
 
-/// Copies files without links, repositories and the skills of agents.
-fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+/// What configures any agent in a project; an agent may read the files of another.
+fn settings_of_projects() -> io::Result<BTreeSet<&'static Path>> {
+    let rows = agents().map_err(io::Error::other)?;
+    Ok(rows.iter().flat_map(|row| &row.start.project_settings).map(Path::new).collect())
+}
+
+/// Copies files without links, repositories, and the skills and settings of agents.
+fn copy_tree(from: &Path, to: &Path, without: &BTreeSet<&Path>, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::other(format!(
             "{} has more than {MAX_DEPTH} folders in each other",
@@ -281,8 +279,10 @@ fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
         // Skills of agents lie in hidden folders; another folder of this name is a part of the project.
         let is_of_agents = name == "skills"
             && from.file_name().is_some_and(|folder| folder.to_string_lossy().starts_with('.'));
-        if kind.is_dir() && name != ".git" && name != "node_modules" && !is_of_agents {
-            copy_tree(&entry.path(), &to.join(&name), depth + 1)?;
+        if without.iter().any(|path| entry.path().ends_with(path)) {
+            // It could start programs, which a query must not do unasked.
+        } else if kind.is_dir() && name != ".git" && name != "node_modules" && !is_of_agents {
+            copy_tree(&entry.path(), &to.join(&name), without, depth + 1)?;
         } else if kind.is_file() && entry.metadata()?.len() <= MAX_FILE_BYTES {
             std::fs::copy(entry.path(), to.join(&name))?;
         }

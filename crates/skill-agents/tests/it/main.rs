@@ -10,6 +10,7 @@
 mod formats;
 mod recorded;
 mod samples;
+mod sign_in;
 mod simulated;
 mod table;
 mod training;

@@ -145,6 +145,8 @@ pub(crate) fn setup(skills: Vec<Skill>) -> Setup {
         project: None,
         home: PathBuf::from("/no/home"),
         moved: Moved::default(),
+        named_files: std::collections::BTreeMap::new(),
+        with_mcp: false,
     }
 }
 

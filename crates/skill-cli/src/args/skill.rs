@@ -126,6 +126,11 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
 
+    /// Gives runs the tool servers (MCP) of your settings, which are named before the start: a query can then do with them
+    /// whatever the agent can. Without it a run has none.
+    #[arg(long)]
+    pub(crate) with_mcp: bool,
+
     /// The most replies of a run; reaching the limit is not a failure.
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) turns: usize,

@@ -4,7 +4,7 @@ use super::config::{AgentConfig, Sandbox};
 use super::prompt::Written;
 use crate::error::{LlmError, wrong};
 use skill_agents::home::{Moved, SessionFile};
-use skill_agents::measure::{Part, Prepared, Setup, prepare_play};
+use skill_agents::measure::{Part, Prepared, Setup, named_files, prepare_play};
 use skill_agents::{Agent, Play, Rights};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,8 @@ impl Start {
             project: None,
             home: std::env::home_dir().unwrap_or_default(),
             moved: Moved::of(agent, |name| std::env::var_os(name).map(PathBuf::from)),
+            named_files: named_files(agent, |name| std::env::var_os(name).map(PathBuf::from)),
+            with_mcp: false,
         };
         let part = Part {
             rights: rights(&agent.play, config.sandbox),

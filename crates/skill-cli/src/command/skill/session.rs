@@ -9,7 +9,9 @@ use crate::error::OfFile as _;
 use crate::table::{counted, grouped};
 use skill_agents::home::Moved;
 use skill_agents::kept::Inputs;
-use skill_agents::measure::{Caps, Launcher, Notice, Setup, Store, StoreError, prepare_plain};
+use skill_agents::measure::{
+    Caps, Launcher, Notice, Setup, Store, StoreError, named_files, prepare_plain, servers,
+};
 use skill_agents::query::{Query, beginning, read_queries, resolve, warnings};
 use skill_agents::{SameName, Shown, Skill, listed};
 use skillrl::llm::agent::ProgramLauncher;
@@ -127,8 +129,13 @@ impl Session {
             competitors,
             project: args.project.clone(),
             moved: Moved::of(agent, |name| std::env::var_os(name).map(PathBuf::from)),
+            named_files: named_files(agent, |name| std::env::var_os(name).map(PathBuf::from)),
+            with_mcp: args.with_mcp,
             home,
         };
+        if args.with_mcp && starts {
+            say(&servers_line(&setup)?);
+        }
         for note in same_names(&setup) {
             say(&format!("warning: {note}"));
         }
@@ -149,7 +156,7 @@ impl Session {
         let name = skillrl::export::folder_name(&args.skills);
         let dir =
             args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-triggers-{}", agent.name)));
-        let settings = BTreeMap::from([
+        let mut settings = BTreeMap::from([
             ("agent".to_owned(), agent.name.clone()),
             ("model".to_owned(), args.model.clone().unwrap_or_default()),
             ("turns".to_owned(), setup.turns.to_string()),
@@ -158,6 +165,9 @@ impl Session {
                 args.project.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
             ),
         ]);
+        if args.with_mcp {
+            settings.insert("with_mcp".to_owned(), "true".to_owned());
+        }
         let mut store = Store::open(&dir, &settings).map_err(|error| store_error(&error))?;
         if starts {
             store.claim().map_err(|error| store_error(&error))?;
@@ -244,6 +254,16 @@ impl Session {
             }
         }
     }
+}
+
+/// The tool servers that runs will have, named before anything is started.
+fn servers_line(setup: &Setup) -> crate::Result<String> {
+    let found = servers(setup).reading("the agent's settings")?;
+    let names: Vec<&str> = found.keys().map(String::as_str).collect();
+    Ok(match names.is_empty() {
+        true => format!("{} has no tool servers (MCP) in your settings", setup.agent.title),
+        false => format!("runs can call your tool servers (MCP): {}", names.join(", ")),
+    })
 }
 
 /// A program with a folder in its name is meant from here, and runs elsewhere.
