@@ -53,18 +53,24 @@ async fn listen(mut interrupts: Interrupts, stop: StopSignal, stopping: &'static
     }
 }
 
-/// Ctrl-C, and the signal with which a system ends its programs; both are caught from the moment it is made.
+/// Ctrl-C, the signal with which a system ends its programs, and that of a terminal that is closed; all are caught from
+/// the moment it is made.
 #[cfg(unix)]
 struct Interrupts {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Interrupts {
     fn catch() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
     /// Waits for the next one; `None` if none can come.
@@ -72,6 +78,7 @@ impl Interrupts {
         tokio::select! {
             pressed = self.interrupt.recv() => pressed,
             asked = self.terminate.recv() => asked,
+            closed = self.hang_up.recv() => closed,
         }
     }
 }

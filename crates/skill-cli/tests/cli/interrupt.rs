@@ -68,8 +68,12 @@ fn an_interrupted_run_goes_on_to_the_same_files() {
 
     const ONCE: &str = "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
     const TWICE: &str = "stopping at once";
-    let cases: [(&str, &'static str, &'static [&'static str]); 3] =
-        [("once", "-INT", &[ONCE]), ("twice", "-INT", &[ONCE, TWICE]), ("terminated", "-TERM", &[ONCE])];
+    let cases: [(&str, &'static str, &'static [&'static str]); 4] = [
+        ("once", "-INT", &[ONCE]),
+        ("twice", "-INT", &[ONCE, TWICE]),
+        ("terminated", "-TERM", &[ONCE]),
+        ("closed", "-HUP", &[ONCE]),
+    ];
     for (dir, signal, lines) in cases {
         let answer = |_, request: &Request| healthy(request);
         let outcome = interrupt(&server, train(dir), INTERRUPTED_CALL, signal, lines, answer);
