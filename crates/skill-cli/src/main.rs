@@ -3,6 +3,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A process that was started to look after a program does nothing else.
+    if let Some(code) = skillrl::llm::process::supervised(std::env::args_os()) {
+        return ExitCode::from(code);
+    }
+    skillrl::llm::process::offer_supervision();
     #[cfg(all(feature = "weights", target_os = "linux"))]
     threads::set_number();
     ExitCode::from(skill_cli::run(std::env::args_os()))

@@ -48,6 +48,12 @@ case "$MODE" in
   banner) echo "A new version is available!" ;;
   dies) printf '{"type": "session", "id": "s"}\n{"type": "mess'; echo "killed-by-memory" >&2; exit 137 ;;
   hangs) sleep 600 ;;
+  leaves)
+    sleep 3000 >/dev/null 2>&1 </dev/null & echo $! >> "$PI_LEFT"
+    setsid env -i /bin/sh -c 'echo $$ >> "$0"; exec sleep 3000' "$PI_LEFT" >/dev/null 2>&1 </dev/null &
+    (setsid env -i /bin/sh -c '(exec sleep 3000) & echo $! >> "$0"' "$PI_LEFT" >/dev/null 2>&1 </dev/null &)
+    while [ "$(wc -l < "$PI_LEFT")" -lt 3 ]; do sleep 0.01; done
+    if [ -n "$PI_STAYS" ]; then sleep 3000; fi ;;
   changed) echo '{"kind": "session"}'; echo '{"kind": "text", "text": "Done."}'; echo '{"type": "agent_settled"}'; exit 0 ;;
 esac
 line() { printf '%s\n' "$1"; }
@@ -452,4 +458,58 @@ fn a_killed_measurement_continues_where_it_was() {
     assert_eq!(resumed["queries"], whole["queries"]);
     let n_starts = context.read("killed/starts.jsonl").lines().count();
     assert!((40..=41).contains(&n_starts), "{n_starts}");
+}
+
+/// What an agent starts may leave its session and clear its environment; the supervisor of the agent finds it all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_program_outlives_its_run_however_it_ends() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// Far longer than it takes; only a failed test waits so long.
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let context = with_agent("Formats invoices.");
+    let is_alive = |pid: &str| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains("sleep")
+    };
+    for signal in [None, Some("-INT"), Some("-TERM"), Some("-HUP"), Some("-KILL")] {
+        let name = signal.unwrap_or("-end");
+        let (dir, left) = (format!("runs{name}"), context.path(&format!("left{name}")));
+        let more = ["--dir", &dir, "--calls", "1", "--concurrency", "1", "--pass-env", "MODE"];
+        let mut command = context.command(&with(&more));
+        command.env("MODE", "leaves").env("PI_LEFT", &left).stdout(Stdio::null()).stderr(Stdio::null());
+        if signal.is_some() {
+            command.env("PI_STAYS", "1");
+        }
+        let mut child = command.spawn().unwrap();
+        let begun = Instant::now();
+        let pids = || -> Vec<String> {
+            std::fs::read_to_string(&left).unwrap_or_default().lines().map(str::to_owned).collect()
+        };
+        while pids().len() < 3 {
+            assert!(
+                begun.elapsed() < PATIENCE && child.try_wait().unwrap().is_none(),
+                "{name}: {:?}",
+                pids()
+            );
+            std::thread::yield_now();
+        }
+        while let Some(signal) = signal
+            && child.try_wait().unwrap().is_none()
+        {
+            assert!(begun.elapsed() < 2 * PATIENCE, "{name} does not end it");
+            // It may have ended by itself in between.
+            let _ =
+                Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status();
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        let ended = Instant::now();
+        while let Some(pid) = pids().iter().find(|pid| is_alive(pid)) {
+            assert!(ended.elapsed() < PATIENCE, "{name}: process {pid} is alive");
+            std::thread::yield_now();
+        }
+    }
 }

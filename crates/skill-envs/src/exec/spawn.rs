@@ -4,11 +4,10 @@ use super::config::ExecConfig;
 use super::fault::Fault;
 use super::process::{Shared, look_after};
 use super::supervise::Pipes;
-use skill_llm::process::{Daemons, Group, Passed, located, pair};
+use skill_llm::process::{Daemons, Group, Passed, located, pair, supervised_command};
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::Arc;
-use tokio::process::Command;
 use tokio::sync::mpsc;
 
 /// What makes Python write at once and as UTF-8, as the protocol wants it; `set_env` may say otherwise.
@@ -28,8 +27,10 @@ pub(super) fn spawn(
     let passed = Passed::new(&config.pass_env);
     passed.tell(&config.secrets);
     let program = located(name, config.directory.as_deref());
-    let mut command = Command::new(&program);
-    command.args(arguments).env_clear().envs(environment(config, &passed, own_env));
+    let environment = environment(config, &passed, own_env);
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let mut command = supervised_command(&program, path);
+    command.args(arguments).env_clear().envs(environment);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     if let Some(directory) = &config.directory {
         command.current_dir(directory);

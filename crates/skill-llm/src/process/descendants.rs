@@ -53,6 +53,32 @@ pub(super) fn kill(mark: &Mark) -> usize {
     linux::kill(mark)
 }
 
+/// Kills all that descends from a process, and not the process; returns how many there were.
+#[cfg(target_os = "linux")]
+pub(super) fn kill_below(process: Option<Process>) -> usize {
+    process.map_or(0, linux::kill_below)
+}
+
+/// The process with a number; `None` if it has ended.
+#[cfg(target_os = "linux")]
+pub(super) fn process(pid: u32) -> Option<Process> {
+    linux::process(i32::try_from(pid).ok()?)
+}
+
+/// This process.
+#[cfg(target_os = "linux")]
+pub(super) fn this_process() -> Option<Process> {
+    process(std::process::id())
+}
+
+/// A process, told from a later one with the same number by when it began.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Process {
+    pid: i32,
+    began: u64,
+}
+
 /// No environments are seen here.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn kill(_mark: &Mark) -> usize {
@@ -61,7 +87,7 @@ pub(super) fn kill(_mark: &Mark) -> usize {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::Mark;
+    use super::{Mark, Process};
     use rustix::io::Errno;
     use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
     use std::collections::{BTreeMap, BTreeSet};
@@ -77,13 +103,6 @@ mod linux {
 
     /// How long is waited for a process to be loaded.
     const LOADING_PAUSE: Duration = Duration::from_millis(1);
-
-    /// A process, told from a later one with the same number by when it began.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    struct Process {
-        pid: i32,
-        began: u64,
-    }
 
     /// What the system says of a process.
     struct Stat {
@@ -110,6 +129,31 @@ mod linux {
             }
         }
         killed.len()
+    }
+
+    /// A supervisor is the parent of all that its program leaves behind, so each round finds what the last one freed.
+    pub(super) fn kill_below(root: Process) -> usize {
+        let mut killed = BTreeSet::new();
+        for _ in 0..MAX_ROUNDS {
+            if process(root.pid) != Some(root) {
+                break;
+            }
+            let below = with_descendants(BTreeSet::from([root]));
+            let new: Vec<Process> =
+                below.into_iter().filter(|process| *process != root && !killed.contains(process)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for process in new {
+                kill_one(process);
+                killed.insert(process);
+            }
+        }
+        killed.len()
+    }
+
+    pub(super) fn process(pid: i32) -> Option<Process> {
+        stat(pid).filter(|stat| !stat.is_over).map(|stat| Process { pid, began: stat.began })
     }
 
     fn pids() -> impl Iterator<Item = i32> {

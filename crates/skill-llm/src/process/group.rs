@@ -32,6 +32,9 @@ pub enum Daemons {
 struct State {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no process groups"))]
     leader: Option<u32>,
+    /// The leader, which may be the supervisor of all that its program has started.
+    #[cfg(target_os = "linux")]
+    supervisor: Option<descendants::Process>,
     is_killed: bool,
 }
 
@@ -55,7 +58,12 @@ impl Group {
 
     /// Says which child leads the group, once it has been started.
     pub fn led_by(&self, leader: Option<u32>) {
-        self.state.lock().leader = leader;
+        let mut state = self.state.lock();
+        state.leader = leader;
+        #[cfg(target_os = "linux")]
+        if self.mark.is_some() {
+            state.supervisor = leader.and_then(descendants::process);
+        }
     }
 
     /// Kills the group and what has left it, also where the leader has ended by itself.
@@ -66,6 +74,9 @@ impl Group {
         if std::mem::replace(&mut state.is_killed, true) {
             return;
         }
+        // Before their supervisor, without which they would be found no more.
+        #[cfg(target_os = "linux")]
+        descendants::kill_below(state.supervisor);
         #[cfg(unix)]
         kill_group(state.leader);
         // Others who want it killed wait until it is.

@@ -18,6 +18,7 @@ mod group;
 mod hidden;
 mod passed;
 mod session;
+mod supervisor;
 
 pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
 use group::KillOnDrop;
@@ -25,6 +26,7 @@ pub use group::{Daemons, Group};
 pub use hidden::hide_this_process;
 pub use passed::Passed;
 pub use session::{Swept, TemporaryDir, sweep, temporary_dir};
+pub use supervisor::{offer_supervision, supervised, supervised_command};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -128,7 +130,11 @@ pub async fn run_watched(
 fn start(run: &Run<'_>) -> std::io::Result<(Child, Group)> {
     let mut words = run.command.iter();
     let name = words.next().map(String::as_str).unwrap_or_default();
-    let mut command = Command::new(located(name, run.directory));
+    let program = located(name, run.directory);
+    let mut command = match run.daemons {
+        Daemons::End => supervised_command(&program, path_of(run.environment.as_deref()).as_deref()),
+        Daemons::Stay => Command::new(&program),
+    };
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(environment) = &run.environment {
         command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
@@ -141,6 +147,16 @@ fn start(run: &Run<'_>) -> std::io::Result<(Child, Group)> {
     let child = command.spawn()?;
     group.led_by(child.id());
     Ok((child, group))
+}
+
+/// Where a program with this environment looks for others.
+fn path_of(environment: Option<&[(OsString, OsString)]>) -> Option<OsString> {
+    match environment {
+        Some(environment) => {
+            environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone())
+        }
+        None => std::env::var_os("PATH"),
+    }
 }
 
 /// A name with a directory in it is meant from where the program runs, which systems see differently.
