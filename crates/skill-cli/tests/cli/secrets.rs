@@ -134,3 +134,40 @@ fn holds_a_key(text: &str) -> bool {
     [KEY, OTHER_KEY].iter().any(|key| text.contains(key) || encodings(key).any(|part| text.contains(&part)))
         || text.contains(&OTHER_KEY.replace('/', "\\/"))
 }
+
+/// A run holds prompts and replies: who may read it is what the umask of its user says, and new directories are private.
+#[cfg(unix)]
+#[test]
+fn files_of_a_run_have_the_permissions_of_the_umask() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn modes(at: &std::path::Path, found: &mut Vec<(std::path::PathBuf, u32)>) {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            found.push((path.clone(), path.metadata().unwrap().permissions().mode() & 0o777));
+            if path.is_dir() {
+                modes(&path, found);
+            }
+        }
+    }
+    let context = crate::context::TestContext::new();
+    assert_eq!(context.run(&["init", "--demo", "demo"]).code, Some(0));
+    let train = context.command(&["train", "demo/skillrl.toml", "--quiet"]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "umask 027; exec \"$0\" \"$@\""]).arg(train.get_program()).args(train.get_args());
+    command.current_dir(train.get_current_dir().unwrap());
+    for (name, value) in train.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    assert!(command.status().unwrap().success());
+    let mut found = Vec::new();
+    modes(&context.path("demo/run"), &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    for (path, mode) in found {
+        let expect = if path.is_dir() { [0o700, 0o700] } else { [0o640, 0o600] };
+        assert!(expect.contains(&mode), "{}: {mode:o}", path.display());
+    }
+}

@@ -32,13 +32,17 @@ pub fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Pi
     move |source| PipelineError::RunDir { action, path: path.to_owned(), source }
 }
 
-/// Creates a directory with its parents.
+/// Creates a directory with its parents; those that are new are for their owner alone, since a run holds prompts.
 ///
 /// # Errors
 ///
 /// [`PipelineError::RunDir`] naming the directory.
 pub fn create_dir(path: &Path) -> Result<(), PipelineError> {
-    fs::create_dir_all(path).map_err(failed("create", path))
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(failed("create", path))
 }
 
 /// Writes a file whole: a reader, or a process that starts after a crash, sees the old bytes or the new ones.
@@ -173,21 +177,26 @@ fn parent_of(path: &Path) -> &Path {
 }
 
 fn write_beside(path: &Path, bytes: &[u8], is_executable: bool) -> Result<NamedTempFile, PipelineError> {
-    let mut file = new_beside(path)?;
+    let mut file = new_beside(path, is_executable)?;
     file.write_all(bytes).map_err(failed("write", path))?;
-    set_readable(file.as_file(), is_executable).map_err(failed("write", path))?;
     Ok(file)
 }
 
 /// A new file in the directory of this one, which is created.
-fn new_beside(path: &Path) -> Result<NamedTempFile, PipelineError> {
+fn new_beside(path: &Path, is_executable: bool) -> Result<NamedTempFile, PipelineError> {
     let parent = parent_of(path);
     create_dir(parent)?;
-    tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        .rand_bytes(RANDOM_CHARACTERS)
-        .tempfile_in(parent)
-        .map_err(failed("write", path))
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX).rand_bytes(RANDOM_CHARACTERS);
+    // Temporary files are private by default; who may read a run is what the umask of its user says.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(if is_executable { 0o777 } else { 0o666 }));
+    }
+    #[cfg(not(unix))]
+    let _ = is_executable;
+    builder.tempfile_in(parent).map_err(failed("write", path))
 }
 
 fn rename(file: NamedTempFile, path: &Path) -> Result<(), PipelineError> {
@@ -213,7 +222,7 @@ pub fn write_json_list<T: Serialize>(
     path: &Path,
     values: impl IntoIterator<Item = Result<T, PipelineError>>,
 ) -> Result<(), PipelineError> {
-    let file = new_beside(path)?;
+    let file = new_beside(path, false)?;
     let mut out = io::BufWriter::new(file);
     let mut serializer = serde_json::Serializer::pretty(&mut out);
     let not_written = |error: serde_json::Error| failed("write", path)(io::Error::from(error));
@@ -224,7 +233,6 @@ pub fn write_json_list<T: Serialize>(
     list.end().map_err(not_written)?;
     out.write_all(b"\n").map_err(failed("write", path))?;
     let file = out.into_inner().map_err(|error| failed("write", path)(error.into_error()))?;
-    set_readable(file.as_file(), false).map_err(failed("write", path))?;
     file.as_file().sync_all().map_err(failed("write", path))?;
     rename(file, path)?;
     sync_dir(parent_of(path)).map_err(failed("write", path))
@@ -325,18 +333,6 @@ pub(super) fn if_there(done: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
     }
-}
-
-/// Temporary files are private by default; a run directory is read by other people's programs.
-#[cfg(unix)]
-fn set_readable(file: &fs::File, is_executable: bool) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(if is_executable { 0o755 } else { 0o644 }))
-}
-
-#[cfg(not(unix))]
-fn set_readable(_file: &fs::File, _is_executable: bool) -> io::Result<()> {
-    Ok(())
 }
 
 /// A rename is on the disk only when its directory is.
