@@ -117,6 +117,8 @@ pub mod tasks;
 mod value_kind;
 #[cfg(feature = "webshop")]
 pub mod webshop;
+#[cfg(any(feature = "spreadsheets", feature = "tasks"))]
+mod within;
 
 pub use agent::{AgentSettings, WorldEnv};
 pub use answers::AnswerWorld;

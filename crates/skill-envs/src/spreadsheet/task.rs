@@ -5,6 +5,7 @@ use super::xlsx::{Workbook, XlsxError};
 use crate::data::Record;
 use crate::error::EnvError;
 use crate::item::Item;
+use crate::within::within;
 use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_core::canonical::hex_sha256;
@@ -80,7 +81,9 @@ impl Task {
         let found = match fields.get("cases") {
             Some(Value::Array(cases)) => cases.iter().map(|case| Case::named(case, root)).collect(),
             _ => match text("spreadsheet_path") {
-                Some(folder) => find_cases(&root.join(folder)),
+                Some(folder) => within(root, Path::new(&folder))
+                    .map_err(|fault| format!("`spreadsheet_path` {fault}"))
+                    .and_then(|folder| find_cases(root, &folder)),
                 None => Err("has neither `cases` nor `spreadsheet_path`".to_owned()),
             },
         };
@@ -169,7 +172,8 @@ impl Case {
     fn named(case: &Value, root: &Path) -> Result<Self, String> {
         let path = |name: &str| {
             let path = case.get(name).and_then(Value::as_str);
-            path.map(|path| root.join(path)).ok_or_else(|| format!("a case has no `{name}`"))
+            let path = path.ok_or_else(|| format!("a case has no `{name}`"))?;
+            within(root, Path::new(path)).map_err(|fault| format!("`{name}` of a case {fault}"))
         };
         let input = path("input")?;
         let name = match case.get("no") {
@@ -218,7 +222,7 @@ fn is_workbook(ending: &OsStr) -> bool {
 }
 
 /// The cases in a folder, by the names that the benchmark has.
-fn find_cases(folder: &Path) -> Result<Vec<Case>, String> {
+fn find_cases(root: &Path, folder: &Path) -> Result<Vec<Case>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -227,6 +231,11 @@ fn find_cases(folder: &Path) -> Result<Vec<Case>, String> {
         .filter(|path| !stem(path).starts_with("~$"))
         .collect();
     files.sort();
+    for path in &files {
+        // A link in the folder may lead anywhere.
+        let named = path.strip_prefix(root).unwrap_or(path);
+        within(root, named).map_err(|fault| format!("`spreadsheet_path` {fault}"))?;
+    }
     let is_answer = |name: &str| name == BARE.1 || ENDINGS.iter().any(|(_, answer)| name.ends_with(answer));
     let answers: Vec<&PathBuf> = files.iter().filter(|path| is_answer(&stem(path))).collect();
     let mut cases = Vec::new();
@@ -260,7 +269,7 @@ mod tests {
             fs::write(folder.path().join(file), "").unwrap();
         }
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-        let cases = find_cases(folder.path()).unwrap();
+        let cases = find_cases(folder.path(), folder.path()).unwrap();
         let found: Vec<(String, String, String)> =
             cases.iter().map(|case| (case.name.clone(), name(&case.input), name(&case.answer))).collect();
         let found: Vec<(&str, &str, &str)> = found

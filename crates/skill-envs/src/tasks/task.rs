@@ -8,6 +8,7 @@ use crate::error::EnvError;
 use crate::item::Item;
 use crate::score::{Choice, Rule, named_choice, parse_reference, pattern, shuffled_choices};
 use crate::value_kind::kind_of;
+use crate::within::within;
 use regex::Regex;
 use serde_json::{Map, Value};
 use skill_core::ItemId;
@@ -424,7 +425,9 @@ impl TaskReader<'_> {
                     ));
                 }
                 if path.is_file() {
-                    return Ok(Image::File(path));
+                    return within(self.image_dir, Path::new(&text))
+                        .map(Image::File)
+                        .map_err(|fault| format!("`{name}` {fault}; `image_dir` names another"));
                 }
                 Err(format!("`{name}` names the image {}, which is not there", path.display()))
             })
