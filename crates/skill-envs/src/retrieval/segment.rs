@@ -8,7 +8,8 @@ use super::bm25::length_byte;
 use std::collections::HashMap;
 
 /// The most documents of a segment; the scores of so many fit into a processor's cache.
-pub(super) const MAX_DOCUMENTS: usize = 1 << 16;
+/// Tests have smaller ones.
+pub(super) const MAX_DOCUMENTS: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };
 /// So many postings lie between two places from which they can be read.
 const SKIPPED: usize = 128;
 /// A segment whose postings take more bytes takes no further document, so that places in it are 32 bits.

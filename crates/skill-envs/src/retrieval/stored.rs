@@ -455,7 +455,8 @@ mod tests {
             let Ok(passage) = passage(number);
             format!("{}\n{}", passage.title, passage.text)
         }));
-        for query in ["66000", "mountains 65537", "passage about ships 12"] {
+        let behind = (MAX_DOCUMENTS + 7).to_string();
+        for query in [&*behind, &format!("mountains {behind}"), "passage about ships 12"] {
             let expect: Vec<String> = whole
                 .search(query, 5, |a, b| a.cmp(&b))
                 .iter()
@@ -472,7 +473,7 @@ mod tests {
                 fs::remove_file(path).unwrap();
             }
         }
-        assert_eq!(ids(&opened(root.path(), n, &n_read), "66000", 1), ["p66000"]);
+        assert_eq!(ids(&opened(root.path(), n, &n_read), &behind, 1), [format!("p{behind}")]);
         assert_eq!(fs::metadata(kept).unwrap().modified().unwrap(), before, "a whole segment stays");
     }
 }
