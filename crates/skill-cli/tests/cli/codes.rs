@@ -85,7 +85,7 @@ const NOT_WRITTEN: &[(&str, i32)] = &[
     ("distill collected.jsonl --config world.toml --out task/skill.md/x", UNWRITABLE),
     ("skill plugin my-skill --to task/skill.md/x", UNWRITABLE),
     // A directory in which a command keeps its calls is that of a run.
-    ("train task/skillrl.toml --set run.dir=skill.md/x", code::RUN_DIR),
+    ("train task/skillrl.toml --set run.dir=task/skill.md/x", code::RUN_DIR),
     ("eval task/skillrl.toml --skill task/skill.md --out task/skill.md/x", code::RUN_DIR),
     ("replay run --into task/skill.md/x", code::RUN_DIR),
 ];
