@@ -153,8 +153,12 @@ mod linux {
         if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
             // The program may have left a core file, and this process must not.
             let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+            // The first may only take off the handler with which a Rust program notices that its stack is full.
+            let _ = kill_process(getpid(), signal);
             let _ = kill_process(getpid(), signal);
         }
-        status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_STARTED)
+        let of_signal = || status.signal().and_then(|signal| u8::try_from(signal).ok()?.checked_add(128));
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        code.or_else(of_signal).unwrap_or(NOT_STARTED)
     }
 }
