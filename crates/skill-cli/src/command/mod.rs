@@ -61,7 +61,7 @@ pub(crate) use crate::files::{check_absent, is_there_already, write_files, write
 pub(crate) use crate::output::{json, pretty_json, print, print_json, print_pretty_json, print_wrapped, say};
 use crate::progress::{Progress, Show};
 pub(crate) use crate::runtime::{block_on, block_on_unwarned};
-#[cfg(any(feature = "nats", feature = "weights"))]
+#[cfg(any(feature = "mcp", feature = "nats", feature = "weights"))]
 pub(crate) use crate::runtime::{heeding_signals, runtime};
 use before_train::{Beginning, Watched};
 use skillrl::config::LoadedConfig;

@@ -7,12 +7,13 @@
 
 use super::index::SearchIndex;
 use super::segment::{MAX_DOCUMENTS, Segment, SegmentBuilder};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::hex_sha256;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 
 /// Another layout or another analyzer has another number.
 const VERSION: u32 = 1;
@@ -194,7 +195,7 @@ impl StoredIndex {
         let start = place.checked_sub(1).and_then(|before| texts.ends.get(before)).copied().unwrap_or(0);
         let mut bytes = vec![0; end.saturating_sub(start) as usize];
         let read = {
-            let mut file = texts.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut file = texts.file.lock();
             file.seek(SeekFrom::Start(u64::from(start))).and_then(|_| file.read_exact(&mut bytes))
         };
         read.map_err(|source| StoreError::File { path: texts.path.clone(), source })?;
@@ -241,10 +242,10 @@ fn build<E>(
         for _ in 0..n_threads {
             scope.spawn(|| {
                 loop {
-                    let chunk = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let chunk = receive.lock().recv();
                     let Ok((number, chunk)) = chunk else { return };
                     if let Err(error) = write_segment(dir, number, &chunk) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        failed.lock().get_or_insert(error);
                     }
                 }
             });
@@ -269,7 +270,7 @@ fn build<E>(
         Ok(())
     });
     read.map_err(BuildError::Corpus)?;
-    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(error) = failed.into_inner() {
         return Err(error.into());
     }
     progress(n_passages);

@@ -269,7 +269,9 @@ fn fetched(data: &Path) -> crate::Result<(PathBuf, String)> {
     };
     let asked = std::env::var(skillrl::env_vars::HUB_ENDPOINT).ok().filter(|asked| !asked.trim().is_empty());
     let endpoint = asked.unwrap_or_else(|| HUB_ENDPOINT.to_owned());
-    let transport = skillrl::llm::ReqwestTransport::new()?;
+    let transport = skillrl::llm::ReqwestTransport::new().map_err(|error| {
+        CommandError::new(skillrl::llm::error::with_causes(&error)).with_code(crate::exit_code::OTHER)
+    })?;
     let hub = Hub::new(&endpoint, &transport);
     let fetching = hub.fetch(&name, Path::new("data"));
     let path = super::block_on(skillrl::pipeline::StopSignal::default(), "stopping", fetching)?.map_err(

@@ -12,6 +12,7 @@ pub(crate) use served::serve;
 mod served {
     use crate::args::EnvServeArgs;
     use crate::command::{CommandError, block_on, print, serve as web};
+    use crate::error::CliError;
     use skill_openenv::{
         EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
     };
@@ -72,7 +73,7 @@ mod served {
             }
             writeln!(err, "serving over OpenEnv's protocol; Ctrl-C ends the server").unwrap_or_default();
             server.run(until).await;
-            crate::Result::Ok(())
+            Ok::<(), CliError>(())
         })??;
         drop(kept);
         Ok(())

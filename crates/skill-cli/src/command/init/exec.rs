@@ -13,7 +13,7 @@ const FILES: [(&str, &str); 2] =
     [("env.py", include_str!("exec/env.py")), ("skillrl_env.py", include_str!("exec/skillrl_env.py"))];
 
 /// Writes the files that are not there, and returns their names as the end of a sentence.
-pub(super) fn write(dir: &Path) -> anyhow::Result<String> {
+pub(super) fn write(dir: &Path) -> crate::Result<String> {
     let missing: Vec<(&str, &str)> = FILES.into_iter().filter(|(name, _)| !dir.join(name).exists()).collect();
     crate::command::write_files(dir, missing.iter().copied(), false)?;
     Ok(missing.iter().map(|(name, _)| format!(", {name}")).collect())
