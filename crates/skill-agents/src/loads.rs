@@ -60,6 +60,9 @@ pub struct ToolCall {
     /// A sub-agent made the call.
     #[serde(skip_serializing_if = "is_false")]
     pub subagent: bool,
+    /// Its arguments, as far as they are recorded.
+    #[serde(skip)]
+    pub arguments: serde_json::Value,
 }
 
 /// What a person asked for.

@@ -9,8 +9,9 @@ mod sign_in;
 mod store;
 mod write;
 
-pub(crate) use prepare::write_file;
-pub use prepare::{Launch, Part, Prepared, prepare, prepare_plain, prepare_play, project_of};
+pub use prepare::{
+    Launch, Part, Prepared, is_delivered, prepare, prepare_plain, prepare_play, project_of, write_file,
+};
 pub(crate) use runs::hash_of;
 pub use runs::{Caps, Measured, Notice, Stop, Trouble, measure};
 pub use sign_in::servers;

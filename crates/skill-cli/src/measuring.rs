@@ -2,6 +2,7 @@
 
 use crate::args::EvalArgs;
 use crate::output::say;
+use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::stats::score_interval;
 use skillrl::core::{RolloutResult, SkillDoc};
@@ -10,8 +11,11 @@ use skillrl::hint::CommandHints;
 use skillrl::pipeline::identity::data_of;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::RunIdentity;
+use skillrl::pipeline::records::evaluation::Activations;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::pipeline::stage::silence::{answers_without_number, cut_replies, empty_replies, reach_warnings};
+use skillrl::pipeline::stage::silence::{
+    answers_without_number, cut_replies, empty_replies, never_activated, reach_warnings,
+};
 use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Warning};
 use skillrl::reports::words::percent;
 use skillrl::reports::{LEVEL, PhasesBrief};
@@ -105,6 +109,11 @@ pub(crate) fn warn_of_other_data(loaded: &LoadedConfig, split: Split, settings: 
     }
 }
 
+/// How often a coding agent loaded the skill.
+pub(crate) fn activation_words(activations: Activations) -> String {
+    format!("the skill, in {} of {}", activations.loaded, counted(activations.runs as u64, "run"))
+}
+
 /// Why a measurement ended early; where nothing of it is kept, that is said.
 pub(crate) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
     if is_kept {
@@ -122,7 +131,12 @@ pub(crate) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
 /// Says how many replies were cut, were empty or held no number where one is expected: they are scored as they stand,
 /// and say little of the skill.
 pub(crate) fn warn_of_replies(results: &[RolloutResult]) {
-    let of_replies = [cut_replies(results), empty_replies(results), answers_without_number(results)];
+    let of_replies = [
+        cut_replies(results),
+        empty_replies(results),
+        answers_without_number(results),
+        never_activated(results),
+    ];
     for warning in of_replies.into_iter().chain(reach_warnings(results)).flatten() {
         // What is advised about empty replies names a journal, which not every measurement has.
         let is_of_empty = matches!(warning, Warning::EmptyReplies { .. });

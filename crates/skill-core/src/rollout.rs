@@ -20,6 +20,9 @@ pub const NO_NUMBER_KEY: &str = "no_number";
 /// Where the extras of a result say that its answer differs from the right one by marks, case or a full stop alone.
 pub const MARKS_KEY: &str = "marks";
 
+/// The key of [`RolloutResult::extras`] that says of a coding agent whether it loaded the skill that it found as a package.
+pub const SKILL_LOADED_KEY: &str = "skill_loaded";
+
 /// The value of [`FINISH_REASON_KEY`] for a reply that was cut at its token limit.
 pub(crate) const FINISH_REASON_LENGTH: &str = "length";
 
@@ -147,6 +150,12 @@ impl RolloutResult {
     /// count it as right all the same.
     pub fn has_marks(&self) -> bool {
         self.extras.get(MARKS_KEY).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// Whether the agent loaded the skill, where it found it as a package and decides itself; `None` where it is shown the
+    /// skill.
+    pub fn is_activated(&self) -> Option<bool> {
+        self.extras.get(SKILL_LOADED_KEY).and_then(Value::as_bool)
     }
 
     /// Whether the agent was asked and said nothing at all: every reply is empty, and so is the answer, no tool was

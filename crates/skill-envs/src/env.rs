@@ -170,7 +170,7 @@ impl RolloutCtx {
     ) -> Result<(SkillDoc, Self), EnvError> {
         let shown = source.show(&TaskView::new(item, goal), &self.call.child("skill")).await?;
         // A program that plays the agent can get the skill as a file instead of a part of the messages.
-        let call = self.call.clone().with(shown.skill.agent_view());
+        let call = self.call.clone().with(shown.skill.agent_view()).with(shown.skill.clone());
         let ctx = Self {
             call,
             judge: self.judge.clone(),

@@ -9,6 +9,7 @@
 //! - A job, its result and its fault survive the way to another process and back. Held by
 //!   `a_run_made_elsewhere_writes_the_same_files`, `a_fault_elsewhere_stops_the_run_and_is_no_score`.
 
+mod activation;
 mod local;
 
 pub use local::LocalRunner;

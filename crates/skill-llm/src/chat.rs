@@ -204,6 +204,7 @@ impl Message {
             provider_state: reply.provider_state.clone(),
             ..Self::new(Role::Assistant, content)
         }
+        .without_agent_work()
     }
 
     /// The result of the tool call with this id.
@@ -385,7 +386,8 @@ pub struct ChatReply {
     /// The tokens of the reply, where they were requested and the server returned them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Box<ReplyTokens>>,
-    /// What the dialect needs back, see [`ProviderState`].
+    /// What the dialect needs back, see [`ProviderState`]; of an agent that plays the model, what it did, see
+    /// [`ChatReply::agent_work`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<Arc<ProviderState>>,
     /// True if it was taken from a journal: it was paid for before, and nothing was sent for it now. No journal keeps it.

@@ -24,6 +24,7 @@
 //! | [`anthropic`] | the Messages dialect |
 //! | [`responses`] | the Responses dialect |
 //! | `agent` | programs that play a model; feature `process`, on by default |
+//! | [`agent_work`] | what a program finds besides its prompt, and what it did |
 //! | [`provider`] | what is known about providers, as a table |
 //! | [`listing`] | the models that a server lists, for checks before a run |
 //! | [`http`] | what all dialects over HTTP share: addresses, keys, errors |
@@ -62,6 +63,7 @@
 
 #[cfg(feature = "process")]
 pub mod agent;
+pub mod agent_work;
 pub mod anthropic;
 pub mod attempt;
 pub mod call;
@@ -96,6 +98,7 @@ mod wire;
 
 #[cfg(feature = "process")]
 pub use agent::{AgentConfig, AgentKind, AgentModel};
+pub use agent_work::{AgentFile, AgentProject, AgentToolCall, AgentWork};
 pub use anthropic::{AnthropicChat, AnthropicConfig, PromptCache, SchemaMode};
 pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
 pub use call::{CallCtx, CallPlace, Extensions};

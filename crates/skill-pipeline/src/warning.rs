@@ -84,6 +84,11 @@ pub enum Warning {
         /// Where, and why.
         message: String,
     },
+    /// A coding agent found the skill as a package, and loaded it in no run.
+    NeverActivated {
+        /// Of how many.
+        n_runs: usize,
+    },
     /// The replies of a model come without token counts.
     UncountedTokens {
         /// Which model.
@@ -219,6 +224,9 @@ impl fmt::Display for Warning {
                 f,
                 "the test split could not be measured with no skill at all, which is left out: {message}"
             ),
+            Self::NeverActivated { n_runs } => {
+                write!(f, "the skill was activated in 0 of {n_runs} runs: this says nothing about its text")
+            }
             Self::UncountedTokens { model } => write!(
                 f,
                 "the replies of the {} come without token counts: caps on tokens and money do not see it, \
@@ -296,6 +304,9 @@ impl Warning {
             Self::SkillTwice { .. } => Some("take it out of the agent's prompt, or have it replaced there"),
             Self::NoSkillFailed { .. } => Some("an agent that needs its skill is measured without that arm"),
             Self::NoRequests { .. } => Some("point the agent's client at the model of the rollout"),
+            Self::NeverActivated { .. } => Some(
+                "the agent decides by the description: train that first, or measure with `package_with_hint`",
+            ),
             Self::UncountedTokens { .. } => Some("a cap on calls holds"),
             Self::NoEdits { .. } => Some("the journal holds the optimizer's replies"),
             Self::DamagedFiles { .. } => Some(

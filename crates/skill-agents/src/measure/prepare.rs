@@ -222,9 +222,13 @@ fn make_repository(project: &Path) -> io::Result<()> {
     write(&project.join(".git/config"), config)
 }
 
+/// Whether an agent gets this file of a package: queries and expected answers would tell it what is tested.
+pub fn is_delivered(path: &str) -> bool {
+    !path.starts_with("evals/")
+}
+
 fn write_skill(folder: &Path, skill: &Skill) -> io::Result<()> {
-    // Queries and expected answers would tell the agent what is tested.
-    let files = skill.package.files().filter(|(path, ..)| !path.starts_with("evals/"));
+    let files = skill.package.files().filter(|(path, ..)| is_delivered(path));
     for (path, bytes, is_executable) in files {
         write_file(&folder.join(path), bytes, is_executable)?;
     }
@@ -232,7 +236,11 @@ fn write_skill(folder: &Path, skill: &Skill) -> io::Result<()> {
 }
 
 /// Writes a file and makes its folder.
-pub(crate) fn write_file(path: &Path, bytes: &[u8], is_executable: bool) -> io::Result<()> {
+///
+/// # Errors
+///
+/// A file that cannot be written.
+pub fn write_file(path: &Path, bytes: &[u8], is_executable: bool) -> io::Result<()> {
     write(path, bytes)?;
     if is_executable {
         make_executable(path)?;

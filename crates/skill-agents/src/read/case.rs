@@ -94,7 +94,13 @@ fn with_stream(agent: &Agent, mut files: Folded, stream: Folded) -> Folded {
 }
 
 fn tool(call: &Call) -> ToolCall {
-    ToolCall { run: call.run, turn: call.turn, name: call.name.clone(), subagent: call.sub_turn.is_some() }
+    ToolCall {
+        run: call.run,
+        turn: call.turn,
+        name: call.name.clone(),
+        subagent: call.sub_turn.is_some(),
+        arguments: call.arguments.clone(),
+    }
 }
 
 fn loads(folded: &Folded) -> (Vec<Load>, Vec<Load>) {

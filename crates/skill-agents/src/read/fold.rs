@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
+    pub(super) arguments: serde_json::Value,
     pub(super) run: usize,
     pub(super) turn: usize,
     pub(super) sub_turn: Option<usize>,
@@ -186,6 +187,7 @@ impl Folded {
         self.calls.push(Call {
             id: id.to_owned(),
             name: name.to_owned(),
+            arguments: arguments.clone(),
             run: step.run,
             turn: self.replies,
             sub_turn: step.sub.is_some().then_some(self.sub_replies),

@@ -1,11 +1,13 @@
 //! Rollouts in this process, on all its cores.
 
+use super::activation::Activation;
 use super::{JobLink, JobSkill, RolloutJob, RolloutOutcome, RolloutRunner};
 use crate::env::{Env, RolloutCtx};
 use crate::error::EnvError;
 use crate::source::{SkillSource, Witnessed};
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use skill_core::rollout::SKILL_LOADED_KEY;
 use skill_llm::{CallCtx, ChatModel, LlmError};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -109,11 +111,12 @@ impl Agent {
                 halt: link.halt.clone(),
                 ..CallCtx::new(job.place.clone())
             };
-            let target = Some(Arc::clone(&self.target));
+            let target = Activation::of(&self.target);
+            let shared: Arc<dyn ChatModel> = Arc::<Activation>::clone(&target);
             let is_last_attempt = n_attempts >= ROLLOUT_ATTEMPTS;
-            let ctx = RolloutCtx { call, judge: self.judge.clone(), target, is_last_attempt };
+            let ctx = RolloutCtx { call, judge: self.judge.clone(), target: Some(shared), is_last_attempt };
             let witnessed = Witnessed::new(source.as_ref());
-            match self.env.rollout(&job.item, &witnessed, self.target.as_ref(), &ctx).await {
+            match self.env.rollout(&job.item, &witnessed, target.as_ref(), &ctx).await {
                 Ok(mut result) => {
                     // What the environment leaves open is filled from the item, so that every record can be joined to it.
                     result.id = job.item.id.clone();
@@ -122,6 +125,9 @@ impl Agent {
                     }
                     result.trajectory.sample = job.sample;
                     result.trajectory.shown_parts = witnessed.into_parts();
+                    if let Some(is_activated) = target.is_activated() {
+                        result.extras.insert(SKILL_LOADED_KEY.to_owned(), is_activated.into());
+                    }
                     return Ok(RolloutOutcome { result, used: ctx.call.scope.used(), broken });
                 }
                 Err(EnvError::Broken { message, .. }) if n_attempts < ROLLOUT_ATTEMPTS => {

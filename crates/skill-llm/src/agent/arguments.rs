@@ -1,6 +1,6 @@
 //! How a program is started for a call: a known one as the table of agents says, any other by its command alone.
 
-use super::config::{AgentConfig, Sandbox};
+use super::config::{AgentConfig, DEFAULT_MODEL, Sandbox};
 use super::prompt::Written;
 use crate::error::{LlmError, wrong};
 use skill_agents::home::{Moved, SessionFile};
@@ -37,7 +37,7 @@ impl Start {
             agent,
             program: named.collect(),
             version: String::new(),
-            model: Some(config.model.clone()),
+            model: Some(config.model.clone()).filter(|model| model != DEFAULT_MODEL),
             turns: usize::MAX,
             deadline,
             skills: Vec::new(),

@@ -9,6 +9,8 @@ use skill_agents::Agent;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The name that leaves the model to the program, as it is set up.
+pub const DEFAULT_MODEL: &str = "default";
 /// How long a call may take when nobody says: programs work for longer than servers.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 

@@ -23,10 +23,12 @@ mod launcher;
 mod output;
 mod prompt;
 mod trace;
+mod work;
 
-pub use config::{AgentConfig, AgentKind, OutputFormat, Sandbox, SkillAs};
+pub use config::{AgentConfig, AgentKind, DEFAULT_MODEL, OutputFormat, Sandbox, SkillAs};
 pub use launcher::{ProgramLauncher, account_wait};
 
+use crate::agent_work::AgentProject;
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
 use crate::error::{ErrorClass, LlmError, wrong};
@@ -38,6 +40,7 @@ use serde_json::{Value, json};
 use skill_agents::{Agent, Exit};
 use skill_core::Usage;
 use std::process::ExitStatus;
+use std::time::Instant;
 
 /// The most bytes that a program may print.
 pub const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
@@ -73,20 +76,20 @@ impl AgentModel {
         let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
         let room = process::temporary_dir("agent-")
             .map_err(|error| wrong(format!("cannot make a working directory: {error}")))?;
-        let ready = prompt::write(request, call, &self.config, room.path()).and_then(|written| {
-            Ok((Start::new(&self.config, &written, room.path(), timeout)?, written.prompt))
-        });
-        let (start, prompt) = ready.inspect_err(|_| call.attempts.note_unsent())?;
+        let ready = prompt::write(request, call, &self.config, room.path())
+            .and_then(|written| Ok((Start::new(&self.config, &written, room.path(), timeout)?, written)));
+        let (start, written) = ready.inspect_err(|_| call.attempts.note_unsent())?;
         let run = Run {
             command: &start.command,
             directory: Some(&start.directory),
             environment: Some(launcher::environment(&self.passed, &start.env)),
-            stdin: prompt.as_bytes(),
+            stdin: written.prompt.as_bytes(),
             deadline: timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
             max_stderr_bytes: MAX_STDERR_BYTES,
             daemons: Daemons::End,
         };
+        let started = Instant::now();
         let outcome = process::run(&run)
             .await
             .map_err(|error| self.failed(ErrorClass::Configuration, &error.to_string()))?;
@@ -108,8 +111,23 @@ impl AgentModel {
             }
             Ending::Exited(status) => status,
         };
-        let read = output::read(self.printed_as, &stdout, &start.session_files(&stdout));
-        self.judge(self.scrubbed(read), status, &stderr)
+        let files = start.session_files(&stdout);
+        let read = output::read(self.printed_as, &stdout, &files);
+        let reply = self.judge(self.scrubbed(read), status, &stderr)?;
+        let project = call.get::<AgentProject>();
+        if written.skill.is_none() && project.is_none() {
+            return Ok(reply);
+        }
+        let shown = self.scrub(&stdout);
+        let mut done =
+            work::of_records(self.printed_as, written.skill.as_ref(), &shown, &files, started.elapsed());
+        if let Some(project) = project {
+            work::add_changes(&mut done, project, &written, self.config.kind.row()?, &|text| {
+                self.scrub(text)
+            })
+            .map_err(|error| wrong(format!("cannot read the files that the program left: {error}")))?;
+        }
+        Ok(reply.with_agent_work(&done))
     }
 
     /// The reply, by what was printed and by how the program ended.

@@ -2,32 +2,30 @@
 
 use super::arguments::takes_schema;
 use super::config::{AgentConfig, SkillAs};
+use crate::agent_work::AgentProject;
 use crate::call::CallCtx;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
 use crate::error::{LlmError, wrong};
 use base64::Engine as _;
-use skill_agents::measure::project_of;
-use skill_core::Role;
-use skill_core::package::AgentText;
+use skill_agents::measure::{is_delivered, project_of, write_file};
+use skill_core::package::front_matter::{FrontMatter, with_fields};
+use skill_core::package::{AgentText, SkillPackage};
+use skill_core::{Role, SkillDoc};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 const SCHEMA_FILE: &str = "reply.schema.json";
 /// Where programs that are not known may look for skills.
-const SKILLS_OF_OTHERS: &str = ".agents/skills";
-/// The name of the package that holds the skill.
-const SKILL_NAME: &str = "task-skill";
-/// The sentence in place of the skill, for [`SkillAs::PackageWithHint`].
-const HINT: &str = "Your instructions for this kind of task are the skill `task-skill`: read its SKILL.md before \
-                       you begin, and follow it.";
+pub(super) const SKILLS_OF_OTHERS: &str = ".agents/skills";
+/// The name of the package of a skill that has none of its own: one that says that it is a substitute.
+const SUBSTITUTE_NAME: &str = "substitute-for-unnamed-skill";
+/// The description of the package of a skill that has none of its own.
+const SUBSTITUTE_DESCRIPTION: &str =
+    "Instructions for the tasks in this directory. Read them before any task.";
 /// Why a call cannot have the skill as a package.
 const NO_SKILL_IN_PROMPT: &str = "`skill_as = \"package\"` takes the skill out of the prompt and writes it as a package, and this prompt does \
                                   not contain the skill as it is; use `skill_as = \"prompt\"`, or put the whole skill into \
                                   the prompt unchanged";
-/// What a skill without front matter begins with, so that a program finds it.
-const FRONT_MATTER: &str = "---\nname: task-skill\ndescription: Instructions for the tasks in this directory. Read them \
-                            before any task.\n---\n\n";
-
 /// What a program finds: its prompt, and what lies in its working directory.
 #[derive(Debug)]
 pub(super) struct Written {
@@ -35,6 +33,8 @@ pub(super) struct Written {
     pub(super) prompt: String,
     /// The file with the schema of the reply, for programs that take one.
     pub(super) schema_file: Option<&'static str>,
+    /// The name under which the skill was delivered as a package.
+    pub(super) skill: Option<String>,
 }
 
 /// Writes the files of a call into its directory.
@@ -51,37 +51,84 @@ pub(super) fn write(
     let agent = config.kind.row()?;
     let directory = agent.map_or_else(|| at.to_owned(), |_| project_of(at));
     std::fs::create_dir_all(&directory).map_err(failed)?;
-    let document = call
-        .get::<AgentText>()
-        .map(AgentText::as_str)
-        .filter(|document| config.skill_as.is_package() && !document.trim().is_empty());
-    let instead = match config.skill_as {
-        SkillAs::Prompt | SkillAs::Package => "",
-        SkillAs::PackageWithHint => HINT,
+    let shown = call.get::<AgentText>().map(AgentText::as_str).filter(|_| config.skill_as.is_package());
+    let document = shown.filter(|document| !document.trim().is_empty());
+    let package = package(call).filter(|_| config.skill_as.is_package());
+    let name = package.as_ref().map(|package| package.folder.as_str());
+    let instead = match (config.skill_as, name) {
+        (SkillAs::PackageWithHint, Some(name)) => hint(name),
+        (SkillAs::Prompt | SkillAs::Package | SkillAs::PackageWithHint, _) => String::new(),
     };
-    let writing = Writing { directory: &directory, document, instead, n_images: 0, had_document: false };
-    let (prompt, had_document) = writing.prompt(request).map_err(failed)?;
-    if let Some(document) = document {
-        if !had_document {
-            return Err(wrong(NO_SKILL_IN_PROMPT));
+    let project = call.get::<AgentProject>();
+    for (path, file) in project.iter().flat_map(|project| &project.files) {
+        write_file(&directory.join(path), &file.bytes, file.is_executable).map_err(failed)?;
+    }
+    let writing =
+        Writing { directory: &directory, document, instead: &instead, n_images: 0, had_document: false };
+    let (mut prompt, had_document) = writing.prompt(request).map_err(failed)?;
+    if let Some(package) = &package {
+        // The prompt of a task with files of its own has no place for a skill.
+        match (document, project) {
+            (Some(_), None) if !had_document => return Err(wrong(NO_SKILL_IN_PROMPT)),
+            (_, Some(_)) if !had_document && !instead.is_empty() => prompt = format!("{instead}\n\n{prompt}"),
+            (Some(_) | None, _) => {}
         }
         let skills = agent.map_or(SKILLS_OF_OTHERS, |agent| agent.project_skills.as_str());
-        write_skill(&directory.join(skills), document).map_err(failed)?;
+        write_skill(&directory.join(skills), package).map_err(failed)?;
     }
     let schema = request.response_schema.as_ref();
     let schema = schema.filter(|schema| schema.strict && takes_schema(agent));
     if let Some(schema) = schema {
         std::fs::write(directory.join(SCHEMA_FILE), schema.schema.to_string()).map_err(failed)?;
     }
-    Ok(Written { prompt, schema_file: schema.map(|_| SCHEMA_FILE), directory })
+    let skill = package.map(|package| package.folder);
+    Ok(Written { prompt, schema_file: schema.map(|_| SCHEMA_FILE), directory, skill })
 }
 
-fn write_skill(skills: &Path, document: &str) -> std::io::Result<()> {
-    let package = skills.join(SKILL_NAME);
-    std::fs::create_dir_all(&package)?;
-    let has_front_matter = document.starts_with("---\n") || document.starts_with("---\r\n");
-    let front_matter = if has_front_matter { "" } else { FRONT_MATTER };
-    std::fs::write(package.join("SKILL.md"), format!("{front_matter}{}\n", document.trim_end()))
+/// The sentence in place of the skill, for [`SkillAs::PackageWithHint`].
+fn hint(name: &str) -> String {
+    format!(
+        "Your instructions for this kind of task are the skill `{name}`: read its SKILL.md before you begin, and \
+         follow it."
+    )
+}
+
+/// A skill as the folder that an agent looks for.
+struct Delivered {
+    folder: String,
+    package: SkillPackage,
+}
+
+/// The skill of a call as the package that it is; one without a name or a description gets those of a substitute.
+fn package(call: &CallCtx) -> Option<Delivered> {
+    // Callers that know only what is shown have no more to deliver.
+    let shown = || call.get::<AgentText>().map(|text| SkillDoc::new(text.as_str()));
+    let skill = call.get::<SkillDoc>().cloned().or_else(shown).filter(|skill| !skill.is_blank())?;
+    let mut package = SkillPackage::of(&skill);
+    let front = FrontMatter::read(&package.main).ok().flatten();
+    let named = front.as_ref().and_then(|front| front.name.clone()).filter(|name| is_folder_name(name));
+    let description = front.and_then(|front| front.description).filter(|text| !text.trim().is_empty());
+    let folder = named.clone().unwrap_or_else(|| SUBSTITUTE_NAME.to_owned());
+    if named.is_none() || description.is_none() {
+        let name = named.is_none().then_some(folder.as_str());
+        let description = description.is_none().then_some(SUBSTITUTE_DESCRIPTION);
+        package.main = with_fields(&package.main, name, description);
+    }
+    Some(Delivered { folder, package })
+}
+
+/// Whether a name can be that of a folder below that of skills.
+fn is_folder_name(name: &str) -> bool {
+    const MAX_BYTES: usize = 128;
+    !name.is_empty() && name.len() <= MAX_BYTES && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+}
+
+fn write_skill(skills: &Path, skill: &Delivered) -> std::io::Result<()> {
+    let folder = skills.join(&skill.folder);
+    for (path, bytes, is_executable) in skill.package.files().filter(|(path, ..)| is_delivered(path)) {
+        write_file(&folder.join(path), bytes, is_executable)?;
+    }
+    Ok(())
 }
 
 /// A prompt that is being written.
@@ -90,7 +137,7 @@ struct Writing<'a> {
     /// The skill, which is taken out of the prompt.
     document: Option<&'a str>,
     /// What is in its place.
-    instead: &'static str,
+    instead: &'a str,
     n_images: usize,
     had_document: bool,
 }

@@ -224,6 +224,7 @@ fn content_bytes(message: &Message) -> usize {
 mod tests {
     use super::*;
     use crate::attempt::AttemptOutcome;
+    use crate::call::CallCtx;
     use crate::chat::{ChatRequest, ModelId};
     use crate::journal::{JournalOptions, JournalReader};
     use serde_json::Value;
@@ -261,7 +262,7 @@ mod tests {
         let usage = Usage { input: 10, output: 3, ..Usage::default() };
         let reply = Arc::new(ChatReply::text("yes", usage));
         let record = || {
-            let digest = RequestDigest::of(&model, &request, &place);
+            let digest = RequestDigest::of(&model, &request, &CallCtx::new(place.clone()));
             let outcome = AttemptOutcome::Reply(usage);
             let (started, took) = (SystemTime::now(), Duration::ZERO);
             journal.record_call(CallRecord {

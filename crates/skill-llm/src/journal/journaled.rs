@@ -258,7 +258,7 @@ impl ChatModel for Journaled {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let digest = RequestDigest::of(&self.model, request, &call.place);
+        let digest = RequestDigest::of(&self.model, request, call);
         let occurrence = call.scope.next_occurrence(digest.bytes);
         let key = digest.key(occurrence);
         let reply = loop {

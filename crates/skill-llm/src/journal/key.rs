@@ -5,7 +5,8 @@
 //! - A reply of one revision of a model's weights never answers for another. Held by
 //!   `a_reply_of_other_weights_answers_for_none`.
 
-use crate::call::{CallCtx, CallPlace};
+use crate::agent_work::{found_files, gets_package};
+use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatRequest, ContentPart, Message, ModelId};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -82,6 +83,11 @@ impl ModelPart {
         }
     }
 
+    /// Whether it finds files that decide its replies besides the request.
+    fn finds_files(&self) -> bool {
+        serde_json::from_str(&self.parameters).is_ok_and(|parameters| gets_package(&parameters))
+    }
+
     /// The purpose of a key and the part that its revision is: without a revision the first purpose and no part, so that
     /// keys stay those of older journals.
     fn purpose(&self, [plain, revised]: [&'static str; 2]) -> (&'static str, Option<&[u8]>) {
@@ -104,11 +110,15 @@ pub(crate) struct RequestDigest {
 }
 
 impl RequestDigest {
-    pub(crate) fn of(model: &ModelPart, request: &ChatRequest, place: &CallPlace) -> Self {
+    pub(crate) fn of(model: &ModelPart, request: &ChatRequest, call: &CallCtx) -> Self {
         let messages: Vec<[u8; 32]> = request.messages.iter().map(message_digest).collect();
-        let rest = canonical_json(&rest_of(request));
+        let mut rest = rest_of(request);
+        if let (true, Some(fields)) = (model.finds_files(), rest.as_object_mut()) {
+            fields.extend(found_files(call));
+        }
+        let rest = canonical_json(&rest);
         let parts =
-            [&model.provider, &model.name, &model.parameters, &rest, place.as_str()].map(str::as_bytes);
+            [&model.provider, &model.name, &model.parameters, &rest, call.place.as_str()].map(str::as_bytes);
         let parts = parts.into_iter().chain(messages.iter().map(<[u8; 32]>::as_slice));
         let (purpose, revision) = model.purpose(["skillrl call 1", "skillrl call 2"]);
         let bytes = digest(purpose, revision.into_iter().chain(parts));
@@ -125,7 +135,7 @@ impl RequestDigest {
 /// makes calls of a run whose journal is elsewhere. Each call of it counts.
 pub fn next_occurrence(model: &dyn ChatModel, request: &ChatRequest, call: &CallCtx) -> u32 {
     let part = ModelPart::of(model.id(), &model.parameters());
-    call.scope.next_occurrence(RequestDigest::of(&part, request, &call.place).bytes)
+    call.scope.next_occurrence(RequestDigest::of(&part, request, call).bytes)
 }
 
 fn rest_of(request: &ChatRequest) -> Value {

@@ -9,11 +9,12 @@ mod said;
 
 use said::Said;
 use serde_json::json;
-use skill_core::SkillDoc;
+use skill_core::carried::CarriedFile;
+use skill_core::{SkillDoc, SkillPackage};
 use skill_llm::agent::{AgentConfig, AgentKind, AgentModel, Sandbox, SkillAs};
 use skill_llm::{
-    CallCtx, CallPlace, ChatModel as _, ChatReply, ChatRequest, ContentPart, Effort, ErrorClass, ImageSource,
-    LlmError, Message, ResponseSchema, Role, Sampling, ToolSpec,
+    AgentFile, AgentProject, CallCtx, CallPlace, ChatModel as _, ChatReply, ChatRequest, ContentPart, Effort,
+    ErrorClass, ImageSource, LlmError, Message, ResponseSchema, Role, Sampling, ToolSpec,
 };
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -388,20 +389,20 @@ fn the_skill_is_a_package_where_that_is_wanted() {
     insta::assert_snapshot!("package_prompt", hinted.read("stdin"));
     assert_eq!(hinted.read("skill"), claude.read("skill"));
     insta::assert_snapshot!("package_skill", claude.read("skill"));
-    assert_eq!(claude.read("files"), "./.claude/skills/task-skill/SKILL.md\n");
+    assert_eq!(claude.read("files"), "./.claude/skills/substitute-for-unnamed-skill/SKILL.md\n");
     assert_eq!(
         run(AgentKind::Codex, SkillAs::Package).read("files"),
-        "./.agents/skills/task-skill/SKILL.md\n"
+        "./.agents/skills/substitute-for-unnamed-skill/SKILL.md\n"
     );
     let gemini = run(AgentKind::Gemini, SkillAs::Package).read("files");
-    assert_eq!(gemini, "./.gemini/settings.json\n./.gemini/skills/task-skill/SKILL.md\n");
+    assert_eq!(gemini, "./.gemini/settings.json\n./.gemini/skills/substitute-for-unnamed-skill/SKILL.md\n");
     let as_prompt = run(AgentKind::Claude, SkillAs::Prompt);
     assert_eq!(as_prompt.read("files"), "");
     assert!(as_prompt.read("stdin").starts_with(skill));
 }
 
 fn with_skill(skill: &SkillDoc) -> CallCtx {
-    CallCtx::default().with(skill.agent_view())
+    CallCtx::default().with(skill.agent_view()).with(skill.clone())
 }
 
 /// Asks a program that gets its skill as a package; the files that it found, and its `SKILL.md`.
@@ -425,20 +426,69 @@ fn packaged_as(skill_as: SkillAs, skill: &SkillDoc, system: &str) -> Result<(Str
 const WITH_FRONT_MATTER: &str = "---\nname: mine\ndescription: x\n---\n\n# Skill\n\nLook twice.\n";
 
 #[test]
-fn a_package_is_written_from_a_skill_with_front_matter_and_from_a_folder() {
+fn a_package_is_delivered_as_it_is() {
+    let mut package = SkillPackage { main: WITH_FRONT_MATTER.to_owned(), ..SkillPackage::default() };
+    package.references.insert("references/dates.md".to_owned(), "# Dates\n\nIn full.\n".to_owned());
+    package.carry("scripts/check.sh", CarriedFile::new(b"echo ok\n".to_vec(), true));
+    package.carry("evals/evals.json", CarriedFile::new(b"{}".to_vec(), false));
+    let folder = package.document().unwrap();
     let alone = SkillDoc::new(WITH_FRONT_MATTER);
-    let folder = SkillDoc::new(format!(
-        "{WITH_FRONT_MATTER}\n<!-- SKILL_FILE: references/dates.md -->\n# Dates\n\nIn full.\n"
-    ));
-    for (skill, end) in [(&alone, "Look twice."), (&folder, "In full.\n</file>")] {
+    let of = |name: &str| format!("./.claude/skills/mine/{name}\n");
+    let all = [of("SKILL.md"), of("references/dates.md"), of("scripts/check.sh")].concat();
+    for (skill, expect) in [(&alone, of("SKILL.md")), (&folder, all)] {
         let shown = skill.agent_view();
         let (files, written) = packaged(skill, &format!("{}\n\nBe brief.", shown.trim())).unwrap();
-        assert_eq!(files, "./.claude/skills/task-skill/SKILL.md\n");
-        assert!(
-            written.starts_with("---\nname: task-skill\n") && written.trim_end().ends_with(end),
-            "{written}"
-        );
-        assert!(!written.contains("name: mine"), "{written}");
+        assert_eq!((files, written), (expect, WITH_FRONT_MATTER.to_owned()));
+    }
+    // Another description is another task for the agent, though it is no part of the prompt.
+    let other = SkillDoc::new(WITH_FRONT_MATTER.replace("description: x", "description: y"));
+    assert_eq!(other.agent_view(), alone.agent_view());
+    let (_, written) = packaged(&other, &format!("{}\n\nBe brief.", other.agent_view().trim())).unwrap();
+    assert!(written.contains("description: y"), "{written}");
+}
+
+#[test]
+fn only_what_a_skill_lacks_is_substituted() {
+    for (main, name, description) in [
+        ("---\nname: mine\n---\n# A\n", "mine", true),
+        ("---\ndescription: Does a.\n---\n# A\n", "substitute-for-unnamed-skill", false),
+        ("---\nname: ../up\ndescription: Does a.\n---\n# A\n", "substitute-for-unnamed-skill", false),
+    ] {
+        let skill = SkillDoc::new(main);
+        let (files, written) =
+            packaged(&skill, &format!("{}\n\nBe brief.", skill.agent_view().trim())).unwrap();
+        assert_eq!(files, format!("./.claude/skills/{name}/SKILL.md\n"), "{main}");
+        assert_eq!(written.contains("Instructions for the tasks"), description, "{written}");
+    }
+}
+
+const LOADS_MINE: &str = r#"{"type":"system","subtype":"init","session_id":"s","claude_code_version":"2.1.332","model":"m"}
+{"type":"assistant","message":{"id":"1","model":"m","content":[{"type":"tool_use","id":"c","name":"Skill","input":{"skill":"mine"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"Launching skill: mine"}]}}
+{"type":"assistant","message":{"id":"2","model":"m","content":[{"type":"text","text":"Done."}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":4,"output_tokens":9}}"#;
+
+#[test]
+fn a_reply_says_whether_the_skill_was_loaded_and_which_files_changed() {
+    let change =
+        "echo two > kept.txt; rm gone.txt; mkdir new; echo three > new/file.txt; echo x > .claude/note";
+    for (stream, activated) in [(LOADS_MINE, true), (CLAUDE, false)] {
+        let fake = Fake::new(&format!("{change}; {}", printing(stream)));
+        let mut config = fake.config(AgentKind::Claude);
+        config.skill_as = SkillAs::Package;
+        let file = |text: &str| AgentFile { bytes: text.as_bytes().into(), is_executable: false };
+        let files = [("kept.txt", "one"), ("gone.txt", "x"), ("same/as.txt", "before")];
+        let files = files.map(|(path, text)| (path.to_owned(), file(text)));
+        let project = AgentProject { files: files.into() };
+        let call = with_skill(&SkillDoc::new(WITH_FRONT_MATTER)).with(project.clone());
+        // A task with files of its own has a prompt without a skill.
+        let reply = ask(config, &question(), &call).unwrap();
+        let work = reply.agent_work().unwrap();
+        assert_eq!(work.is_activated(), Some(activated));
+        assert_eq!(work.changed.keys().collect::<Vec<_>>(), ["kept.txt", "new/file.txt"]);
+        assert_eq!(work.removed.iter().collect::<Vec<_>>(), ["gone.txt"]);
+        assert_eq!(work.after(&project)["new/file.txt"].as_ref(), b"three\n");
+        assert_eq!(work.tools.len(), usize::from(activated));
     }
 }
 

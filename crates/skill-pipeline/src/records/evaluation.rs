@@ -44,6 +44,30 @@ pub struct ScoreInterval {
     pub high: f64,
 }
 
+/// How often a coding agent loaded the skill that it found as a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activations {
+    /// Runs in which it was loaded.
+    pub loaded: usize,
+    /// Runs in which it was there to be loaded.
+    pub runs: usize,
+}
+
+impl Activations {
+    /// The activations of these results; `None` where no agent found the skill as a package.
+    pub fn of(results: &[RolloutResult]) -> Option<Self> {
+        let runs = || results.iter().filter_map(RolloutResult::is_activated);
+        let activations =
+            Self { loaded: runs().filter(|is_loaded| *is_loaded).count(), runs: runs().count() };
+        (activations.runs > 0).then_some(activations)
+    }
+
+    /// True if the runs say nothing about the text of the skill.
+    pub const fn is_none(self) -> bool {
+        self.loaded == 0
+    }
+}
+
 /// `summary.json` beside the results of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -64,6 +88,9 @@ pub struct EvaluationSummary {
     /// Items whose answer is the right one but for marks around it, case or a full stop, whether that counts or not.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n_with_marks: usize,
+    /// How often a coding agent loaded the skill, where it finds it as a package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activations: Option<Activations>,
     /// The same by task type, where items have one.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub by_task_type: IndexMap<String, TaskTypeScore>,
@@ -82,6 +109,7 @@ impl EvaluationSummary {
             n,
             n_without_number: 0,
             n_with_marks: 0,
+            activations: None,
             by_task_type: IndexMap::new(),
             tokens,
         }

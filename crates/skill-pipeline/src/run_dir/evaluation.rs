@@ -7,7 +7,7 @@ use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
 use crate::records::arm::ArmName;
 use crate::records::evaluation::{
-    CandidateEvaluation, Evaluation, EvaluationSummary, PartialEvaluationSummary, TaskTypeScore,
+    Activations, CandidateEvaluation, Evaluation, EvaluationSummary, PartialEvaluationSummary, TaskTypeScore,
 };
 use crate::records::{FORMAT_VERSION, StageTokens};
 use indexmap::IndexMap;
@@ -212,6 +212,7 @@ pub fn summarise(skill: &SkillHash, evaluation: &Evaluation, tokens: StageTokens
     EvaluationSummary {
         n_without_number: evaluation.results.iter().filter(|result| result.has_no_number()).count(),
         n_with_marks: evaluation.results.iter().filter(|result| result.has_marks()).count(),
+        activations: Activations::of(&evaluation.results),
         by_task_type: by_task_type.collect(),
         ..EvaluationSummary::new(skill.clone(), evaluation.score, evaluation.results.len(), tokens)
     }

@@ -4,6 +4,7 @@ use super::StageCtx;
 use super::rollout::Rollouts;
 use crate::error::PipelineError;
 use crate::event::Stage;
+use crate::records::evaluation::Activations;
 use crate::warning::Warning;
 use serde_json::json;
 use skill_core::canonical::canonical_hash;
@@ -109,6 +110,12 @@ pub(crate) async fn check_target_speaks(
 pub fn answers_without_number(results: &[RolloutResult]) -> Option<Warning> {
     let n_without = results.iter().filter(|result| result.has_no_number()).count();
     (n_without > 0).then_some(Warning::NoNumbers { n_without, n_items: results.len() })
+}
+
+/// Says that a coding agent loaded the skill in no run; `None` where one did, or none finds it as a package.
+pub fn never_activated(results: &[RolloutResult]) -> Option<Warning> {
+    let activations = Activations::of(results).filter(|activations| activations.is_none())?;
+    Some(Warning::NeverActivated { n_runs: activations.runs })
 }
 
 /// Says how many replies of the target were cut at their length limit; `None` if none was.

@@ -9,7 +9,7 @@ use crate::records::StageTokens;
 use crate::records::document::StepRecord;
 use crate::run_dir::{EvaluationDir, SKILL_FILE_STEMS};
 use crate::stage::silence::{
-    Spoken, answers_without_number, check_target_speaks, cut_replies, reach_warnings,
+    Spoken, answers_without_number, check_target_speaks, cut_replies, never_activated, reach_warnings,
 };
 use crate::warning::{RunModel, SMALL_SELECTION_SPLIT, Warning};
 use skill_core::{RolloutResult, SkillDoc, StepIdx};
@@ -22,6 +22,7 @@ pub(super) struct Warned {
     of_empty: bool,
     of_no_number: bool,
     of_reach: [bool; 4],
+    of_never_activated: bool,
     of_uncounted_target: bool,
     of_uncounted_optimizer: bool,
 }
@@ -47,6 +48,12 @@ impl Run<'_> {
         if n_empty > 0 && (!self.warned.of_empty || 2 * n_empty > n) {
             self.warned.of_empty = true;
             self.warn(step, Warning::EmptyReplies { n_empty, n_items: n });
+        }
+        if !self.warned.of_never_activated
+            && let Some(warning) = never_activated(results)
+        {
+            self.warned.of_never_activated = true;
+            self.warn(step, warning);
         }
         if !self.warned.of_no_number
             && let Some(warning) = answers_without_number(results)

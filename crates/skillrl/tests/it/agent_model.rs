@@ -12,7 +12,7 @@ const PROGRAM: &str = r#"
 prompt=$(cat)
 echo "$prompt" >> "$LAB/prompts"
 answer=unknown
-if grep -q 'The answer is always blue.' .claude/skills/task-skill/SKILL.md; then answer=blue; fi
+if grep -qs 'The answer is always blue.' .claude/skills/*/SKILL.md .claude/skills/*/references/*; then answer=blue; fi
 case "$prompt" in *'The answer is always'*) answer='the skill is in the prompt' ;; esac
 echo "{\"type\": \"result\", \"subtype\": \"success\", \"is_error\": false, \"result\": \"$answer\",
        \"usage\": {\"input_tokens\": 10, \"cache_read_input_tokens\": 90, \"output_tokens\": 1}}"

@@ -25,6 +25,9 @@ pub(super) fn page(
     if broken.is_empty() {
         text.push_str("- No limit is broken.\n");
     }
+    if let Some(activations) = summary.activations {
+        let _ = writeln!(text, "- Loaded {}.", crate::measuring::activation_words(activations));
+    }
     if let Some(compared) = compared {
         let described = super::against::describe(compared).replacen("against", "Against", 1);
         let _ = writeln!(text, "- {}", described.trim_end());

@@ -13,7 +13,7 @@ use self::out::{EvalOut, deciding};
 use crate::args::{EvalArgs, TransferArgs};
 use crate::command::data_start::{self, Use};
 use crate::measuring::{
-    check_not_empty, choose_skill, score_words, split_of, unkept, warn_of_other_data, warn_of_replies,
+    activation_words, check_not_empty, choose_skill, score_words, split_of, unkept, warn_of_other_data, warn_of_replies,
     warn_of_test_split,
 };
 use crate::progress::{Progress, Show};
@@ -253,6 +253,9 @@ fn describe(
     );
     if let Some(in_run) = in_run {
         let _ = writeln!(text, "       {}", in_run.in_words());
+    }
+    if let Some(activations) = summary.activations {
+        let _ = writeln!(text, "loaded {}", activation_words(activations));
     }
     if summary.n_without_number > 0 {
         let _ = writeln!(text, "       {} of {} answers hold no number", summary.n_without_number, summary.n);
