@@ -4,7 +4,7 @@
 //! loaded. The gate is the paired permutation test of the values of held-out queries.
 
 use crate::measure::Measured;
-use crate::query::Query;
+use crate::query::{HELDOUT_TENTHS, Query};
 use crate::report::stratum;
 use serde::{Deserialize, Serialize};
 use skill_core::stats::sign_flip_p;
@@ -90,6 +90,42 @@ pub fn compare(
         p,
         others_keep,
         is_accepted: gain > 0.0 && p <= ALPHA && others_keep,
+    }
+}
+
+/// What a better description can gain on held-out queries, as they come out now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Held-out queries of the skill, and of none, that come out wrong in some run.
+    pub n_wrong: usize,
+    /// Those that were measured.
+    pub n_measured: usize,
+}
+
+impl Room {
+    /// The room that these values leave; queries of other skills can only speak against a description.
+    pub fn of(queries: &[Query], skill: &str, current: &BTreeMap<String, f64>) -> Self {
+        let is_for = |query: &&Query| query.skill.as_deref().is_none_or(|name| name == skill);
+        let values = queries.iter().filter(is_for).filter_map(|query| current.get(&query.id));
+        let (mut n_wrong, mut n_measured) = (0, 0);
+        for value in values {
+            n_measured += 1;
+            n_wrong += usize::from(*value < 1.0);
+        }
+        Self { n_wrong, n_measured }
+    }
+
+    /// True if no description can be accepted, though some queries come out wrong.
+    pub fn is_too_small(self) -> bool {
+        self.n_wrong > 0 && self.n_wrong < least_queries()
+    }
+
+    /// How many queries like these have to be added so that enough of the held-out ones come out wrong.
+    pub fn n_to_add(self) -> usize {
+        let missing = least_queries().saturating_sub(self.n_wrong);
+        let share = self.n_wrong.max(1) as f64 / self.n_measured.max(1) as f64;
+        let heldout = missing as f64 / share;
+        (heldout * 10.0 / HELDOUT_TENTHS as f64).ceil() as usize
     }
 }
 

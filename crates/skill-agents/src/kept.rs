@@ -9,6 +9,7 @@ use crate::train::TrainingRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// The version of the form.
 const VERSION: u32 = 1;
@@ -29,6 +30,9 @@ pub struct Inputs {
     pub queries: Vec<Query>,
     /// The listed name of each measured skill, with the characters of its entry in the listing.
     pub skills: BTreeMap<String, usize>,
+    /// The description of each, as the agent lists it.
+    #[serde(default)]
+    pub descriptions: BTreeMap<String, String>,
     /// The hash of the skills and of what lies beside them.
     hash: String,
 }
@@ -47,6 +51,11 @@ impl Inputs {
             repetitions,
             queries: queries.to_vec(),
             skills: setup.skills.iter().map(entry).collect(),
+            descriptions: setup
+                .skills
+                .iter()
+                .map(|skill| (skill.listed_name(setup.agent).to_owned(), skill.listed_text(setup.agent)))
+                .collect(),
             hash: hash_of(setup),
         }
     }
@@ -64,6 +73,8 @@ pub struct Kept {
     pub inputs: Inputs,
     /// Their results.
     pub measured: Measured,
+    /// When the last of them was kept.
+    pub measured_at: Option<SystemTime>,
     /// Starts of the agent, those of drafts and proposals too.
     pub n_starts: usize,
     /// The training of descriptions, as far as it is; `None` where none has begun.
@@ -88,9 +99,12 @@ impl Kept {
             source: std::io::ErrorKind::NotFound.into(),
         })?;
         let mut records: BTreeMap<(String, usize), Record> = BTreeMap::new();
+        let mut measured_at = None;
         for query in &inputs.queries {
             for repetition in 1..=inputs.repetitions {
-                if let Some(record) = store.record(&Key::new(&inputs.hash, query, repetition))? {
+                let key = Key::new(&inputs.hash, query, repetition);
+                if let Some(record) = store.record(&key)? {
+                    measured_at = measured_at.max(store.kept_at(&key));
                     records.insert((query.id.clone(), repetition), record);
                 }
             }
@@ -98,6 +112,7 @@ impl Kept {
         let n_planned = inputs.queries.len() * inputs.repetitions;
         Ok(Self {
             measured: Measured { records, stop: None, n_planned },
+            measured_at,
             n_starts: store.n_starts()?,
             training: store.json(TRAINING)?,
             inputs,

@@ -252,7 +252,10 @@ fn id(given: &str, query: &str) -> String {
     format!("q-{}", crate::skill::hex(digest.get(..4).unwrap_or_default()))
 }
 
-/// The halves of queries: as they say, and else 60 % for training, the same share of each label.
+/// How many of ten queries are held out.
+pub const HELDOUT_TENTHS: usize = 4;
+
+/// The halves of queries: as they say, and else 40 % are held out, rounded up, the same share of each label.
 pub fn halves(queries: &[Query], seed: u64) -> BTreeMap<String, Half> {
     type Label<'a> = (Option<&'a str>, bool);
     let mut halves = BTreeMap::new();
@@ -269,7 +272,8 @@ pub fn halves(queries: &[Query], seed: u64) -> BTreeMap<String, Half> {
     }
     for group in groups.values_mut() {
         group.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.id.cmp(&other.1.id)));
-        let n_train = (group.len() * 6).div_ceil(10).min(group.len().saturating_sub(1).max(1));
+        let n_heldout = (group.len() * HELDOUT_TENTHS).div_ceil(10).min(group.len().saturating_sub(1));
+        let n_train = group.len() - n_heldout;
         for (idx, (_, query)) in group.iter().enumerate() {
             let half = if idx < n_train { Half::Train } else { Half::Heldout };
             halves.insert(query.id.clone(), half);

@@ -5,6 +5,7 @@ use crate::outcome::Outcome;
 use crate::query::{Query, beginning};
 use crate::rates::{Rate, Stratum, rate};
 use serde::Serialize;
+use skill_core::stats::sign_flip_p;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rates of one skill.
@@ -101,6 +102,77 @@ pub struct Report {
     pub cost: Option<f64>,
     /// What the reader should know.
     pub warnings: Vec<String>,
+}
+
+/// The recall of a skill before and now, on the queries that both measurements have.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RecallChange {
+    /// Queries of both.
+    pub queries: usize,
+    /// The mean recall before.
+    pub before: f64,
+    /// The mean recall now.
+    pub now: f64,
+    /// The one-sided p-value of a drop.
+    pub p: f64,
+}
+
+impl RecallChange {
+    /// True if the recall has dropped by more than chance would give, at this level of the test.
+    pub fn has_dropped(&self, alpha: f64) -> bool {
+        self.now < self.before && self.p <= alpha
+    }
+}
+
+impl Report {
+    /// The queries that the model answers in one reply and without any tool, as a warning: with one description measured,
+    /// that is all that is known.
+    pub fn answered_at_once(&self) -> Option<String> {
+        let solved = self.queries.iter().filter(|row| row.solved_without);
+        let solved: Vec<&str> = solved.map(|row| row.query.as_str()).collect();
+        (!solved.is_empty()).then(|| {
+            format!(
+                "answered at once and without any tool, so a description may not help: {}",
+                beginnings(&solved)
+            )
+        })
+    }
+
+    /// How the recall of a skill has changed since an earlier measurement; `None` where no query of it is in both.
+    pub fn recall_change(&self, earlier: &Self, skill: &str) -> Option<RecallChange> {
+        const SEED: u64 = 42;
+        let recall = |row: &QueryRow| {
+            let is_mine = row.skill.as_deref() == Some(skill) && row.runs > 0;
+            is_mine.then(|| row.loaded.get(skill).copied().unwrap_or(0) as f64 / row.runs as f64)
+        };
+        let pair = |row: &QueryRow| {
+            let now = recall(row)?;
+            let before = earlier.queries.iter().find(|other| other.query == row.query).and_then(recall)?;
+            Some((before, now))
+        };
+        let pairs: Vec<(f64, f64)> = self.queries.iter().filter_map(pair).collect();
+        let n = pairs.len() as f64;
+        let lost: Vec<f64> = pairs.iter().map(|(before, now)| before - now).collect();
+        (!pairs.is_empty()).then(|| RecallChange {
+            queries: pairs.len(),
+            before: pairs.iter().map(|(before, _)| before).sum::<f64>() / n,
+            now: pairs.iter().map(|(_, now)| now).sum::<f64>() / n,
+            p: sign_flip_p(&lost, SEED),
+        })
+    }
+
+    /// Runs of queries for a skill in which another was loaded: the skill that took them, the one that they are for, the
+    /// runs, and all runs of these queries.
+    pub fn taken(&self) -> Vec<(&str, &str, usize, usize)> {
+        let mut taken = Vec::new();
+        for (wanted, row) in self.confusions.iter().filter(|(wanted, _)| *wanted != NO_SKILL) {
+            let of_wanted = |row: &&QueryRow| row.skill.as_ref() == Some(wanted);
+            let n_runs = self.queries.iter().filter(of_wanted).map(|row| row.runs).sum();
+            let others = row.iter().filter(|(name, n)| *name != wanted && *name != NO_SKILL && **n > 0);
+            taken.extend(others.map(|(name, n)| (name.as_str(), wanted.as_str(), *n, n_runs)));
+        }
+        taken
+    }
 }
 
 /// The name of the row of queries for which no skill should be loaded.
@@ -258,15 +330,7 @@ pub fn beginnings(queries: &[&str]) -> String {
 }
 
 fn warnings(report: &Report) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let solved: Vec<&str> =
-        report.queries.iter().filter(|row| row.solved_without).map(|row| row.query.as_str()).collect();
-    if !solved.is_empty() {
-        warnings.push(format!(
-            "answered at once and without any tool, so a description may not help: {}",
-            beginnings(&solved)
-        ));
-    }
+    let mut warnings: Vec<String> = report.answered_at_once().into_iter().collect();
     for (name, rates) in &report.skills {
         if rates.attempted > 0 {
             warnings.push(format!(

@@ -9,7 +9,7 @@ mod prompt;
 
 pub use prompt::draft_prompt;
 
-use crate::gate::{Comparison, compare, values};
+use crate::gate::{Comparison, Room, compare, values};
 use crate::listed::{Shown, listed};
 use crate::measure::{Caps, Launcher, Measured, Notice, Setup, Stop, Store, StoreError, measure};
 use crate::query::{Half, Query, halves};
@@ -171,9 +171,19 @@ impl Training<'_> {
             trained.stop = Some(stop);
             return Ok(Some(trained));
         }
+        let name = first.listed_name(self.setup.agent);
+        let room = Room::of(&heldout, name, &self.values(&heldout, &current.heldout));
+        if room.is_too_small() {
+            let Room { n_wrong, n_measured } = room;
+            let n_to_add = room.n_to_add();
+            trained.stop = Some(Stop::NoRoom { skill: name.to_owned(), n_wrong, n_measured, n_to_add });
+            return Ok(Some(trained));
+        }
+        if room.n_wrong == 0 && room.n_measured > 0 {
+            return Ok(Some(trained));
+        }
         (self.notify)(&Notice::Of("the current description, training queries"));
         current.train = self.measured(&current.skill, &train).await?;
-        let name = first.listed_name(self.setup.agent);
         let mut answered = Answered { name, ids: BTreeSet::new() };
         answered.ids.extend(answered_without(name, &heldout, &trained.initial));
         answered.ids.extend(answered_without(name, &train, &current.train));

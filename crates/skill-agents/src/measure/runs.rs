@@ -73,6 +73,17 @@ pub enum Stop {
     Busy(String),
     /// The agent failed several times in a row.
     KeepsFailing(String),
+    /// Too few held-out queries come out wrong for any description to be accepted.
+    NoRoom {
+        /// The skill.
+        skill: String,
+        /// Held-out queries that come out wrong now.
+        n_wrong: usize,
+        /// Those that were measured.
+        n_measured: usize,
+        /// How many queries like these have to be added.
+        n_to_add: usize,
+    },
     /// A person stopped it.
     Stopped,
     /// Only an estimate was asked for.
@@ -371,7 +382,11 @@ fn fail(record: &mut Record, launched: &Launched, found: &Loads) {
         record.message.clone_from(&failed.message);
     }
     match launched.ended {
-        Ended::Deadline => record.failed = Some("the run took longer than --timeout allows".to_owned()),
+        Ended::Deadline => {
+            record.failed = Some("the run took longer than --timeout allows".to_owned());
+            // What it printed last is a piece of its work, and no reason.
+            record.message = format!("{:.0} s are over", launched.elapsed.as_secs_f64());
+        }
         Ended::TooMuch => record.failed = Some("the program printed more than a run may".to_owned()),
         Ended::Exited(_) | Ended::TurnLimit => {}
     }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The version of records.
 const VERSION: u32 = 1;
@@ -269,6 +270,11 @@ impl Store {
             }
             record => Ok(record),
         }
+    }
+
+    /// When the record of a run was kept, where the file system says it.
+    pub(crate) fn kept_at(&self, key: &Key) -> Option<SystemTime> {
+        std::fs::metadata(self.folder(key).join(RECORD)).and_then(|metadata| metadata.modified()).ok()
     }
 
     /// What the program printed in a run that is on record.

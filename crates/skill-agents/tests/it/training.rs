@@ -130,10 +130,10 @@ async fn queries_that_are_answered_without_any_skill_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let agent = Simulated::new(5, by_subject);
     let setup = setup(vec![skill("invoice", "Does nothing.")]);
-    let queries = queries(6, 2);
+    let queries = queries(15, 2);
     // One that a description makes the agent load is not among them.
     for (idx, (description, expect)) in
-        [("Does nothing much.", 6), ("Does invoice.", 0)].into_iter().enumerate()
+        [("Does nothing much.", 15), ("Does invoice.", 0)].into_iter().enumerate()
     {
         let writer = Proposing::of(vec![description]);
         let store = store(&dir.path().join(idx.to_string()));
@@ -141,5 +141,36 @@ async fn queries_that_are_answered_without_any_skill_are_named() {
             Training { repetitions: 2, max_steps: 1, ..training(&setup, &queries, &store, &agent, &writer) };
         let trained = training.run().await.unwrap().unwrap();
         assert_eq!(trained.answered_without.len(), expect, "{description}");
+    }
+}
+
+#[test]
+fn halves_are_rounded_up_for_the_held_out_queries() {
+    for (n_should, n_heldout) in [(1, 0), (2, 1), (5, 2), (10, 4), (12, 5), (13, 6), (20, 8)] {
+        let halves = halves(&queries(n_should, 0), 1);
+        let found = halves.values().filter(|half| **half == Half::Heldout).count();
+        assert_eq!((halves.len(), found), (n_should, n_heldout));
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_cannot_pass_stops_before_a_proposal_is_paid() {
+    // Twelve queries leave five held out, which all fail: the least with which a description can be accepted.
+    for (n_should, fate) in [(12, Some(Fate::Accepted)), (10, None)] {
+        let dir = tempfile::tempdir().unwrap();
+        let agent = Simulated::new(5, by_subject);
+        let setup = setup(vec![skill("invoice", "Does nothing.")]);
+        let queries = queries(n_should, 12);
+        let writer = Proposing::of(vec!["Does invoice."]);
+        let store = store(dir.path());
+        let trained = training(&setup, &queries, &store, &agent, &writer).run().await.unwrap().unwrap();
+        assert_eq!(trained.steps.first().map(|step| step.fate), fate, "{n_should}");
+        let Some(Stop::NoRoom { n_wrong, n_to_add, .. }) = trained.stop else {
+            assert!(fate.is_some());
+            continue;
+        };
+        assert_eq!((n_wrong, writer.prompts.lock().len()), (4, 0));
+        // One more has to fail; four of nine held-out queries do, and four of ten are held out.
+        assert_eq!(n_to_add, 6);
     }
 }

@@ -79,7 +79,7 @@ pub(crate) struct EvalArgs {
 }
 
 /// A share that is typed in percent, or a difference in points.
-fn in_percent(text: &str) -> Result<f64, String> {
+pub(super) fn in_percent(text: &str) -> Result<f64, String> {
     match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
         Ok(_) | Err(_) => Err("a number from 0 to 100, such as 3 or 85".to_owned()),

@@ -169,6 +169,18 @@ pub(crate) struct TriggersArgs {
     /// Makes one run, and estimates the others from it.
     #[arg(long, conflicts_with = "replay")]
     pub(crate) estimate: bool,
+
+    /// Compares recall with an earlier measurement, query by query: the directory of its runs.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    /// Fails with exit code 11 if the recall of a skill has dropped by more than chance would give.
+    #[arg(long, requires = "against")]
+    pub(crate) fail_on_drop: bool,
+
+    /// Fails with exit code 11 if the recall of a skill is less than so many percent.
+    #[arg(long, value_name = "PERCENT", value_parser = super::eval::in_percent)]
+    pub(crate) min_recall: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -226,6 +238,14 @@ pub(crate) struct TrainSkillArgs {
     /// The seed by which queries are split into halves.
     #[arg(long, value_name = "SEED", default_value_t = 42)]
     pub(crate) seed: u64,
+
+    /// Prints how many starts it takes at most, and starts nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Agrees to what it takes.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,13 +5,14 @@ use crate::ReportError;
 use crate::lines::Tone;
 use crate::words::{counted, dollars, grouped, harmless, p_words};
 use serde::Serialize;
-use skill_agents::kept::{Kept, is_measurement};
+use skill_agents::kept::{Inputs, Kept, is_measurement};
 use skill_agents::query::{Query, beginning};
 use skill_agents::rates::Rate;
 use skill_agents::report::{NO_SKILL, QueryRow, Report, SkillRates, beginnings};
 use skill_agents::train::{Fate, Step, TrainedSkill, TrainingRecord};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// The most characters of a query in a table.
 const MAX_QUERY_CHARS: usize = 70;
@@ -64,8 +65,12 @@ pub fn triggers_at(directory: &Path) -> Result<Option<Kept>, ReportError> {
 impl TriggersView {
     /// A directory of runs, also of those in progress.
     pub fn read(kept: &Kept) -> Self {
-        let mut view = Self::of(&kept.report(), kept.n_starts);
+        let found = kept.report();
+        let mut view = Self::of(&found, kept.n_starts).with_inputs(&kept.inputs, kept.measured_at);
         if kept.training.is_some() {
+            // The training has measured other descriptions, and its table says which queries no description helps.
+            let of_one = found.answered_at_once();
+            view.warnings.retain(|warning| Some(warning) != of_one.as_ref());
             view.facts.push(Fact::new("rates", "of the descriptions before the training"));
         }
         let training = kept.training.iter().flat_map(|training| trainings(training, &kept.inputs.queries));
@@ -77,7 +82,15 @@ impl TriggersView {
     pub fn of(found: &Report, n_starts: usize) -> Self {
         let about: Vec<&str> = found.versions.iter().chain(&found.models).map(String::as_str).collect();
         let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
-        let mut facts = vec![Fact::new("runs", format!("{} of {} counted", found.counted, found.planned))];
+        let mut facts: Vec<Fact> =
+            found.skills.iter().filter_map(|(name, rates)| verdict(name, rates)).collect();
+        facts.extend(found.taken().into_iter().map(|(taker, wanted, n, of)| {
+            Fact::new(
+                "taken",
+                format!("{} takes {n} of {of} requests of {}", harmless(taker), harmless(wanted)),
+            )
+        }));
+        facts.push(Fact::new("runs", format!("{} of {} counted", found.counted, found.planned)));
         if !found.failed.is_empty() {
             facts.push(Fact::new("failed", counted(found.failed.len() as u64, "run")));
         }
@@ -95,6 +108,19 @@ impl TriggersView {
             tables: rates.chain(queries).chain(confusions).chain(failures(found)).collect(),
             warnings: found.warnings.clone(),
         }
+    }
+
+    /// The same with the descriptions that were measured, and the date of the last run.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: &Inputs, measured_at: Option<SystemTime>) -> Self {
+        for (name, description) in &inputs.descriptions {
+            self.facts.push(Fact::new("listed", format!("{}: {}", harmless(name), harmless(description))));
+        }
+        let date = measured_at.and_then(|at| jiff::Timestamp::try_from(at).ok());
+        if let Some(date) = date {
+            self.facts.push(Fact::new("date", date.strftime("%Y-%m-%d").to_string()));
+        }
+        self
     }
 
     /// All of it as text, with its columns in line.
@@ -143,6 +169,20 @@ impl TriggersTable {
             let _ = writeln!(text, "  {}", padded.collect::<Vec<_>>().join("  ").trim_end());
         }
     }
+}
+
+/// What the rates of a skill come to, in a sentence.
+fn verdict(name: &str, rates: &SkillRates) -> Option<Fact> {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let recall = rates.recall.as_ref().map(|rate| {
+        let (low, high) = (percent(rate.low), percent(rate.high));
+        format!("for {} of the requests that need it ({low} to {high})", percent(rate.rate))
+    });
+    let false_positives =
+        rates.false_positives.as_ref().map(|rate| format!("for {} of the others", percent(rate.rate)));
+    let both: Vec<String> = recall.into_iter().chain(false_positives).collect();
+    (!both.is_empty())
+        .then(|| Fact::new("verdict", format!("{} is loaded {}", harmless(name), both.join(", and "))))
 }
 
 fn rates_of(name: &str, rates: &SkillRates) -> TriggersTable {

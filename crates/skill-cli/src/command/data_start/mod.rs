@@ -164,7 +164,7 @@ fn agree(shown: &Shown) -> crate::Result {
 }
 
 /// The answer of a person at a terminal; `None` where nobody can be asked.
-pub(super) fn asked(question: &str) -> crate::Result<Option<bool>> {
+pub(in crate::command) fn asked(question: &str) -> crate::Result<Option<bool>> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(None);
     }

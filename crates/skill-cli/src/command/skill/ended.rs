@@ -2,6 +2,7 @@
 
 use crate::command::CommandError;
 use crate::exit_code;
+use skill_agents::gate::least_queries;
 use skill_agents::measure::{Stop, StoreError};
 use skillrl::reports::words::dollars;
 
@@ -48,6 +49,15 @@ pub(crate) fn of(stop: &Stop) -> CommandError {
             "name its prices with --price IN,OUT, or cap its starts with --calls",
             exit_code::USAGE,
         ),
+        Stop::NoRoom { skill, n_wrong, n_measured, n_to_add } => {
+            let message = format!(
+                "{skill}: {n_wrong} of {n_measured} held-out queries come out wrong now, and a description is accepted only \
+                 if it puts at least {} right: nothing was proposed",
+                least_queries()
+            );
+            let hint = format!("add about {n_to_add} queries like those that come out wrong");
+            return CommandError::new(message).with_hint(hint).with_code(exit_code::USAGE);
+        }
         Stop::NotStarted(what) => {
             (what.clone(), "install the agent, or name its program with --program", exit_code::USAGE)
         }

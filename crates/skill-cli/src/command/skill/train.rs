@@ -5,15 +5,18 @@ use super::session::{Session, store_error};
 use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
+use crate::command::data_start::asked;
 use crate::command::{CommandError, block_on, print, print_json, print_wrapped, say};
 use crate::error::OfFile as _;
+use crate::table::grouped;
 use parking_lot::Mutex;
 use skill_agents::Skill;
 use skill_agents::gate::least_queries;
 use skill_agents::measure::Stop;
-use skill_agents::query::{Half, Query, halves};
+use skill_agents::query::{HELDOUT_TENTHS, Half, Query, halves};
 use skill_agents::train::{Fate, Step, Trained, TrainedSkill, Training, TrainingRecord};
 use skillrl::pipeline::StopSignal;
+use skillrl::reports::words::dollars;
 use skillrl::reports::{fate_in_words, training_of};
 use std::fmt::Write as _;
 
@@ -34,6 +37,9 @@ pub(crate) fn run(args: &TrainSkillArgs) -> crate::Result {
     let chosen = chosen(args, &session)?;
     for skill_idx in &chosen {
         check_queries(&session, *skill_idx, args.seed)?;
+    }
+    if !agreed(args, &session, &chosen)? {
+        return Ok(());
     }
     session.keep_inputs()?;
     let (mut all, mut stop) = (Vec::new(), None);
@@ -120,29 +126,88 @@ fn trained(
     trained.ok_or_else(|| CommandError::new("no skill to train was found").into())
 }
 
-/// Too few queries to accept anything are told before the first run.
+/// Too few queries to accept anything are told before the first run; how many come out wrong is known after it.
 fn check_queries(session: &Session, skill_idx: usize, seed: u64) -> Result<(), CommandError> {
     let halves = halves(&session.queries, seed);
     let name = session.setup.skills.get(skill_idx).map(|skill| skill.listed_name(session.setup.agent));
-    let n_unread = session.queries.iter().filter(|query| !query.reviewed).count();
     // Those of other skills can only speak against a description.
     let is_for = |query: &&Query| query.skill.is_none() || query.skill.as_deref() == name;
-    let held_out = session.queries.iter().filter(is_for);
-    let n_heldout =
-        held_out.filter(|query| query.reviewed && halves.get(&query.id) == Some(&Half::Heldout)).count();
-    if n_heldout < least_queries() {
-        let unread = match n_unread {
-            0 => String::new(),
-            n => format!("; {n} drafted ones are not used before \"reviewed\" is true"),
-        };
-        let message = format!(
-            "{}: {n_heldout} held-out queries, and with fewer than {} nothing can be accepted{unread}",
-            name.unwrap_or_default(),
-            least_queries()
-        );
-        return Err(CommandError::new(message).with_hint("add queries; 20 and more are usual"));
+    let concerned: Vec<&Query> = session.queries.iter().filter(is_for).collect();
+    let is_heldout = |query: &&&Query| query.reviewed && halves.get(&query.id) == Some(&Half::Heldout);
+    let n_heldout = concerned.iter().filter(is_heldout).count();
+    if n_heldout >= least_queries() {
+        return Ok(());
     }
-    Ok(())
+    let name = name.unwrap_or_default();
+    let n_mine = concerned.iter().filter(|query| query.skill.is_some()).count();
+    let unread = match concerned.iter().filter(|query| !query.reviewed).count() {
+        0 => String::new(),
+        n => format!("; {n} drafted ones are not used before \"reviewed\" is true"),
+    };
+    let message = format!(
+        "{n_mine} of your {} queries should load {name}, {} should load no skill, and {n_heldout} of these are held out; \
+         with fewer than {} that come out wrong now, no description can be accepted{unread}",
+        session.queries.len(),
+        concerned.len() - n_mine,
+        least_queries()
+    );
+    let n_needed = (least_queries() * 10).div_ceil(HELDOUT_TENTHS);
+    let hint = format!(
+        "write at least {n_needed} queries that should load {name} and come out wrong now, or mark more of them \
+         `\"split\": \"heldout\"`"
+    );
+    Err(CommandError::new(message).with_hint(hint))
+}
+
+/// What the training takes at most: starts, and dollars as far as runs on record say what one costs.
+fn totals(session: &Session, chosen: &[usize], steps: usize, seed: u64) -> Result<String, CommandError> {
+    let halves = halves(&session.queries, seed);
+    let n_queries =
+        session.queries.iter().filter(|query| query.reviewed && halves.contains_key(&query.id)).count();
+    let n_of_one = n_queries * session.repetitions;
+    // Each proposal is one more start, and measured on all queries at most.
+    let n_starts = chosen.len() * (n_of_one * (steps + 1) + steps);
+    let spending = session.store.spending().map_err(|error| super::ended::of_store(&error))?;
+    let n_made = session.store.n_starts().map_err(|error| super::ended::of_store(&error))?;
+    let n_known = n_made.saturating_sub(spending.n_unknown);
+    let cost = match n_known {
+        0 => "what they cost is said after the first run".to_owned(),
+        n => format!(
+            "about {} at the mean of {n} runs on record",
+            dollars(spending.known / n as f64 * n_starts as f64)
+        ),
+    };
+    let least = least_queries();
+    Ok(format!(
+        "at most {} starts of {} ({} queries, {} runs each, {steps} proposals), {cost}; a description is accepted only if at \
+         least {least} held-out queries come out better",
+        grouped(n_starts as u64),
+        session.setup.agent.title,
+        n_queries,
+        session.repetitions,
+    ))
+}
+
+/// Says what it takes, and asks a person at a terminal; true if it begins.
+fn agreed(args: &TrainSkillArgs, session: &Session, chosen: &[usize]) -> crate::Result<bool> {
+    let totals = totals(session, chosen, args.steps, args.seed)?;
+    if args.dry_run {
+        print(&format!("{totals}\nnothing was started\n"))?;
+        return Ok(false);
+    }
+    if args.measure.replay {
+        return Ok(true);
+    }
+    if !session.is_quiet {
+        say(&totals);
+    }
+    let is_capped = args.measure.calls.is_some() || args.measure.budget.is_some();
+    if args.yes || is_capped || asked("Start? [y/N]")? != Some(false) {
+        return Ok(true);
+    }
+    Err(CommandError::new("nothing was started")
+        .with_hint("`--calls N` or `--budget USD` caps it, `--yes` agrees")
+        .into())
 }
 
 fn step_line(step: &Step) -> String {

@@ -5,12 +5,17 @@ use super::session::{Session, queries_file, skills_at, store_error};
 use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
 use crate::command::{CommandError, block_on, print_json, print_wrapped, say};
+use crate::exit_code;
+use skill_agents::gate::ALPHA;
+use skill_agents::kept::Kept;
 use skill_agents::measure::{Measured, Stop, measure};
 use skill_agents::query::read_queries;
+use skill_agents::report::Report;
 use skill_agents::train::{Writer as _, draft_prompt};
 use skillrl::pipeline::StopSignal;
 use skillrl::reports::TriggersView;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// How the first Ctrl-C is answered.
 const STOPPING: &str = "stopping; the runs that are complete stay on record";
@@ -19,6 +24,7 @@ pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
     if let Some(n) = args.draft {
         return draft(args, n);
     }
+    let earlier = args.against.as_deref().map(earlier).transpose()?;
     let mut session = Session::open(&args.measure, true)?;
     session.caps.only_first = args.estimate;
     let inputs = session.keep_inputs()?;
@@ -33,10 +39,12 @@ pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
         false if measured.stop == Some(Stop::Estimated) => {}
         false => {
             let n_starts = session.store.n_starts().map_err(|error| store_error(&error))?;
-            print_wrapped(&TriggersView::of(&found, n_starts).text())?;
+            let view = TriggersView::of(&found, n_starts).with_inputs(&inputs, None);
+            print_wrapped(&view.text())?;
         }
     }
     write_report(&session);
+    check(args, &found, earlier.as_ref(), measured.stop.as_ref())?;
     match measured.stop {
         Some(Stop::Calls(_)) if args.measure.replay => Ok(()),
         Some(Stop::Estimated) | None => match (found.counted, found.failed.first()) {
@@ -45,6 +53,51 @@ pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
         },
         Some(stop) => Err(ended::of(&stop).into()),
     }
+}
+
+/// The report of an earlier measurement.
+fn earlier(dir: &Path) -> crate::Result<Report> {
+    let kept = Kept::read(dir).map_err(|error| ended::of_store(&error))?;
+    Ok(kept.report())
+}
+
+/// Says how recall has changed, and fails where a limit is not kept; a measurement that is not complete decides nothing.
+fn check(
+    args: &TriggersArgs,
+    found: &Report,
+    earlier: Option<&Report>,
+    stop: Option<&Stop>,
+) -> crate::Result<()> {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut broken = Vec::new();
+    for (name, rates) in &found.skills {
+        if let Some(change) = earlier.and_then(|earlier| found.recall_change(earlier, name)) {
+            let words = format!(
+                "the recall of {name} was {} and is {}, on {} queries of both (p {:.3})",
+                percent(change.before),
+                percent(change.now),
+                change.queries,
+                change.p
+            );
+            match args.fail_on_drop && change.has_dropped(ALPHA) {
+                true => broken.push(words),
+                false => say(&words),
+            }
+        } else if earlier.is_some() && rates.recall.is_some() {
+            say(&format!("warning: the earlier measurement has no query of {name}"));
+        }
+        let recall = rates.recall.as_ref().map(|rate| rate.rate);
+        if let (Some(least), Some(recall)) = (args.min_recall, recall)
+            && recall < least
+        {
+            broken.push(format!("the recall of {name} is {}, less than {}", percent(recall), percent(least)));
+        }
+    }
+    let is_whole = stop.is_none_or(|stop| matches!(stop, Stop::Calls(_)) && args.measure.replay);
+    if broken.is_empty() || !is_whole {
+        return Ok(());
+    }
+    Err(CommandError::new(broken.join("; ")).with_code(exit_code::REGRESSED).into())
 }
 
 /// Measures while Ctrl-C is listened to.
