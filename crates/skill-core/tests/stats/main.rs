@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "the tests of early rejection use all of it")]
 mod oracle;
 
+mod arms;
 mod inflation;
 mod order;
 mod rules;
