@@ -87,6 +87,8 @@ pub mod endpoint;
 pub mod env;
 pub mod episode;
 pub mod error;
+#[cfg(feature = "evals")]
+pub mod evals;
 #[cfg(feature = "exec")]
 pub mod exec;
 pub mod folder;

@@ -34,6 +34,9 @@ fn others() -> impl Iterator<Item = (&'static str, &'static str)> {
     let reason = (REASON_PROMPT_NAME, REASON_PROMPT);
     let environments =
         std::iter::once(qa).chain(skill_envs::tasks::built_in_prompts()).chain([world]).chain(workbooks);
+    #[cfg(feature = "evals")]
+    let environments =
+        environments.chain([(skill_envs::evals::GRADER_PROMPT_NAME, skill_envs::evals::GRADER_PROMPT)]);
     environments.chain([linter]).chain(teacher).chain([reason])
 }
 

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "alfworld")]
 mod alfworld;
+#[cfg(feature = "evals")]
+mod evals;
 #[cfg(feature = "exec")]
 mod exec;
 mod live;
@@ -119,6 +121,10 @@ pub fn environment(loaded: &LoadedConfig, judge: Option<Arc<dyn ChatModel>>) -> 
         EnvConfig::Spreadsheet(asked) => spreadsheet::environment(asked, &around),
         #[cfg(not(feature = "spreadsheets"))]
         EnvConfig::Spreadsheet(_) => Err(no_spreadsheets()),
+        #[cfg(feature = "evals")]
+        EnvConfig::Evals(asked) => evals::environment(asked, loaded, judge, &around),
+        #[cfg(not(feature = "evals"))]
+        EnvConfig::Evals(_) => Err(left_out("evals")),
     }
 }
 
@@ -161,7 +167,7 @@ pub fn playable(
         EnvConfig::Exec(asked) => return exec::world(asked, &around),
         #[cfg(not(feature = "exec"))]
         EnvConfig::Exec(_) => return Err(left_out("exec")),
-        EnvConfig::Spreadsheet(_) => return Ok(None),
+        EnvConfig::Spreadsheet(_) | EnvConfig::Evals(_) => return Ok(None),
     };
     Ok(Some(world))
 }
@@ -179,7 +185,9 @@ pub fn split(name: &str) -> Result<Split, Error> {
 pub fn max_turns(env: &EnvConfig) -> Option<u32> {
     let mut settings = AgentSettings::default();
     match env {
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Spreadsheet(_) => return None,
+        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Spreadsheet(_) | EnvConfig::Evals(_) => {
+            return None;
+        }
         EnvConfig::Alfworld(asked) => asked.as_ref().fill(&mut settings),
         EnvConfig::Webshop(asked) => asked.as_ref().fill(&mut settings),
         EnvConfig::SearchAgent(asked) => asked.as_ref().fill(&mut settings),
@@ -221,7 +229,7 @@ fn played(
 }
 
 /// An environment that this build lacks.
-#[cfg(not(all(feature = "alfworld", feature = "exec", feature = "webshop")))]
+#[cfg(not(all(feature = "alfworld", feature = "evals", feature = "exec", feature = "webshop")))]
 fn left_out(feature: &'static str) -> Error {
     Error::LeftOut { what: format!("`env.kind = \"{feature}\"`"), feature }
 }

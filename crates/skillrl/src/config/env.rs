@@ -35,6 +35,8 @@ named_enum! {
         Exec = "exec",
         /// Programs that change workbooks.
         Spreadsheet = "spreadsheet",
+        /// Cases of a coding agent.
+        Evals = "evals",
     }
 }
 
@@ -49,6 +51,7 @@ impl EnvKind {
             Self::SearchAgent => "questions that an agent answers with a search tool",
             Self::Exec => "a program of your own is the environment",
             Self::Spreadsheet => "SpreadsheetBench: programs that change workbooks, from its data set",
+            Self::Evals => "cases of a coding agent: projects, prompts and checks",
         }
     }
 
@@ -56,7 +59,7 @@ impl EnvKind {
     pub fn has_data_file(self) -> bool {
         match self {
             Self::Qa | Self::Tasks | Self::Spreadsheet => true,
-            Self::Alfworld | Self::Webshop | Self::SearchAgent | Self::Exec => false,
+            Self::Alfworld | Self::Webshop | Self::SearchAgent | Self::Exec | Self::Evals => false,
         }
     }
 
@@ -64,7 +67,7 @@ impl EnvKind {
     pub fn is_built_in_world(self) -> bool {
         match self {
             Self::Alfworld | Self::Webshop | Self::SearchAgent => true,
-            Self::Qa | Self::Tasks | Self::Exec | Self::Spreadsheet => false,
+            Self::Qa | Self::Tasks | Self::Exec | Self::Spreadsheet | Self::Evals => false,
         }
     }
 }
@@ -88,6 +91,8 @@ pub enum EnvConfig {
     Exec(Box<ExecConfig>),
     /// Programs that change workbooks.
     Spreadsheet(Box<SpreadsheetConfig>),
+    /// Cases of a coding agent.
+    Evals(Box<EvalsConfig>),
 }
 
 /// The limits on the turns of an episode.
@@ -110,6 +115,7 @@ impl EnvConfig {
             Self::SearchAgent(_) => EnvKind::SearchAgent,
             Self::Exec(_) => EnvKind::Exec,
             Self::Spreadsheet(_) => EnvKind::Spreadsheet,
+            Self::Evals(_) => EnvKind::Evals,
         }
     }
 
@@ -127,6 +133,7 @@ impl EnvConfig {
             Self::Webshop(env) => env.max_tokens,
             Self::SearchAgent(env) => env.max_tokens,
             Self::Spreadsheet(env) => env.max_tokens,
+            Self::Evals(env) => env.max_tokens,
             // The program decides.
             Self::Exec(_) => None,
         }
@@ -142,7 +149,7 @@ impl EnvConfig {
             Self::Webshop(env) => of(env.max_turns, env.history_turns),
             Self::SearchAgent(env) => of(env.max_turns, env.history_turns),
             Self::Exec(env) => of(env.max_turns, env.history_turns),
-            Self::Qa(_) | Self::Tasks(_) | Self::Spreadsheet(_) => None,
+            Self::Qa(_) | Self::Tasks(_) | Self::Spreadsheet(_) | Self::Evals(_) => None,
         }
     }
 
@@ -155,7 +162,8 @@ impl EnvConfig {
             | Self::Alfworld(_)
             | Self::Webshop(_)
             | Self::SearchAgent(_)
-            | Self::Spreadsheet(_) => &[],
+            | Self::Spreadsheet(_)
+            | Self::Evals(_) => &[],
         }
     }
 
@@ -168,7 +176,8 @@ impl EnvConfig {
             | Self::Webshop(_)
             | Self::SearchAgent(_)
             | Self::Exec(_)
-            | Self::Spreadsheet(_) => None,
+            | Self::Spreadsheet(_)
+            | Self::Evals(_) => None,
         }
     }
 
@@ -177,6 +186,7 @@ impl EnvConfig {
         match self {
             Self::Tasks(env) => (env.scorer == TasksScorer::Rubric).then_some(env.judge),
             Self::Exec(env) => (env.rubric.is_some() || env.rubric_file.is_some()).then_some(env.judge),
+            Self::Evals(env) => env.grader,
             Self::Qa(_)
             | Self::Alfworld(_)
             | Self::Webshop(_)
@@ -194,7 +204,7 @@ impl EnvConfig {
             Self::SearchAgent(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Exec(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
             Self::Spreadsheet(env) => Some((&mut env.split_ratio, &mut env.split_rule)),
-            Self::Alfworld(_) => None,
+            Self::Alfworld(_) | Self::Evals(_) => None,
         }
     }
 
@@ -207,6 +217,7 @@ impl EnvConfig {
             Self::SearchAgent(env) => env.visit_paths(section, visit),
             Self::Exec(env) => env.visit_paths(section, visit),
             Self::Spreadsheet(env) => env.visit_paths(section, visit),
+            Self::Evals(env) => env.visit_paths(section, visit),
         }
     }
 }
@@ -220,6 +231,7 @@ const SCORED: Kinds = Kinds::Of(&[EnvKind::Qa.as_str(), EnvKind::Tasks.as_str()]
 const LISTED: Kinds = Kinds::Of(&[EnvKind::Tasks.as_str(), EnvKind::Spreadsheet.as_str()]);
 /// The kinds with programs that can run in the sandbox.
 const SANDBOXED: Kinds = Kinds::Of(&[EnvKind::Spreadsheet.as_str(), EnvKind::Tasks.as_str()]);
+const EVALS: Kinds = Kinds::Of(&[EnvKind::Evals.as_str()]);
 const SPREADSHEET: Kinds = Kinds::Of(&[EnvKind::Spreadsheet.as_str()]);
 /// The kinds that can be split by a ratio.
 const RATIO: Kinds = Kinds::Of(&[
@@ -262,7 +274,8 @@ pub(in crate::config) const KIND: &[KeySpec] = &[decisive(choice::<EnvKind>(), V
     "qa: questions with known answers. tasks: data of your own, with a prompt over its fields and a scorer by\n\
      name. Both read CSV, TSV, JSON Lines, JSON, Parquet and Excel. alfworld and webshop: an agent acts, turn\n\
      by turn. search-agent: questions that an agent answers with a search tool.\n\
-     exec: a program of your own. spreadsheet: SpreadsheetBench, in which programs of the agent change workbooks.",
+     exec: a program of your own. spreadsheet: SpreadsheetBench, in which programs of the agent change workbooks.\n\
+     evals: cases of a coding agent, each a project, a prompt and checks of what is left.",
 )];
 
 kinds! {
@@ -298,6 +311,10 @@ kinds! {
             /// An environment with `kind = "spreadsheet"`; `docs/spreadsheets.md` says what each key means.
             SpreadsheetConfig
         }
+        evals => {
+            /// An environment with `kind = "evals"`; `docs/does-my-skill-help.md` says what a case is.
+            EvalsConfig
+        }
     }
 
     [qa tasks spreadsheet] of DATA {
@@ -320,7 +337,7 @@ kinds! {
         /// model; command: a program of yours.
         scorer: TasksScorer = decisive(choice::<TasksScorer>(), Value("\"em_f1\""));
     }
-    [qa tasks alfworld webshop search_agent exec spreadsheet] of ALL {
+    [qa tasks alfworld webshop search_agent exec spreadsheet evals] of ALL {
         /// The most tokens that an answer may have.
         max_tokens: Option<u32> = decisive(integer(1, MAX_TOKENS), Absent { example: "512" });
     }
@@ -604,6 +621,17 @@ kinds! {
         program_memory_mb: u64 = decisive(integer(64, 1_000_000), Value("2048"));
         /// How many programs run at a time. Without it one for each core.
         programs: Option<usize> = process(COUNT, Absent { example: "4" });
+    }
+    [evals] of EVALS {
+        /// A file of cases (evals.json or JSON Lines), or a folder with a folder for each case.
+        cases: ConfigPath = decisive(FILE_OR_DIRECTORY, Required { example: "\"my-skill/evals/evals.json\"" });
+        /// Ids of cases that are left out.
+        #[serde(default)]
+        exclude: Vec<String> = decisive(Texts, Absent { example: "[\"7\"]" });
+        /// Whether every case is in the validation split, to be measured; else 6 of 10 are for training.
+        measure_only: bool = decisive(Flag, Value("false"));
+        /// The model that grades expectations, [models.judge] or one of the other two. Without it no case may have any.
+        grader: Option<TasksJudge> = decisive(choice::<TasksJudge>(), Absent { example: "\"judge\"" });
     }
     [alfworld webshop] of GAMES {
         /// Servers that play the world over HTTP, one episode at a time each, instead of playing it here. With

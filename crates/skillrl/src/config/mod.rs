@@ -44,8 +44,8 @@ pub use bank::{BankConfig, EmbeddingConfig, EmbeddingKind, EvolutionConfig, Retr
 pub use default_file::{default_file, short_file};
 pub(crate) use env::EpisodeTurns;
 pub use env::{
-    AlfworldConfig, EnvConfig, EnvKind, ExecConfig, QaConfig, SearchAgentConfig, SpreadsheetConfig,
-    TasksConfig, WebshopConfig,
+    AlfworldConfig, EnvConfig, EnvKind, EvalsConfig, ExecConfig, QaConfig, SearchAgentConfig,
+    SpreadsheetConfig, TasksConfig, WebshopConfig,
 };
 pub use error::{ConfigError, Place, Problem, ProblemKind};
 pub use mapping::Mapping;

@@ -22,9 +22,11 @@ pub(super) fn model(
             EnvConfig::Alfworld(_) => Arc::new(SimulatedAgent::new(SimulatedHousehold::default(), seed)),
             EnvConfig::Webshop(_) => Arc::new(SimulatedAgent::new(SimulatedShopper::default(), seed)),
             EnvConfig::SearchAgent(_) => Arc::new(SimulatedAgent::new(SimulatedSearcher::default(), seed)),
-            EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) | EnvConfig::Spreadsheet(_) => {
-                Arc::new(SimulatedTarget::new(seed))
-            }
+            EnvConfig::Qa(_)
+            | EnvConfig::Tasks(_)
+            | EnvConfig::Exec(_)
+            | EnvConfig::Spreadsheet(_)
+            | EnvConfig::Evals(_) => Arc::new(SimulatedTarget::new(seed)),
         },
         ModelRole::Judge => Arc::new(SimulatedTarget::new(seed)),
         ModelRole::Teacher => {
@@ -57,7 +59,11 @@ pub(super) fn expert(env: &EnvConfig, seed: u64, mistakes: f64) -> Result<Option
             Some(Arc::new(SimulatedAgent::new(ShopExpert::default(), seed).with_memory()))
         }
         EnvConfig::SearchAgent(_) => Some(Arc::new(SimulatedAgent::new(SearchExpert, seed).with_memory())),
-        EnvConfig::Qa(_) | EnvConfig::Tasks(_) | EnvConfig::Exec(_) | EnvConfig::Spreadsheet(_) => None,
+        EnvConfig::Qa(_)
+        | EnvConfig::Tasks(_)
+        | EnvConfig::Exec(_)
+        | EnvConfig::Spreadsheet(_)
+        | EnvConfig::Evals(_) => None,
     })
 }
 

@@ -35,7 +35,11 @@ pub(super) fn of(loaded: &LoadedConfig) -> Vec<ProgramFacts> {
         EnvConfig::Tasks(asked) => add("env.command", &asked.command, None),
         // Python and LibreOffice are the worker's own, and its sandbox says what is missing.
         EnvConfig::SearchAgent(asked) => add("env.retriever_command", &asked.retriever_command, None),
-        EnvConfig::Qa(_) | EnvConfig::Alfworld(_) | EnvConfig::Webshop(_) | EnvConfig::Spreadsheet(_) => {}
+        EnvConfig::Qa(_)
+        | EnvConfig::Alfworld(_)
+        | EnvConfig::Webshop(_)
+        | EnvConfig::Spreadsheet(_)
+        | EnvConfig::Evals(_) => {}
     }
     for (role, model) in super::setup::models_of(&loaded.config) {
         if let ModelConfig::Agent(agent) = model

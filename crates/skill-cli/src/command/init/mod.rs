@@ -104,6 +104,7 @@ fn whole(settings: &[String]) -> Vec<String> {
     match kind {
         EnvKind::Qa | EnvKind::Tasks | EnvKind::Spreadsheet => add("env.data=", &["env.data=data"]),
         EnvKind::Exec => add("env.program=", &["env.program=[\"python3\", \"env.py\"]"]),
+        EnvKind::Evals => add("env.cases=", &["env.cases=my-skill/evals/evals.json"]),
         EnvKind::Alfworld | EnvKind::Webshop | EnvKind::SearchAgent => {}
     }
     all.into_iter().chain(settings.iter().cloned()).collect()

@@ -64,11 +64,14 @@ pub(super) fn fit_to_mode(section: &super::keys::SectionSpec, mut settings: Vec<
 /// What a key of `[env]` needs around it to be allowed.
 pub(super) fn env_settings(key: &super::key::KeySpec) -> Vec<String> {
     if let Some(kind) = key.kinds.names().first()
-        && (super::env::WORLD_KINDS.contains(kind) || *kind == "spreadsheet")
+        && (super::env::WORLD_KINDS.contains(kind) || ["spreadsheet", "evals"].contains(kind))
     {
         let mut settings = vec![format!("env.kind={kind}")];
         if *kind == "exec" && key.name != "program" {
             settings.push("env.program=[\"true\"]".to_owned());
+        }
+        if *kind == "evals" && key.name != "cases" {
+            settings.push("env.cases=evals.json".to_owned());
         }
         return settings;
     }

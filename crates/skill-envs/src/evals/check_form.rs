@@ -1,0 +1,317 @@
+//! Checks as files have them: sentences, and objects of this program, of eval-magic and of `claude plugin eval`.
+
+use super::check::{Check, CommandCheck, FileIs, Pattern};
+use regex::{Regex, RegexBuilder};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The time of a command that names none.
+const COMMAND_SECONDS: f64 = 60.0;
+/// The most that a file may ask for.
+const MAX_COMMAND_SECONDS: f64 = 600.0;
+/// The largest regular expression, compiled.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+/// Ends of a text as JavaScript has to write them.
+const ENDS: [(&str, &str); 2] = [("(?<![\\s\\S])", "\\A"), ("(?![\\s\\S])", "\\z")];
+
+/// A check, or what is wrong with it as the end of "the check ...".
+pub(super) fn check(value: &Value) -> Result<Check, String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => {
+            Ok(Check::Expectation { text: text.trim().to_owned() })
+        }
+        Value::Object(fields) => Fields(fields).check(),
+        _ => Err("is neither a sentence nor an object".to_owned()),
+    }
+}
+
+/// A text that has to be found as it is.
+pub(super) fn literal(text: &str, is_absent: bool) -> Result<Pattern, String> {
+    pattern(&regex::escape(text), "", is_absent).map(|pattern| Pattern { source: text.to_owned(), ..pattern })
+}
+
+/// A regular expression; `flags` are those of JavaScript.
+pub(super) fn pattern(source: &str, flags: &str, is_absent: bool) -> Result<Pattern, String> {
+    let translated = ENDS.iter().fold(source.to_owned(), |text, (from, to)| text.replace(from, to));
+    let regex: Regex = RegexBuilder::new(&translated)
+        .case_insensitive(flags.contains('i'))
+        .multi_line(flags.contains('m'))
+        .dot_matches_new_line(flags.contains('s'))
+        .size_limit(MAX_REGEX_BYTES)
+        .build()
+        .map_err(|error| format!("has a pattern that cannot be used: {error}"))?;
+    Ok(Pattern { source: source.to_owned(), is_absent, regex })
+}
+
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl Fields<'_> {
+    fn text(&self, names: &[&str]) -> Option<&str> {
+        let found = names.iter().find_map(|name| self.0.get(*name)?.as_str());
+        found.filter(|text| !text.trim().is_empty())
+    }
+
+    fn required(&self, names: &[&str]) -> Result<&str, String> {
+        self.text(names)
+            .ok_or_else(|| format!("has no text in `{}`", names.first().copied().unwrap_or_default()))
+    }
+
+    fn count(&self, names: &[&str]) -> Result<Option<usize>, String> {
+        let Some((name, value)) = names.iter().find_map(|name| Some((name, self.0.get(*name)?))) else {
+            return Ok(None);
+        };
+        let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
+        n.map(Some).ok_or_else(|| format!("has a `{name}` that is not a number from 0"))
+    }
+
+    fn check(&self) -> Result<Check, String> {
+        let kind = self.text(&["type", "kind"]);
+        match kind.unwrap_or("expectation") {
+            "expectation" | "assertion" => Ok(Check::Expectation {
+                text: self.required(&["text", "expectation", "assertion"])?.trim().to_owned(),
+            }),
+            "llm_judge" | "llm" | "rubric" => Ok(Check::Expectation {
+                text: self.required(&["rubric", "text", "criteria"])?.trim().to_owned(),
+            }),
+            "command" | "command_check" => self.command(),
+            "file" | "file_exists" => self.file(),
+            "reply" | "message" => self.reply(),
+            "regex" => self.regex(),
+            "transcript_check" => self.transcript(),
+            "tool" | "tool_used" => self.tool(),
+            "diff" | "diff_scope" => {
+                let max_files = self.count(&["max_files", "max_files_touched"])?;
+                let max_lines = self.count(&["max_lines", "max_lines_changed"])?;
+                if max_files.is_none() && max_lines.is_none() {
+                    return Err("limits neither files nor lines".to_owned());
+                }
+                Ok(Check::Diff { max_files, max_lines })
+            }
+            "limit" => {
+                let tokens = self.count(&["tokens", "max_tokens"])?.map(|n| n as u64);
+                let seconds = self.0.get("seconds").and_then(Value::as_f64).filter(|n| *n > 0.0);
+                if tokens.is_none() && seconds.is_none() {
+                    return Err("limits neither `tokens` nor `seconds`".to_owned());
+                }
+                Ok(Check::Limit { tokens, seconds })
+            }
+            "skill_invocation" | "skill_used" | "skill_invoked" => {
+                Ok(Check::Activation { text: "the skill is loaded".to_owned() })
+            }
+            other => Err(format!(
+                "is of the type {other:?}, which is not known; known are expectation, llm_judge, command, file, reply, \
+                 regex, transcript_check, tool, diff, limit"
+            )),
+        }
+    }
+
+    fn command(&self) -> Result<Check, String> {
+        let command = match self.0.get("command") {
+            Some(Value::String(line)) if !line.trim().is_empty() => {
+                vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()]
+            }
+            Some(Value::Array(words)) if !words.is_empty() => words
+                .iter()
+                .map(|word| {
+                    word.as_str().map(str::to_owned).ok_or("has a `command` with a word that is no text")
+                })
+                .collect::<Result<_, _>>()?,
+            _ => return Err("has no `command`".to_owned()),
+        };
+        if self.0.contains_key("matrix") {
+            return Err("has a `matrix`, which is not supported: write one check for each row".to_owned());
+        }
+        let texts = |name: &str| -> Result<BTreeMap<String, String>, String> {
+            let Some(value) = self.0.get(name) else { return Ok(BTreeMap::new()) };
+            let fields =
+                value.as_object().ok_or_else(|| format!("has a `{name}` that is not an object of texts"))?;
+            let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            fields
+                .iter()
+                .map(text)
+                .collect::<Option<_>>()
+                .ok_or_else(|| format!("has a `{name}` that is not an object of texts"))
+        };
+        let code = ["exit_code", "expect_exit_code"].iter().find_map(|name| self.0.get(*name));
+        let exit_code = match code {
+            None => 0,
+            Some(value) => value
+                .as_i64()
+                .and_then(|code| i32::try_from(code).ok())
+                .ok_or("has an `exit_code` that is not a number")?,
+        };
+        let stdout = match (
+            self.text(&["stdout", "expect_stdout", "stdout_contains"]),
+            self.text(&["stdout_matches"]),
+        ) {
+            (Some(text), _) => Some(literal(text, false)?),
+            (None, Some(source)) => Some(pattern(source, "m", false)?),
+            (None, None) => None,
+        };
+        let seconds = self.0.get("timeout_s").or_else(|| self.0.get("timeout")).and_then(Value::as_f64);
+        let seconds = seconds.unwrap_or(COMMAND_SECONDS);
+        if !(seconds > 0.0 && seconds <= MAX_COMMAND_SECONDS) {
+            return Err(format!("has a `timeout_s` that is not between 0 and {MAX_COMMAND_SECONDS}"));
+        }
+        let files = texts("setup_files").or_else(|_| texts("files"))?;
+        for path in files.keys() {
+            super::fixture::check_path(path)?;
+        }
+        Ok(Check::Command(CommandCheck {
+            command,
+            files,
+            env: texts("env")?,
+            exit_code,
+            stdout,
+            timeout: Duration::from_secs_f64(seconds),
+        }))
+    }
+
+    fn file(&self) -> Result<Check, String> {
+        let path = self.required(&["path", "glob", "file"])?;
+        super::fixture::check_path(path)?;
+        let is = if let Some(text) = self.text(&["contains"]) {
+            FileIs::Text(literal(text, false)?)
+        } else if let Some(text) = self.text(&["not_contains"]) {
+            FileIs::Text(literal(text, true)?)
+        } else if let Some(source) = self.text(&["matches", "pattern"]) {
+            FileIs::Text(pattern(source, "m", false)?)
+        } else if let Some(text) = self.0.get("equals").and_then(Value::as_str) {
+            FileIs::Equal(text.to_owned())
+        } else {
+            match self.0.get("exists") {
+                Some(Value::Bool(false)) => FileIs::Absent,
+                Some(Value::Bool(true)) => FileIs::There,
+                Some(_) => return Err("has an `exists` that is neither true nor false".to_owned()),
+                None if self.text(&["type", "kind"]) == Some("file_exists") => FileIs::Made,
+                None => FileIs::There,
+            }
+        };
+        Ok(Check::File { path: path.to_owned(), is })
+    }
+
+    fn reply(&self) -> Result<Check, String> {
+        let pattern = match (self.text(&["contains"]), self.text(&["not_contains"])) {
+            (Some(text), _) => literal(text, false)?,
+            (None, Some(text)) => literal(text, true)?,
+            (None, None) => pattern(self.required(&["matches", "pattern"])?, "m", false)?,
+        };
+        Ok(Check::Text { in_trace: false, pattern })
+    }
+
+    /// A grader of `claude plugin eval`: of the last message, the run, or a file.
+    fn regex(&self) -> Result<Check, String> {
+        let is_absent = matches!(self.text(&["match"]), Some("not_contains" | "absent"));
+        let pattern =
+            pattern(self.required(&["pattern"])?, self.text(&["flags"]).unwrap_or_default(), is_absent)?;
+        match self.0.get("target") {
+            None => Ok(Check::Text { in_trace: false, pattern }),
+            Some(Value::String(target)) if target == "last_message" => {
+                Ok(Check::Text { in_trace: false, pattern })
+            }
+            Some(Value::String(target)) if target == "trace" => Ok(Check::Text { in_trace: true, pattern }),
+            Some(Value::Object(target)) if target.get("source").and_then(Value::as_str) == Some("file") => {
+                let path =
+                    target.get("path").and_then(Value::as_str).ok_or("has a `target` without a `path`")?;
+                super::fixture::check_path(path)?;
+                Ok(Check::File { path: path.to_owned(), is: FileIs::Text(pattern) })
+            }
+            Some(_) => Err("has a `target` that is not last_message, trace or a file".to_owned()),
+        }
+    }
+
+    fn transcript(&self) -> Result<Check, String> {
+        let source = self.required(&["pattern"])?;
+        match self.required(&["check"])? {
+            "assistant_message_matches" => {
+                Ok(Check::Text { in_trace: false, pattern: pattern(source, "m", false)? })
+            }
+            "tool_invocation_matches" => Ok(Check::Tool {
+                name: pattern("", "", false)?,
+                input: Some(pattern(source, "", false)?),
+                min: 1,
+                max: None,
+            }),
+            other => Err(format!("has the `check` {other:?}, which is not known")),
+        }
+    }
+
+    fn tool(&self) -> Result<Check, String> {
+        let name = self.required(&["tool", "name"])?;
+        let input =
+            self.text(&["input_match", "input"]).map(|source| pattern(source, "", false)).transpose()?;
+        let max = self.count(&["max"])?;
+        // Which skill it is about is known by its arguments alone.
+        if name == "Skill" {
+            let text = input
+                .map_or_else(|| "the skill is loaded".to_owned(), |input| format!("loads {}", input.source));
+            return Ok(Check::Activation { text });
+        }
+        let min = self.count(&["min"])?.unwrap_or(usize::from(max != Some(0)));
+        Ok(Check::Tool { name: pattern(&format!("^(?:{name})$"), "", false)?, input, min, max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn is(value: Value, words: &str) {
+        assert_eq!(check(&value).map(|check| check.text()), Ok(words.to_owned()), "{value}");
+    }
+
+    #[test]
+    fn checks_of_all_forms_are_read() {
+        is(json!("The total is right"), "The total is right");
+        is(json!({"type": "llm_judge", "rubric": "Is it polite?"}), "Is it polite?");
+        is(json!({"id": "a", "text": "It is short"}), "It is short");
+        is(
+            json!({"type": "command_check", "command": ["pytest", "-q"], "expect_exit_code": 1, "expect_stdout": "1 failed"}),
+            "`pytest -q` exits with 1 and prints \"1 failed\"",
+        );
+        is(json!({"type": "file", "path": "a.md", "contains": "x"}), "a.md has \"x\"");
+        is(json!({"type": "file", "path": "a.md", "exists": false}), "a.md does not exist");
+        is(json!({"type": "file_exists", "path": "out/*.pdf"}), "out/*.pdf is made");
+        is(
+            json!({"type": "transcript_check", "check": "assistant_message_matches", "pattern": "done"}),
+            "the reply has \"done\"",
+        );
+        is(json!({"type": "diff_scope", "max_files_touched": 2}), "at most 2 files are changed");
+        is(
+            json!({"type": "tool_used", "tool": "Edit", "min": 0, "max": 0}),
+            "tool \"^(?:Edit)$\" is called at least 0 and at most 0 times",
+        );
+        is(json!({"type": "tool_used", "tool": "Skill"}), "the skill is loaded");
+        is(
+            json!({"type": "regex", "pattern": "(?<![\\s\\S])a(?![\\s\\S])", "target": {"source": "file", "path": "a"}, "match": "not_contains"}),
+            "a does not have \"(?<![\\\\s\\\\S])a(?![\\\\s\\\\S])\"",
+        );
+        is(
+            json!({"type": "limit", "tokens": 5, "seconds": 2.5}),
+            "the run takes at most 5 tokens and 2.5 seconds",
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_check_is_named() {
+        for (value, what) in [
+            (json!(3), "neither"),
+            (json!({"type": "baseline"}), "\"baseline\""),
+            (json!({"type": "tool_order", "first": "Read"}), "\"tool_order\""),
+            (json!({"type": "command"}), "`command`"),
+            (json!({"type": "command", "command": "a", "matrix": {}}), "`matrix`"),
+            (json!({"type": "command", "command": "a", "timeout_s": 9999}), "`timeout_s`"),
+            (json!({"type": "command", "command": "a", "setup_files": {"../x": ""}}), "../x"),
+            (json!({"type": "file", "path": "/etc/passwd"}), "/etc/passwd"),
+            (json!({"type": "regex", "pattern": "(?=a)"}), "pattern"),
+            (json!({"type": "diff"}), "neither files nor lines"),
+            (json!({"type": "llm"}), "`rubric`"),
+        ] {
+            let error = check(&value).unwrap_err();
+            assert!(error.contains(what), "{value}: {error}");
+        }
+    }
+}

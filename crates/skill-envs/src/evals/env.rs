@@ -1,0 +1,255 @@
+//! The environment.
+
+use super::case::{Case, CaseSet};
+use super::changes::Done;
+use super::check::{Check, CheckRow};
+use super::{commands, control, fixture, grade};
+use crate::env::{Env, RolloutCtx};
+use crate::error::EnvError;
+use crate::item::{Item, Split, Splits};
+use crate::source::SkillSource;
+use crate::tasks::rollout::Attempt;
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+use skill_core::{ItemId, Role, RolloutResult, ToolUse};
+use skill_llm::{AgentProject, ChatModel, ChatRequest, Message, PromptTemplate};
+use skill_sandbox::{Choice, Sandbox};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The key of a result's extras with what became of each check.
+const CHECKS_KEY: &str = "checks";
+/// How many of so many cases are for training, of those that name no split.
+const TRAIN_TENTHS: usize = 6;
+
+/// Where cases come from.
+#[derive(Debug, Clone)]
+pub struct EvalsConfig {
+    /// A case file, or a folder of case folders.
+    pub cases: PathBuf,
+    /// Ids of cases that are left out.
+    pub exclude: Vec<String>,
+    /// All cases are in the validation split, as a measurement needs them; else they are split for training.
+    pub is_for_measuring: bool,
+    /// Cases that no person has read are left out.
+    pub only_reviewed: bool,
+    /// A model grades expectations: the judge, which those who only look at the cases do without.
+    pub is_graded: bool,
+    /// A template that replaces [`super::GRADER_PROMPT`].
+    pub prompt: Option<String>,
+    /// The sandbox of commands.
+    pub sandbox: Choice,
+}
+
+/// Cases of a coding agent.
+pub struct EvalsEnv {
+    splits: Splits<Vec<Item>>,
+    cases: IndexMap<ItemId, (Case, Arc<AgentProject>)>,
+    prompt: PromptTemplate,
+    sandbox: Option<Sandbox>,
+    judge: Option<Arc<dyn ChatModel>>,
+}
+
+impl EvalsEnv {
+    /// Reads the cases and their projects.
+    ///
+    /// # Errors
+    ///
+    /// Cases that cannot be used, a sandbox that is needed and missing, expectations without a model that grades them.
+    pub fn load(config: &EvalsConfig, judge: Option<Arc<dyn ChatModel>>) -> Result<Self, EnvError> {
+        let wrong = |message: String| EnvError::Configuration { message };
+        let set = CaseSet::read(&config.cases)?;
+        let is_kept =
+            |case: &&Case| !config.exclude.contains(&case.id) && (case.is_reviewed || !config.only_reviewed);
+        let kept: Vec<Case> = set.cases.iter().filter(is_kept).cloned().collect();
+        if kept.is_empty() {
+            let unread = set.cases.iter().filter(|case| !case.is_reviewed).count();
+            return Err(wrong(format!(
+                "{}: no case is left of {}; {unread} are drafts: read them, and set \"reviewed\": true",
+                config.cases.display(),
+                set.cases.len()
+            )));
+        }
+        let needs_sandbox = |case: &Case| {
+            case.scaffold.is_some() || case.checks.iter().any(|check| matches!(check, Check::Command(_)))
+        };
+        let sandbox = match kept.iter().find(|case| needs_sandbox(case)) {
+            Some(case) => Some(crate::sandboxed::open(&config.sandbox).map_err(|what| {
+                wrong(format!("{}: a command of it runs in the sandbox: {what}", case.place))
+            })?),
+            None => None,
+        };
+        if let (false, Some(case)) =
+            (config.is_graded, kept.iter().find(|case| case.checks.iter().any(Check::needs_grader)))
+        {
+            return Err(wrong(format!(
+                "{}: its expectations are graded by a model, and none is configured as the judge",
+                case.place
+            )));
+        }
+        let mut splits = Splits::from([Vec::new(), Vec::new(), Vec::new()]);
+        let mut cases = IndexMap::new();
+        let n_train = (kept.len() * TRAIN_TENTHS / 10).max(1);
+        for (idx, case) in kept.into_iter().enumerate() {
+            let project = Arc::new(fixture::project(&case, sandbox.as_ref())?);
+            let split = match (config.is_for_measuring, case.split) {
+                (true, _) => Split::Val,
+                (false, Some(split)) => split,
+                (false, None) if idx < n_train => Split::Train,
+                (false, None) => Split::Val,
+            };
+            let checks: Vec<Value> = case.checks.iter().map(Check::settings).collect();
+            let data = json!({
+                "prompt": case.prompt, "expected": case.expected, "checks": checks, "project": project.digest(),
+            });
+            splits[split].push(Item::new(case.id.as_str(), data));
+            cases.insert(ItemId::new(case.id.clone()), (case, project));
+        }
+        let prompt = grade::parsed(config.prompt.as_deref())?;
+        Ok(Self { splits, cases, prompt, sandbox, judge })
+    }
+
+    /// The cases, in order.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.cases.values().map(|(case, _)| case)
+    }
+
+    /// Cases that say nothing whatever an agent does, as far as that is known without a model and without a program.
+    pub fn tests_nothing(&self) -> Vec<&str> {
+        let is_idle = |(case, project): &&(Case, Arc<AgentProject>)| {
+            let rows = control::on_untouched(case, project);
+            let fails =
+                |row: &Option<CheckRow>| row.as_ref().is_none_or(|row| !row.passed && !row.is_shown_only);
+            !rows.iter().any(fails)
+        };
+        self.cases.values().filter(is_idle).map(|(case, _)| case.id.as_str()).collect()
+    }
+
+    async fn judged(
+        &self,
+        case: &Case,
+        done: &Done,
+        item: &Item,
+        ctx: &RolloutCtx,
+    ) -> Result<Vec<CheckRow>, EnvError> {
+        let expectations: Vec<&str> = case
+            .checks
+            .iter()
+            .filter_map(|check| match check {
+                Check::Expectation { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        let judge = ctx.judge.as_ref().or(self.judge.as_ref());
+        let mut graded = match judge.filter(|_| !expectations.is_empty()) {
+            Some(judge) => {
+                let task = (case.prompt.as_str(), case.expected.as_str());
+                grade::grade(&self.prompt, task, &expectations, done, judge.as_ref(), (&item.id, &ctx.call))
+                    .await?
+            }
+            None => Vec::new(),
+        }
+        .into_iter();
+        let mut rows = Vec::with_capacity(case.checks.len());
+        for check in &case.checks {
+            let row = match (check, &self.sandbox) {
+                (Check::Expectation { .. }, _) => graded.next(),
+                (Check::Command(check), Some(sandbox)) => {
+                    Some(commands::run(check, done, sandbox, &ctx.call.cancel).await?)
+                }
+                (check, _) => check.look(done),
+            };
+            let missing =
+                || EnvError::Configuration { message: format!("{}: a check cannot be made", case.place) };
+            rows.push(row.ok_or_else(missing)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// What became of each check of a result.
+pub fn checks_of(result: &RolloutResult) -> Vec<CheckRow> {
+    let rows = result.extras.get(CHECKS_KEY).cloned().unwrap_or_default();
+    serde_json::from_value(rows).unwrap_or_default()
+}
+
+#[async_trait]
+impl Env for EvalsEnv {
+    fn name(&self) -> &'static str {
+        "evals"
+    }
+
+    fn items(&self, split: Split) -> &[Item] {
+        &self.splits[split]
+    }
+
+    fn settings(&self) -> Value {
+        json!({ "grader": self.prompt.source() })
+    }
+
+    fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
+        self.judge.as_ref()
+    }
+
+    fn reward(&self) -> Option<String> {
+        Some("all checks of what the agent left pass".to_owned())
+    }
+
+    fn goal(&self, item: &Item) -> Option<String> {
+        self.cases.get(&item.id).map(|(case, _)| case.prompt.clone())
+    }
+
+    async fn rollout(
+        &self,
+        item: &Item,
+        source: &dyn SkillSource,
+        target: &dyn ChatModel,
+        ctx: &RolloutCtx,
+    ) -> Result<RolloutResult, EnvError> {
+        let (case, project) = self
+            .cases
+            .get(&item.id)
+            .ok_or_else(|| EnvError::Configuration { message: format!("there is no case {}", item.id) })?;
+        let (_, ctx) = ctx.show(source, item, &case.prompt).await?;
+        let call = ctx.call.clone().with(AgentProject::clone(project));
+        let request = ChatRequest::new(vec![Message::user(case.prompt.as_str())]);
+        let reply = target.chat(&request, &call).await?;
+        let done = Done::of(&reply, project);
+        let rows = self.judged(case, &done, item, &ctx).await?;
+        let counted: Vec<&CheckRow> = rows.iter().filter(|row| !row.is_shown_only).collect();
+        let n_passed = counted.iter().filter(|row| row.passed).count();
+        let is_passed = !counted.is_empty() && n_passed == counted.len();
+        let soft = if counted.is_empty() { 0.0 } else { n_passed as f64 / counted.len() as f64 };
+        let mut result = RolloutResult::new(item.id.clone(), f64::from(u8::from(is_passed)), soft);
+        if !is_passed {
+            let failed = counted.iter().filter(|row| !row.passed);
+            let failed: Vec<String> = failed.map(|row| format!("{}: {}", row.text, row.evidence)).collect();
+            result.fail_reason = failed.join("\n");
+        }
+        let mut attempt = Attempt::single(request, &reply);
+        if let Some(call) = attempt.calls.last_mut() {
+            let used = done.work.tools.iter();
+            let used =
+                used.map(|tool| ToolUse::new(tool.name.clone(), Some(tool.arguments.to_string()), false));
+            call.turn.tools = used.collect();
+        }
+        result.n_turns = u32::try_from(done.work.replies.max(1)).unwrap_or(u32::MAX);
+        result.task_description.clone_from(&case.prompt);
+        result.reference_text.clone_from(&case.expected);
+        result.target_user_prompt = attempt.opening.text_of(Role::User);
+        result.trajectory = attempt.trajectory(&reply);
+        result.usage = attempt.usage;
+        result.predicted_answer = reply.text.clone();
+        let extras = &mut result.extras;
+        extras.insert(CHECKS_KEY.to_owned(), json!(rows));
+        extras.insert("seconds".to_owned(), json!(done.work.milliseconds as f64 / 1000.0));
+        extras.insert("tool_calls".to_owned(), json!(done.work.tools.len()));
+        if let Some(cost) = done.work.cost {
+            extras.insert("cost".to_owned(), json!(cost));
+        }
+        extras.insert("loaded".to_owned(), json!(done.work.loaded));
+        extras.insert("changed".to_owned(), json!(done.touched()));
+        Ok(result)
+    }
+}

@@ -1,0 +1,153 @@
+//! Case folders of `claude plugin eval`: `prompt.md` or `case.yaml`, `graders/*.md`, `scaffold.sh`.
+
+use super::case::Case;
+use super::check_form;
+use super::fixture;
+use crate::error::EnvError;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const PROMPT: &str = "prompt.md";
+const CASE: &str = "case.yaml";
+const GRADERS: &str = "graders";
+const SCAFFOLD: &str = "scaffold.sh";
+/// Folders whose files are the project.
+const FILES: [&str; 3] = ["fixture", "files", "workspace"];
+
+/// The case folders below a folder, in the order of their names; empty where there is none.
+pub(super) fn folders(dir: &Path) -> Vec<PathBuf> {
+    // A folder that cannot be read has no case, and the caller says so.
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| is_case(path)).collect();
+    folders.sort();
+    folders
+}
+
+/// True for a folder of a case.
+pub(super) fn is_case(dir: &Path) -> bool {
+    dir.join(PROMPT).is_file() || dir.join(CASE).is_file()
+}
+
+/// The case of a folder, with all that its files say.
+pub(super) fn case(dir: &Path) -> Result<(Case, Value), EnvError> {
+    let place = dir.display().to_string();
+    let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+    let whole = match read(&dir.join(CASE))? {
+        Some(text) => yaml(&text).map_err(|what| wrong(format!("{CASE} {what}")))?,
+        None => Map::new(),
+    };
+    let (head, body) = match read(&dir.join(PROMPT))? {
+        Some(text) => fronted(&text).map_err(|what| wrong(format!("{PROMPT} {what}")))?,
+        None => (Map::new(), String::new()),
+    };
+    let in_case =
+        whole.get("execution").and_then(|execution| execution.get("prompt")).or_else(|| whole.get("prompt"));
+    let prompt = match body.trim() {
+        "" => in_case.and_then(Value::as_str).unwrap_or_default().trim().to_owned(),
+        body => body.to_owned(),
+    };
+    if prompt.is_empty() {
+        return Err(wrong(
+            "has no prompt in prompt.md and none in `execution.prompt` of case.yaml".to_owned(),
+        ));
+    }
+    let mut graders: Vec<(String, Value)> = Vec::new();
+    for (idx, grader) in whole.get("graders").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        graders.push((format!("grader {} of {CASE}", idx + 1), grader.clone()));
+    }
+    for path in grader_files(&dir.join(GRADERS)) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = read(&path)?.unwrap_or_default();
+        graders.push((
+            format!("{GRADERS}/{name}"),
+            grader(&text).map_err(|what| wrong(format!("{GRADERS}/{name} {what}")))?,
+        ));
+    }
+    let mut checks = Vec::new();
+    for (name, value) in &graders {
+        checks.push(check_form::check(value).map_err(|what| wrong(format!("the grader {name} {what}")))?);
+    }
+    let mut files = BTreeMap::new();
+    for folder in FILES {
+        if dir.join(folder).is_dir() {
+            fixture::walk(&dir.join(folder), "", 0, &place, &mut files)?;
+        }
+    }
+    let name = whole.get("name").and_then(Value::as_str);
+    let folder = || dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let scaffold = Some(dir.join(SCAFFOLD)).filter(|path| path.is_file());
+    let raw = json!({
+        "case": whole, "prompt": {"head": head, "body": prompt},
+        "graders": graders.iter().map(|(_, value)| value).collect::<Vec<_>>(),
+    });
+    let case = Case {
+        id: name.map_or_else(folder, str::to_owned),
+        expected: String::new(),
+        prompt,
+        files,
+        scaffold,
+        checks,
+        split: None,
+        is_reviewed: true,
+        place,
+    };
+    Ok((case, raw))
+}
+
+fn grader_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    files.sort();
+    files
+}
+
+/// A grader in a file: its front matter, with the text below it as the pattern or the rubric.
+fn grader(text: &str) -> Result<Value, String> {
+    let (mut fields, body) = fronted(text)?;
+    let field = match fields.get("type").and_then(Value::as_str) {
+        Some("regex") => "pattern",
+        Some("llm") | None => "rubric",
+        Some(_) => return Ok(Value::Object(fields)),
+    };
+    fields.entry("type").or_insert_with(|| "llm".into());
+    if !body.trim().is_empty() {
+        fields.entry(field).or_insert_with(|| body.trim().into());
+    }
+    Ok(Value::Object(fields))
+}
+
+/// Front matter, and what is below it.
+fn fronted(text: &str) -> Result<(Map<String, Value>, String), String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {
+        return Ok((Map::new(), text.trim().to_owned()));
+    };
+    let mut head = String::new();
+    let mut lines = rest.split_inclusive('\n');
+    for line in lines.by_ref() {
+        if line.trim_end() == "---" {
+            return Ok((yaml(&head)?, lines.collect::<String>().trim().to_owned()));
+        }
+        head.push_str(line);
+    }
+    Err("has front matter without an end".to_owned())
+}
+
+fn yaml(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_saphyr::from_str(text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => Err("is not an object".to_owned()),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, EnvError> {
+    match skill_llm::text_file::read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(crate::error::read_error(path, error)),
+    }
+}

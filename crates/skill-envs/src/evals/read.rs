@@ -1,0 +1,196 @@
+//! Case files of all forms.
+
+use super::case::{Case, CaseFormat, CaseSet};
+use super::{check_form, fixture, plugin_form};
+use crate::error::{EnvError, read_error};
+use crate::item::Split;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The lists of checks of a case, by the dialect that has them; ours may be in any.
+const LISTS: [(&str, Option<CaseFormat>); 3] = [
+    ("expectations", Some(CaseFormat::Expectations)),
+    ("assertions", Some(CaseFormat::Assertions)),
+    ("checks", None),
+];
+/// Where a skill's folder has its cases.
+const USUAL_FILES: [&str; 4] = ["evals/evals.json", "evals/evals.jsonl", "evals.json", "evals.jsonl"];
+const USUAL_FOLDER: &str = "evals";
+
+impl CaseSet {
+    /// Where the cases of a skill are, if it has any: `evals/evals.json`, `evals/evals.jsonl`, or case folders in `evals/`.
+    pub fn usual_place(skill: &Path) -> Option<PathBuf> {
+        let file = USUAL_FILES.iter().map(|name| skill.join(name)).find(|path| path.is_file());
+        let folder = skill.join(USUAL_FOLDER);
+        file.or_else(|| (!plugin_form::folders(&folder).is_empty()).then_some(folder))
+    }
+
+    /// Reads cases from a file, from a folder of case folders, or from one case folder.
+    ///
+    /// # Errors
+    ///
+    /// A file that is none of these, a case without a prompt or without checks, a file of the case that is missing, two
+    /// dialects in one file.
+    pub fn read(path: &Path) -> Result<Self, EnvError> {
+        let set = if path.is_dir() { of_folder(path)? } else { of_file(path)? };
+        let mut ids = BTreeSet::new();
+        for case in &set.cases {
+            let wrong =
+                |message: &str| EnvError::Configuration { message: format!("{}: {message}", case.place) };
+            if !ids.insert(&case.id) {
+                return Err(wrong(&format!("the id {:?} is that of another case", case.id)));
+            }
+            if case.checks.is_empty() {
+                return Err(wrong(
+                    "the case has no checks, so nothing could be said of a run: add `expectations`, or checks of files or commands",
+                ));
+            }
+        }
+        if set.cases.is_empty() {
+            return Err(EnvError::BadData { path: path.to_owned(), message: "it has no cases".to_owned() });
+        }
+        Ok(set)
+    }
+}
+
+fn of_folder(dir: &Path) -> Result<CaseSet, EnvError> {
+    let folders = if plugin_form::is_case(dir) { vec![dir.to_owned()] } else { plugin_form::folders(dir) };
+    if folders.is_empty() {
+        let nested = USUAL_FILES.iter().chain(&["evals.json", "evals.jsonl"]).map(|name| dir.join(name));
+        return match nested.into_iter().find(|path| path.is_file()) {
+            Some(path) => of_file(&path),
+            None => {
+                let message = "it has no case: expected evals.json, or a folder with prompt.md or case.yaml for each case";
+                Err(EnvError::BadData { path: dir.to_owned(), message: message.to_owned() })
+            }
+        };
+    }
+    let (mut cases, mut raw) = (Vec::new(), Vec::new());
+    for folder in folders {
+        let (case, value) = plugin_form::case(&folder)?;
+        cases.push(case);
+        raw.push(value);
+    }
+    Ok(CaseSet { format: CaseFormat::Plugin, cases, head: Value::Null, raw })
+}
+
+fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
+    let text = skill_llm::text_file::read(path).map_err(|error| read_error(path, error))?;
+    let text = text.trim_start_matches('\u{feff}');
+    let bad = |message: String| EnvError::BadData { path: path.to_owned(), message };
+    let whole: Option<Value> = serde_json::from_str(text).ok();
+    let (head, raw, is_lines) = match whole {
+        Some(Value::Object(mut head)) if head.contains_key("evals") => match head.remove("evals") {
+            Some(Value::Array(raw)) => (Value::Object(head), raw, false),
+            _ => return Err(bad("`evals` is not a list".to_owned())),
+        },
+        Some(Value::Array(raw)) => (Value::Null, raw, false),
+        Some(Value::Object(case)) if case.contains_key("prompt") => {
+            (Value::Null, vec![Value::Object(case)], true)
+        }
+        Some(_) => return Err(bad("it has no list `evals`".to_owned())),
+        None => {
+            let mut raw = Vec::new();
+            for (idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+                let value = serde_json::from_str(line).map_err(|error| EnvError::BadLine {
+                    path: path.to_owned(),
+                    line: idx + 1,
+                    message: error.to_string(),
+                })?;
+                raw.push(value);
+            }
+            (Value::Null, raw, true)
+        }
+    };
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let roots = [folder.clone(), folder.parent().map(Path::to_owned).unwrap_or_default()];
+    let (mut cases, mut dialect) = (Vec::with_capacity(raw.len()), None);
+    for (idx, value) in raw.iter().enumerate() {
+        let place = format!("{}, case {}", path.display(), idx + 1);
+        let fields = value.as_object().ok_or_else(|| bad(format!("case {} is not an object", idx + 1)))?;
+        let (case, found) = case(fields, idx, place, &roots)?;
+        if let (Some(known), Some(found)) = (dialect, found)
+            && known != found
+        {
+            let message = format!(
+                "case {} has `{}`, and others have `{}`: two dialects in one file; rename one of them",
+                idx + 1,
+                name_of(found),
+                name_of(known)
+            );
+            return Err(bad(message));
+        }
+        dialect = dialect.or(found);
+        cases.push(case);
+    }
+    let format = if is_lines { CaseFormat::Lines } else { dialect.unwrap_or(CaseFormat::Expectations) };
+    Ok(CaseSet { format, cases, head, raw })
+}
+
+fn name_of(dialect: CaseFormat) -> &'static str {
+    LISTS.iter().find(|(_, of)| *of == Some(dialect)).map_or("checks", |(name, _)| name)
+}
+
+fn case(
+    fields: &Map<String, Value>,
+    idx: usize,
+    place: String,
+    roots: &[PathBuf],
+) -> Result<(Case, Option<CaseFormat>), EnvError> {
+    let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let prompt = text("prompt");
+    if prompt.is_empty() {
+        return Err(wrong("the case has no text in `prompt`".to_owned()));
+    }
+    if fields.contains_key("turns") || fields.contains_key("responder") {
+        return Err(wrong("the case has several turns, and a run here has one prompt".to_owned()));
+    }
+    let id = match fields.get("id") {
+        Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        _ => (idx + 1).to_string(),
+    };
+    let (mut checks, mut dialect) = (Vec::new(), None);
+    for (name, of) in LISTS {
+        let Some(list) = fields.get(name) else { continue };
+        let list = list.as_array().ok_or_else(|| wrong(format!("`{name}` is not a list")))?;
+        if of.is_some() && dialect.is_some() {
+            return Err(wrong("it has both `expectations` and `assertions`: keep one of them".to_owned()));
+        }
+        dialect = dialect.or(of);
+        for (idx, value) in list.iter().enumerate() {
+            let check = check_form::check(value);
+            checks.push(check.map_err(|what| wrong(format!("check {} of `{name}` {what}", idx + 1)))?);
+        }
+    }
+    let names: Vec<String> = match fields.get("files") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(names)) => names
+            .iter()
+            .map(|name| name.as_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| wrong("`files` has an entry that is not a path".to_owned()))?,
+        Some(_) => return Err(wrong("`files` is not a list".to_owned())),
+    };
+    let split = match text("split").as_str() {
+        "" => None,
+        name => Some(
+            Split::parse(name)
+                .ok_or_else(|| wrong(format!("the split {name:?} is not train, val or test")))?,
+        ),
+    };
+    let case = Case {
+        id,
+        prompt,
+        expected: text("expected_output"),
+        files: fixture::named_files(&names, roots, &place)?,
+        scaffold: None,
+        checks,
+        split,
+        is_reviewed: fields.get("reviewed").and_then(Value::as_bool).unwrap_or(true),
+        place,
+    };
+    Ok((case, dialect))
+}

@@ -1,0 +1,168 @@
+//! Case files and whole rollouts, with an agent that is a function.
+
+use super::{CaseFormat, CaseSet, EvalsConfig, EvalsEnv, SandboxChoice, checks_of};
+use crate::env::{Env as _, RolloutCtx};
+use crate::item::Split;
+use async_trait::async_trait;
+use skill_core::SkillDoc;
+use skill_core::Usage;
+use skill_llm::{AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+use std::path::Path;
+use std::sync::Arc;
+
+fn write(dir: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+#[track_caller]
+fn round_trip(name: &str, text: &str, format: CaseFormat) {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &[(name, text)]);
+    let set = CaseSet::read(&dir.path().join(name)).unwrap();
+    assert_eq!(set.format, format);
+    let again = set.text().unwrap();
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text);
+    match value(text) {
+        Ok(whole) if format != CaseFormat::Lines => assert_eq!(value(&again).unwrap(), whole),
+        _ => assert_eq!(
+            again.lines().map(value).map(Result::unwrap).collect::<Vec<_>>(),
+            text.lines().map(value).map(Result::unwrap).collect::<Vec<_>>()
+        ),
+    }
+    write(dir.path(), &[(name, &again)]);
+    assert_eq!(CaseSet::read(&dir.path().join(name)).unwrap(), set);
+}
+
+#[test]
+fn case_files_are_written_back_without_loss() {
+    let of_schemas = r#"{"skill_name": "pdf", "unknown": [1, null], "evals": [{"id": 1, "prompt": "Do", "expected_output": "x", "files": [], "expectations": ["It is done"], "later": {"a": 1}}]}"#;
+    round_trip("evals.json", of_schemas, CaseFormat::Expectations);
+    let of_text = r#"{"skill_name": "pdf", "evals": [{"id": "a", "prompt": "Do", "assertions": [{"id": "x", "type": "llm_judge", "rubric": "Good?", "samples": 3}]}]}"#;
+    round_trip("evals.json", of_text, CaseFormat::Assertions);
+    let lines = "{\"id\": \"a\", \"prompt\": \"Do\", \"checks\": [\"Done\"], \"note\": 1}\n{\"prompt\": \"Do more\", \"checks\": [{\"type\": \"diff\", \"max_files\": 1}]}\n";
+    round_trip("evals.jsonl", lines, CaseFormat::Lines);
+}
+
+#[test]
+fn case_folders_of_claude_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    write(
+        dir.path(),
+        &[
+            ("a/prompt.md", "---\nmax_turns: 5\n---\nAdd up the numbers.\n"),
+            ("a/graders/total.md", "---\ntype: regex\ntarget: last_message\n---\n42\n"),
+            ("a/graders/polite.md", "---\ntype: llm\n---\nThe reply is polite.\n"),
+            ("a/graders/fires.md", "---\ntype: tool_used\ntool: Skill\n---\nIt fires.\n"),
+            ("a/fixture/numbers.txt", "40\n2\n"),
+            (
+                "b/case.yaml",
+                "name: second\nexecution:\n  prompt: Write a.md\ngraders:\n  - type: file_exists\n    path: a.md\n",
+            ),
+            ("not-a-case/x.txt", ""),
+        ],
+    );
+    let set = CaseSet::read(dir.path()).unwrap();
+    assert_eq!(set.format, CaseFormat::Plugin);
+    let [first, second] = set.cases.as_slice() else { panic!("{:?}", set.cases) };
+    assert_eq!((first.prompt.as_str(), second.id.as_str()), ("Add up the numbers.", "second"));
+    assert_eq!(first.checks.len(), 3);
+    assert_eq!(first.files.keys().collect::<Vec<_>>(), ["numbers.txt"]);
+    assert_eq!(second.checks[0].text(), "a.md is made");
+}
+
+#[test]
+fn what_is_wrong_with_cases_is_named_with_its_place() {
+    let case = |more: &str| format!("{{\"evals\": [{{\"id\": 1, \"prompt\": \"Do\"{more}}}]}}");
+    let two = r#"{"evals": [{"prompt": "a", "expectations": ["x"]}, {"prompt": "b", "assertions": ["x"]}]}"#;
+    for (text, what) in [
+        (case(""), "no checks"),
+        (case(r#", "expectations": []"#), "no checks"),
+        (case(r#", "expectations": ["x"], "assertions": ["y"]"#), "both"),
+        (two.to_owned(), "two dialects"),
+        (case(r#", "expectations": ["x"], "files": ["gone.csv"]"#), "gone.csv"),
+        (case(r#", "expectations": ["x"], "files": ["../../etc/passwd"]"#), "../../etc/passwd"),
+        (case(r#", "expectations": [{"type": "baseline"}]"#), "baseline"),
+        (case(r#", "expectations": ["x"], "turns": []"#), "several turns"),
+        (r#"{"evals": []}"#.to_owned(), "no cases"),
+        (r#"{"evals": [{"prompt": " "}]}"#.to_owned(), "`prompt`"),
+        (r#"{"cases": []}"#.to_owned(), "`evals`"),
+        (r#"{"evals": [{"id": 1, "prompt": "a", "checks": ["x"]}, {"id": 1, "prompt": "b", "checks": ["x"]}]}"#.to_owned(), "another case"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[("evals.json", &text)]);
+        let error = CaseSet::read(&dir.path().join("evals.json")).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("evals.json"), "{text}: {error}");
+    }
+}
+
+/// Writes what its skill says into `total.txt`, and without one nothing.
+struct Worker(ModelId);
+
+#[async_trait]
+impl ChatModel for Worker {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        assert!(!request.messages[0].text().contains("# Adding"), "the skill is no part of the prompt");
+        assert!(call.get::<AgentProject>().unwrap().files.contains_key("numbers.txt"));
+        let skill = call.get::<SkillDoc>().filter(|skill| !skill.is_blank());
+        let mut work = AgentWork { skill: skill.map(|_| "adding".to_owned()), ..AgentWork::default() };
+        if skill.is_some() {
+            work.loaded.push("adding".to_owned());
+            work.keep("total.txt".to_owned(), b"42\n");
+        }
+        Ok(ChatReply::text("Done.", Usage::default()).with_agent_work(&work))
+    }
+}
+
+#[tokio::test]
+async fn a_run_passes_if_all_checks_do_and_checks_have_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = r#"{"evals": [{"id": "sum", "prompt": "Add up.", "files": ["files/numbers.txt"], "checks": [
+        {"type": "file", "path": "total.txt", "equals": "42"},
+        {"type": "file", "path": "numbers.txt", "contains": "40"},
+        {"type": "diff", "max_files": 1},
+        {"type": "skill_invoked"}]}]}"#;
+    write(dir.path(), &[("evals.json", cases), ("files/numbers.txt", "40\n2\n"), ("files/.git/HEAD", "x")]);
+    let config = EvalsConfig {
+        cases: dir.path().join("evals.json"),
+        exclude: Vec::new(),
+        is_for_measuring: true,
+        only_reviewed: false,
+        is_graded: false,
+        prompt: None,
+        sandbox: SandboxChoice::Auto,
+    };
+    let env = EvalsEnv::load(&config, None).unwrap();
+    assert!(env.tests_nothing().is_empty());
+    let item = env.items(Split::Val)[0].clone();
+    let target: Arc<dyn ChatModel> = Arc::new(Worker(ModelId::new("test", "worker")));
+    for (skill, passed) in [("---\nname: adding\ndescription: x\n---\n# Adding\n", true), ("", false)] {
+        let source = SkillDoc::new(skill);
+        let ctx = RolloutCtx::new(CallCtx::default());
+        let result = env.rollout(&item, &source, target.as_ref(), &ctx).await.unwrap();
+        assert_eq!(result.is_success(), passed, "{}", result.fail_reason);
+        let rows = checks_of(&result);
+        assert_eq!(rows.iter().map(|row| row.passed).collect::<Vec<_>>(), [passed, true, true, passed]);
+        assert!(rows.iter().all(|row| !row.evidence.is_empty()) && rows[3].is_shown_only);
+        assert_eq!(result.soft, if passed { 1.0 } else { 2.0 / 3.0 });
+    }
+    // Guards alone test nothing.
+    let guards =
+        r#"{"evals": [{"id": "g", "prompt": "Look.", "checks": [{"type": "diff", "max_files": 0}]}]}"#;
+    write(dir.path(), &[("evals.json", guards)]);
+    assert_eq!(EvalsEnv::load(&config, None).unwrap().tests_nothing(), ["g"]);
+    // Expectations need a grader.
+    write(
+        dir.path(),
+        &[("evals.json", r#"{"evals": [{"prompt": "Look.", "expectations": ["It looked"]}]}"#)],
+    );
+    let error = EvalsEnv::load(&config, None).err().unwrap().to_string();
+    assert!(error.contains("judge"), "{error}");
+}
