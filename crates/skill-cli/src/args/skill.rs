@@ -13,6 +13,8 @@ pub(crate) enum SkillCommand {
     Triggers(Box<TriggersArgs>),
     /// Trains the description of a skill for an agent; the same as `skillrl train DIR --agent NAME`.
     Train(Box<TrainSkillArgs>),
+    /// Measures whether an agent works better with a skill than without; the same as `skillrl eval DIR --agent NAME`.
+    Eval(Box<EvalSkillArgs>),
     /// Writes skills as a plugin for agents; the same as `skillrl export DIR --plugin`.
     Plugin(PluginArgs),
     /// Shows which skills a recorded run of a coding agent was offered and loaded.
@@ -23,15 +25,15 @@ impl SkillCommand {
     /// Whether agents are started.
     pub(crate) const fn calls_models(&self) -> bool {
         match self {
-            Self::Triggers(_) | Self::Train(_) => true,
+            Self::Triggers(_) | Self::Train(_) | Self::Eval(_) => true,
             Self::Check(_) | Self::Loads(_) | Self::Plugin(_) => false,
         }
     }
 }
 
-/// `train DIR --agent NAME` is `skill train DIR --agent NAME`, and `export DIR --plugin` is `skill plugin DIR`.
+/// `train DIR --agent NAME` is `skill train DIR --agent NAME`, so is `eval`, and `export DIR --plugin` is `skill plugin DIR`.
 pub(crate) fn arranged(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let is_train = arguments.get(1).is_some_and(|word| word == "train");
+    let is_train = arguments.get(1).is_some_and(|word| word == "train" || word == "eval");
     let has_agent = arguments
         .iter()
         .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
@@ -181,6 +183,98 @@ pub(crate) struct TriggersArgs {
     /// Fails with exit code 11 if the recall of a skill is less than so many percent.
     #[arg(long, value_name = "PERCENT", value_parser = super::eval::in_percent)]
     pub(crate) min_recall: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalSkillArgs {
+    /// A folder with a SKILL.md.
+    #[arg(value_name = "SKILL")]
+    pub(crate) skill: PathBuf,
+
+    /// The agents, such as claude-code or codex; an unknown name lists all.
+    #[arg(long = "agent", value_name = "NAME,..", value_delimiter = ',', required = true)]
+    pub(crate) agents: Vec<String>,
+
+    /// Cases: evals.json of skill-creator, JSON Lines, or a folder with the case folders of `claude plugin eval`. Without
+    /// it those in SKILL/evals.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cases: Option<PathBuf>,
+
+    /// How often each case is run in each arm.
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) runs: u16,
+
+    /// The previous version: a folder, or a revision of git. Without it the last version in git that differs.
+    #[arg(long, value_name = "DIR|REV")]
+    pub(crate) previous: Option<String>,
+
+    /// The model, as the agent names it.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The model that grades expectations, such as `anthropic/claude-haiku-4-5`; without it the agent's own program.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) judge: Option<String>,
+
+    /// Keeps all runs in this directory: the same command continues there.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Overwrites the measurements in `--out` even if they are of another skill or of other cases.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+
+    /// Compares the skill with an earlier measurement, case by case: a directory that `--out` has written.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    /// Fails with exit code 11 if the pass rate has dropped by more than chance would give.
+    #[arg(long, requires = "against")]
+    pub(crate) fail_on_drop: bool,
+
+    /// The most calls: starts of the agent, and calls of the grader.
+    #[arg(long, value_name = "N")]
+    pub(crate) calls: Option<u64>,
+
+    /// The most US dollars, by --price.
+    #[arg(long, value_name = "USD", value_parser = dollars, requires = "price")]
+    pub(crate) budget: Option<f64>,
+
+    /// The price of a million tokens of prompts and of replies in US dollars, such as `0.25,2`.
+    #[arg(long, value_name = "IN,OUT")]
+    pub(crate) price: Option<Price>,
+
+    /// The agent's program, where it is not on the PATH.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) program: Option<String>,
+
+    /// Seconds that a run may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) timeout: u64,
+
+    /// Runs at the same time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) concurrency: usize,
+
+    /// A variable that the agent gets besides those of its own sign-in; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
+    /// Prints how many starts it takes at most, and starts nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Agrees to what it takes.
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Prints only errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

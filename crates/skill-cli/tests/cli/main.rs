@@ -28,6 +28,7 @@ mod env_export;
 mod epochs;
 mod estimate;
 mod eval;
+mod eval_skill;
 mod exec;
 mod faults;
 mod finished_demo;

@@ -154,7 +154,8 @@ impl Fields<'_> {
         if !(seconds > 0.0 && seconds <= MAX_COMMAND_SECONDS) {
             return Err(format!("has a `timeout_s` that is not between 0 and {MAX_COMMAND_SECONDS}"));
         }
-        let files = texts("setup_files").or_else(|_| texts("files"))?;
+        let mut files = texts("setup_files")?;
+        files.extend(texts("files")?);
         for path in files.keys() {
             super::fixture::check_path(path)?;
         }

@@ -126,7 +126,7 @@ fn fronted(text: &str) -> Result<(Map<String, Value>, String), String> {
     };
     let mut head = String::new();
     let mut lines = rest.split_inclusive('\n');
-    for line in lines.by_ref() {
+    while let Some(line) = lines.next() {
         if line.trim_end() == "---" {
             return Ok((yaml(&head)?, lines.collect::<String>().trim().to_owned()));
         }

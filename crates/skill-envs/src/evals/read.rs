@@ -81,7 +81,7 @@ fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
     let bad = |message: String| EnvError::BadData { path: path.to_owned(), message };
     let whole: Option<Value> = serde_json::from_str(text).ok();
     let (head, raw, is_lines) = match whole {
-        Some(Value::Object(mut head)) if head.contains_key("evals") => match head.remove("evals") {
+        Some(Value::Object(mut head)) if head.contains_key("evals") => match head.shift_remove("evals") {
             Some(Value::Array(raw)) => (Value::Object(head), raw, false),
             _ => return Err(bad("`evals` is not a list".to_owned())),
         },

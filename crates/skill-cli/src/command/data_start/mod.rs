@@ -6,6 +6,7 @@ mod guess;
 mod models;
 mod written;
 
+pub(super) use models::judge_settings;
 pub(super) use written::{WrittenConfig, has_answered_call};
 
 use super::CommandError;

@@ -87,6 +87,19 @@ pub(super) fn settings(
     Ok(settings)
 }
 
+/// The settings of a judge by its name alone.
+pub(in crate::command) fn judge_settings(name: &str) -> Result<Vec<String>, CommandError> {
+    if is_local(name) {
+        return Ok(vec![
+            setting("models.judge.kind", "local"),
+            setting("models.judge.path", name),
+            setting("models.judge.response_schema", "ignore"),
+        ]);
+    }
+    let (provider, model) = provider_of(name)?;
+    Ok(vec![setting("models.judge.provider", provider), setting("models.judge.model", model)])
+}
+
 /// True for the weights of a model on this machine: a GGUF file, or a folder of a model.
 fn is_local(name: &str) -> bool {
     let path = Path::new(name);

@@ -2,6 +2,7 @@
 
 mod against;
 mod bank;
+pub(super) mod cases;
 #[cfg(feature = "weights")]
 mod check_batch;
 mod markdown;

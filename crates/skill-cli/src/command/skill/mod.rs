@@ -20,12 +20,13 @@ pub(crate) fn run(command: &SkillCommand) -> crate::Result {
         SkillCommand::Triggers(args) => triggers::run(args),
         SkillCommand::Plugin(args) => plugin::run(args),
         SkillCommand::Train(args) => train::run(args),
+        SkillCommand::Eval(args) => super::eval::cases::run(args),
         SkillCommand::Loads(args) => loads::run(args),
     }
 }
 
 /// The agent of a name.
-fn named(name: &str) -> crate::Result<&'static Agent> {
+pub(super) fn named(name: &str) -> crate::Result<&'static Agent> {
     if let Some(agent) = agent(name)? {
         return Ok(agent);
     }

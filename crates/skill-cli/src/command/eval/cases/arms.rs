@@ -1,0 +1,158 @@
+//! One arm: a skill, or none, on all cases, as often as that is asked.
+
+use crate::command::eval::out::{EvalOut, deciding};
+use crate::progress::{Progress, Show};
+use serde_json::{Value, json};
+use skillrl::config::LoadedConfig;
+use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::engine::Engine;
+use skillrl::envs::evals::{ArmRows, RunRow, checks_of};
+use skillrl::envs::source::document;
+use skillrl::envs::{Env, Split};
+use skillrl::llm::{
+    AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, Journaled, LlmError, Metered, ModelId,
+};
+use skillrl::pipeline::records::StageTokens;
+use skillrl::pipeline::records::evaluation::{Activations, EvaluationSummary};
+use skillrl::pipeline::run_dir::summarise;
+use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::stage::rollout::Rollouts;
+use skillrl::pipeline::stage::{Draws, StageCtx};
+use skillrl::pipeline::{Stage, StopSignal};
+use std::path::Path;
+use std::sync::Arc;
+
+/// All cases are in this split.
+pub(super) const SPLIT: Split = Split::Val;
+
+/// A skill that is measured.
+pub(super) struct Arm {
+    /// Its name on the disk and in JSON.
+    pub(super) name: &'static str,
+    /// What it is, in words.
+    pub(super) title: String,
+    pub(super) skill: SkillDoc,
+}
+
+/// What an arm came to.
+pub(super) struct Measured {
+    pub(super) name: &'static str,
+    pub(super) title: String,
+    pub(super) results: Vec<RolloutResult>,
+    pub(super) summary: EvaluationSummary,
+}
+
+impl Measured {
+    pub(super) fn activations(&self) -> Option<Activations> {
+        self.summary.activations
+    }
+
+    /// The runs as skill-creator's viewer has them; an arm has its name there.
+    pub(super) fn rows(&self, name: &str) -> ArmRows {
+        let number = |result: &RolloutResult, key: &str| {
+            result.extras.get(key).and_then(Value::as_f64).unwrap_or_default()
+        };
+        let row = |result: &RolloutResult| RunRow {
+            case: result.id.as_str().to_owned(),
+            prompt: result.task_description.clone(),
+            run: result.trajectory.sample as usize + 1,
+            checks: checks_of(result),
+            seconds: number(result, "seconds"),
+            tokens: result.usage.tokens(),
+            tool_calls: number(result, "tool_calls") as u64,
+        };
+        ArmRows { name: name.to_owned(), runs: self.results.iter().map(row).collect() }
+    }
+}
+
+/// An agent that does nothing, for the control: it replies nothing and leaves the project as it was.
+pub(super) struct DoesNothing(ModelId);
+
+impl DoesNothing {
+    pub(super) fn new() -> Arc<dyn ChatModel> {
+        Arc::new(Self(ModelId::new("control", "does nothing")))
+    }
+}
+
+#[async_trait::async_trait]
+impl ChatModel for DoesNothing {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    async fn chat(&self, _request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
+        Ok(ChatReply::text("", skillrl::core::Usage::default()).with_agent_work(&AgentWork::default()))
+    }
+}
+
+/// What all arms of an agent share.
+pub(super) struct Bench<'a> {
+    pub(super) loaded: &'a LoadedConfig,
+    pub(super) engine: &'a Engine<'a>,
+    pub(super) env: &'a Arc<dyn Env>,
+    /// The agent.
+    pub(super) target: Arc<dyn ChatModel>,
+    /// The directory of this agent's measurements.
+    pub(super) out: Option<&'a Path>,
+    pub(super) force: bool,
+    pub(super) is_quiet: bool,
+}
+
+impl Bench<'_> {
+    /// Measures an arm; `control` takes the place of the agent.
+    pub(super) fn measure(
+        &self,
+        arm: &Arm,
+        runs: usize,
+        control: Option<Arc<dyn ChatModel>>,
+    ) -> crate::Result<Measured> {
+        let target = control.unwrap_or_else(|| Arc::clone(&self.target));
+        let mut settings = deciding(self.loaded, self.env.as_ref(), SPLIT, target.id());
+        settings.insert("eval.runs".to_owned(), json!(runs));
+        let out = match self.out {
+            Some(out) => Some(EvalOut::open(
+                &out.join(arm.name),
+                &arm.skill,
+                self.env.items(SPLIT),
+                settings,
+                self.force,
+            )?),
+            None => None,
+        };
+        if let Some(out) = &out {
+            out.count_spent(self.engine)?;
+        }
+        let journal = out.as_ref().map(|out| out.journal.clone());
+        let layered = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {
+            Arc::new(Metered::new(match &journal {
+                Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
+                None => model,
+            }))
+        };
+        let judge = self.env.judge().map(|judge| layered(Arc::clone(judge)));
+        let rollouts = Rollouts::local(Arc::clone(self.env), layered(target), judge);
+        let stop = StopSignal::default();
+        let progress = Progress::new(if self.is_quiet { Show::Quiet } else { Show::Progress });
+        let used = Arc::default();
+        let ctx = StageCtx {
+            workers: skillrl::trainer::settings(&self.loaded.config)?.workers,
+            halt: stop.soon.clone(),
+            cancel: stop.now.clone(),
+            journal: journal.clone(),
+            used: Arc::clone(&used),
+            draws: Draws { first: 0, per_item: runs },
+            ..StageCtx::new(Stage::Evaluate, &progress)
+        };
+        let source = document(&arm.skill);
+        let measuring = evaluate(&rollouts, SPLIT, &source, &ctx);
+        let evaluation = crate::command::block_on(stop, "stopping", measuring)?
+            .map_err(|error| crate::measuring::unkept(error, self.out.is_some()))
+            .map_err(skillrl::Error::Pipeline)?;
+        let summary = summarise(&arm.skill.hash(), &evaluation, StageTokens::from(used.snapshot()));
+        if let Some(out) = &out {
+            let results = evaluation.results.iter().cloned().map(Ok);
+            out.write(results, &summary).map_err(skillrl::Error::Pipeline)?;
+        }
+        Ok(Measured { name: arm.name, title: arm.title.clone(), results: evaluation.results, summary })
+    }
+}

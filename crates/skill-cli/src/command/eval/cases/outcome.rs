@@ -1,0 +1,249 @@
+//! What the arms of an agent come to: controls first, then differences with intervals.
+
+use super::arms::Measured;
+use serde::Serialize;
+use serde_json::Value;
+use skillrl::core::{Gate, ItemId, RolloutResult};
+use skillrl::envs::evals::checks_of;
+use skillrl::envs::evals::control::{Excluded, names_the_method, tests_something};
+use skillrl::pipeline::records::evaluation::Activations;
+use skillrl::reports::words::percent;
+use skillrl::reports::{Comparison, LEVEL};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// A case, with what is known of it.
+#[derive(Debug, Serialize)]
+pub(super) struct CaseRow {
+    pub(super) id: String,
+    /// Why it is in no verdict.
+    pub(super) excluded: Option<Excluded>,
+    /// Every run of every arm comes out the same: it shows no difference, and stays in the rates.
+    pub(super) no_signal: bool,
+    /// Passed runs of each arm.
+    pub(super) passed: BTreeMap<&'static str, usize>,
+}
+
+/// An arm over the cases that count.
+#[derive(Debug, Serialize)]
+pub(super) struct ArmOutcome {
+    pub(super) name: &'static str,
+    pub(super) title: String,
+    pub(super) pass_rate: f64,
+    /// The share of cases of which every run passes.
+    pub(super) pass_all: f64,
+    pub(super) tokens: f64,
+    pub(super) seconds: f64,
+    pub(super) dollars: Option<f64>,
+    pub(super) activations: Option<Activations>,
+}
+
+/// A difference between the current skill and another arm.
+#[derive(Debug, Serialize)]
+pub(super) struct Difference {
+    pub(super) against: &'static str,
+    pub(super) comparison: Comparison,
+    pub(super) verdict: VerdictOf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum VerdictOf {
+    Better,
+    Worse,
+    NotShown,
+    /// The skill was never loaded, so its text was not tested.
+    NotTested,
+}
+
+/// All of it for one agent.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) agent: String,
+    pub(super) runs: usize,
+    pub(super) cases: Vec<CaseRow>,
+    pub(super) arms: Vec<ArmOutcome>,
+    pub(super) differences: Vec<Difference>,
+}
+
+/// The cases, with what the control and the arms show of them; `names` and `files` are those of the skill.
+pub(super) fn cases(
+    control: &Measured,
+    arms: &[Measured],
+    prompts: &BTreeMap<String, String>,
+    (names, files): (&[&str], &[&str]),
+) -> Vec<CaseRow> {
+    let of_case = |arm: &Measured, id: &ItemId| -> Vec<bool> {
+        arm.results.iter().filter(|result| result.id == *id).map(RolloutResult::is_success).collect()
+    };
+    control
+        .results
+        .iter()
+        .map(|idle| {
+            let prompt = prompts.get(idle.id.as_str()).map(String::as_str).unwrap_or_default();
+            let excluded = if !tests_something(&checks_of(idle)) {
+                Some(Excluded::TestsNothing)
+            } else if names_the_method(prompt, names, files) {
+                Some(Excluded::NamesTheMethod)
+            } else {
+                None
+            };
+            let all: Vec<bool> = arms.iter().flat_map(|arm| of_case(arm, &idle.id)).collect();
+            let passed =
+                |arm: &Measured| of_case(arm, &idle.id).into_iter().filter(|is_passed| *is_passed).count();
+            CaseRow {
+                id: idle.id.as_str().to_owned(),
+                excluded,
+                no_signal: all.iter().all(|is_passed| *is_passed) || all.iter().all(|is_passed| !is_passed),
+                passed: arms.iter().map(|arm| (arm.name, passed(arm))).collect(),
+            }
+        })
+        .collect()
+}
+
+impl Outcome {
+    pub(super) fn of(agent: &str, runs: usize, cases: Vec<CaseRow>, arms: &[Measured]) -> Self {
+        let kept: BTreeSet<&str> =
+            cases.iter().filter(|case| case.excluded.is_none()).map(|case| case.id.as_str()).collect();
+        let results = |arm: &Measured| -> Vec<RolloutResult> {
+            arm.results.iter().filter(|result| kept.contains(result.id.as_str())).cloned().collect()
+        };
+        let current = arms.iter().find(|arm| arm.name == super::CURRENT);
+        let mut differences = Vec::new();
+        for other in arms.iter().filter(|arm| arm.name != super::CURRENT) {
+            let Some(current) = current else { continue };
+            let compared = Comparison::of(Gate::default(), &results(other), &results(current));
+            let Some(comparison) = compared else { continue };
+            let never_loaded = current.activations().is_some_and(Activations::is_none);
+            let [low, high] = comparison.difference_interval;
+            let verdict = if never_loaded {
+                VerdictOf::NotTested
+            } else if low > 0.0 {
+                VerdictOf::Better
+            } else if high < 0.0 {
+                VerdictOf::Worse
+            } else {
+                VerdictOf::NotShown
+            };
+            differences.push(Difference { against: other.name, comparison, verdict });
+        }
+        let outcome = |arm: &Measured| arm_outcome(arm, &results(arm));
+        let arms = arms.iter().map(outcome).collect();
+        Self { agent: agent.to_owned(), runs, cases, arms, differences }
+    }
+
+    /// The results as text.
+    pub(super) fn text(&self) -> String {
+        let n_kept = self.cases.iter().filter(|case| case.excluded.is_none()).count();
+        let mut text = format!(
+            "{}: {n_kept} of {} cases count, {} runs each\n",
+            self.agent,
+            self.cases.len(),
+            self.runs
+        );
+        for case in &self.cases {
+            if let Some(excluded) = case.excluded {
+                let _ = writeln!(text, "  excluded {}: {}", case.id, excluded.as_str());
+            }
+        }
+        let silent: Vec<&str> = self
+            .cases
+            .iter()
+            .filter(|case| case.no_signal && case.excluded.is_none())
+            .map(|case| case.id.as_str())
+            .collect();
+        if !silent.is_empty() {
+            let _ = writeln!(
+                text,
+                "  no signal: every run of every arm comes out the same in {} of {n_kept} cases ({})",
+                silent.len(),
+                silent.join(", ")
+            );
+        }
+        let _ = writeln!(
+            text,
+            "\n  {:<10} {:>7} {:>9} {:>9} {:>8}  loaded",
+            "arm", "passed", "every run", "tokens", "seconds"
+        );
+        for arm in &self.arms {
+            let loaded = arm.activations.map_or_else(
+                || "-".to_owned(),
+                |activations| format!("{} of {}", activations.loaded, activations.runs),
+            );
+            let dollars = arm.dollars.map(|dollars| format!("  ${dollars:.4} a run")).unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "  {:<10} {:>7} {:>9} {:>9.0} {:>8.1}  {loaded}{dollars}{}",
+                arm.name,
+                percent(arm.pass_rate),
+                percent(arm.pass_all),
+                arm.tokens,
+                arm.seconds,
+                if arm.title == arm.name { String::new() } else { format!("  ({})", arm.title) },
+            );
+        }
+        text.push('\n');
+        for difference in &self.differences {
+            let _ = writeln!(text, "{}", difference.words(self.activations()));
+        }
+        if n_kept == 0 {
+            text.push_str("no verdict: no case counts\n");
+        }
+        text
+    }
+
+    fn activations(&self) -> Option<Activations> {
+        self.arms.iter().find(|arm| arm.name == super::CURRENT)?.activations
+    }
+}
+
+impl Difference {
+    fn words(&self, activations: Option<Activations>) -> String {
+        let against = match self.against {
+            super::NONE => "without a skill",
+            other => other,
+        };
+        let compared = &self.comparison;
+        let [low, high] = compared.difference_interval;
+        let points = |share: f64| format!("{:+.1}", share * 100.0);
+        let numbers = format!(
+            "{} points against {against} ({:.0} % interval {} to {}, {} cases)",
+            points(compared.difference),
+            LEVEL * 100.0,
+            points(low),
+            points(high),
+            compared.n
+        );
+        match (self.verdict, activations) {
+            (VerdictOf::Better, _) => format!("better: {numbers}"),
+            (VerdictOf::Worse, _) => format!("worse: {numbers}"),
+            (VerdictOf::NotShown, _) => format!("no difference is shown: {numbers}"),
+            (VerdictOf::NotTested, activations) => {
+                let n = activations.map_or(0, |activations| activations.runs);
+                format!(
+                    "no verdict: the skill was activated in 0 of {n} runs: this says nothing about its text"
+                )
+            }
+        }
+    }
+}
+
+fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
+    let n = results.len().max(1) as f64;
+    let number = |result: &RolloutResult, key: &str| result.extras.get(key).and_then(Value::as_f64);
+    let mean = |of: &dyn Fn(&RolloutResult) -> f64| results.iter().map(of).sum::<f64>() / n;
+    let ids: BTreeSet<&ItemId> = results.iter().map(|result| &result.id).collect();
+    let is_sure =
+        |id: &&&ItemId| results.iter().filter(|result| result.id == ***id).all(RolloutResult::is_success);
+    let costs: Vec<f64> = results.iter().filter_map(|result| number(result, "cost")).collect();
+    ArmOutcome {
+        name: arm.name,
+        title: arm.title.clone(),
+        pass_rate: mean(&|result| result.hard),
+        pass_all: ids.iter().filter(is_sure).count() as f64 / ids.len().max(1) as f64,
+        tokens: mean(&|result| result.usage.tokens() as f64),
+        seconds: mean(&|result| number(result, "seconds").unwrap_or_default()),
+        dollars: (costs.len() == results.len() && !costs.is_empty()).then(|| costs.iter().sum::<f64>() / n),
+        activations: arm.activations(),
+    }
+}
