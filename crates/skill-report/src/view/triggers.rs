@@ -12,7 +12,7 @@ use skill_agents::report::{NO_SKILL, QueryRow, Report, SkillRates, beginnings};
 use skill_agents::train::{Fate, Step, TrainedSkill, TrainingRecord};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most characters of a query in a table.
 const MAX_QUERY_CHARS: usize = 70;
@@ -116,7 +116,9 @@ impl TriggersView {
         for (name, description) in &inputs.descriptions {
             self.facts.push(Fact::new("listed", format!("{}: {}", harmless(name), harmless(description))));
         }
-        let date = measured_at.and_then(|at| jiff::Timestamp::try_from(at).ok());
+        let seconds = measured_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let seconds = seconds.and_then(|since| i64::try_from(since.as_secs()).ok());
+        let date = seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
         if let Some(date) = date {
             self.facts.push(Fact::new("date", date.strftime("%Y-%m-%d").to_string()));
         }

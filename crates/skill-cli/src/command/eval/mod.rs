@@ -14,15 +14,15 @@ use self::out::{EvalOut, deciding};
 use crate::args::{EvalArgs, TransferArgs};
 use crate::command::data_start::{self, Use};
 use crate::measuring::{
-    activation_words, check_not_empty, choose_skill, score_words, split_of, unkept, warn_of_other_data, warn_of_replies,
-    warn_of_test_split,
+    activation_words, check_not_empty, choose_skill, score_words, split_of, unkept, warn_of_other_data,
+    warn_of_replies, warn_of_test_split,
 };
 use crate::progress::{Progress, Show};
 use crate::run_text::summary::used_words;
 use crate::start::simulated_line;
 use crate::table::counted;
 use serde_json::json;
-use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
+use skillrl::config::{ModelRole, simulated_models};
 use skillrl::core::stats::score_interval;
 use skillrl::core::{ItemId, RolloutResult, SkillHash};
 use skillrl::engine::Engine;
