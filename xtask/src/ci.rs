@@ -4,6 +4,7 @@
 //! dependencies nor the crates are read twice. The documentation is an external check: rustdoc checks every dependency again,
 //! which would slow the tests beside it.
 
+use crate::memory::{SHARED_MEMORY, has_room_in_memory};
 use crate::{assertions, circles, generated, search, workspace};
 use anyhow::Context as _;
 use std::env::consts::EXE_EXTENSION;
@@ -14,8 +15,6 @@ use xshell::{Shell, cmd};
 
 /// Where the tests are listed for a run without cargo, which would wait for other builds.
 const LISTS: &str = "target/ci";
-/// A directory whose files are in memory.
-pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 pub(crate) fn run(sh: &Shell) -> anyhow::Result<()> {
     let began = Instant::now();
@@ -120,14 +119,6 @@ fn run_built_tests(sh: &Shell) -> anyhow::Result<()> {
 fn in_memory(sh: &Shell) -> Option<PathBuf> {
     let dir = Path::new(SHARED_MEMORY).join(format!("skillrl-ci-{}", std::process::id()));
     has_room_in_memory(sh).then(|| sh.create_dir(dir).ok()).flatten()
-}
-
-/// True if memory has room for the files of many runs.
-pub(crate) fn has_room_in_memory(sh: &Shell) -> bool {
-    const ROOM_KIB: u64 = 4 << 20;
-    let room = cmd!(sh, "df --output=avail -k {SHARED_MEMORY}").quiet().ignore_stderr().read();
-    let room = room.ok().and_then(|text| text.lines().last()?.trim().parse::<u64>().ok());
-    room.is_some_and(|room| room >= ROOM_KIB)
 }
 
 /// Runs the tests that the default filter of `.config/nextest.toml` excludes. `cargo test` knows no filter, so without

@@ -9,6 +9,7 @@ mod circles;
 mod dist;
 mod flags;
 mod generated;
+mod memory;
 mod nats;
 mod python;
 mod readmes;

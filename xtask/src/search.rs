@@ -1,6 +1,6 @@
 //! The bench of search: builds skillrl and the bench, and starts it with the packages of other systems.
 
-use crate::{build_as_tested, built, ci, python};
+use crate::{build_as_tested, built, memory, python};
 use std::ffi::OsString;
 use std::path::Path;
 use xshell::{Shell, cmd};
@@ -65,7 +65,7 @@ pub(crate) fn check(sh: &Shell) -> anyhow::Result<()> {
 
 /// The runs flush thousands of small files, which takes ten times as long on a disk as in memory.
 fn in_memory(sh: &Shell) {
-    if ci::has_room_in_memory(sh) && sh.var_os("TMPDIR").is_none() {
-        sh.set_var("TMPDIR", Path::new(ci::SHARED_MEMORY));
+    if memory::has_room_in_memory(sh) && sh.var_os("TMPDIR").is_none() {
+        sh.set_var("TMPDIR", Path::new(memory::SHARED_MEMORY));
     }
 }

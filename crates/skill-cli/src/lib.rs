@@ -15,6 +15,7 @@
 //!   `tests/cli/output.rs` and `tests/cli/narrow.rs`.
 
 mod args;
+mod coding_agent;
 mod command;
 mod error;
 mod exit_code;

@@ -275,7 +275,7 @@ mod tests {
         ] {
             check(text, text);
         }
-        let many = "*a ".repeat(20_000);
+        let many = "*a ".repeat(500);
         check(&many, &many);
     }
 }

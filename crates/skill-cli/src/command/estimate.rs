@@ -89,7 +89,7 @@ pub(super) fn passes_cost(
     let prompts = prompts::library(&loaded.config.prompts, env)?;
     let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
-    let probed = super::block_on_unwarned(probing)?.map_err(|error| PipelineError::Prompt(error))?;
+    let probed = super::block_on_unwarned(probing)?.map_err(PipelineError::Prompt)?;
     Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
 }
 

@@ -22,7 +22,7 @@ struct Seen {
 
 pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
     let chosen: Vec<&'static Agent> = match &args.agent {
-        Some(name) => vec![super::named(name)?],
+        Some(name) => vec![crate::coding_agent::named(name)?],
         None => agents()?.iter().collect(),
     };
     let (mut skills, mut findings) = (Vec::new(), Vec::new());

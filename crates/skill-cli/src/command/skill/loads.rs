@@ -7,7 +7,7 @@ use skill_agents::{Load, Loads, ReadOptions, read_case, sessions_of};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &LoadsArgs) -> crate::Result {
-    let agent = super::named(&args.agent)?;
+    let agent = crate::coding_agent::named(&args.agent)?;
     let mut streams = Vec::with_capacity(args.runs.len());
     for path in &args.runs {
         let bytes = std::fs::read(path).reading(path.display())?;

@@ -10,9 +10,7 @@ mod train;
 mod triggers;
 mod wait;
 
-use super::CommandError;
 use crate::args::skill::SkillCommand;
-use skill_agents::{Agent, agent, agents};
 
 pub(crate) fn run(command: &SkillCommand) -> crate::Result {
     match command {
@@ -23,15 +21,4 @@ pub(crate) fn run(command: &SkillCommand) -> crate::Result {
         SkillCommand::Eval(args) => super::eval::cases::run(args),
         SkillCommand::Loads(args) => loads::run(args),
     }
-}
-
-/// The agent of a name.
-pub(super) fn named(name: &str) -> crate::Result<&'static Agent> {
-    if let Some(agent) = agent(name)? {
-        return Ok(agent);
-    }
-    let names: Vec<&str> = agents()?.iter().map(|agent| agent.name.as_str()).collect();
-    Err(CommandError::new(format!("{name:?} is not a known coding agent"))
-        .with_hint(format!("known agents: {}", names.join(", ")))
-        .into())
 }

@@ -1,9 +1,9 @@
 //! What the commands that start agents share: skills, queries, the program, the directory, and how they end.
 
 use super::ended;
-use super::named;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
+use crate::coding_agent::named;
 use crate::command::{CommandError, say};
 use crate::error::OfFile as _;
 use crate::table::{counted, grouped};

@@ -69,7 +69,7 @@ impl Measured {
 pub(super) struct DoesNothing(ModelId);
 
 impl DoesNothing {
-    pub(super) fn new() -> Arc<dyn ChatModel> {
+    pub(super) fn shared() -> Arc<dyn ChatModel> {
         Arc::new(Self(ModelId::new("control", "does nothing")))
     }
 }

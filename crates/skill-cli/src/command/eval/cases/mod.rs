@@ -34,7 +34,7 @@ const IDLE: &str = "does-nothing";
 pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     let mut agents = Vec::new();
     for name in &args.agents {
-        agents.push(crate::command::skill::named(name)?);
+        agents.push(crate::coding_agent::named(name)?);
     }
     let skill = skillrl::skills::read_skill(&args.skill)?;
     let place = plan::cases_place(args)?;
@@ -70,7 +70,7 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
     match previous::previous(&args.skill, skill, args.previous.as_deref())? {
         Some(previous) => arms.push(Arm { name: PREVIOUS, title: previous.name, skill: previous.skill }),
         None if !args.quiet => {
-            say("note: there is no previous version of the skill, so it is compared with none alone")
+            say("note: there is no previous version of the skill, so it is compared with none alone");
         }
         None => {}
     }
@@ -147,7 +147,7 @@ fn of_agent(
         earlier.check_items(env.items(SPLIT), &settings, SPLIT)?;
     }
     let idle = Arm { name: IDLE, title: IDLE.to_owned(), skill: SkillDoc::default() };
-    let control = bench.measure(&idle, 1, Some(DoesNothing::new()))?;
+    let control = bench.measure(&idle, 1, Some(DoesNothing::shared()))?;
     let mut measured: Vec<Measured> = Vec::new();
     for arm in arms {
         if !is_quiet {
