@@ -20,7 +20,7 @@ struct Found {
 fn repeated(repetitions: usize, base: f64, effect: f64, spread: f64) -> Found {
     let mut random = PyRandom::new(7);
     // The sum of twelve uniform numbers is close enough to normal.
-    let mut normal = |random: &mut PyRandom| (0..12).map(|_| random.random()).sum::<f64>() - 6.0;
+    let normal = |random: &mut PyRandom| (0..12).map(|_| random.random()).sum::<f64>() - 6.0;
     let mut measured = Vec::with_capacity(repetitions);
     let mut true_sum = 0.0;
     for _ in 0..repetitions {

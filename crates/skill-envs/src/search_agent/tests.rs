@@ -114,7 +114,7 @@ fn command(script: &str) -> CommandRetriever {
 async fn retrievers_speak_the_protocol_of_search_r1() {
     let answer = r#"{"result": [[{"document": {"id": "1", "contents": "\"T\"\none"}, "score": 2.5}, {"document": {"title": "U", "text": "two"}}]]}"#;
     let plain = r#"{"result": [[{"contents": "T\none"}, {"title": "U", "text": "two"}]]}"#;
-    let from_program = command(&format!("cat > /dev/null; echo '{plain}'"));
+    let from_program = command(&format!("cat > /dev/null; printf '%s' '{plain}'"));
     let retrievers: [&dyn Retriever; 3] = [&server(200, answer), &server(200, plain), &from_program];
     for retriever in retrievers {
         let found = retriever.search("who", 2).await.unwrap();

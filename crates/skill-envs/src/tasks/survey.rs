@@ -181,8 +181,14 @@ impl DataSurvey {
         };
         let column = column_kind(texts.iter().copied());
         let spelled = || texts.iter().map(|text| label_of(text));
-        // Few whole numbers in many rows are classes, as words are.
-        let are_labels = are_texts && column != ColumnKind::Codes && choice_fields.is_empty();
+        // Few whole numbers in many rows are classes, as words are; amounts and shares are none.
+        let is_plain = |text: &&str| text.trim().parse::<f64>().is_ok();
+        let can_be_classes = match column {
+            ColumnKind::Texts => true,
+            ColumnKind::Numbers => texts.iter().all(is_plain),
+            ColumnKind::Codes => false,
+        };
+        let are_labels = are_texts && can_be_classes && choice_fields.is_empty();
         let labels =
             are_labels.then(|| class_counts(spelled().collect::<Vec<_>>().iter().map(String::as_str)));
         let labels = labels.flatten();

@@ -96,7 +96,7 @@ async fn it_is_told_where_the_skill_does_not_reach_the_agent() {
         ("asks", SkillDelivery::Replace, "Go right.", vec![], Some("Go right.")),
         ("asks", SkillDelivery::Replace, "", vec![], Some("")),
     ] {
-        let (told, shown) = told(trick, delivery.clone(), skill).await;
+        let (told, shown) = told(trick, delivery, skill).await;
         assert_eq!(told, expect, "{trick}, {delivery:?}, {skill:?}");
         assert_eq!(system.unwrap_or(&shown), shown, "{trick}, {delivery:?}, {skill:?}");
     }

@@ -28,7 +28,7 @@ async fn a_program_that_is_not_what_it_should_be_is_refused_at_its_start() {
             "version",
             "line 1 of its stdout says that it speaks version 2 of the protocol, and this is version 1",
         ),
-        ("bad_hello", "line 1 of its stdout is not an answer to `hello` (unknown variant `dance`"),
+        ("bad_hello", "line 1 of its stdout is not an answer to `hello` (`mode`: unknown variant `dance`"),
         ("nameless", "the answer to `hello` says that its `name` is blank"),
         ("parallel_zero", "`capabilities.parallel` is 0; expected 1 to 10000"),
         ("no_items", "it has no `items`, and the configuration names no `data` either"),

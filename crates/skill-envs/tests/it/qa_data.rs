@@ -229,7 +229,7 @@ fn directories_with_the_three_parts() {
         ("test/._items.json", "left by a file manager"),
         ("split_manifest.json", "{}"),
         (".train.json", "left by an editor"),
-        ("training.jsonl", "not a part"),
+        ("notes.txt", "not a part"),
     ]);
 }
 

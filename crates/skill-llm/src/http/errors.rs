@@ -206,11 +206,8 @@ impl Reader<'_> {
     pub(crate) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
         let text = match response.text() {
             Ok(text) => text,
-            // A server may cut the last character of a reply in the midst of its bytes; the rest of it is what it is.
-            Err(BodyFault::Encoding(_)) => String::from_utf8_lossy(&response.body).into_owned(),
-            Err(fault @ (BodyFault::Coding { .. } | BodyFault::Packed { .. })) => {
-                return Err(self.invalid(&fault.to_string()));
-            }
+            // Bytes that are not text, such as half a character at the end, are a reply that broke off: it is retried.
+            Err(fault) => return Err(self.invalid(&fault.to_string())),
         };
         let text = without_comments(&text);
         if text.trim().is_empty() {

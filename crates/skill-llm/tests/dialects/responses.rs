@@ -185,7 +185,7 @@ fn errors_by_class() {
     check_reply(200, "{}", &["InvalidReply: ", "`output`"]);
     check_reply(200, r#"{"output": 1}"#, &["InvalidReply: ", "`output`"]);
     check_reply(200, r#"{"status": "in_progress", "output": []}"#, &["InvalidReply: "]);
-    check_reply(200, r#"{"status": "failed", "output": []}"#, &["InvalidReply: "]);
+    check_reply(200, r#"{"status": "failed", "output": []}"#, &["ServerError: "]);
     check_reply(
         200,
         r#"{"status": "failed", "error": {"code": "server_error", "message": "oh"}, "output": []}"#,

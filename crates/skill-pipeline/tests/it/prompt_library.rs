@@ -38,6 +38,7 @@ fn what_is_built_in_is_valid() {
         names,
         [
             "analyst_error",
+            "propose",
             "analyst_success",
             "analyst_rewrite",
             "analyst_full_rewrite",
@@ -333,7 +334,7 @@ fn passages_that_prompts_share_are_worded_alike() {
         assert_eq!(passages.len(), n_prompts, "{from:?}");
         assert_eq!(passages.into_iter().collect::<BTreeSet<_>>().len(), 1, "{from:?}");
     }
-    check("\nA skill is ", "\n\n", 15);
+    check("\nA skill is ", "\n\n", 16);
     check("\n## Operations\n", "<!-- APPENDIX_END -->", 5);
     check("\n- the front matter ", "<!-- APPENDIX_END -->", 10);
     check("\n## Reply\n\n", "\n\n{", 16);
