@@ -441,10 +441,10 @@ fn a_package_is_delivered_as_it_is() {
         assert_eq!((files, written), (expect, WITH_FRONT_MATTER.to_owned()));
     }
     // Another description is another task for the agent, though it is no part of the prompt.
-    let other = SkillDoc::new(WITH_FRONT_MATTER.replace("description: x", "description: y"));
+    let other = SkillDoc::new(WITH_FRONT_MATTER.replace("description: x", "description: Other words"));
     assert_eq!(other.agent_view(), alone.agent_view());
     let (_, written) = packaged(&other, &format!("{}\n\nBe brief.", other.agent_view().trim())).unwrap();
-    assert!(written.contains("description: y"), "{written}");
+    assert!(written.contains("description: Other words"), "{written}");
 }
 
 #[test]

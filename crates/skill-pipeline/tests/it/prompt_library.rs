@@ -104,7 +104,8 @@ fn the_examples_are_valid_json_of_the_reply_shape() {
     use UpdateMode::{FullRewriteMinibatch as Full, Patch, RewriteFromSuggestions as Suggest};
     let schemas = |protocol| {
         [
-            analyst_schema(Patch, SourceType::Failure, false, protocol),
+            analyst_schema(Patch, SourceType::Failure, false, Protocol::Paper),
+            analyst_schema(Patch, SourceType::Failure, false, Protocol::Auto),
             analyst_schema(Patch, SourceType::Success, false, protocol),
             analyst_schema(Suggest, SourceType::Failure, false, protocol),
             analyst_schema(Full, SourceType::Success, false, protocol),
