@@ -65,7 +65,7 @@ enum Command {
         seed: u64,
         /// Tasks of the three splits.
         train: usize,
-        /// Tasks of the selection split.
+        /// Tasks of the validation split.
         val: usize,
         /// Tasks of the test split.
         test: usize,

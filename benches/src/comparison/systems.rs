@@ -142,7 +142,7 @@ impl Programs {
         // A cap may end the paper's protocol: what it has found by then counts.
         match fs::read_to_string(job.dir.join("run/best_skill.md")) {
             Ok(skill) => Ok(skill),
-            // Whoever is refused keeps the skill that they have.
+            // On refusal the existing skill stays.
             Err(_) if !output.status.success() && job.run.counts().calls() == 0 => {
                 Ok(environment.initial_skill())
             }

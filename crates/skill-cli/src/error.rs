@@ -101,7 +101,7 @@ impl FacadeError for ConfigError {}
 impl FacadeError for PathError {}
 impl FacadeError for PipelineError {}
 
-/// A folder that is no skill.
+/// A folder without a valid skill.
 impl From<FolderError> for CliError {
     fn from(error: FolderError) -> Self {
         skillrl::Error::SkillFolder(error).into()

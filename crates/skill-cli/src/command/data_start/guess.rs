@@ -20,7 +20,7 @@ const ENOUGH_ROWS: usize = 60;
 const PATIENCE: u32 = 20;
 /// So many spellings of labels are named.
 const MAX_NAMED: usize = 4;
-/// How programs write that there is no value.
+/// Spellings of a missing value.
 const MISSING: [&str; 4] = ["nan", "null", "n/a", "#n/a"];
 /// The scorer that needs no right answers.
 const RUBRIC: &str = "rubric";
