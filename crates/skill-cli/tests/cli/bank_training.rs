@@ -565,6 +565,9 @@ fn a_measurement_of_a_bank_is_replaced_only_where_that_is_asked() {
     eval("other", &["--force"]).assert_code(code::SUCCESS);
     assert_ne!(context.json("measured/bank_evaluation.json"), kept);
     context.write("measured/bank_evaluation.json", "{}");
+    eval("one", &[]).refused(code::RUN_DIR, &["bank_evaluation.json"]);
+    // An earlier version wrote no hashes.
+    context.remove("measured/SHA256SUMS");
     eval("one", &[]).refused(code::USAGE, &["measured", "--force"]);
 }
 
