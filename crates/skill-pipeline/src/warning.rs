@@ -225,7 +225,7 @@ impl fmt::Display for Warning {
                 "the test split could not be measured with no skill at all, which is left out: {message}"
             ),
             Self::NeverActivated { n_runs } => {
-                write!(f, "the skill was activated in 0 of {n_runs} runs: this says nothing about its text")
+                write!(f, "the skill was activated in 0 of {n_runs} runs, so its text was not tested")
             }
             Self::UncountedTokens { model } => write!(
                 f,

@@ -70,7 +70,7 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
     match previous::previous(&args.skill, skill, args.previous.as_deref())? {
         Some(previous) => arms.push(Arm { name: PREVIOUS, title: previous.name, skill: previous.skill }),
         None if !args.quiet => {
-            say("note: there is no previous version of the skill, so it is compared with none alone");
+            say("note: no previous version of the skill found; the only baseline is no skill");
         }
         None => {}
     }
@@ -102,9 +102,7 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
     if !args.quiet {
         say(&words);
         if runs == 1 {
-            say(
-                "note: with one run of each case the interval covers differences between cases alone, and passing every run says nothing",
-            );
+            say("note: with one run per case the interval does not cover variation between runs");
         }
     }
     let is_capped = args.calls.is_some() || args.budget.is_some();
@@ -156,7 +154,7 @@ fn of_agent(
         measured.push(bench.measure(arm, runs, None)?);
     }
     let Some(current) = measured.last() else {
-        return Err(CommandError::new("there is no arm to measure").into());
+        return Err(CommandError::new("no arm to measure").into());
     };
     let compared = earlier.map(|earlier| earlier.compare(loaded, &current.results)).transpose()?;
     if let Some(compared) = &compared

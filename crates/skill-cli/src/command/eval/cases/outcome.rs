@@ -220,9 +220,7 @@ impl Difference {
             (VerdictOf::NotShown, _) => format!("no difference is shown: {numbers}"),
             (VerdictOf::NotTested, activations) => {
                 let n = activations.map_or(0, |activations| activations.runs);
-                format!(
-                    "no verdict: the skill was activated in 0 of {n} runs: this says nothing about its text"
-                )
+                format!("no verdict: the skill was activated in 0 of {n} runs, so its text was not tested")
             }
         }
     }
