@@ -5,5 +5,3 @@ pub mod comparison;
 #[cfg(feature = "bench")]
 pub mod generator;
 pub mod runs;
-#[cfg(feature = "bench")]
-pub mod search;

@@ -227,7 +227,8 @@ fn programs(args: &ProgramArgs) -> Result<Programs, Failure> {
     let absolute = |path: &PathBuf| std::path::absolute(path);
     Ok(Programs {
         skillrl: absolute(&args.program)?,
-        label: args.label.clone(),
+        // What was measured with other settings is another row.
+        label: std::iter::once(&args.label).chain(&args.set).cloned().collect::<Vec<_>>().join(" "),
         python: args.python.as_ref().map(absolute).transpose()?,
         settings: args.set.clone(),
     })

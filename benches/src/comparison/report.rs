@@ -286,7 +286,8 @@ mod tests {
             "a repeated row does not count: {lead} {n_behind}"
         );
         assert!(report.lead("auto", "paper").is_none());
-        assert!(report.tables("gepa").contains("| base 2 | -10.0 |"));
+        let row = "| base 2 | -10.0 |";
+        assert!(report.tables("gepa").contains(row));
     }
 
     #[test]

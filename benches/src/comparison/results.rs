@@ -87,8 +87,8 @@ pub fn read(path: &Path) -> io::Result<Vec<Row>> {
 /// A file that cannot be written.
 pub fn append(path: &Path, row: &Row) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    // In one write, so that two processes may append to one file.
-    file.write_all((serde_json::to_string(row)? + "\n").as_bytes())
+    // In one write, so that two processes may append to one file; on a line of its own, also behind a line that was cut.
+    file.write_all(format!("\n{}\n", serde_json::to_string(row)?).as_bytes())
 }
 
 #[cfg(test)]
@@ -122,6 +122,8 @@ mod tests {
         rows.iter().for_each(|row| append(&path, row).unwrap());
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"variant\":\"ba").unwrap();
         assert_eq!(read(&path).unwrap(), rows);
+        append(&path, &rows[0]).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 3);
         assert!(rows[0].is_of(&rows[0].place, "gepa", "1") && !rows[0].is_of(&rows[1].place, "gepa", "1"));
     }
 }

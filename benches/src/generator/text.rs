@@ -165,7 +165,8 @@ mod tests {
             [rule(Some(1)), rule(None), Line::Harm(3), Line::Idle(120), Line::Answer("t012".to_owned())];
         let text = all.iter().map(|line| line.text("t012/f03=v7") + "\n").collect::<String>();
         assert_eq!(Line::all_in(&text), all);
-        assert_eq!(Line::all_in("{\"op\": \"append\"} {} t1/f03=v7 {f03} {B:x=v1}"), []);
+        let without = "{\"op\": \"append\"} {} t1/f03=v7 {f03} {B:x=v1}";
+        assert_eq!(Line::all_in(without), []);
         assert_eq!(Entry::all_in(&text), [], "lines of a skill are no answers");
     }
 
