@@ -291,7 +291,8 @@ fn without_calls<'a>(text: &'a str, is_asked_for: &impl Fn(&str) -> bool) -> Cow
                 .and_then(|rest| rest.find(close))
                 .map(|found| inside + found + close.len());
             let end = end.unwrap_or(text.len());
-            let is_spoken_of = is_quoted(&text, &(start..inside)) || is_within(&shielded.code, start);
+            let is_spoken_of = is_quoted(&text, &(start..inside))
+                || [&shielded.code, &shielded.objects].iter().any(|ranges| is_within(ranges, start));
             kept.push_str(text.get(at..if is_spoken_of { end } else { start }).unwrap_or_default());
             at = end;
         }

@@ -464,7 +464,7 @@ fn is_quoted(content: &str, said: &str) -> bool {
     let all: Vec<String> = words(&lower).collect();
     let is_judged =
         all.iter().any(|word| GUARDS.contains(&word.as_str()) || ATTACKERS.contains(&word.as_str()));
-    is_judged && !first.is_empty() && lower.match_indices(first).any(|(at, _)| is_opened(at))
+    is_judged && !first.is_empty() && lower.match_indices(first).all(|(at, _)| is_opened(at))
 }
 
 /// True if it is somebody else's act that is spoken of and not an order: `requests that ask you to ignore ..`, `attackers may
@@ -477,7 +477,9 @@ fn is_of_others(words: &[String], at: usize) -> bool {
         let is_no = matches!(pair.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), ["do", "not"]);
         is_no && (at + 2 == words.len() || is(words, at + 2, &["comply", "obey"]))
     });
-    let is_guarded = declines || has(&GUARDS);
+    let is_guarded = declines
+        || before.iter().any(|word| GUARDS.contains(&word.as_str()))
+        || has(&["refuse", "reject", "decline"]);
     let last = before.last().map(String::as_str).unwrap_or_default();
     // `that override ..`, `which would bypass ..`: the relative clause belongs to what is named before it.
     let n_modal = usize::from(MODALS.contains(&last));
