@@ -180,7 +180,7 @@ impl Run {
 
     /// True where an emphasis may begin: not behind a name, a number or what is in brackets.
     fn opens(&self, text: &[char]) -> bool {
-        let binds = |before: char| before.is_alphanumeric() || ")]}%^\\".contains(before);
+        let binds = |before: char| is_of_name(before) || ")]}%^\\".contains(before);
         !self.before(text).is_some_and(binds)
             && text.get(self.end()).is_some_and(|inside| !inside.is_whitespace())
     }
@@ -189,9 +189,15 @@ impl Run {
     fn closes(&self, text: &[char]) -> bool {
         let Some(inside) = self.before(text).filter(|inside| !inside.is_whitespace()) else { return false };
         let is_heading = self.mark == '*' && ":.!?".contains(inside);
-        let binds = |behind: &char| behind.is_alphanumeric() || "([{^".contains(*behind);
+        let binds = |behind: &char| is_of_name(*behind) || "([{^".contains(*behind);
         is_heading || !text.get(self.end()).is_some_and(binds)
     }
+}
+
+/// True for a character of a name or a number in an expression: a digit, or a letter of a script that has capitals. Scripts
+/// without capitals, such as Chinese and Thai, have no blanks between words, so emphasis lies directly beside letters.
+fn is_of_name(character: char) -> bool {
+    character.is_ascii_digit() || character.is_lowercase() || character.is_uppercase()
 }
 
 /// The runs of marks of a text, in order.
@@ -253,6 +259,11 @@ mod tests {
         check("(**42**)", "(42)");
         check("~~41~~ 42", " 42");
         check("über **größe**", "über größe");
+        check("答案是**42**。", "答案是42。");
+        check("**答案**是42", "答案是42");
+        check("정답은 **42**입니다", "정답은 42입니다");
+        check("_**42**_", "42");
+        check("größe_ä_öl", "größe_ä_öl");
         for text in [
             "2**3",
             "3*4*5",
