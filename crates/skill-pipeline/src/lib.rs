@@ -48,7 +48,6 @@
 //! [`event::Event`]s. Nothing here names a provider or an environment, and nothing prints.
 
 pub mod bank;
-pub mod credit;
 pub mod error;
 pub mod event;
 pub mod identity;

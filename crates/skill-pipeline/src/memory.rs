@@ -3,19 +3,15 @@
 //! Each step leaves a [`MemoryEntry`] in `trajectory_digest.json`. Entries are bounded when they are made, and so is
 //! what is shown of them: the newest steps that fit. The memory goes on over epochs and is read back on resume.
 
-use crate::credit::kept_edits;
-use crate::provenance::items_behind;
 use crate::records::FORMAT_VERSION;
 use crate::records::document::{StepAction, StepRecord};
-use crate::records::memory::{
-    EditCredit, EditIssue, EditNote, FailurePattern, FailureType, MemoryEntry, RememberedEdit, StepCredit,
-};
+use crate::records::memory::{EditIssue, EditNote, FailurePattern, MemoryEntry, RememberedEdit};
 use crate::settings::MAX_MEMORY_STEPS;
 use crate::text::{clip, escape_in_memory, one_line, score_text};
 use serde::Serialize;
 use skill_core::editor::{EditRow, EditStatus};
 use skill_core::rewrite::REWRITE;
-use skill_core::{Edit, Patch, RawPatch, RolloutResult};
+use skill_core::{Edit, Patch, RolloutResult};
 use std::collections::VecDeque;
 
 /// The most failure patterns that one step leaves.
@@ -26,21 +22,6 @@ pub(crate) const MAX_REMEMBERED_EDITS: usize = 12;
 
 /// The most characters of one text of an entry: a description, a target, a content.
 pub const MAX_TEXT_CHARS: usize = 400;
-
-/// The part of the memory's room that kept edits may take: a third.
-const STANDING_PART: usize = 3;
-
-/// Adds what another analyst says of failures of the same type.
-fn add_description(description: &mut String, more: &str) {
-    let n_chars = description.chars().count() + more.chars().count() + 2;
-    if more.is_empty() || description.contains(more) || n_chars > MAX_TEXT_CHARS {
-        return;
-    }
-    if !description.is_empty() {
-        description.push_str("; ");
-    }
-    description.push_str(more);
-}
 
 fn phrase(issue: EditIssue) -> &'static str {
     match issue {
@@ -105,31 +86,15 @@ pub struct StepTrace {
     failure_patterns: Vec<FailurePattern>,
     tried: Vec<RememberedEdit>,
     edit_notes: Vec<EditNote>,
-    credit: Option<StepCredit>,
 }
 
 impl StepTrace {
-    /// Keeps what the credit of single edits takes: the batch now, and the edits when they are tried.
-    pub fn keep_credit(&mut self, results: &[RolloutResult]) {
-        self.credit = Some(StepCredit::of_batch(results));
-    }
-
-    /// Takes in which training items are behind each edit that is tried.
-    pub(crate) fn credit_edits(&mut self, patch: &Patch, raw: &[RawPatch]) {
-        if let Some(credit) = &mut self.credit {
-            let edits = patch.edits.iter().take(MAX_REMEMBERED_EDITS);
-            let behind =
-                |edit: &Edit| EditCredit { edit: remembered_edit(edit), items: items_behind(edit, raw) };
-            credit.edits = edits.map(behind).collect();
-        }
-    }
-
     /// Takes in the batch: what failed in the analysts' words, or by the environment's reasons where they name none.
     pub fn observe(&mut self, results: &[RolloutResult], patterns: Vec<FailurePattern>) {
         self.n_total = results.len();
         self.n_fail = results.iter().filter(|result| !result.is_success()).count();
         let patterns = if patterns.is_empty() { patterns_of_reasons(results) } else { patterns };
-        self.failure_patterns = folded(patterns, self.credit.is_some());
+        self.failure_patterns = folded(patterns);
     }
 
     /// Takes in what is tried.
@@ -149,8 +114,7 @@ impl StepTrace {
 
     /// What the step leaves for the memory, now that it is finished.
     pub fn entry(self, record: &StepRecord) -> MemoryEntry {
-        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes, credit } = self;
-        let won_lost = record.paired.as_ref().map(|paired| [paired.wins, paired.losses]);
+        let StepTrace { n_total, n_fail, failure_patterns, tried, edit_notes } = self;
         let is_in_vain = match record.action {
             StepAction::Reject | StepAction::Indecisive | StepAction::SkipNoOp | StepAction::Dropped => true,
             StepAction::AcceptNewBest
@@ -175,7 +139,6 @@ impl StepTrace {
             n_measured: record.selection_n_seen.zip(record.selection_n).map(|(seen, n)| [seen, n]),
             rejected_edits: if is_in_vain { tried } else { Vec::new() },
             edit_notes,
-            credit: credit.map(|credit| StepCredit { won_lost, ..credit }),
         }
     }
 }
@@ -196,22 +159,13 @@ fn patterns_of_reasons(results: &[RolloutResult]) -> Vec<FailurePattern> {
 }
 
 /// Patterns of the same name as one, the commonest first.
-///
-/// Where they were asked for by the names of [`FailureType`], these are read however they are spelled, and what several
-/// analysts say of a type is kept of each.
-fn folded(patterns: Vec<FailurePattern>, has_types: bool) -> Vec<FailurePattern> {
+fn folded(patterns: Vec<FailurePattern>) -> Vec<FailurePattern> {
     let mut folded: Vec<FailurePattern> = Vec::new();
     for pattern in patterns {
         let shortened = |text: &str| clip(&one_line(text), MAX_TEXT_CHARS).into_owned();
-        let known = FailureType::read(&pattern.failure_type).filter(|_| has_types);
-        let name = known.map_or_else(|| shortened(&pattern.failure_type), |known| known.as_str().to_owned());
+        let name = shortened(&pattern.failure_type);
         match folded.iter_mut().find(|known| known.failure_type.eq_ignore_ascii_case(&name)) {
-            Some(known) => {
-                known.count = known.count.saturating_add(pattern.count);
-                if has_types {
-                    add_description(&mut known.description, &shortened(&pattern.description));
-                }
-            }
+            Some(known) => known.count = known.count.saturating_add(pattern.count),
             None => folded.push(FailurePattern {
                 failure_type: name,
                 count: pattern.count,
@@ -227,8 +181,7 @@ fn folded(patterns: Vec<FailurePattern>, has_types: bool) -> Vec<FailurePattern>
 /// The entry as the optimizer reads it: one line says what became of the step, and each further line one thing.
 fn render(entry: &MemoryEntry) -> String {
     let mut lines = vec![format!("Step {} (epoch {}): {}", entry.step, entry.epoch, outcome(entry))];
-    let tried = entry.credit.as_ref().map_or_else(|| "Tried".to_owned(), StepCredit::tried);
-    lines.extend(entry.rejected_edits.iter().map(|edit| format!("- {tried}: {}", json(edit))));
+    lines.extend(entry.rejected_edits.iter().map(|edit| format!("- Tried: {}", json(edit))));
     if let Some(saved) = entry.saved_tokens {
         let percent = 100.0 * saved.abs();
         let change = if saved < 0.0 { "more" } else { "fewer" };
@@ -308,10 +261,6 @@ impl StepMemory {
     pub fn render(&self, n_steps: usize, max_chars: usize) -> String {
         let mut shown = Vec::new();
         let mut left = max_chars;
-        let kept = self.kept_edits(n_steps, max_chars);
-        if !kept.is_empty() {
-            left = left.saturating_sub(kept.chars().count() + 2);
-        }
         for entry in self.entries.iter().rev().take(n_steps) {
             let text = render(entry);
             // With a blank line between two.
@@ -320,23 +269,6 @@ impl StepMemory {
             shown.push(text);
         }
         shown.reverse();
-        shown.extend(Some(kept).filter(|text| !text.is_empty()));
         shown.join("\n\n")
-    }
-
-    /// What is known of edits that were kept, in a third of the room at most.
-    fn kept_edits(&self, n_steps: usize, max_chars: usize) -> String {
-        if n_steps == 0 {
-            return String::new();
-        }
-        let mut left = max_chars / STANDING_PART;
-        let mut lines = vec!["Accepted edits and their effect on training tasks:".to_owned()];
-        for line in kept_edits(self.entries.iter()) {
-            let line = escape_in_memory(&line).into_owned();
-            let Some(rest) = left.checked_sub(line.chars().count() + 1) else { break };
-            left = rest;
-            lines.push(line);
-        }
-        if lines.len() < 2 { String::new() } else { lines.join("\n") }
     }
 }

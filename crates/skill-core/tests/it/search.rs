@@ -86,15 +86,7 @@ fn the_more_tasks_are_solved_the_more_a_proposal_has_to_show() {
 fn a_comparison_is_due_after_the_search_has_spent_several_times_as_much() {
     #[track_caller]
     fn check(n_pending: usize, since: f64, left: f64, expect: Due) {
-        let allowance = Allowance {
-            left,
-            whole: 600.0,
-            confirm: 40.0,
-            is_sequential: false,
-            n_pending,
-            has_taken: true,
-            since,
-        };
+        let allowance = Allowance { left, confirm: 40.0, n_pending, since };
         assert_eq!(allowance.due(), expect);
     }
     check(0, 1_000.0, 100.0, Due::Proposal);
@@ -103,7 +95,9 @@ fn a_comparison_is_due_after_the_search_has_spent_several_times_as_much() {
     check(1, 287.0, 100.0, Due::Proposal);
     check(1, 288.0, 100.0, Due::Comparison);
     check(1, 288.0, 64.0, Due::Nothing);
-    check(0, 288.0, 11.0, Due::Nothing);
+    // Nothing is proposed that could not be compared.
+    check(0, 288.0, 64.0, Due::Nothing);
+    check(0, 288.0, 65.0, Due::Proposal);
 }
 
 #[test]

@@ -95,17 +95,6 @@ pub(super) fn of_step(course: &Course<'_>, step: StepIdx) -> Result<StepEvidence
     })
 }
 
-/// The training items that are behind an edit, each once, in the order of the patches.
-pub(crate) fn items_behind(edit: &Edit, raw: &[RawPatch]) -> Vec<ItemId> {
-    let mut items: Vec<ItemId> = Vec::new();
-    for id in sources(edit, raw).into_iter().flat_map(|source| source.item_ids) {
-        if !items.contains(&id) {
-            items.push(id);
-        }
-    }
-    items
-}
-
 /// The patches that hold an edit; where none does, all of its kind, since a merge has rewritten them.
 fn sources(edit: &Edit, raw: &[RawPatch]) -> Vec<PatchSource> {
     let source = |patch: &RawPatch, is_same| PatchSource {

@@ -10,7 +10,6 @@ pub mod lines;
 mod evidence;
 mod slow_update;
 
-pub(crate) use evidence::items_behind;
 pub use evidence::{EditEvidence, PatchSource, StepEvidence};
 pub use slow_update::SlowUpdateEvidence;
 

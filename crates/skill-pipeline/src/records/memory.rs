@@ -2,8 +2,7 @@
 
 use super::document::StepAction;
 use serde::{Deserialize, Serialize};
-use skill_core::{EpochIdx, ItemId, RolloutResult, StepIdx};
-use std::collections::BTreeMap;
+use skill_core::{EpochIdx, StepIdx};
 
 /// `steps/step_0001/trajectory_digest.json`: what a step leaves for the optimizer to know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,9 +41,6 @@ pub struct MemoryEntry {
     /// Edits that did not do what was meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edit_notes: Vec<EditNote>,
-    /// What a planned search keeps for the credit of single edits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credit: Option<StepCredit>,
 }
 
 skill_core::named_enum! {
@@ -66,14 +62,6 @@ skill_core::named_enum! {
         Tool = "tool",
         /// The task or its world is at fault.
         Environment = "environment",
-    }
-}
-
-impl FailureType {
-    /// The type that a reply means, however it spells it; other names stay what they are.
-    pub fn read(name: &str) -> Option<Self> {
-        let spelled = name.trim().to_lowercase().replace([' ', '-'], "_");
-        Self::parse(&spelled)
     }
 }
 
@@ -134,54 +122,4 @@ pub struct EditNote {
     /// The text of the skill that is nearest to what was looked for, where one is near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
-}
-
-/// What a step leaves for the credit of its edits.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct StepCredit {
-    /// Items of the selection split that the candidate won and lost; absent if it was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub won_lost: Option<[usize; 2]>,
-    /// The edits that were tried.
-    pub edits: Vec<EditCredit>,
-    /// Items of the batch that were solved, before the edits.
-    pub solved: Vec<ItemId>,
-    /// Items of the batch that failed.
-    pub failed: Vec<ItemId>,
-}
-
-impl StepCredit {
-    /// Takes in a batch; an item that was tried several times is solved if every attempt solved it.
-    pub fn of_batch(results: &[RolloutResult]) -> Self {
-        let mut outcomes: BTreeMap<&ItemId, bool> = BTreeMap::new();
-        for result in results {
-            *outcomes.entry(&result.id).or_insert(true) &= result.is_success();
-        }
-        let with = |outcome: bool| {
-            outcomes.iter().filter(|(_, solved)| **solved == outcome).map(|(id, _)| (*id).clone()).collect()
-        };
-        Self { solved: with(true), failed: with(false), ..Self::default() }
-    }
-
-    /// How the prompt names an edit of a step that was tried in vain.
-    pub(crate) fn tried(&self) -> String {
-        let n_others = self.edits.len().saturating_sub(1);
-        if n_others == 0 {
-            return "Tried alone".to_owned();
-        }
-        let with = format!("Tried with {n_others} {}", if n_others == 1 { "other" } else { "others" });
-        match self.won_lost {
-            Some([won, lost]) => format!("{with}, {won} held-out tasks won and {lost} lost together"),
-            None => with,
-        }
-    }
-}
-
-/// An edit and what it was made for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EditCredit {
-    /// The edit.
-    pub edit: RememberedEdit,
-    /// The training items whose failures are behind it.
-    pub items: Vec<ItemId>,
 }

@@ -156,9 +156,9 @@ skill_core::named_enum! {
         Budget = "budget",
         /// The current skill solves every item of the selection split.
         Perfect = "perfect",
-        /// The working skill solves every training task that a proposal can be made from.
-        Solved = "solved",
-        /// Nothing was accepted for so long that an improvement would have been seen.
+        /// No training task is left to make a proposal from: each one is solved, or had as many as it may have.
+        Exhausted = "exhausted",
+        /// As many proposals in a row as `train.patience` says were not taken.
         Plateau = "plateau",
     }
 }

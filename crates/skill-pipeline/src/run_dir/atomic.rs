@@ -188,7 +188,7 @@ fn new_beside(path: &Path, is_executable: bool) -> Result<NamedTempFile, Pipelin
     create_dir(parent)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX).rand_bytes(RANDOM_CHARACTERS);
-    // Temporary files are private by default; who may read a run is what the umask of its user says.
+    // Temporary files are private by default; a file of a run is as the umask says, in a directory that is private.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -13,9 +13,10 @@ pub const INITIAL_POLICY_DIR: &str = "initial_policy";
 /// The file that holds the results of an evaluation, item by item.
 pub const RESULTS_FILE: &str = "results.json";
 
-/// The file that holds the rollouts of a step on the training split, or of one of its micro-batches.
-/// The results of all plays of a planned step, in order.
+/// The file that holds the results of all plays of a planned step, in order.
 pub(crate) const PLAYS_FILE: &str = "plays.json";
+
+/// The file that holds the rollouts of a step on the training split, or of one of its micro-batches.
 pub(crate) const ROLLOUTS_FILE: &str = "rollout_results.json";
 
 /// The file that sums up an evaluation, or a run.

@@ -55,11 +55,8 @@ pub struct SearchLimits {
     pub target_prices: Prices,
     /// What tokens of the optimizer cost.
     pub optimizer_prices: Prices,
-    /// Steps in a row without an acceptance after which the search ends, where each could have shown an improvement;
-    /// 0 never ends it.
+    /// Proposals in a row of which none was taken, after which the search ends; 0 never ends it.
     pub patience: u32,
-    /// The gain that a rejected candidate must have been able to show to count for that; `None` counts all of them.
-    pub patience_gain: Option<f64>,
 }
 
 impl TrainSettings {
@@ -152,11 +149,10 @@ impl TrainSettings {
         }
     }
 
-    /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split, the last
-    /// skill with the notes of its appendix, and the test split with no skill at all where it is measured.
+    /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split,
+    /// and the test split with no skill at all where it is measured.
     pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: Spending) -> usize {
         2 * (usize::from(self.effective().evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
-            + usize::from(self.skill_aware.is_some()) * n_draws
             + usize::from(self.measures_no_skill(n_test, rollout)) * n_test
     }
 

@@ -457,7 +457,8 @@ impl<'run> Agent<'run> {
             } else {
                 journal.record_result(key, KIND, item.id.as_str(), stored);
             }
-            if self.rollouts.runner.keeps_results() {
+            // One that is broken is not in the journal before its stage has ended.
+            if !is_broken && self.rollouts.runner.keeps_results() {
                 journal.flush().await?;
                 self.rollouts.runner.acknowledge(&key.to_string()).await;
             }

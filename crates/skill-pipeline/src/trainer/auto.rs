@@ -146,15 +146,15 @@ impl Run<'_> {
     pub(super) fn allowance(&self, state: &TrainState, search: &Search) -> Result<Allowance, PipelineError> {
         let (rollout, end) = (self.rollout_of(state, &state.current)?, self.end_cost(state)?);
         let budget = self.planned_budget()?;
-        let known = self.known_results(state, &state.current.skill.hash())?.len();
-        let times_left = |spent| budget.times_left(spent, rollout);
+        let known = match search.pending.is_empty() {
+            // What is taken next is a skill of which nothing is known.
+            true => 0,
+            false => self.known_results(state, &state.current.skill.hash())?.len(),
+        };
         Ok(Allowance {
-            left: times_left(self.recorded(state)?.plus(end)),
-            whole: times_left(end),
+            left: budget.times_left(self.recorded(state)?.plus(end), rollout),
             confirm: self.n_draws().saturating_sub(known) as f64,
-            is_sequential: false,
             n_pending: search.pending.len(),
-            has_taken: search.has_taken,
             since: search.since,
         })
     }
@@ -241,7 +241,7 @@ impl Run<'_> {
             return Some(SearchEnd::Perfect);
         }
         if search.is_over {
-            return Some(SearchEnd::Solved);
+            return Some(SearchEnd::Exhausted);
         }
         let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);
         (patience > 0 && search.in_vain >= patience).then_some(SearchEnd::Plateau)
@@ -313,17 +313,16 @@ impl Run<'_> {
     }
 
     /// What the end of the run will take: the initial and the best skill on the selection split once more, and on the test
-    /// split; and the last skill once more where its notes are not measured.
+    /// split.
     pub(super) fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
         let (settings, n_draws) = (self.settings, self.n_draws());
         let n_test = if settings.eval_test { self.env.items(Split::Test).len() } else { 0 };
         let n_fresh = if settings.evidence.fresh { n_draws } else { 0 };
         let is_fresh = self.dir.read_evaluation(EvaluationDir::FreshBaseline)?.is_some();
-        let n_noted = if settings.skill_aware.is_some() { n_draws } else { 0 };
         let n_without = if self.measures_no_skill()? { n_test } else { 0 };
         let n_initial = n_test + n_without + if is_fresh { 0 } else { n_fresh };
         let (initial, best) = (self.initial_rollout()?, self.rollout_of(state, &state.best)?);
-        let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh + n_noted) as f64));
+        let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64));
         // Other tasks have other lengths; that a task takes one call is known.
         let calls = if best.calls > 1.0 { END_MARGIN } else { 1.0 };
         Ok(Spending {
@@ -343,7 +342,11 @@ impl Run<'_> {
 
     /// What a rollout of a skill takes, by its own evaluation where that was whole, and at least as much as one of the
     /// initial skill: what a skill says comes on top of each prompt.
-    fn rollout_of(&self, state: &TrainState, scored: &ScoredSkill) -> Result<Spending, PipelineError> {
+    pub(super) fn rollout_of(
+        &self,
+        state: &TrainState,
+        scored: &ScoredSkill,
+    ) -> Result<Spending, PipelineError> {
         let initial = self.initial_rollout()?;
         let step = scored.id.origin.step();
         let record = state.history.iter().find(|record| record.step == step);

@@ -21,6 +21,7 @@ use crate::records::proposal::{ComparisonRecord, PlayPurpose, PlayRecord, Propos
 use crate::run_dir::atomic;
 use crate::shell::spans;
 use skill_core::search::{Adopted, Due, KnownTasks, Outcome, SearchRules};
+use skill_core::search_plan::Spending;
 use skill_core::{EpochIdx, GateMode, ItemId, StepIdx};
 use skill_envs::{Item, Split};
 use std::collections::BTreeMap;
@@ -40,7 +41,6 @@ pub(super) struct Search {
     pub(super) pending: Vec<StepIdx>,
     /// Plays and replies since the last comparison.
     pub(super) since: f64,
-    pub(super) has_taken: bool,
     /// True if no task is left to read.
     pub(super) is_over: bool,
     /// Proposals in a row, up to now, of which none was taken.
@@ -56,7 +56,6 @@ impl Search {
             sources: vec![None; items.len()],
             pending: Vec::new(),
             since: 0.0,
-            has_taken: false,
             is_over: false,
             in_vain: 0,
         };
@@ -133,12 +132,11 @@ impl Search {
                     self.set_source(adopted.task, (step, place));
                 }
                 self.pending.push(step);
-                self.has_taken = true;
                 self.in_vain = 0;
             }
             _ => {
                 self.in_vain += 1;
-                if checked.is_empty() && !screened.is_empty() {
+                if action == StepAction::Dropped && checked.is_empty() && !screened.is_empty() {
                     self.known.dropped(&screened.iter().map(|(_, adopted)| *adopted).collect::<Vec<_>>());
                 }
                 for (_, adopted) in checked {
@@ -188,7 +186,15 @@ impl Run<'_> {
                 return Ok(());
             }
             self.check_stop(state.last_step, self.length.1)?;
-            self.set_aside(self.end_cost(state)?);
+            // A reply of the optimizer may take more than a play, so what was taken keeps its comparison.
+            let compared = match due {
+                Due::Proposal => {
+                    let confirm = self.allowance(state, &search)?.confirm;
+                    self.rollout_of(state, &state.current)?.times(confirm)
+                }
+                Due::Comparison | Due::Nothing => Spending::default(),
+            };
+            self.set_aside(self.end_cost(state)?.plus(compared));
             self.bound_workers(Some(state))?;
             let step = StepIdx(state.last_step.0.saturating_add(1));
             let span = spans::of_step(step, EPOCH);

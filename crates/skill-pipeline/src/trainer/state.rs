@@ -252,7 +252,10 @@ impl TrainState {
     pub(super) fn apply(&mut self, outcome: StepOutcome) {
         let StepOutcome { record, candidate, flips, digest, with_notes } = outcome;
         self.last_step = record.step;
-        self.no_room = None;
+        // A comparison makes no room for a round that had none.
+        if record.comparison.is_none() {
+            self.no_room = None;
+        }
         self.flips = flips;
         self.memory.push(digest);
         remember(&mut self.evaluated, &record);

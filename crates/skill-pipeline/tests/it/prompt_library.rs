@@ -336,7 +336,7 @@ fn passages_that_prompts_share_are_worded_alike() {
         assert_eq!(passages.into_iter().collect::<BTreeSet<_>>().len(), 1, "{from:?}");
     }
     check("\nA skill is ", "\n\n", 16);
-    check("\n## Operations\n", "<!-- APPENDIX_END -->", 5);
+    check("\n## Operations\n", "<!-- APPENDIX_END -->", 6);
     check("\n- the front matter ", "<!-- APPENDIX_END -->", 10);
     check("\n## Reply\n\n", "\n\n{", 16);
     check("\n`failure_type` ", "\n", 3);

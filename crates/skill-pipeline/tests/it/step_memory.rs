@@ -3,11 +3,9 @@
 use skill_core::{Edit, EpochIdx, Patch, RolloutResult, SkillDoc, SourceType, StepIdx, apply_patch};
 use skill_llm::{Message, Role};
 use skill_pipeline::memory::{MAX_PATTERNS, MAX_TEXT_CHARS, StepMemory, edit_note, remembered_edit};
-use skill_pipeline::records::memory::{
-    EditCredit, EditIssue, EditNote, FailurePattern, MemoryEntry, RememberedEdit, StepCredit,
-};
+use skill_pipeline::records::memory::{EditIssue, EditNote, FailurePattern, MemoryEntry, RememberedEdit};
 use skill_pipeline::settings::MAX_MEMORY_STEPS;
-use skill_pipeline::{PromptLibrary, StepAction, StepRecord};
+use skill_pipeline::{PromptLibrary, StepAction};
 
 fn entry(step: u32, action: StepAction) -> MemoryEntry {
     MemoryEntry {
@@ -29,7 +27,6 @@ fn entry(step: u32, action: StepAction) -> MemoryEntry {
         n_measured: Some([40, 40]),
         rejected_edits: Vec::new(),
         edit_notes: Vec::new(),
-        credit: None,
     }
 }
 
@@ -134,77 +131,4 @@ fn an_entry_is_bounded_and_a_row_of_the_report_becomes_a_note() {
     let shown = format!("{trace:?}");
     assert_eq!(shown.matches("failure_type").count(), MAX_PATTERNS);
     assert!(shown.contains("\"a b\"") && shown.contains("count: 3"), "{shown}");
-}
-
-fn ids(names: &[&str]) -> Vec<skill_core::ItemId> {
-    names.iter().map(|name| (*name).into()).collect()
-}
-
-fn credited(edits: &[(&str, &[&str])], solved: &[&str], failed: &[&str]) -> Option<StepCredit> {
-    let edit = |(text, items): &(&str, &[&str])| EditCredit {
-        edit: remembered("append", "", text),
-        items: ids(items),
-    };
-    Some(StepCredit {
-        won_lost: Some([3, 4]),
-        edits: edits.iter().map(edit).collect(),
-        solved: ids(solved),
-        failed: ids(failed),
-    })
-}
-
-#[test]
-fn the_optimizer_is_told_what_became_of_single_edits() {
-    let mut kept = entry(1, StepAction::AcceptNewBest);
-    kept.credit = credited(&[("- A.", &["t1", "t2"]), ("- B.", &["t3"])], &["t4"], &["t1", "t2", "t3"]);
-    let mut bundle = entry(2, StepAction::Reject);
-    bundle.rejected_edits = vec![remembered("append", "", "- C."), remembered("append", "", "- D.")];
-    bundle.credit = credited(&[("- C.", &["t5"]), ("- D.", &["t5"])], &["t1"], &["t2", "t4", "t5"]);
-    let mut alone = entry(3, StepAction::Reject);
-    alone.rejected_edits = vec![remembered("append", "", "- E.")];
-    alone.credit = credited(&[("- E.", &["t6"])], &[], &["t6"]);
-    let text = StepMemory::new([kept, bundle, alone]).render(10, 8_000);
-    let has = |line: &str| assert!(text.contains(line), "{line}: {text}");
-    has("- Tried with 1 other, 3 held-out tasks won and 4 lost together: {");
-    has("- Tried alone: {");
-    has("- Kept since step 1, fixed t1; still failing t2; failing since t4: {");
-    // Nothing is known of the item behind this edit, but what broke may be its fault too.
-    has("- Kept since step 1, failing since t4: {");
-}
-
-#[test]
-fn kept_edits_take_a_third_of_the_room_at_most() {
-    let mut kept = entry(1, StepAction::Accept);
-    let long = "x".repeat(300);
-    kept.credit = credited(&vec![(long.as_str(), ["t1"].as_slice()); 9], &[], &["t1"]);
-    let mut later = entry(2, StepAction::Accept);
-    later.credit = credited(&[], &["t1"], &[]);
-    let text = StepMemory::new([kept, later]).render(10, 3_000);
-    assert!(text.contains("Step 2") && text.contains("fixed t1"), "{text}");
-    assert!(text.chars().count() <= 3_000);
-}
-
-#[test]
-fn what_several_analysts_say_of_a_type_adds_up_in_planned_searches() {
-    let pattern = |name: &str, description: &str| FailurePattern {
-        failure_type: name.to_owned(),
-        count: 2,
-        description: description.to_owned(),
-    };
-    let seen = || {
-        vec![pattern("rule_missing", "no units"), pattern("Rule missing", "no dates"), pattern("odd", "x")]
-    };
-    let patterns = |is_planned: bool| {
-        let mut trace = skill_pipeline::memory::StepTrace::default();
-        if is_planned {
-            trace.keep_credit(&[]);
-        }
-        trace.observe(&[], seen());
-        let record = StepRecord::begun(StepIdx(1), EpochIdx(1));
-        let patterns = trace.entry(&record).failure_patterns;
-        patterns.into_iter().map(|one| (one.failure_type, one.count, one.description)).collect::<Vec<_>>()
-    };
-    let row = |name: &str, count, description: &str| (name.to_owned(), count, description.to_owned());
-    assert_eq!(patterns(true), [row("rule_missing", 4, "no units; no dates"), row("odd", 2, "x")]);
-    assert_eq!(patterns(false).len(), 3);
 }

@@ -163,7 +163,8 @@ fn an_optimizer_without_ideas_ends_the_search() {
         let ended = with_patience(4, 5_000.0);
         assert_eq!(ended.search.unwrap().ended, SearchEnd::Plateau);
         assert!((4..12).contains(&ended.total_skips), "{}", ended.total_skips);
-        assert_eq!(with_patience(0, 300.0).search.unwrap().ended, SearchEnd::Budget);
+        // Without patience each failure is read as often as it may be.
+        assert_eq!(with_patience(0, 5_000.0).search.unwrap().ended, SearchEnd::Exhausted);
     }
 }
 

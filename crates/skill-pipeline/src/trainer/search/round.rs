@@ -173,8 +173,8 @@ impl Run<'_> {
         let first = StepIdx(state.last_step.0.saturating_add(1));
         let notes = self.notes_at_start(state, first)?;
         let allowance = self.allowance(state, &search)?;
-        // What is kept for the last comparison has a margin, for the proposal before it.
-        let mut room = allowance.left - allowance.last().min(allowance.confirm);
+        // Of what is kept for the last comparison, the margin is for this round.
+        let mut room = allowance.left - allowance.confirm;
         let Some(mut members) = self.choose(state, &mut search, first, &notes, &mut room).await? else {
             return Ok(false);
         };
@@ -234,7 +234,9 @@ impl Run<'_> {
                 }
                 *room -= tasks.len() as f64;
                 let player = self.player(self.stage_ctx(&watch));
-                for result in player.play(&state.current.skill, &tasks, &mut draws).await? {
+                let results = player.play(&state.current.skill, &tasks, &mut draws).await?;
+                self.check_target_speaks(&watch, &state.current.skill, &results).await?;
+                for result in results {
                     let outcome = player.outcome(&result);
                     plays.push(result, outcome, PlayPurpose::Group, None);
                     // What it is told by is where it is going to be.
@@ -509,8 +511,8 @@ impl Run<'_> {
 fn named_first(search: &Search, member: &Member) -> Vec<(usize, ScreenTask)> {
     let edits = || member.patch.iter().flat_map(|patch| &patch.edits);
     let is_named = |id: &ItemId| edits().any(|edit| edit.tasks.contains(id));
-    let (mut group, names_any) = (member.proposal.group.clone(), edits().all(|edit| !edit.tasks.is_empty()));
-    group.sort_by_key(|id| names_any && !is_named(id));
+    let (mut group, names_all) = (member.proposal.group.clone(), edits().all(|edit| !edit.tasks.is_empty()));
+    group.sort_by_key(|id| names_all && !is_named(id));
     let places = search.places_of(&group);
     let task = |place: usize| {
         let known = search.known.get(place)?;

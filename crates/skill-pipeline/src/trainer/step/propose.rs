@@ -153,7 +153,7 @@ impl<'run> Run<'run> {
         }
 
         if self.settings.update_mode.has_budget() {
-            return self.select(skill, merged.patch, raw_patches, work).await.map(Some);
+            return self.select(skill, merged.patch, work).await.map(Some);
         }
         work.record.n_edits_ranked = Some(merged.patch.edits.len());
         self.dir.put_json(&step_dir.join("ranked_patch.json"), &merged.patch)?;
@@ -165,7 +165,6 @@ impl<'run> Run<'run> {
         &mut self,
         skill: &SkillDoc,
         merged: Patch,
-        raw_patches: &[RawPatch],
         work: &mut StepWork,
     ) -> Result<Patch, PipelineError> {
         let StepWork { record, trace, prompts, .. } = work;
@@ -197,7 +196,6 @@ impl<'run> Run<'run> {
         self.note(step, record, notes);
         record.n_edits_ranked = Some(selected.patch.edits.len());
         trace.try_patch(&selected.patch);
-        trace.credit_edits(&selected.patch, raw_patches);
         Ok(selected.patch)
     }
 
