@@ -175,7 +175,17 @@ impl<'a> GgufFile<'a> {
         let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
         let mut reader = BufReader::new(file);
         let content = Content::read(&mut reader).map_err(|error| gguf_fault(path, &error))?;
-        Ok(Self { path, reader, content })
+        let file = Self { path, reader, content };
+        match file.number("split.count") {
+            Some(count) if count > 1 => {
+                let number = file.number("split.no").unwrap_or_default() + 1;
+                let fault = format!(
+                    "file {number} of {count} of a model: join them (`llama-gguf-split --merge`), and name the joined file"
+                );
+                Err(TrainError::file(path, fault))
+            }
+            _ => Ok(file),
+        }
     }
 
     fn has(&self, name: &str) -> bool {

@@ -117,6 +117,19 @@ fn a_model_comes_back_from_gguf() {
 }
 
 #[test]
+fn a_part_of_a_model_is_told_to_be_one_of_several() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model-00002-of-00002.gguf");
+    let (architecture, count, number) = (Value::String("llama".to_owned()), Value::U16(2), Value::U16(1));
+    let metadata = [("general.architecture", &architecture), ("split.count", &count), ("split.no", &number)];
+    gguf_file::write(&mut std::fs::File::create(&path).unwrap(), &metadata, &[]).unwrap();
+    for opened in [Decoder::open_gguf(&path), Decoder::open_gguf_frozen(&path)] {
+        let error = opened.err().unwrap().to_string();
+        assert!(error.contains("file 2 of 2"), "{error}");
+    }
+}
+
+#[test]
 fn quantized_weights_give_nearly_the_same_logits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
