@@ -2,7 +2,7 @@
 
 use crate::outcome::{OutputFile, Printed};
 use crate::program::{Input, Outputs, Program};
-use crate::script::{ENDED, check_name};
+use crate::script::{ENDED, check_path};
 use crate::verdict::{Report, Seen};
 use std::io::Read;
 use std::sync::mpsc::{Receiver, channel};
@@ -92,9 +92,9 @@ fn cpu_time(line: &str) -> Option<Duration> {
 
 /// The regular files of an archive that were asked for.
 pub(crate) fn files_of(archive: &[u8], program: &Program, max_bytes: u64) -> Vec<OutputFile> {
-    let is_fixed = |name: &str| {
-        program.inputs.iter().any(|(input, content)| input == name && !matches!(content, Input::Writable(_)))
-    };
+    let may_be_changed = |content: &Input| matches!(content, Input::Writable(_) | Input::Executable(_));
+    let is_fixed =
+        |name: &str| program.inputs.iter().any(|(input, content)| input == name && !may_be_changed(content));
     let is_wanted = |name: &str| match &program.outputs {
         Outputs::None => false,
         Outputs::Named(names) => names.iter().any(|wanted| wanted == name),
@@ -108,15 +108,16 @@ pub(crate) fn files_of(archive: &[u8], program: &Program, max_bytes: u64) -> Vec
         let path = entry.path().map(|path| path.to_string_lossy().into_owned());
         let Ok(name) = path.map(|path| path.trim_start_matches("./").to_owned()) else { continue };
         let size = entry.size();
+        let is_executable = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
         if entry.header().entry_type().is_file()
-            && check_name(&name).is_ok()
+            && check_path(&name).is_ok()
             && is_wanted(&name)
             && size <= n_left
         {
             let mut bytes = Vec::new();
             if entry.take(size).read_to_end(&mut bytes).is_ok() && bytes.len() as u64 == size {
                 n_left -= size;
-                files.push(OutputFile { name, bytes });
+                files.push(OutputFile { name, bytes, is_executable });
             }
         }
     }

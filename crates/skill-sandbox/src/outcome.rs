@@ -119,6 +119,8 @@ pub struct OutputFile {
     pub name: String,
     /// Its content.
     pub bytes: Vec<u8>,
+    /// Whether it can be started.
+    pub is_executable: bool,
 }
 
 /// What became of a program.

@@ -50,6 +50,8 @@ pub enum Input {
     File(PathBuf),
     /// These bytes, in a file that it may change or remove.
     Writable(Arc<[u8]>),
+    /// The same, in a file that it may also start.
+    Executable(Arc<[u8]>),
 }
 
 impl Input {

@@ -10,7 +10,7 @@ use crate::container::{CONTAINER_KILLED, ENGINE_FAILED};
 use crate::outcome::{Outcome, Printed};
 use crate::program::{Cancel, Input, Outputs, Program};
 use crate::sandbox::{Kind, Sandbox};
-use crate::script::{BEGAN, Channel, RlimitSet, Script, check_name};
+use crate::script::{BEGAN, Channel, RlimitSet, Script, check_name, check_path};
 use crate::stage::{Stage, is_open_to_others};
 use crate::verdict::{Seen, verdict};
 use crate::{Limits, RunError};
@@ -32,6 +32,9 @@ const CLOSING: Duration = Duration::from_secs(5);
 const ASKED: Duration = Duration::from_secs(2);
 /// What an archive takes besides the content of its files: headers, and zeros at its end.
 const ARCHIVE_OVERHEAD: u64 = 1 << 20;
+/// The modes of inputs in an archive: of those that are read, and of those that are also started.
+const MODE: u32 = 0o644;
+const EXECUTABLE_MODE: u32 = 0o755;
 /// The user and group without rights.
 const NOBODY: &str = "65534";
 /// The number of the names of containers.
@@ -119,7 +122,8 @@ fn check(sandbox: &Sandbox, program: &Program) -> Result<(), RunError> {
         Outputs::Named(names) => names,
         Outputs::None | Outputs::All => &[],
     };
-    program.inputs.iter().map(|(name, _)| name).chain(named).try_for_each(|name| check_name(name))?;
+    program.inputs.iter().try_for_each(|(name, _)| check_path(name))?;
+    named.iter().try_for_each(|name| check_name(name))?;
     if let Some((name, _)) = program
         .environment
         .iter()
@@ -171,10 +175,11 @@ fn prepare(sandbox: &Sandbox, program: &Program, stage: &Stage) -> Result<Prepar
             }
             Input::File(path) => {
                 let bytes = std::fs::read(path).map_err(|source| failed(path, source))?;
-                append(&mut archive, name, &bytes).map_err(|source| failed(path, source))?;
+                append(&mut archive, name, &bytes, MODE).map_err(|source| failed(path, source))?;
             }
-            Input::Bytes(bytes) | Input::Writable(bytes) => {
-                append(&mut archive, name, bytes).map_err(|source| failed(stage.path(), source))?;
+            Input::Bytes(bytes) | Input::Writable(bytes) | Input::Executable(bytes) => {
+                let mode = if matches!(input, Input::Executable(_)) { EXECUTABLE_MODE } else { MODE };
+                append(&mut archive, name, bytes, mode).map_err(|source| failed(stage.path(), source))?;
                 prepared.has_archive = true;
             }
         }
@@ -192,10 +197,10 @@ fn prepare(sandbox: &Sandbox, program: &Program, stage: &Stage) -> Result<Prepar
     Ok(prepared)
 }
 
-fn append(archive: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8]) -> io::Result<()> {
+fn append(archive: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);
-    header.set_mode(0o644);
+    header.set_mode(mode);
     archive.append_data(&mut header, name, bytes)
 }
 

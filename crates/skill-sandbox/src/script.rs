@@ -136,15 +136,25 @@ impl Script<'_> {
     }
 }
 
-/// Checks a name that becomes a part of the script, or of a path in the sandbox.
+/// Checks a name that becomes a part of the script.
 pub(crate) fn check_name(name: &str) -> Result<(), RunError> {
-    let is_plain =
-        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\'', '\0', '\n']);
+    check_path(name)?;
+    if !name.contains(['\'', '\n']) {
+        return Ok(());
+    }
+    Err(RunError::Program(format!(
+        "{name:?} cannot be the name of an output: it holds a quote or a line break"
+    )))
+}
+
+/// Checks a name that becomes a part of a path in the sandbox.
+pub(crate) fn check_path(name: &str) -> Result<(), RunError> {
+    let is_plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
     if name.split('/').all(is_plain) {
         return Ok(());
     }
     Err(RunError::Program(format!(
-        "{name:?} is not the name of a file in the working directory: it has to be relative, without `..` and quotes"
+        "{name:?} is not the name of a file in the working directory: it has to be relative, without `..`"
     )))
 }
 
@@ -157,8 +167,13 @@ mod tests {
         for name in ["output.xlsx", "data/in 1.xlsx", "é"] {
             assert!(check_name(name).is_ok(), "{name}");
         }
-        for name in ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "it's", "a\nb", "a\0"] {
+        for name in ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a\0"] {
             assert!(matches!(check_name(name), Err(RunError::Program(_))), "{name:?}");
+            assert!(check_path(name).is_err(), "{name:?}");
+        }
+        for name in ["Bob's notes.md", "a\nb"] {
+            assert!(matches!(check_name(name), Err(RunError::Program(_))), "{name:?}");
+            assert!(check_path(name).is_ok(), "{name:?}");
         }
     }
 

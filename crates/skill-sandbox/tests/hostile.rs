@@ -369,18 +369,21 @@ fn files_go_in_and_come_out() {
     fs::write(file.path(), "from a file").unwrap();
     let text = "import os, sys\nprint(open('data/a.txt').read(), open('b.txt').read())\n\
                 open('c.txt', 'a').write(' and more')\nos.makedirs('deep/er'); open('deep/er/d.txt', 'w').write('d')\n\
-                sys.stderr.write('said')";
+                print(os.access('run.sh', os.X_OK), os.access(\"Bob's.txt\", os.X_OK))\n\
+                os.remove('run.sh')\nsys.stderr.write('said')";
     let program = Program { outputs: Outputs::All, ..Program::new(["python3", "-c", text]) }
         .with_input("data/a.txt", Input::text("from bytes"))
         .with_input("b.txt", Input::File(file.path().to_owned()))
+        .with_input("run.sh", Input::Executable(b"exit 0"[..].into()))
+        .with_input("Bob's.txt", Input::Writable(b"his"[..].into()))
         .with_input("c.txt", Input::Writable(b"kept"[..].into()));
     let outcome = sandbox.run(&program, &Cancel::default()).unwrap();
     assert!(outcome.verdict.is_success(), "{outcome:?}");
-    assert_eq!(outcome.stdout.text(), "from bytes from a file\n");
+    assert_eq!(outcome.stdout.text(), "from bytes from a file\nTrue False\n");
     assert_eq!(outcome.stderr.text(), "said");
     let files: Vec<(&str, &[u8])> =
         outcome.files.iter().map(|file| (file.name.as_str(), file.bytes.as_slice())).collect();
-    assert_eq!(files, [("c.txt", &b"kept and more"[..]), ("deep/er/d.txt", b"d")]);
+    assert_eq!(files, [("Bob's.txt", &b"his"[..]), ("c.txt", b"kept and more"), ("deep/er/d.txt", b"d")]);
 }
 
 #[test]
