@@ -59,7 +59,7 @@ const WITHHELD: [&str; 14] = [
     "blocked",
 ];
 /// Words for a server that failed in the midst of a reply: what there is of it is no answer.
-const FAILED: [&str; 24] = [
+const FAILED: [&str; 26] = [
     "error",
     "errored",
     "network_error",
@@ -84,7 +84,11 @@ const FAILED: [&str; 24] = [
     "failure",
     "unavailable",
     "disconnected",
+    "exception",
+    "user_cancel",
 ];
+/// The ends of further words for it.
+const FAILED_ENDINGS: [&str; 2] = ["_error", "_unavailable"];
 
 /// Why a reply ended, by the word that its server has for it.
 ///
@@ -96,7 +100,10 @@ pub(crate) fn finish(word: Option<&Value>) -> Result<FinishReason, Fault> {
     let plain = word.trim().to_ascii_lowercase().replace([' ', '-'], "_");
     let plain = plain.strip_prefix("finish_reason_").unwrap_or(&plain);
     let is_one_of = |words: &[&str]| words.contains(&plain);
-    if is_one_of(&FAILED) {
+    let is_failure = is_one_of(&FAILED)
+        || plain.starts_with("error_")
+        || FAILED_ENDINGS.iter().any(|ending| plain.ends_with(ending));
+    if is_failure {
         return Err(Fault::Failed(word.to_owned()));
     }
     Ok(if is_one_of(&WHOLE) {
@@ -136,8 +143,8 @@ pub(crate) fn estimated(n_characters: usize) -> u64 {
     u64::try_from(n_characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
 
-/// Tokens of prompt and reply, of which a server may leave one out: it is what the total has besides the other, and where
-/// there is no total, a reply of `n_characters` has as many as its text says.
+/// Tokens of prompt and reply, of which a server may leave one out, or count too few of a reply: it is what the total has
+/// besides the other, and where there is no total, a reply of `n_characters` has as many as its text says.
 pub(crate) fn both(
     input: Option<u64>,
     output: Option<u64>,
@@ -145,6 +152,10 @@ pub(crate) fn both(
     n_characters: usize,
 ) -> (u64, u64) {
     match (input, output, total) {
+        // A total of more than both has tokens of the reply that `output` leaves out, such as those of a thought.
+        (Some(input), Some(output), Some(total)) if total > input.saturating_add(output) => {
+            (input, total - input)
+        }
         (Some(input), Some(output), _) => (input, output),
         (Some(input), None, Some(total)) if total >= input => (input, total - input),
         (Some(input), None, _) => (input, estimated(n_characters)),
@@ -184,6 +195,11 @@ mod tests {
         for word in ["error", "network_error", "insufficient_system_resource", "abort", "engine-overloaded"] {
             check(word, None);
         }
+        for word in
+            ["error_during_generation", "Backend Error", "model_unavailable", "user_cancel", "exception"]
+        {
+            check(word, None);
+        }
         for word in ["", "xyz", "OTHER"] {
             check(word, Some(FinishReason::Other(word.to_owned())));
         }
@@ -207,6 +223,8 @@ mod tests {
         for (input, output, total, expect) in [
             (Some(100), Some(1400), Some(1500), (100, 1400)),
             (Some(100), None, Some(1500), (100, 1400)),
+            (Some(100), Some(0), Some(1500), (100, 1400)),
+            (Some(100), Some(1400), Some(1400), (100, 1400)),
             (None, Some(1400), Some(1500), (100, 1400)),
             (None, None, Some(1500), (1490, 10)),
             (Some(1500), None, None, (1500, 10)),

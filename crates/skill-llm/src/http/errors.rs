@@ -174,7 +174,11 @@ impl Reader<'_> {
         let body = text.as_ref().ok().and_then(|text| python_json::read(text).ok()).unwrap_or(Value::Null);
         let complaint = Complaint::find(&body).unwrap_or_else(|| {
             let message = text.unwrap_or_else(|fault| shown_bytes(&response.body, &fault));
-            Complaint { message: self.clean(&message, MAX_BODY_CHARS), ..Complaint::default() }
+            Complaint {
+                message: self.clean(&message, MAX_BODY_CHARS),
+                is_page: body.is_null(),
+                ..Complaint::default()
+            }
         });
         if (300..400).contains(&status) {
             let target = response.header("location").unwrap_or("nowhere");
@@ -206,7 +210,8 @@ impl Reader<'_> {
     pub(crate) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
         let text = match response.text() {
             Ok(text) => text,
-            // Bytes that are not text, such as half a character at the end, are a reply that broke off: it is retried.
+            // Bytes that are not text, such as half a character at the end of the body, are a reply that broke off: it is
+            // retried.
             Err(fault) => return Err(self.invalid(&fault.to_string())),
         };
         let text = without_comments(&text);
@@ -370,6 +375,8 @@ struct Complaint {
     number: Option<u16>,
     /// Whether a moderation gave reasons.
     moderated: bool,
+    /// Whether it is a body that is not JSON, such as a page of a firewall.
+    is_page: bool,
 }
 
 impl Complaint {
@@ -401,7 +408,7 @@ impl Complaint {
                 message: error.to_string(),
                 codes: codes(error),
                 number: number(error),
-                moderated: false,
+                ..Self::default()
             })),
             Value::String(message) => Some(Self { message: message.clone(), ..Self::default() }),
             Value::Null | Value::Bool(false) => None,
@@ -420,7 +427,7 @@ impl Complaint {
             message = format!("{message}: {raw}");
         }
         let moderated = metadata.and_then(|metadata| metadata.get("reasons")).is_some_and(Value::is_array);
-        Some(Self { message, codes: codes(error), number: number(error), moderated })
+        Some(Self { message, codes: codes(error), number: number(error), moderated, is_page: false })
     }
 
     /// The status that the body itself tells.
@@ -463,7 +470,10 @@ impl Complaint {
             429 => Kind::RateLimited,
             402 => Kind::Quota,
             401 => Kind::Authentication,
-            403 if is_network_rule(&message) || has_code(&REGION_CODES) || says(&REGION_WORDS) => {
+            403 if is_network_rule(&message, self.is_page)
+                || has_code(&REGION_CODES)
+                || says(&REGION_WORDS) =>
+            {
                 Kind::BadRequest
             }
             403 if refused() => Kind::Refused,
@@ -558,14 +568,16 @@ fn validation(detail: &Value) -> Option<String> {
     said.collect::<Option<Vec<String>>>().map(|said| said.join("; "))
 }
 
-/// True for the words of a network between, which has a rule against the client: the page of a firewall or a proxy.
-pub(crate) fn is_network_rule(message: &str) -> bool {
+/// True for the words of a network between, which has a rule against the client: the page of a firewall or a proxy. In
+/// JSON, "access denied" is what a server says of a model or a key.
+fn is_network_rule(message: &str, is_page: bool) -> bool {
     let message = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     // Cloudflare's codes of rules.
     let is_code = message.split("error code:").nth(1).is_some_and(|code| code.trim_start().starts_with("10"));
     is_code
-        || says(&["<html", "<!doctype", "cloudflare", "access denied", "web application firewall", "captcha"])
+        || (is_page && says(&["access denied"]))
+        || says(&["<html", "<!doctype", "cloudflare", "web application firewall", "captcha"])
 }
 
 fn codes(error: &Value) -> Vec<String> {

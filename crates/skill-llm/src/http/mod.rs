@@ -240,9 +240,22 @@ pub(crate) struct Connection {
 }
 
 /// Below so many characters nothing is said of a prompt that a server may have cut.
-const MIN_CUT_BYTES: usize = 4000;
-/// A text has seldom more bytes than this for each token.
-const MAX_BYTES_OF_TOKEN: u64 = 10;
+const MIN_CUT_CHARACTERS: u64 = 4000;
+/// A text has seldom more characters than this for each token.
+const MAX_CHARACTERS_OF_TOKEN: u64 = 8;
+
+/// True if a server that counts so many tokens of a prompt has probably cut it; a server that counts none says nothing.
+fn is_probably_cut(n_characters: u64, n_tokens: u64) -> bool {
+    n_characters >= MIN_CUT_CHARACTERS
+        && n_tokens > 0
+        && n_tokens.saturating_mul(MAX_CHARACTERS_OF_TOKEN) < n_characters
+}
+
+/// The characters of a body in UTF-8: each has one byte that does not continue another.
+fn characters_of(body: &[u8]) -> u64 {
+    let n_characters = body.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
+    u64::try_from(n_characters).unwrap_or(u64::MAX)
+}
 
 /// What a server does that spoils results without being an error; each is told once.
 #[derive(Default)]
@@ -253,18 +266,14 @@ struct Oddities {
 }
 
 impl Oddities {
-    /// Looks at a reply to a body of so many bytes.
-    fn look(&self, provider: &str, n_bytes: usize, reply: &impl Incoming) {
+    /// Looks at a reply to a body of so many characters.
+    fn look(&self, provider: &str, n_characters: u64, reply: &impl Incoming) {
         let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
         let n_tokens = reply.usage().input;
-        let n_sent = u64::try_from(n_bytes).unwrap_or(u64::MAX);
-        let is_cut = n_bytes >= MIN_CUT_BYTES
-            && n_tokens > 0
-            && n_tokens.saturating_mul(MAX_BYTES_OF_TOKEN) < n_sent
-            && reply.text().is_some();
+        let is_cut = is_probably_cut(n_characters, n_tokens) && reply.text().is_some();
         if is_cut && is_first(&self.cuts_prompts) {
             tracing::warn!(
-                "{provider} has probably cut the prompt: {n_sent} bytes were sent, and it counts {n_tokens} tokens of prompt; raise its \
+                "{provider} has probably cut the prompt: {n_characters} characters were sent, and it counts {n_tokens} tokens of prompt; raise its \
                  context, at Ollama by OLLAMA_CONTEXT_LENGTH or `num_ctx` in a Modelfile"
             );
         }
@@ -314,8 +323,9 @@ impl Connection {
         call: &CallCtx,
         read: impl FnOnce(&Value) -> Result<T, Fault> + Send,
     ) -> Result<T, LlmError> {
-        // The bytes of an image say nothing of tokens.
-        let n_bytes = if body.windows(7).any(|part| part == b";base64") { 0 } else { body.len() };
+        // The characters of an image say nothing of tokens.
+        let has_image = body.windows(7).any(|part| part == b";base64");
+        let n_characters = if has_image { 0 } else { characters_of(&body) };
         let reply = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
@@ -328,7 +338,7 @@ impl Connection {
                     provider, place = %call.place, input = reply.usage().input, output = reply.usage().output,
                     finish = reply.finish().map(tracing::field::debug), "the model replied"
                 );
-                self.oddities.look(provider, n_bytes, reply);
+                self.oddities.look(provider, n_characters, reply);
             }
             Err(error) => {
                 tracing::debug!(provider, place = %call.place, class = ?error.class(), %error, "no reply");
@@ -502,4 +512,23 @@ pub(crate) fn check_model(
         return Err(wrong(format!("`{key}` cannot be in `extra_body`: it has a setting of its own")));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{characters_of, is_probably_cut};
+
+    #[test]
+    fn a_prompt_that_was_cut_is_told_from_a_long_one() {
+        for (n_characters, n_tokens, expect) in [
+            // Ollama's usual context.
+            (35_798, 4_096, true),
+            (16_000, 4_096, false),
+            (35_798, 0, false),
+            (3_999, 1, false),
+        ] {
+            assert_eq!(is_probably_cut(n_characters, n_tokens), expect, "{n_characters} {n_tokens}");
+        }
+        assert_eq!(characters_of("aé日😀".as_bytes()), 4);
+    }
 }

@@ -6,6 +6,7 @@ use super::{HttpResponse, MAX_RESPONSE_BYTES};
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use skill_core::encoding::{self, EncodingFault};
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 
 /// What every body in gzip begins with, and no text.
 const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
@@ -31,12 +32,28 @@ pub enum BodyFault {
         message: String,
     },
     /// Bytes that are not text.
-    #[error("the body {0}")]
+    #[error("the body is not text in UTF-8, or in the charset that its header names{}", place_of(.0))]
     Encoding(EncodingFault),
+}
+
+/// Where a body is not text, or what it is in place of one.
+fn place_of(fault: &EncodingFault) -> String {
+    match fault {
+        EncodingFault::NotUtf8 { line, column, byte } => {
+            format!(": byte 0x{byte:02x} at line {line}, column {column}")
+        }
+        EncodingFault::NotUtf16 { line, column } => format!(": half a unit at line {line}, column {column}"),
+        EncodingFault::UnmarkedUtf16 => ": it is UTF-16 without a byte-order mark".to_owned(),
+        EncodingFault::Utf32 => ": it is UTF-32".to_owned(),
+        EncodingFault::Compressed { format } => format!(": it is compressed ({format})"),
+    }
 }
 
 impl HttpResponse {
     /// The text of the body, unpacked where it is compressed.
+    ///
+    /// A character that is cut off at the end of a JSON string is U+FFFD: a server that ends a reply at a limit of tokens
+    /// may send half of one.
     ///
     /// # Errors
     ///
@@ -70,7 +87,7 @@ impl HttpResponse {
             Some(charset) if LATIN_1.contains(&charset.as_str()) && std::str::from_utf8(&body).is_err() => {
                 Ok(body.into_iter().map(windows_1252).collect())
             }
-            Some(_) | None => encoding::decode(body).map_err(BodyFault::Encoding),
+            Some(_) | None => encoding::decode(with_whole_characters(body)).map_err(BodyFault::Encoding),
         }
     }
 
@@ -83,6 +100,10 @@ impl HttpResponse {
     }
 }
 
+/// The bytes with which a character of several bytes begins in UTF-8.
+const LEAD_BYTES: RangeInclusive<u8> = 0xc2..=0xf4;
+/// What a character that is cut off is read as.
+const REPLACEMENT: &str = "\u{fffd}";
 /// Names of the encodings with one byte for each character of Western Europe.
 const LATIN_1: [&str; 6] = ["iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252", "iso-8859-15"];
 /// What Windows-1252 has for the bytes from 0x80 to 0x9f.
@@ -94,6 +115,22 @@ const WINDOWS_SIGNS: [char; 32] = [
 fn windows_1252(byte: u8) -> char {
     let sign = byte.checked_sub(0x80).and_then(|at| WINDOWS_SIGNS.get(usize::from(at)));
     sign.copied().unwrap_or(char::from(byte))
+}
+
+/// A body in which each sequence of UTF-8 that breaks off in front of a quotation mark is U+FFFD; other bytes stay.
+fn with_whole_characters(body: Vec<u8>) -> Vec<u8> {
+    if encoding::is_utf16(&body) || std::str::from_utf8(&body).is_ok() {
+        return body;
+    }
+    let mut whole = Vec::with_capacity(body.len());
+    let mut chunks = body.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        whole.extend_from_slice(chunk.valid().as_bytes());
+        let begins = chunk.invalid().first().is_some_and(|lead| LEAD_BYTES.contains(lead));
+        let is_cut = begins && chunks.peek().is_some_and(|next| next.valid().starts_with('"'));
+        whole.extend_from_slice(if is_cut { REPLACEMENT.as_bytes() } else { chunk.invalid() });
+    }
+    whole
 }
 
 fn unpacked(packed: impl Read) -> io::Result<Vec<u8>> {
@@ -123,6 +160,20 @@ mod tests {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).unwrap();
         bytes
+    }
+
+    #[test]
+    fn a_character_that_is_cut_off_at_the_end_of_a_string_is_replaced() {
+        for cut in [&b"\xc3"[..], b"\xe2\x82", b"\xf0\x9f", b"\xf0\x9f\x98"] {
+            check("", &[&b"{\"a\": \"Paris "[..], cut, b"\"}"].concat(), Some("{\"a\": \"Paris \u{fffd}\"}"));
+        }
+        // A byte that begins nothing, one that is continued by no string's end, and the end of the body.
+        for other in [&b"\"caf\xe9 \xff\xfe\""[..], b"\"\x80\"", b"\"\xff\"", b"\"\xf0\x9f"] {
+            check("", other, None);
+        }
+        let response = HttpResponse { status: 200, headers: Vec::new(), body: b"caf\xe9 x".to_vec() };
+        let message = response.text().unwrap_err().to_string();
+        assert!(message.contains("0xe9") && !message.contains("file"), "{message}");
     }
 
     #[test]

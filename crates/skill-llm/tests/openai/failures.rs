@@ -58,6 +58,8 @@ fn keys_and_policies() {
         "Authentication: see billing, flagged",
     );
     check_status(403, "forbidden", "Authentication: forbidden");
+    check_status(403, r#"{"error": {"message": "Access denied"}}"#, "Authentication: Access denied");
+    check_status(403, "Access denied", "BadRequest: Access denied");
     check_status(
         403,
         r#"{"error": {"code": 403, "message": "moderated", "metadata": {"reasons": ["violence"]}}}"#,
