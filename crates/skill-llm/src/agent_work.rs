@@ -99,7 +99,7 @@ pub struct AgentWork {
     /// Files of the project that were removed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<String>,
-    /// Files that are not kept, since they are too large or too many.
+    /// Files that are not kept, since they are too large, too many, or not readable; also folders that are not looked into.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub not_kept: BTreeSet<String>,
 }

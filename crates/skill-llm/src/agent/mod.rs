@@ -27,6 +27,7 @@ mod work;
 
 pub use config::{AgentConfig, AgentKind, DEFAULT_MODEL, OutputFormat, Sandbox, SkillAs};
 pub use launcher::{ProgramLauncher, account_wait};
+pub use prompt::settings_of_agents;
 
 use crate::agent_work::AgentProject;
 use crate::call::CallCtx;
@@ -121,11 +122,15 @@ impl AgentModel {
         let shown = self.scrub(&stdout);
         let mut done =
             work::of_records(self.printed_as, written.skill.as_ref(), &shown, &files, started.elapsed());
+        // What the agent itself records was written without regard to secrets.
+        for call in &mut done.tools {
+            call.name = self.scrub(&call.name);
+            call.arguments = self.scrubbed_value(std::mem::take(&mut call.arguments));
+        }
         if let Some(project) = project {
             work::add_changes(&mut done, project, &written, self.config.kind.row()?, &|text| {
                 self.scrub(text)
-            })
-            .map_err(|error| wrong(format!("cannot read the files that the program left: {error}")))?;
+            });
         }
         Ok(reply.with_agent_work(&done))
     }
@@ -191,6 +196,16 @@ impl AgentModel {
             }
             Err(output::Fault::Unreadable(what)) => Err(output::Fault::Unreadable(self.scrub(&what))),
         }
+    }
+
+    /// The same of a JSON value; one that is not JSON afterwards is a text.
+    fn scrubbed_value(&self, value: Value) -> Value {
+        let text = value.to_string();
+        let clean = self.scrub(&text);
+        if clean == text {
+            return value;
+        }
+        serde_json::from_str(&clean).unwrap_or(Value::String(clean))
     }
 
     /// The text without the values of variables that were passed on, and without the secrets of the run.

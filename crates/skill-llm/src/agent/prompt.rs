@@ -7,7 +7,7 @@ use crate::call::CallCtx;
 use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
 use crate::error::{LlmError, wrong};
 use base64::Engine as _;
-use skill_agents::measure::{is_delivered, project_of, write_file};
+use skill_agents::measure::{is_delivered, project_of, settings_of_projects, write_file};
 use skill_core::package::front_matter::{FrontMatter, with_fields};
 use skill_core::package::{AgentText, SkillPackage};
 use skill_core::{Role, SkillDoc};
@@ -60,6 +60,11 @@ pub(super) fn write(
         (SkillAs::Prompt | SkillAs::Package | SkillAs::PackageWithHint, _) => String::new(),
     };
     let project = call.get::<AgentProject>();
+    if let Some(path) = project.map(settings_of_agents).transpose()?.flatten() {
+        return Err(wrong(format!(
+            "the project has {path:?}, which configures an agent and could start programs; leave it out"
+        )));
+    }
     for (path, file) in project.iter().flat_map(|project| &project.files) {
         write_file(&directory.join(path), &file.bytes, file.is_executable).map_err(failed)?;
     }
@@ -83,6 +88,20 @@ pub(super) fn write(
     }
     let skill = package.map(|package| package.folder);
     Ok(Written { prompt, schema_file: schema.map(|_| SCHEMA_FILE), directory, skill })
+}
+
+/// The first file of a project that configures an agent, which could have it start programs outside of its sandbox.
+///
+/// # Errors
+///
+/// A table of agents that cannot be read.
+pub fn settings_of_agents(project: &AgentProject) -> Result<Option<&str>, LlmError> {
+    let settings = settings_of_projects().map_err(|error| wrong(error.to_string()))?;
+    let configures = |path: &&str| {
+        let mut parts = Path::new(path).ancestors();
+        parts.any(|part| settings.iter().any(|named| part.ends_with(named)))
+    };
+    Ok(project.files.keys().map(String::as_str).find(configures))
 }
 
 /// The sentence in place of the skill, for [`SkillAs::PackageWithHint`].

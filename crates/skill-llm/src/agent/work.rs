@@ -1,11 +1,10 @@
 //! What an agent did in a call: skills that it loaded, tools that it called, files that it changed.
 
 use super::prompt::Written;
-use crate::agent_work::{AgentProject, AgentToolCall, AgentWork};
+use crate::agent_work::{AgentFile, AgentProject, AgentToolCall, AgentWork};
 use skill_agents::home::SessionFile;
 use skill_agents::{Agent, How, Loads, ReadOptions, read_case};
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,20 +48,25 @@ pub(super) fn of_records(
     work
 }
 
-/// Adds what became of the files of a project; `scrub` takes secrets out of texts.
+/// Adds what became of the files of a project; `scrub` takes secrets out of texts. What cannot be read is not kept.
 pub(super) fn add_changes(
     work: &mut AgentWork,
     before: &AgentProject,
     written: &Written,
     agent: Option<&Agent>,
     scrub: &dyn Fn(&str) -> String,
-) -> io::Result<()> {
+) {
     let own = own_folders(agent);
     let mut scan = Scan { before, own: &own, scrub, work, seen: BTreeSet::new(), n_bytes: 0 };
-    scan.folder(&written.directory, "", 0)?;
+    scan.folder(&written.directory, "", 0);
     let Scan { seen, work, .. } = scan;
-    work.removed = before.files.keys().filter(|path| !seen.contains(*path)).cloned().collect();
-    Ok(())
+    // Of a folder that cannot be looked into nothing is known.
+    let is_unknown = |path: &str| {
+        let folders = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+        folders.chain([""]).any(|folder| work.not_kept.contains(folder))
+    };
+    let removed = before.files.keys().filter(|path| !seen.contains(*path) && !is_unknown(path));
+    work.removed = removed.cloned().collect();
 }
 
 /// Folders of a project that the program itself uses, by the first parts of their paths.
@@ -84,21 +88,22 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn folder(&mut self, at: &Path, prefix: &str, depth: usize) -> io::Result<()> {
-        if depth > MAX_DEPTH {
+    fn folder(&mut self, at: &Path, prefix: &str, depth: usize) {
+        let entries = if depth > MAX_DEPTH { None } else { std::fs::read_dir(at).ok() };
+        let Some(entries) = entries else {
             self.work.not_kept.insert(prefix.trim_end_matches('/').to_owned());
-            return Ok(());
-        }
-        for entry in std::fs::read_dir(at)? {
-            let entry = entry?;
+            return;
+        };
+        for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             // What the project itself has is looked at, whatever its name.
             let is_own = self.own.contains(&name) && (depth == 0 || LEFT_OUT.contains(&name.as_str()));
-            let kind = entry.file_type()?;
+            // A file that is gone since it was listed is one that was removed.
+            let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 if !is_own || self.has_below(&path) {
-                    self.folder(&entry.path(), &format!("{path}/"), depth + 1)?;
+                    self.folder(&entry.path(), &format!("{path}/"), depth + 1);
                 }
                 continue;
             }
@@ -107,16 +112,22 @@ impl Scan<'_> {
                 continue;
             }
             self.seen.insert(path.clone());
-            let size = entry.metadata()?.len();
+            let size = entry.metadata().map_or(u64::MAX, |metadata| metadata.len());
+            let is_known_size = |known: &&AgentFile| u64::try_from(known.bytes.len()) == Ok(size);
+            // However large a file is that the project had, it is read to see that it is unchanged.
+            let known = known.filter(|known| kind.is_file() && is_known_size(known));
             let n_kept = self.work.changed.len() + self.work.not_kept.len();
-            if !kind.is_file() || size > MAX_FILE_BYTES || n_kept >= MAX_FILES {
+            let fits = kind.is_file() && size <= MAX_FILE_BYTES && n_kept < MAX_FILES;
+            let bytes = if fits || known.is_some() { std::fs::read(entry.path()).ok() } else { None };
+            if let (Some(known), Some(bytes)) = (known, &bytes)
+                && *known.bytes == **bytes
+            {
+                continue;
+            }
+            let Some(bytes) = bytes.filter(|_| fits) else {
                 self.work.not_kept.insert(path);
                 continue;
-            }
-            let bytes = std::fs::read(entry.path())?;
-            if known.is_some_and(|known| *known.bytes == *bytes) {
-                continue;
-            }
+            };
             self.n_bytes = self.n_bytes.saturating_add(size);
             if self.n_bytes > MAX_BYTES {
                 self.work.not_kept.insert(path);
@@ -127,7 +138,6 @@ impl Scan<'_> {
                 Err(_) => self.work.keep(path, &bytes),
             }
         }
-        Ok(())
     }
 
     fn has_below(&self, path: &str) -> bool {

@@ -123,6 +123,7 @@ mod linux {
         });
         // A stream that the program closes has an end for whoever reads it.
         if let Err(error) = let_go_of_streams() {
+            descendants::kill_below(descendants::this_process());
             return failed(&program, error);
         }
         let status = child.wait();

@@ -5,7 +5,7 @@ use super::{
     printing, question,
 };
 use skill_llm::agent::AgentKind;
-use skill_llm::{CallCtx, ErrorClass, FinishReason};
+use skill_llm::{AgentFile, AgentProject, ApiKey, CallCtx, ErrorClass, FinishReason};
 
 /// The class of a failure that Claude Code reports with this status of the provider.
 #[track_caller]
@@ -128,4 +128,59 @@ fn what_else_is_printed_is_passed_over() {
     let gemini = format!("{{hook}}\n{GEMINI}\n{{done}}");
     check(AgentKind::Gemini, &gemini, r#"Stop "Because." 112/40/21/13"#);
     check_parts(AgentKind::Claude, "Now using node v22", &["InvalidReply: ".to_owned()]);
+}
+
+/// A call with these files of a project.
+fn with_files(files: &[(&str, &[u8])]) -> CallCtx {
+    let file = |bytes: &[u8]| AgentFile { bytes: bytes.into(), is_executable: false };
+    let files = files.iter().map(|(path, bytes)| ((*path).to_owned(), file(bytes))).collect();
+    CallCtx::default().with(AgentProject { files })
+}
+
+#[test]
+fn a_secret_in_a_session_file_is_in_no_tool_call() {
+    const KEY: &str = "sk-of-the-run-0123";
+    let events = format!(
+        r#"{{"type":"session.start","data":{{"sessionId":"s"}}}}
+{{"type":"tool.execution_start","data":{{"toolCallId":"1","toolName":"bash","arguments":{{"command":"echo {KEY}"}}}}}}"#
+    );
+    let script = format!(
+        "mkdir -p \"$COPILOT_HOME/session-state/s\"; cat > \"$COPILOT_HOME/session-state/s/events.jsonl\" <<'END-OF-EVENTS'\n\
+         {events}\nEND-OF-EVENTS\n{}",
+        printing(COPILOT)
+    );
+    let fake = Fake::new(&script);
+    let config = fake.config(AgentKind::Copilot);
+    config.secrets.add(&ApiKey::new(KEY).unwrap());
+    let work = ask(config, &question(), &with_files(&[])).unwrap().agent_work().unwrap();
+    assert_eq!(work.tools.len(), 1);
+    assert_eq!(work.tools[0].arguments["command"], "echo [key]");
+}
+
+/// Whatever its size, a file that is as it was is not a change; one that cannot be read ends no run.
+#[test]
+fn a_large_file_is_unchanged_and_one_that_cannot_be_read_is_not_kept() {
+    let large = vec![7_u8; 5 << 20];
+    let fake =
+        Fake::new(&format!("echo x > locked; chmod 000 locked; echo y >> other; {}", printing(CLAUDE)));
+    let files: [(&str, &[u8]); 2] = [("large.bin", large.as_slice()), ("other", large.as_slice())];
+    let work = ask(fake.config(AgentKind::Claude), &question(), &with_files(&files)).unwrap();
+    let work = work.agent_work().unwrap();
+    assert!(!work.changed.contains_key("large.bin") && !work.not_kept.contains("large.bin"));
+    assert!(work.not_kept.contains("other") && work.removed.is_empty());
+    // Root reads every file.
+    assert!(work.not_kept.contains("locked") || work.changed.contains_key("locked"));
+}
+
+#[test]
+fn files_that_configure_an_agent_are_refused_by_name() {
+    for path in [".claude/settings.json", "sub/.codex/config.toml", ".gemini/settings.json", "opencode.json"]
+    {
+        let fake = Fake::new(&printing(CLAUDE));
+        let error =
+            ask(fake.config(AgentKind::Claude), &question(), &with_files(&[(path, &b"{}"[..])])).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Configuration, "{error}");
+        assert!(error.to_string().contains(path), "{error}");
+        assert!(!fake.path("stdin").exists());
+    }
 }
