@@ -10,7 +10,8 @@ mod store;
 mod write;
 
 pub use prepare::{
-    Launch, Part, Prepared, is_delivered, prepare, prepare_plain, prepare_play, project_of, write_file,
+    Launch, Part, Prepared, is_delivered, prepare, prepare_plain, prepare_play, project_of,
+    settings_of_projects, write_file,
 };
 pub(crate) use runs::hash_of;
 pub use runs::{Caps, Measured, Notice, Stop, Trouble, measure};
@@ -58,7 +59,7 @@ pub struct Setup {
     pub with_mcp: bool,
 }
 
-/// The settings files that variables name in place of an agent's own, with the values that `value` gives.
+/// The settings files that variables name besides an agent's own, with the values that `value` gives.
 pub fn named_files(agent: &Agent, value: impl Fn(&str) -> Option<PathBuf>) -> BTreeMap<String, PathBuf> {
     let names = agent.start.settings_of_user.iter().filter_map(|settings| settings.variable.as_ref());
     names.filter_map(|name| Some((name.clone(), value(name)?))).collect()

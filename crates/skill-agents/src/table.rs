@@ -278,7 +278,7 @@ pub struct Start {
 pub struct SettingsFile {
     /// Where it lies, below the home directory.
     pub file: String,
-    /// A variable by which the user names another file in its place.
+    /// A variable by which the user names another file, whose settings lie over those of this one.
     pub variable: Option<String>,
     /// The keys that are taken over, with dots between those of nested objects.
     pub keep: Vec<String>,

@@ -266,8 +266,13 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::write(path, bytes)
 }
 
-/// What configures any agent in a project; an agent may read the files of another.
-fn settings_of_projects() -> io::Result<BTreeSet<&'static Path>> {
+/// Files and folders that configure any agent in a project, and could have it start programs; an agent may read those of
+/// another.
+///
+/// # Errors
+///
+/// A table of agents that cannot be read.
+pub fn settings_of_projects() -> io::Result<BTreeSet<&'static Path>> {
     let rows = agents().map_err(io::Error::other)?;
     Ok(rows.iter().flat_map(|row| &row.start.project_settings).map(Path::new).collect())
 }

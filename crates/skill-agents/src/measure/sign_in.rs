@@ -15,7 +15,7 @@ use skill_core::json::extract;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The largest settings file that is read.
 const MAX_SETTINGS_BYTES: u64 = 16 << 20;
@@ -82,25 +82,50 @@ pub(crate) fn server_arguments(setup: &Setup, run: &Path) -> io::Result<Vec<Stri
     Ok(words.iter().map(|word| word.replace("{servers}", &path.display().to_string())).collect())
 }
 
-/// Where a person has a settings file: where a variable says, or else below the home directory.
-fn place(setup: &Setup, settings: &SettingsFile) -> PathBuf {
+/// A person's settings as one value: those below the home directory, and over them those of the file that a variable
+/// names; `None` if there are none.
+fn read(setup: &Setup, settings: &SettingsFile) -> io::Result<Option<Value>> {
+    let own = read_file(&setup.moved.place(&setup.home, &settings.file), settings)?;
     let named = settings.variable.as_ref().and_then(|name| setup.named_files.get(name));
-    named.cloned().unwrap_or_else(|| setup.moved.place(&setup.home, &settings.file))
+    let named = named.map(|path| read_file(path, settings)).transpose()?.flatten();
+    Ok(match (own, named) {
+        (Some(own), Some(named)) => Some(merged(own, named)),
+        (own, named) => own.or(named),
+    })
 }
 
-/// A settings file as one value; `None` if there is none.
-fn read(setup: &Setup, settings: &SettingsFile) -> io::Result<Option<Value>> {
-    let path = place(setup, settings);
+/// Settings with others over them, key by key.
+fn merged(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Object(mut under), Value::Object(over)) => {
+            for (key, value) in over {
+                let value = match under.remove(&key) {
+                    Some(known) => merged(known, value),
+                    None => value,
+                };
+                under.insert(key, value);
+            }
+            Value::Object(under)
+        }
+        (_, over) => over,
+    }
+}
+
+/// A settings file as one value; `None` if there is none, or nothing in it.
+fn read_file(path: &Path, settings: &SettingsFile) -> io::Result<Option<Value>> {
     if !path.is_file() {
         return Ok(None);
     }
     let wrong = |what: &str| {
         io::Error::new(io::ErrorKind::InvalidData, format!("the settings in {} {what}", path.display()))
     };
-    if fs::metadata(&path)?.len() > MAX_SETTINGS_BYTES {
+    if fs::metadata(path)?.len() > MAX_SETTINGS_BYTES {
         return Err(wrong("are larger than any settings"));
     }
-    let text = fs::read_to_string(&path)?;
+    let text = fs::read_to_string(path)?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
     let value = match settings.file.ends_with(".toml") {
         true => toml::from_str::<toml::Table>(&text).ok().and_then(|table| serde_json::to_value(table).ok()),
         // These programs allow comments and trailing commas.

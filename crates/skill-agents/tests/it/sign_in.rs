@@ -138,6 +138,30 @@ fn servers_follow_where_a_person_asks_for_them() {
     }
 }
 
+/// OpenCode merges the file that `OPENCODE_CONFIG` names over its global settings.
+#[test]
+fn a_file_that_a_variable_names_is_merged_over_the_global_settings() {
+    let named = [
+        (Some(r#"{"model": "named", "provider": {"b": 2}}"#), "named", 2),
+        (Some(" "), "global", 1),
+        (None, "global", 1),
+    ];
+    for (text, model, n_providers) in named {
+        let (home, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = ".config/opencode/opencode.jsonc";
+        fs::create_dir_all(home.path().join(".config/opencode")).unwrap();
+        fs::write(home.path().join(file), r#"{"model": "global", "provider": {"a": 1}}"#).unwrap();
+        if let Some(text) = text {
+            fs::write(home.path().join("own.json"), text).unwrap();
+        }
+        let prepared = prepare(&with_home("opencode", home.path(), false), "x", at.path()).unwrap();
+        let written = fs::read_to_string(prepared.home.join(file)).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written["model"], model);
+        assert_eq!(written["provider"].as_object().unwrap().len(), n_providers);
+    }
+}
+
 #[test]
 fn settings_that_cannot_be_read_are_refused_and_not_taken_whole() {
     let (home, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
