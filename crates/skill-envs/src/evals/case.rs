@@ -2,7 +2,6 @@
 
 use super::check::Check;
 use crate::item::Split;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -42,63 +41,11 @@ pub struct Case {
     pub place: String,
 }
 
-/// Cases with all that their file has, so that it is written back as it was.
+/// The cases of a file or folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseSet {
     /// The form.
     pub format: CaseFormat,
     /// The cases, in order.
     pub cases: Vec<Case>,
-    /// What the file has besides cases; an object, or null.
-    pub(super) head: Value,
-    /// The cases as the file has them.
-    pub(super) raw: Vec<Value>,
-}
-
-impl CaseSet {
-    /// The file again, with unknown fields, in its own form; `None` for folders, which are not one file.
-    pub fn text(&self) -> Option<String> {
-        match self.format {
-            CaseFormat::Lines => {
-                Some(self.raw.iter().map(|case| format!("{case}\n")).collect::<Vec<_>>().concat())
-            }
-            CaseFormat::Expectations | CaseFormat::Assertions => {
-                let whole = match &self.head {
-                    Value::Object(head) => {
-                        let mut whole = head.clone();
-                        whole.insert("evals".to_owned(), Value::Array(self.raw.clone()));
-                        Value::Object(whole)
-                    }
-                    _ => Value::Array(self.raw.clone()),
-                };
-                serde_json::to_string_pretty(&whole).ok().map(|text| text + "\n")
-            }
-            CaseFormat::Plugin => None,
-        }
-    }
-
-    /// Adds a drafted case, which no gate uses before a person has read it.
-    pub fn push_draft(&mut self, prompt: &str, expected: &str, expectations: &[String]) {
-        let id = self.raw.len() + 1;
-        let list = match self.format {
-            CaseFormat::Assertions => "assertions",
-            CaseFormat::Expectations | CaseFormat::Lines | CaseFormat::Plugin => "expectations",
-        };
-        let mut case =
-            json!({"id": id, "prompt": prompt, "expected_output": expected, "files": [], "reviewed": false});
-        if let Some(fields) = case.as_object_mut() {
-            fields.insert(list.to_owned(), json!(expectations));
-        }
-        self.raw.push(case);
-    }
-
-    /// A set without cases for a skill, as skill-creator has it.
-    pub fn empty(skill: &str) -> Self {
-        Self {
-            format: CaseFormat::Expectations,
-            cases: Vec::new(),
-            head: json!({ "skill_name": skill }),
-            raw: Vec::new(),
-        }
-    }
 }

@@ -22,17 +22,12 @@ pub(super) struct Done {
 }
 
 impl Done {
-    pub(super) fn of(reply: &ChatReply, before: &Arc<AgentProject>) -> Self {
-        let work = reply.agent_work().unwrap_or_default();
+    /// What a reply leaves; `None` for a reply of a model that is not a coding agent.
+    pub(super) fn of(reply: &ChatReply, before: &Arc<AgentProject>) -> Option<Self> {
+        let work = reply.agent_work()?;
         let after = work.after(before);
         let tokens = reply.usage.tokens();
-        Self { reply: reply.text.clone(), work, tokens, before: Arc::clone(before), after }
-    }
-
-    /// What an agent leaves that does nothing.
-    pub(super) fn untouched(before: &Arc<AgentProject>) -> Self {
-        let work = AgentWork::default();
-        Self { reply: String::new(), after: work.after(before), work, tokens: 0, before: Arc::clone(before) }
+        Some(Self { reply: reply.text.clone(), work, tokens, before: Arc::clone(before), after })
     }
 
     /// The text of a file, where it is one.
@@ -60,6 +55,15 @@ impl Done {
             counts.values().map(|n| usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX)).sum::<usize>()
         };
         self.touched().iter().map(lines).sum()
+    }
+
+    /// The run for a check: calls of tools with their arguments as JSON, changed files, the last reply; nothing is cut.
+    pub(super) fn trace(&self) -> String {
+        let calls = self.work.tools.iter().map(|call| format!("{} {}", call.name, call.arguments));
+        let files = self.work.changed.keys().flat_map(|path| [Some(path.clone()), self.text(path)]);
+        let removed = self.work.removed.iter().cloned();
+        let parts = calls.chain(files.flatten()).chain(removed).chain([self.reply.clone()]);
+        parts.collect::<Vec<_>>().join("\n")
     }
 
     /// The run for a grader: calls of tools, changed files, the last reply.

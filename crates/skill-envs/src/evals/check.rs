@@ -19,7 +19,8 @@ pub enum Check {
     Command(CommandCheck),
     /// A file of the project.
     File {
-        /// Its path, in which `*` is any name and `**` any folders.
+        /// Its path, in which `*` is any name and `**` any folders. Where several files have it, one of them has to be as
+        /// [`FileIs`] says, and all of them where something must not be there.
         path: String,
         /// What has to be true of it.
         is: FileIs,
@@ -193,7 +194,7 @@ impl Check {
             Self::Expectation { .. } | Self::Command(_) => return None,
             Self::File { path, is } => file(path, is, done),
             Self::Text { in_trace, pattern } => {
-                let text = if *in_trace { done.transcript() } else { done.reply.clone() };
+                let text = if *in_trace { done.trace() } else { done.reply.clone() };
                 (pattern.holds(&text), found(pattern, &text))
             }
             Self::Tool { name, input, min, max } => {
@@ -268,13 +269,19 @@ fn file(path: &str, is: &FileIs, done: &Done) -> (bool, String) {
                 None => (false, format!("{first} was there before")),
             }
         }
+        // Of several files one has to have it, and none may where it must not be there.
         FileIs::Text(pattern) => {
-            let text = done.text(first).unwrap_or_default();
-            (pattern.holds(&text), found(pattern, &text))
+            let mut texts = matching.iter().filter_map(|path| done.text(path));
+            match texts.find(|text| pattern.regex.is_match(text)) {
+                Some(text) => (!pattern.is_absent, found(pattern, &text)),
+                None => (pattern.is_absent, "not found".to_owned()),
+            }
         }
         FileIs::Equal(expected) => {
+            let is_meant = |text: &String| text.trim_end() == expected.trim_end();
+            let mut texts = matching.iter().filter_map(|path| done.text(path));
+            let is_equal = texts.any(|text| is_meant(&text));
             let text = done.text(first).unwrap_or_default();
-            let is_equal = text.trim_end() == expected.trim_end();
             let differing = text.lines().zip(expected.lines()).position(|(one, other)| one != other);
             let at = differing.unwrap_or_else(|| text.lines().count().min(expected.lines().count())) + 1;
             (is_equal, if is_equal { "equal".to_owned() } else { format!("differs from line {at}") })
@@ -315,7 +322,56 @@ fn matches_name(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches_path;
+    use super::{Check, matches_path};
+    use crate::evals::changes::Done;
+    use crate::evals::check_form::check;
+    use serde_json::{Value, json};
+    use skill_core::Usage;
+    use skill_llm::{AgentToolCall, AgentWork, ChatReply};
+    use std::sync::Arc;
+
+    /// What is left by a run that writes these files and calls one tool with an argument of this length.
+    fn done(files: &[(&str, &str)], n_chars: usize) -> Done {
+        let mut work = AgentWork::default();
+        for (path, text) in files {
+            work.keep((*path).to_owned(), text.as_bytes());
+        }
+        let arguments = json!({"command": format!("{}needle", "x".repeat(n_chars))});
+        work.tools.push(AgentToolCall { name: "Bash".to_owned(), arguments });
+        let reply = ChatReply::text("Done.", Usage::default()).with_agent_work(&work);
+        Done::of(&reply, &Arc::default()).unwrap()
+    }
+
+    fn passes(value: &Value, done: &Done) -> bool {
+        let check: Check = check(value).unwrap();
+        check.look(done).unwrap().passed
+    }
+
+    #[test]
+    fn all_files_that_a_pattern_means_are_looked_at() {
+        let done = done(&[("a.md", "one"), ("b.md", "two")], 0);
+        for (field, text, expect) in [
+            ("contains", "one", true),
+            ("contains", "two", true),
+            ("contains", "three", false),
+            ("not_contains", "one", false),
+            ("not_contains", "two", false),
+            ("not_contains", "three", true),
+            ("equals", "two", true),
+        ] {
+            let value = json!({"type": "file", "path": "*.md", field: text});
+            assert_eq!(passes(&value, &done), expect, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_searched_as_a_whole() {
+        let done = done(&[], 100_000);
+        for (pattern, expect) in [("needle", true), ("Bash", true), ("Last reply", false)] {
+            let value = json!({"type": "regex", "target": "trace", "pattern": pattern});
+            assert_eq!(passes(&value, &done), expect, "{pattern}");
+        }
+    }
 
     #[test]
     fn paths_match_patterns() {

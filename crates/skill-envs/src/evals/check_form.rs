@@ -12,6 +12,70 @@ const COMMAND_SECONDS: f64 = 60.0;
 const MAX_COMMAND_SECONDS: f64 = 600.0;
 /// The largest regular expression, compiled.
 const MAX_REGEX_BYTES: usize = 1 << 20;
+/// The fields that decide a check of any type.
+const FIELDS: [&str; 41] = [
+    "type",
+    "kind",
+    "text",
+    "expectation",
+    "assertion",
+    "rubric",
+    "criteria",
+    "command",
+    "matrix",
+    "setup_files",
+    "files",
+    "env",
+    "exit_code",
+    "expect_exit_code",
+    "stdout",
+    "expect_stdout",
+    "stdout_contains",
+    "stdout_matches",
+    "timeout_s",
+    "timeout",
+    "path",
+    "glob",
+    "file",
+    "contains",
+    "not_contains",
+    "matches",
+    "pattern",
+    "equals",
+    "exists",
+    "flags",
+    "match",
+    "target",
+    "check",
+    "tool",
+    "input_match",
+    "input",
+    "min",
+    "max",
+    "tokens",
+    "max_tokens",
+    "seconds",
+];
+/// Those of limits of a difference.
+const DIFF_FIELDS: [&str; 4] = ["max_files", "max_files_touched", "max_lines", "max_lines_changed"];
+/// Fields that describe a check, or say how other programs grade it.
+const NOTES: [&str; 15] = [
+    "id",
+    "name",
+    "title",
+    "description",
+    "note",
+    "notes",
+    "comment",
+    "samples",
+    "votes",
+    "model",
+    "weight",
+    "tags",
+    "category",
+    "severity",
+    "critical",
+];
 /// Ends of a text as JavaScript has to write them.
 const ENDS: [(&str, &str); 2] = [("(?<![\\s\\S])", "\\A"), ("(?![\\s\\S])", "\\z")];
 
@@ -47,27 +111,51 @@ pub(super) fn pattern(source: &str, flags: &str, is_absent: bool) -> Result<Patt
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl Fields<'_> {
-    fn text(&self, names: &[&str]) -> Option<&str> {
-        let found = names.iter().find_map(|name| self.0.get(*name)?.as_str());
-        found.filter(|text| !text.trim().is_empty())
+    /// The first of these fields that is there, with its name; null is none.
+    fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &Value)> {
+        let there = |name: &&'n str| Some((*name, self.0.get(*name).filter(|value| !value.is_null())?));
+        names.iter().find_map(there)
+    }
+
+    /// A text; a blank one is none.
+    fn text(&self, names: &[&str]) -> Result<Option<&str>, String> {
+        let Some((name, value)) = self.first(names) else { return Ok(None) };
+        let text = value.as_str().ok_or_else(|| format!("has a `{name}` that is not a text"))?;
+        Ok(Some(text).filter(|text| !text.trim().is_empty()))
+    }
+
+    fn number(&self, names: &[&str]) -> Result<Option<f64>, String> {
+        let Some((name, value)) = self.first(names) else { return Ok(None) };
+        value.as_f64().map(Some).ok_or_else(|| format!("has a `{name}` that is not a number"))
+    }
+
+    /// Refuses a field that no type of check has: what it asks for would not be checked.
+    fn refuse_unknown(&self) -> Result<(), String> {
+        let is_known =
+            |name: &str| FIELDS.contains(&name) || DIFF_FIELDS.contains(&name) || NOTES.contains(&name);
+        match self.0.keys().find(|name| !is_known(name)) {
+            Some(name) => Err(format!("has the field `{name}`, which no check has")),
+            None => Ok(()),
+        }
     }
 
     fn required(&self, names: &[&str]) -> Result<&str, String> {
-        self.text(names)
+        self.text(names)?
             .ok_or_else(|| format!("has no text in `{}`", names.first().copied().unwrap_or_default()))
     }
 
     fn count(&self, names: &[&str]) -> Result<Option<usize>, String> {
-        let Some((name, value)) = names.iter().find_map(|name| Some((name, self.0.get(*name)?))) else {
-            return Ok(None);
-        };
+        let Some((name, value)) = self.first(names) else { return Ok(None) };
         let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
         n.map(Some).ok_or_else(|| format!("has a `{name}` that is not a number from 0"))
     }
 
     fn check(&self) -> Result<Check, String> {
-        let kind = self.text(&["type", "kind"]);
-        match kind.unwrap_or("expectation") {
+        let kind = self.text(&["type", "kind"])?.unwrap_or("expectation");
+        if matches!(kind, "skill_invocation" | "skill_used" | "skill_invoked") {
+            return Ok(Check::Activation { text: "the skill is loaded".to_owned() });
+        }
+        match kind {
             "expectation" | "assertion" => Ok(Check::Expectation {
                 text: self.required(&["text", "expectation", "assertion"])?.trim().to_owned(),
             }),
@@ -90,20 +178,21 @@ impl Fields<'_> {
             }
             "limit" => {
                 let tokens = self.count(&["tokens", "max_tokens"])?.map(|n| n as u64);
-                let seconds = self.0.get("seconds").and_then(Value::as_f64).filter(|n| *n > 0.0);
+                let seconds = self.number(&["seconds"])?;
+                if seconds.is_some_and(|n| n <= 0.0) {
+                    return Err("has `seconds` that are not above 0".to_owned());
+                }
                 if tokens.is_none() && seconds.is_none() {
                     return Err("limits neither `tokens` nor `seconds`".to_owned());
                 }
                 Ok(Check::Limit { tokens, seconds })
-            }
-            "skill_invocation" | "skill_used" | "skill_invoked" => {
-                Ok(Check::Activation { text: "the skill is loaded".to_owned() })
             }
             other => Err(format!(
                 "is of the type {other:?}, which is not known; known are expectation, llm_judge, command, file, reply, \
                  regex, transcript_check, tool, diff, limit"
             )),
         }
+        .and_then(|check| self.refuse_unknown().map(|()| check))
     }
 
     fn command(&self) -> Result<Check, String> {
@@ -142,22 +231,21 @@ impl Fields<'_> {
                 .ok_or("has an `exit_code` that is not a number")?,
         };
         let stdout = match (
-            self.text(&["stdout", "expect_stdout", "stdout_contains"]),
-            self.text(&["stdout_matches"]),
+            self.text(&["stdout", "expect_stdout", "stdout_contains"])?,
+            self.text(&["stdout_matches"])?,
         ) {
             (Some(text), _) => Some(literal(text, false)?),
             (None, Some(source)) => Some(pattern(source, "m", false)?),
             (None, None) => None,
         };
-        let seconds = self.0.get("timeout_s").or_else(|| self.0.get("timeout")).and_then(Value::as_f64);
-        let seconds = seconds.unwrap_or(COMMAND_SECONDS);
+        let seconds = self.number(&["timeout_s", "timeout"])?.unwrap_or(COMMAND_SECONDS);
         if !(seconds > 0.0 && seconds <= MAX_COMMAND_SECONDS) {
             return Err(format!("has a `timeout_s` that is not between 0 and {MAX_COMMAND_SECONDS}"));
         }
-        let mut files = texts("setup_files")?;
-        files.extend(texts("files")?);
-        for path in files.keys() {
-            super::fixture::check_path(path)?;
+        let mut files = BTreeMap::new();
+        for (path, text) in texts("setup_files")?.into_iter().chain(texts("files")?) {
+            super::fixture::check_path(&path)?;
+            files.insert(super::fixture::without_dots(&path), text);
         }
         Ok(Check::Command(CommandCheck {
             command,
@@ -172,20 +260,22 @@ impl Fields<'_> {
     fn file(&self) -> Result<Check, String> {
         let path = self.required(&["path", "glob", "file"])?;
         super::fixture::check_path(path)?;
-        let is = if let Some(text) = self.text(&["contains"]) {
+        let is = if let Some(text) = self.text(&["contains"])? {
             FileIs::Text(literal(text, false)?)
-        } else if let Some(text) = self.text(&["not_contains"]) {
+        } else if let Some(text) = self.text(&["not_contains"])? {
             FileIs::Text(literal(text, true)?)
-        } else if let Some(source) = self.text(&["matches", "pattern"]) {
+        } else if let Some(source) = self.text(&["matches", "pattern"])? {
             FileIs::Text(pattern(source, "m", false)?)
-        } else if let Some(text) = self.0.get("equals").and_then(Value::as_str) {
+        } else if let Some((_, value)) = self.first(&["equals"]) {
+            // An empty text is one too.
+            let text = value.as_str().ok_or("has an `equals` that is not a text")?;
             FileIs::Equal(text.to_owned())
         } else {
-            match self.0.get("exists") {
-                Some(Value::Bool(false)) => FileIs::Absent,
-                Some(Value::Bool(true)) => FileIs::There,
+            match self.first(&["exists"]) {
+                Some((_, Value::Bool(false))) => FileIs::Absent,
+                Some((_, Value::Bool(true))) => FileIs::There,
                 Some(_) => return Err("has an `exists` that is neither true nor false".to_owned()),
-                None if self.text(&["type", "kind"]) == Some("file_exists") => FileIs::Made,
+                None if self.text(&["type", "kind"])? == Some("file_exists") => FileIs::Made,
                 None => FileIs::There,
             }
         };
@@ -193,7 +283,7 @@ impl Fields<'_> {
     }
 
     fn reply(&self) -> Result<Check, String> {
-        let pattern = match (self.text(&["contains"]), self.text(&["not_contains"])) {
+        let pattern = match (self.text(&["contains"])?, self.text(&["not_contains"])?) {
             (Some(text), _) => literal(text, false)?,
             (None, Some(text)) => literal(text, true)?,
             (None, None) => pattern(self.required(&["matches", "pattern"])?, "m", false)?,
@@ -203,10 +293,10 @@ impl Fields<'_> {
 
     /// A grader of `claude plugin eval`: of the last message, the run, or a file.
     fn regex(&self) -> Result<Check, String> {
-        let is_absent = matches!(self.text(&["match"]), Some("not_contains" | "absent"));
+        let is_absent = matches!(self.text(&["match"])?, Some("not_contains" | "absent"));
         let pattern =
-            pattern(self.required(&["pattern"])?, self.text(&["flags"]).unwrap_or_default(), is_absent)?;
-        match self.0.get("target") {
+            pattern(self.required(&["pattern"])?, self.text(&["flags"])?.unwrap_or_default(), is_absent)?;
+        match self.first(&["target"]).map(|(_, target)| target) {
             None => Ok(Check::Text { in_trace: false, pattern }),
             Some(Value::String(target)) if target == "last_message" => {
                 Ok(Check::Text { in_trace: false, pattern })
@@ -241,7 +331,7 @@ impl Fields<'_> {
     fn tool(&self) -> Result<Check, String> {
         let name = self.required(&["tool", "name"])?;
         let input =
-            self.text(&["input_match", "input"]).map(|source| pattern(source, "", false)).transpose()?;
+            self.text(&["input_match", "input"])?.map(|source| pattern(source, "", false)).transpose()?;
         let max = self.count(&["max"])?;
         // Which skill it is about is known by its arguments alone.
         if name == "Skill" {
@@ -297,6 +387,13 @@ mod tests {
     }
 
     #[test]
+    fn files_of_a_command_have_plain_names() {
+        let value = json!({"type": "command", "command": "a", "setup_files": {"./a/./b.txt": "x"}});
+        let Ok(Check::Command(command)) = check(&value) else { panic!("{value}") };
+        assert_eq!(command.files.keys().collect::<Vec<_>>(), ["a/b.txt"]);
+    }
+
+    #[test]
     fn what_is_wrong_with_a_check_is_named() {
         for (value, what) in [
             (json!(3), "neither"),
@@ -310,6 +407,15 @@ mod tests {
             (json!({"type": "regex", "pattern": "(?=a)"}), "pattern"),
             (json!({"type": "diff"}), "neither files nor lines"),
             (json!({"type": "llm"}), "`rubric`"),
+            (json!({"type": "file", "path": "a", "contains": ["x"]}), "`contains`"),
+            (json!({"type": "file", "path": "a", "equals": 3}), "`equals`"),
+            (json!({"type": "file", "path": "a", "absent": true}), "`absent`"),
+            (json!({"type": "reply", "not_contains": 3}), "`not_contains`"),
+            (json!({"type": "command", "command": "a", "stdout": 42}), "`stdout`"),
+            (json!({"type": "command", "command": "a", "timeout_s": "5"}), "`timeout_s`"),
+            (json!({"type": "limit", "tokens": 5, "seconds": "5"}), "`seconds`"),
+            (json!({"type": 3, "text": "a"}), "`type`"),
+            (json!({"text": "a", "texts": "b"}), "`texts`"),
         ] {
             let error = check(&value).unwrap_err();
             assert!(error.contains(what), "{value}: {error}");

@@ -2,10 +2,10 @@
 
 use super::changes::Done;
 use super::check::{Check, CheckRow, CommandCheck};
+use super::fixture;
 use crate::error::EnvError;
 use skill_sandbox::{Input, Limits, Program, RunError, Sandbox, Verdict};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of each stream that are looked at.
@@ -24,8 +24,11 @@ pub(super) async fn run(
     sandbox: &Sandbox,
     cancel: &CancellationToken,
 ) -> Result<CheckRow, EnvError> {
-    let mut inputs: BTreeMap<String, Input> =
-        done.after.iter().map(|(path, bytes)| (path.clone(), Input::Writable(Arc::clone(bytes)))).collect();
+    // A run says nothing of modes: a file that the project had keeps its own.
+    let is_executable = |path: &str| done.before.files.get(path).is_some_and(|file| file.is_executable);
+    let left = done.after.iter();
+    let left = left.map(|(path, bytes)| (path.clone(), fixture::input(bytes, is_executable(path))));
+    let mut inputs: BTreeMap<String, Input> = left.collect();
     // What a check brings replaces what the agent has left in its place.
     inputs.extend(check.files.iter().map(|(path, text)| (path.clone(), Input::text(text))));
     let program = Program {

@@ -4,12 +4,8 @@
 //! can make a run fail and never makes it pass. A case with guards alone tests nothing and is excluded. A case whose
 //! prompt names the skill gives its method to the arm without it, and is excluded too.
 
-use super::case::Case;
-use super::changes::Done;
-use super::check::{Check, CheckRow};
+use super::check::CheckRow;
 use serde::Serialize;
-use skill_llm::AgentProject;
-use std::sync::Arc;
 
 /// Why a case is in no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,20 +53,9 @@ pub fn names_the_method(prompt: &str, names: &[&str], files: &[&str]) -> bool {
     is_named || has("skill.md") || files.iter().any(is_of_package)
 }
 
-/// The checks of an untouched project that need neither a model nor a program.
-pub fn on_untouched(case: &Case, project: &Arc<AgentProject>) -> Vec<Option<CheckRow>> {
-    let done = Done::untouched(project);
-    case.checks.iter().map(|check| check.look(&done)).collect()
-}
-
 /// Whether the rows of an agent that did nothing leave a check that tests something.
 pub fn tests_something(rows: &[CheckRow]) -> bool {
     rows.iter().any(|row| !row.passed && !row.is_shown_only)
-}
-
-/// Whether a case has a check that an agent can pass by work.
-pub fn has_counted_check(case: &Case) -> bool {
-    case.checks.iter().any(|check| !matches!(check, Check::Activation { .. }))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::case::{Case, CaseSet};
 use super::changes::Done;
 use super::check::{Check, CheckRow};
-use super::{commands, control, fixture, grade};
+use super::{commands, fixture, grade};
 use crate::env::{Env, RolloutCtx};
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
@@ -90,14 +90,18 @@ impl EvalsEnv {
         }
         let mut splits = Splits::from([Vec::new(), Vec::new(), Vec::new()]);
         let mut cases = IndexMap::new();
-        let n_train = (kept.len() * TRAIN_TENTHS / 10).max(1);
-        for (idx, case) in kept.into_iter().enumerate() {
+        let n_open = kept.iter().filter(|case| case.split.is_none()).count();
+        let n_train = (n_open * TRAIN_TENTHS / 10).max(1);
+        let mut n_given = 0;
+        for case in kept {
             let project = Arc::new(fixture::project(&case, sandbox.as_ref())?);
             let split = match (config.is_for_measuring, case.split) {
                 (true, _) => Split::Val,
                 (false, Some(split)) => split,
-                (false, None) if idx < n_train => Split::Train,
-                (false, None) => Split::Val,
+                (false, None) => {
+                    n_given += 1;
+                    if n_given <= n_train { Split::Train } else { Split::Val }
+                }
             };
             let checks: Vec<Value> = case.checks.iter().map(Check::settings).collect();
             let data = json!({
@@ -108,22 +112,6 @@ impl EvalsEnv {
         }
         let prompt = grade::parsed(config.prompt.as_deref())?;
         Ok(Self { splits, cases, prompt, sandbox, judge })
-    }
-
-    /// The cases, in order.
-    pub fn cases(&self) -> impl Iterator<Item = &Case> {
-        self.cases.values().map(|(case, _)| case)
-    }
-
-    /// Cases that say nothing whatever an agent does, as far as that is known without a model and without a program.
-    pub fn tests_nothing(&self) -> Vec<&str> {
-        let is_idle = |(case, project): &&(Case, Arc<AgentProject>)| {
-            let rows = control::on_untouched(case, project);
-            let fails =
-                |row: &Option<CheckRow>| row.as_ref().is_none_or(|row| !row.passed && !row.is_shown_only);
-            !rows.iter().any(fails)
-        };
-        self.cases.values().filter(is_idle).map(|(case, _)| case.id.as_str()).collect()
     }
 
     async fn judged(
@@ -215,7 +203,12 @@ impl Env for EvalsEnv {
         let call = ctx.call.clone().with(AgentProject::clone(project));
         let request = ChatRequest::new(vec![Message::user(case.prompt.as_str())]);
         let reply = target.chat(&request, &call).await?;
-        let done = Done::of(&reply, project);
+        let done = Done::of(&reply, project).ok_or_else(|| EnvError::Configuration {
+            message: format!(
+                "the model {} is not a coding agent, which cases need as their target",
+                target.id()
+            ),
+        })?;
         let rows = self.judged(case, &done, item, &ctx).await?;
         let counted: Vec<&CheckRow> = rows.iter().filter(|row| !row.is_shown_only).collect();
         let n_passed = counted.iter().filter(|row| row.passed).count();

@@ -2,6 +2,8 @@
 
 use super::case::Case;
 use crate::error::EnvError;
+use crate::within::within;
+use skill_llm::agent::settings_of_agents;
 use skill_llm::{AgentFile, AgentProject};
 use skill_sandbox::{Input, Limits, Outputs, Program, Sandbox, Verdict};
 use std::collections::BTreeMap;
@@ -30,33 +32,50 @@ pub(super) fn check_path(path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The files that a case names, below the folder of the case file or that of the skill.
+/// A path inside of the project without the parts of it that name the folder itself.
+pub(super) fn without_dots(path: &str) -> String {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+}
+
+/// The files that a case of `case_file` names, below one of the roots: the folder of that file, and that of the skill.
 ///
-/// A folder is all files in it. What a run finds has the path that the case gives, without `evals/` and `files/` before it.
+/// A folder is all files in it but the case file, which has the answers. What a run finds has the path that the case gives,
+/// without `evals/` and `files/` before it.
 pub(super) fn named_files(
     names: &[String],
+    case_file: &Path,
     roots: &[PathBuf],
     place: &str,
 ) -> Result<BTreeMap<String, PathBuf>, EnvError> {
     let mut files = BTreeMap::new();
+    let is_case_file = |path: &Path| match (path.canonicalize(), case_file.canonicalize()) {
+        (Ok(path), Ok(case_file)) => path == case_file,
+        (Ok(_) | Err(_), _) => path == case_file,
+    };
     for name in names {
         let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
         check_path(name).map_err(|what| wrong(format!("a file of the case {what}")))?;
-        let found = roots.iter().map(|root| root.join(name)).find(|path| path.exists());
+        let found = roots.iter().find(|root| root.join(name).exists());
         let looked = || roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" and ");
-        let found = found.ok_or_else(|| {
+        let root = found.ok_or_else(|| {
             wrong(format!("the file {name:?} is missing: looked in {}; add it, or correct `files`", looked()))
         })?;
+        let found = within(root, Path::new(name)).map_err(|what| wrong(format!("`files` {what}")))?;
+        let end = if name.ends_with('/') { "/" } else { "" };
+        let plain = without_dots(name) + end;
         let shown = ["evals/files/", "evals/", "files/"]
             .iter()
-            .fold(name.as_str(), |name, prefix| name.strip_prefix(prefix).unwrap_or(name));
-        let shown = shown.trim_start_matches("./").trim_end_matches('/');
+            .fold(plain.as_str(), |name, prefix| name.strip_prefix(prefix).unwrap_or(name));
+        let shown = shown.trim_end_matches('/');
         if found.is_dir() {
             walk(&found, shown, 0, place, &mut files)?;
+        } else if is_case_file(&found) {
+            return Err(wrong(format!("`files` names {name:?}, the case file, which has the answers")));
         } else {
             files.insert(shown.to_owned(), found);
         }
     }
+    files.retain(|_, path| !is_case_file(path));
     Ok(files)
 }
 
@@ -96,7 +115,25 @@ pub(super) fn walk(
 }
 
 /// The project of a case.
+///
+/// # Errors
+///
+/// Files that cannot be read, a script that fails, and files that configure an agent, which would start programs outside
+/// of its sandbox.
 pub(super) fn project(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentProject, EnvError> {
+    let project = made(case, sandbox)?;
+    match settings_of_agents(&project)? {
+        Some(path) => Err(EnvError::Configuration {
+            message: format!(
+                "{}: its project has {path:?}, which configures an agent and could start programs; leave it out",
+                case.place
+            ),
+        }),
+        None => Ok(project),
+    }
+}
+
+fn made(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentProject, EnvError> {
     let wrong = |message: String| EnvError::Configuration { message: format!("{}: {message}", case.place) };
     let mut project = AgentProject::default();
     let mut n_bytes = 0_u64;
@@ -148,7 +185,7 @@ pub(super) fn project(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentPro
     for file in outcome.files {
         let is_left_out = file.name.split('/').any(|part| LEFT_OUT.contains(&part));
         if !is_left_out && file.name != "scaffold.sh" {
-            let file_of = AgentFile { bytes: Arc::from(file.bytes), is_executable: false };
+            let file_of = AgentFile { bytes: Arc::from(file.bytes), is_executable: file.is_executable };
             project.files.insert(file.name, file_of);
         }
     }
@@ -157,5 +194,54 @@ pub(super) fn project(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentPro
 
 /// The files as a program in the sandbox may change them.
 pub(super) fn inputs(project: &AgentProject) -> impl Iterator<Item = (String, Input)> {
-    project.files.iter().map(|(path, file)| (path.clone(), Input::Writable(Arc::clone(&file.bytes))))
+    project.files.iter().map(|(path, file)| (path.clone(), input(&file.bytes, file.is_executable)))
+}
+
+/// A file as a program in the sandbox may change it, and start it if that is what it is for.
+pub(super) fn input(bytes: &Arc<[u8]>, is_executable: bool) -> Input {
+    let bytes = Arc::clone(bytes);
+    if is_executable { Input::Executable(bytes) } else { Input::Writable(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{named_files, without_dots};
+    use std::path::Path;
+
+    #[test]
+    fn paths_lose_the_parts_that_name_the_folder_itself() {
+        for (path, expect) in [("./a.txt", "a.txt"), ("a/./b/", "a/b"), (".", ""), ("a//b", "a/b")] {
+            assert_eq!(without_dots(path), expect, "{path}");
+        }
+    }
+
+    /// What the files of these names come to, by the paths in the project; `None` if they are refused.
+    fn found(dir: &Path, names: &[&str]) -> Option<Vec<String>> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let evals = dir.join("evals");
+        let files =
+            named_files(&names, &evals.join("evals.json"), &[evals.clone(), dir.to_owned()], "case 1");
+        files.ok().map(|files| files.into_keys().collect())
+    }
+
+    #[test]
+    fn files_lie_below_the_folder_and_the_case_file_is_none_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        std::fs::create_dir_all(dir.path().join("evals/files")).unwrap();
+        for file in ["evals/evals.json", "evals/files/a.txt", "data.csv"] {
+            std::fs::write(dir.path().join(file), "x").unwrap();
+        }
+        let paths = |names: &[&str]| found(dir.path(), names).map(|paths| paths.join(" "));
+        assert_eq!(paths(&["."]).as_deref(), Some("files/a.txt"));
+        assert_eq!(paths(&["./files/a.txt", "data.csv"]).as_deref(), Some("a.txt data.csv"));
+        assert_eq!(paths(&["evals.json"]), None);
+        assert_eq!(paths(&["evals"]).as_deref(), Some("evals/files/a.txt"));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(outside.path(), dir.path().join("evals/notes.txt")).unwrap();
+            assert_eq!(paths(&["notes.txt"]), None);
+        }
+        drop(outside);
+    }
 }

@@ -3,7 +3,7 @@
 //! A case is an item, and a skill is what the agent finds as a package in the folder where it looks for skills; without
 //! one the folder is empty. So an arm of a comparison is a skill, and everything else is that of other environments.
 //!
-//! [`CaseSet`] reads and writes case files: `evals.json` of skill-creator in both dialects, the case folders of
+//! [`CaseSet`] reads case files: `evals.json` of skill-creator in both dialects, the case folders of
 //! `claude plugin eval`, JSON Lines. [`Check`] is one check, [`EvalsEnv`] the environment, [`control`] what is known of a
 //! case before its results are believed.
 

@@ -4,7 +4,8 @@ use super::case::Case;
 use super::check_form;
 use super::fixture;
 use crate::error::EnvError;
-use serde_json::{Map, Value, json};
+use crate::within::within;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -29,17 +30,17 @@ pub(super) fn is_case(dir: &Path) -> bool {
     dir.join(PROMPT).is_file() || dir.join(CASE).is_file()
 }
 
-/// The case of a folder, with all that its files say.
-pub(super) fn case(dir: &Path) -> Result<(Case, Value), EnvError> {
+/// The case of a folder.
+pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     let place = dir.display().to_string();
     let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
     let whole = match read(&dir.join(CASE))? {
         Some(text) => yaml(&text).map_err(|what| wrong(format!("{CASE} {what}")))?,
         None => Map::new(),
     };
-    let (head, body) = match read(&dir.join(PROMPT))? {
-        Some(text) => fronted(&text).map_err(|what| wrong(format!("{PROMPT} {what}")))?,
-        None => (Map::new(), String::new()),
+    let body = match read(&dir.join(PROMPT))? {
+        Some(text) => fronted(&text).map_err(|what| wrong(format!("{PROMPT} {what}")))?.1,
+        None => String::new(),
     };
     let in_case =
         whole.get("execution").and_then(|execution| execution.get("prompt")).or_else(|| whole.get("prompt"));
@@ -71,17 +72,14 @@ pub(super) fn case(dir: &Path) -> Result<(Case, Value), EnvError> {
     let mut files = BTreeMap::new();
     for folder in FILES {
         if dir.join(folder).is_dir() {
-            fixture::walk(&dir.join(folder), "", 0, &place, &mut files)?;
+            let found = within(dir, Path::new(folder)).map_err(|what| wrong(format!("the case {what}")))?;
+            fixture::walk(&found, "", 0, &place, &mut files)?;
         }
     }
     let name = whole.get("name").and_then(Value::as_str);
     let folder = || dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let scaffold = Some(dir.join(SCAFFOLD)).filter(|path| path.is_file());
-    let raw = json!({
-        "case": whole, "prompt": {"head": head, "body": prompt},
-        "graders": graders.iter().map(|(_, value)| value).collect::<Vec<_>>(),
-    });
-    let case = Case {
+    Ok(Case {
         id: name.map_or_else(folder, str::to_owned),
         expected: String::new(),
         prompt,
@@ -91,8 +89,7 @@ pub(super) fn case(dir: &Path) -> Result<(Case, Value), EnvError> {
         split: None,
         is_reviewed: true,
         place,
-    };
-    Ok((case, raw))
+    })
 }
 
 fn grader_files(dir: &Path) -> Vec<PathBuf> {

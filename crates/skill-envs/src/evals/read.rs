@@ -57,8 +57,7 @@ impl CaseSet {
 fn of_folder(dir: &Path) -> Result<CaseSet, EnvError> {
     let folders = if plugin_form::is_case(dir) { vec![dir.to_owned()] } else { plugin_form::folders(dir) };
     if folders.is_empty() {
-        let nested = USUAL_FILES.iter().chain(&["evals.json", "evals.jsonl"]).map(|name| dir.join(name));
-        return match nested.into_iter().find(|path| path.is_file()) {
+        return match USUAL_FILES.iter().map(|name| dir.join(name)).find(|path| path.is_file()) {
             Some(path) => of_file(&path),
             None => {
                 let message = "it has no case: expected evals.json, or a folder with prompt.md or case.yaml for each case";
@@ -66,13 +65,8 @@ fn of_folder(dir: &Path) -> Result<CaseSet, EnvError> {
             }
         };
     }
-    let (mut cases, mut raw) = (Vec::new(), Vec::new());
-    for folder in folders {
-        let (case, value) = plugin_form::case(&folder)?;
-        cases.push(case);
-        raw.push(value);
-    }
-    Ok(CaseSet { format: CaseFormat::Plugin, cases, head: Value::Null, raw })
+    let cases = folders.iter().map(|folder| plugin_form::case(folder)).collect::<Result<_, _>>()?;
+    Ok(CaseSet { format: CaseFormat::Plugin, cases })
 }
 
 fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
@@ -80,36 +74,34 @@ fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
     let text = text.trim_start_matches('\u{feff}');
     let bad = |message: String| EnvError::BadData { path: path.to_owned(), message };
     let whole: Option<Value> = serde_json::from_str(text).ok();
-    let (head, raw, is_lines) = match whole {
+    let (listed, is_lines) = match whole {
         Some(Value::Object(mut head)) if head.contains_key("evals") => match head.shift_remove("evals") {
-            Some(Value::Array(raw)) => (Value::Object(head), raw, false),
+            Some(Value::Array(listed)) => (listed, false),
             _ => return Err(bad("`evals` is not a list".to_owned())),
         },
-        Some(Value::Array(raw)) => (Value::Null, raw, false),
-        Some(Value::Object(case)) if case.contains_key("prompt") => {
-            (Value::Null, vec![Value::Object(case)], true)
-        }
+        Some(Value::Array(listed)) => (listed, false),
+        Some(Value::Object(case)) if case.contains_key("prompt") => (vec![Value::Object(case)], true),
         Some(_) => return Err(bad("it has no list `evals`".to_owned())),
         None => {
-            let mut raw = Vec::new();
+            let mut listed = Vec::new();
             for (idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
                 let value = serde_json::from_str(line).map_err(|error| EnvError::BadLine {
                     path: path.to_owned(),
                     line: idx + 1,
                     message: error.to_string(),
                 })?;
-                raw.push(value);
+                listed.push(value);
             }
-            (Value::Null, raw, true)
+            (listed, true)
         }
     };
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     let roots = [folder.clone(), folder.parent().map(Path::to_owned).unwrap_or_default()];
-    let (mut cases, mut dialect) = (Vec::with_capacity(raw.len()), None);
-    for (idx, value) in raw.iter().enumerate() {
+    let (mut cases, mut dialect) = (Vec::with_capacity(listed.len()), None);
+    for (idx, value) in listed.iter().enumerate() {
         let place = format!("{}, case {}", path.display(), idx + 1);
         let fields = value.as_object().ok_or_else(|| bad(format!("case {} is not an object", idx + 1)))?;
-        let (case, found) = case(fields, idx, place, &roots)?;
+        let (case, found) = case(fields, idx, place, (path, &roots))?;
         if let (Some(known), Some(found)) = (dialect, found)
             && known != found
         {
@@ -125,7 +117,7 @@ fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
         cases.push(case);
     }
     let format = if is_lines { CaseFormat::Lines } else { dialect.unwrap_or(CaseFormat::Expectations) };
-    Ok(CaseSet { format, cases, head, raw })
+    Ok(CaseSet { format, cases })
 }
 
 fn name_of(dialect: CaseFormat) -> &'static str {
@@ -136,7 +128,7 @@ fn case(
     fields: &Map<String, Value>,
     idx: usize,
     place: String,
-    roots: &[PathBuf],
+    (case_file, roots): (&Path, &[PathBuf]),
 ) -> Result<(Case, Option<CaseFormat>), EnvError> {
     let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
@@ -185,7 +177,7 @@ fn case(
         id,
         prompt,
         expected: text("expected_output"),
-        files: fixture::named_files(&names, roots, &place)?,
+        files: fixture::named_files(&names, case_file, roots, &place)?,
         scaffold: None,
         checks,
         split,

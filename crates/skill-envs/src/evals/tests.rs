@@ -2,8 +2,10 @@
 
 use super::{CaseFormat, CaseSet, EvalsConfig, EvalsEnv, SandboxChoice, checks_of};
 use crate::env::{Env as _, RolloutCtx};
+use crate::error::EnvError;
 use crate::item::Split;
 use async_trait::async_trait;
+use serde_json::json;
 use skill_core::SkillDoc;
 use skill_core::Usage;
 use skill_llm::{AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
@@ -19,32 +21,21 @@ fn write(dir: &Path, files: &[(&str, &str)]) {
 }
 
 #[track_caller]
-fn round_trip(name: &str, text: &str, format: CaseFormat) {
+fn is_of(name: &str, text: &str, format: CaseFormat, n_cases: usize) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[(name, text)]);
     let set = CaseSet::read(&dir.path().join(name)).unwrap();
-    assert_eq!(set.format, format);
-    let again = set.text().unwrap();
-    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text);
-    match value(text) {
-        Ok(whole) if format != CaseFormat::Lines => assert_eq!(value(&again).unwrap(), whole),
-        _ => assert_eq!(
-            again.lines().map(value).map(Result::unwrap).collect::<Vec<_>>(),
-            text.lines().map(value).map(Result::unwrap).collect::<Vec<_>>()
-        ),
-    }
-    write(dir.path(), &[(name, &again)]);
-    assert_eq!(CaseSet::read(&dir.path().join(name)).unwrap(), set);
+    assert_eq!((set.format, set.cases.len()), (format, n_cases), "{text}");
 }
 
 #[test]
-fn case_files_are_written_back_without_loss() {
+fn case_files_of_all_forms_are_read() {
     let of_schemas = r#"{"skill_name": "pdf", "unknown": [1, null], "evals": [{"id": 1, "prompt": "Do", "expected_output": "x", "files": [], "expectations": ["It is done"], "later": {"a": 1}}]}"#;
-    round_trip("evals.json", of_schemas, CaseFormat::Expectations);
+    is_of("evals.json", of_schemas, CaseFormat::Expectations, 1);
     let of_text = r#"{"skill_name": "pdf", "evals": [{"id": "a", "prompt": "Do", "assertions": [{"id": "x", "type": "llm_judge", "rubric": "Good?", "samples": 3}]}]}"#;
-    round_trip("evals.json", of_text, CaseFormat::Assertions);
+    is_of("evals.json", of_text, CaseFormat::Assertions, 1);
     let lines = "{\"id\": \"a\", \"prompt\": \"Do\", \"checks\": [\"Done\"], \"note\": 1}\n{\"prompt\": \"Do more\", \"checks\": [{\"type\": \"diff\", \"max_files\": 1}]}\n";
-    round_trip("evals.jsonl", lines, CaseFormat::Lines);
+    is_of("evals.jsonl", lines, CaseFormat::Lines, 2);
 }
 
 #[test]
@@ -121,6 +112,71 @@ impl ChatModel for Worker {
     }
 }
 
+/// Cases in `evals.json` of this folder.
+fn config(dir: &Path) -> EvalsConfig {
+    EvalsConfig {
+        cases: dir.join("evals.json"),
+        exclude: Vec::new(),
+        is_for_measuring: true,
+        only_reviewed: false,
+        is_graded: false,
+        prompt: None,
+        sandbox: SandboxChoice::Auto,
+    }
+}
+
+/// A model that is not an agent: its replies say nothing of files.
+struct Talker(ModelId);
+
+#[async_trait]
+impl ChatModel for Talker {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    async fn chat(&self, _: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
+        Ok(ChatReply::text("Done.", Usage::default()))
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_an_agent_is_an_error_and_no_score() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = r#"{"evals": [{"prompt": "Do.", "checks": [{"type": "diff", "max_files": 1}]}]}"#;
+    write(dir.path(), &[("evals.json", cases)]);
+    let env = EvalsEnv::load(&config(dir.path()), None).unwrap();
+    let target = Talker(ModelId::new("test", "talker"));
+    let (item, ctx) = (&env.items(Split::Val)[0], RolloutCtx::new(CallCtx::default()));
+    let error = env.rollout(item, &SkillDoc::default(), &target, &ctx).await.unwrap_err();
+    assert!(matches!(error, EnvError::Configuration { .. }), "{error}");
+}
+
+#[test]
+fn cases_without_a_split_are_split_among_themselves() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = |id: usize| {
+        let mut case = json!({"id": id, "prompt": "Do.", "checks": [{"type": "diff", "max_files": 1}]});
+        if id < 2 {
+            case["split"] = json!("test");
+        }
+        case.to_string()
+    };
+    let cases = (0..7).map(case).collect::<Vec<_>>().join(",");
+    write(dir.path(), &[("evals.json", &format!("[{cases}]"))]);
+    let config = EvalsConfig { is_for_measuring: false, ..config(dir.path()) };
+    let env = EvalsEnv::load(&config, None).unwrap();
+    assert_eq!(Split::ALL.map(|split| env.items(split).len()), [3, 2, 2]);
+}
+
+#[test]
+fn a_project_that_configures_an_agent_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = r#"[{"prompt": "Do.", "files": ["app"], "checks": [{"type": "diff", "max_files": 1}]}]"#;
+    write(dir.path(), &[("evals.json", cases), ("app/.claude/settings.json", "{}")]);
+    let error = EvalsEnv::load(&config(dir.path()), None).err().unwrap().to_string();
+    assert!(error.contains("app/.claude/settings.json"), "{error}");
+}
+
 #[tokio::test]
 async fn a_run_passes_if_all_checks_do_and_checks_have_evidence() {
     let dir = tempfile::tempdir().unwrap();
@@ -130,17 +186,8 @@ async fn a_run_passes_if_all_checks_do_and_checks_have_evidence() {
         {"type": "diff", "max_files": 1},
         {"type": "skill_invoked"}]}]}"#;
     write(dir.path(), &[("evals.json", cases), ("files/numbers.txt", "40\n2\n"), ("files/.git/HEAD", "x")]);
-    let config = EvalsConfig {
-        cases: dir.path().join("evals.json"),
-        exclude: Vec::new(),
-        is_for_measuring: true,
-        only_reviewed: false,
-        is_graded: false,
-        prompt: None,
-        sandbox: SandboxChoice::Auto,
-    };
+    let config = config(dir.path());
     let env = EvalsEnv::load(&config, None).unwrap();
-    assert!(env.tests_nothing().is_empty());
     let item = env.items(Split::Val)[0].clone();
     let target: Arc<dyn ChatModel> = Arc::new(Worker(ModelId::new("test", "worker")));
     for (skill, passed) in [("---\nname: adding\ndescription: x\n---\n# Adding\n", true), ("", false)] {
@@ -153,11 +200,6 @@ async fn a_run_passes_if_all_checks_do_and_checks_have_evidence() {
         assert!(rows.iter().all(|row| !row.evidence.is_empty()) && rows[3].is_shown_only);
         assert_eq!(result.soft, if passed { 1.0 } else { 2.0 / 3.0 });
     }
-    // Guards alone test nothing.
-    let guards =
-        r#"{"evals": [{"id": "g", "prompt": "Look.", "checks": [{"type": "diff", "max_files": 0}]}]}"#;
-    write(dir.path(), &[("evals.json", guards)]);
-    assert_eq!(EvalsEnv::load(&config, None).unwrap().tests_nothing(), ["g"]);
     // Expectations need a grader.
     write(
         dir.path(),
