@@ -155,8 +155,8 @@ fn tool_call(value: &Value) -> Result<ToolCall, String> {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     };
-    let id = text("id").or_else(|| text("call_id")).unwrap_or_default();
-    Ok(ToolCall { id: text("call_id").unwrap_or(id), name, arguments })
+    let id = text("call_id").or_else(|| text("id")).unwrap_or_default();
+    Ok(ToolCall { id, name, arguments })
 }
 
 #[cfg(test)]

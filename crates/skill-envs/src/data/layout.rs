@@ -3,6 +3,7 @@
 use super::read::Format;
 use crate::error::{EnvError, read_error};
 use crate::item::Split;
+use skill_core::{RatioSplit, SplitRatio};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,13 @@ pub(crate) fn find(path: &Path, optional: &[Split]) -> Result<DataFiles, EnvErro
     Ok(DataFiles::Parts(parts))
 }
 
+/// How the training items of data with a test split of their own and no validation split become both.
+pub(crate) fn train_and_val(by: RatioSplit, n_items: usize) -> RatioSplit {
+    let [train, val, _] = by.ratio.shares(n_items);
+    let [train, val] = if train > 0 && val > 0 { [train, val] } else { [2, 1] };
+    RatioSplit { ratio: SplitRatio::Shares([train, val, 0]), ..by }
+}
+
 /// All data files of a directory without parts, in the order of their names.
 pub(crate) fn all_files(path: &Path) -> Result<Vec<PathBuf>, EnvError> {
     let metadata = fs::metadata(path).map_err(|source| read_error(path, source))?;
@@ -96,7 +104,8 @@ fn more_part_names(split: Split) -> &'static [&'static str] {
     }
 }
 
-/// The split that a name says: the whole of it, or one of its words, such as `test-00000-of-00001`, `gsm8k_test` or `Train`.
+/// The split that a name says: the whole of it, or one of its words, such as `test-00000-of-00001`, `gsm8k_test`, `val2017`
+/// or `TrainTickets`.
 fn split_of_name(stem: &str) -> Option<Split> {
     let lower = stem.to_lowercase();
     let is_named = |split: &Split, name: &str| {
@@ -106,14 +115,31 @@ fn split_of_name(stem: &str) -> Option<Split> {
     if let Some(split) = of(&lower) {
         return Some(split);
     }
-    let words = lower.split(|sign: char| !sign.is_alphanumeric());
-    let mut found: Vec<Split> = words.filter_map(of).collect();
+    let mut found: Vec<Split> = words_of(stem).iter().filter_map(|word| of(word)).collect();
     found.dedup();
     match found.as_slice() {
         [split] => Some(*split),
         // `train_test` says two things, and so none.
         _ => None,
     }
+}
+
+/// The words of a name in lower case: runs of letters, each of which ends before a capital letter behind a small one.
+fn words_of(name: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let mut is_behind_small = false;
+    for sign in name.chars() {
+        let is_letter = sign.is_alphabetic();
+        if !is_letter || (is_behind_small && sign.is_uppercase()) {
+            words.push(std::mem::take(&mut word));
+        }
+        if is_letter {
+            word.extend(sign.to_lowercase());
+        }
+        is_behind_small = sign.is_lowercase();
+    }
+    words.push(word);
+    words
 }
 
 /// The parts that a directory has by the names of its files and folders, in the order of the names; none where no name says
@@ -220,13 +246,25 @@ mod tests {
         for stem in ["train", "Train", "train-00000-of-00002", "gsm8k_train", "TRAIN.v2", "my-training"] {
             check(stem, Some(Split::Train));
         }
+        for stem in ["train2017", "TrainTickets", "TRAIN_Tickets", "ticketsTrain"] {
+            check(stem, Some(Split::Train));
+        }
         for stem in ["val", "dev", "Validation", "validation-00000-of-00001", "valid_seen", "squad-dev"] {
+            check(stem, Some(Split::Val));
+        }
+        for stem in ["val2017", "DevTickets", "dev2"] {
             check(stem, Some(Split::Val));
         }
         for stem in ["test", "Test", "test-00000-of-00001", "gsm8k_test", "valid_unseen", "data.test"] {
             check(stem, Some(Split::Test));
         }
+        for stem in ["test1", "TestTickets", "2017test", "MyTestSet"] {
+            check(stem, Some(Split::Test));
+        }
         for stem in ["data", "latest", "contest", "tickets", "train_test", "testimonials", "part-0"] {
+            check(stem, None);
+        }
+        for stem in ["Latest2017", "Contests", "trainTest", "Testimonials1"] {
             check(stem, None);
         }
     }

@@ -15,7 +15,7 @@ mod read;
 mod spreadsheet;
 
 pub use convert::write_json_lines;
-pub(crate) use layout::{DataFiles, all_files, bad_data, entry_names, find, part_names};
+pub(crate) use layout::{DataFiles, all_files, bad_data, entry_names, find, part_names, train_and_val};
 pub(crate) use read::read_records;
 
 use crate::error::EnvError;

@@ -201,7 +201,8 @@ impl Cells<'_> {
         Ok(())
     }
 
-    /// Gives every cell of a merged range below the header the value of its first one, which is what one sees in the sheet.
+    /// Gives the cells of a merged range below the header the value of the first one, as far as they are in its column: one
+    /// value for several rows is meant for each of them, and one across columns is a heading or a long text.
     fn fill_merged(&mut self, workbook: &mut Xlsx<BufReader<File>>, name: &str) -> Result<(), EnvError> {
         let merged = match workbook.merge_cells_by_sheet_name(name) {
             Ok(merged) => merged,
@@ -210,15 +211,11 @@ impl Cells<'_> {
         let Some(header) = self.rows.keys().next().copied() else { return Ok(()) };
         for range in merged {
             let (first_row, first_column) = range.start;
-            let (last_row, last_column) = range.end;
+            let (last_row, _) = range.end;
             let value = self.rows.get(&first_row).and_then(|row| row.get(&first_column)).cloned();
             let Some(value) = value.filter(|_| first_row > header) else { continue };
-            for row in first_row..=last_row {
-                for column in first_column..=last_column {
-                    if (row, column) != (first_row, first_column) {
-                        self.add((row, column), Some(value.clone()))?;
-                    }
-                }
+            for row in first_row.saturating_add(1)..=last_row {
+                self.add((row, first_column), Some(value.clone()))?;
             }
         }
         Ok(())

@@ -37,6 +37,9 @@ const LEAD_INS: [&str; 15] = [
     "choice",
 ];
 
+/// With what a sentence says which choice is its answer.
+const STATEMENTS: [&str; 4] = ["answer is", "answer:", "choice is", "option is"];
+
 /// One choice of an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
@@ -116,11 +119,12 @@ pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usiz
     }
 }
 
-/// The choice that a text with an explanation names: the last one that it gives in a box; else the only one that a line
-/// names which says nothing else, or that it calls its answer. Two that differ name none.
+/// The choice that a text with an explanation names: the last one that it gives in a box; else that of the last line which
+/// begins with the statement that this is the answer, as behind options that are repeated; else the only one that lines
+/// name which say nothing else; else the last one that a sentence calls its answer.
 fn said_once(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
     if let Some((_, boxed)) = text.rsplit_once("\\boxed{") {
-        let inside = boxed.split('}').next().unwrap_or_default();
+        let inside = up_to_brace(boxed);
         return named(inside).or_else(|| named(inside.split(':').next()?));
     }
     let only = |found: Vec<usize>| {
@@ -128,23 +132,40 @@ fn said_once(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize>
         found.iter().all(|index| *index == first).then_some(first)
     };
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    if lines().count() < 2 && !text.to_lowercase().contains("answer") {
+    let states = |text: &str| {
+        let lower = text.to_lowercase();
+        STATEMENTS.iter().any(|words| lower.contains(words))
+    };
+    if lines().count() < 2 && !states(text) {
         return None;
     }
-    let by_line: Vec<usize> =
-        lines().filter_map(|line| named(line).or_else(|| named(behind_lead_in(line)?))).collect();
-    if !by_line.is_empty() {
-        return only(by_line);
-    }
-    only(lines().filter_map(|line| named(called_answer(line)?)).collect())
+    let led = |line: &str| named(behind_lead_in(line)?);
+    let stated = lines().filter(|line| states(line)).filter_map(led).next_back();
+    let alone = || only(lines().filter_map(|line| named(line).or_else(|| led(line))).collect());
+    let called = || lines().filter_map(|line| named(called_answer(line)?)).next_back();
+    stated.or_else(alone).or_else(called)
+}
+
+/// What is in front of the brace that closes the one before a text.
+fn up_to_brace(text: &str) -> &str {
+    let mut depth = 0_usize;
+    let end = text.char_indices().find(|(_, sign)| {
+        match sign {
+            '{' => depth += 1,
+            '}' if depth == 0 => return true,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        false
+    });
+    end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
 /// What a line calls its answer: `The best answer is C.`, `.., so the answer is (C)`, up to the end of the sentence.
 fn called_answer(line: &str) -> Option<&str> {
     let lower = line.to_lowercase();
     // Only where lower case has as many bytes is a place in it one in the line.
-    let ends = ["answer is", "answer:", "choice is", "option is"];
-    let at = ends.iter().filter_map(|end| Some(lower.rfind(end)? + end.len())).max()?;
+    let at = STATEMENTS.iter().filter_map(|end| Some(lower.rfind(end)? + end.len())).max()?;
     let rest = line.get(at..).filter(|_| lower.len() == line.len())?;
     let rest = rest.trim_start_matches(|sign: char| sign.is_whitespace() || sign == ':');
     let end = rest.match_indices(['.', ',', ';']).find(|(at, sign)| {
@@ -466,16 +487,14 @@ mod tests {
             "It is \\boxed{A}, no: \\boxed{B}",
             "\\boxed{B: Paris}",
             "B\n\nNot C, as some say.",
+            "So the correct option is B.",
+            "So it is \\boxed{\\text{B}} in the end.",
+            "A) Lyon\nB) Paris\nC) The Hague\n\nThe correct answer is B.",
+            "The answer is A.\nThe answer is B.",
         ] {
             check(prediction, Either, Some(1));
         }
-        for prediction in [
-            "A, C and D are wrong.",
-            "B or C",
-            "A\n\nB",
-            "The answer is A.\nThe answer is B.",
-            "The answer is B or C.",
-        ] {
+        for prediction in ["A, C and D are wrong.", "B or C", "A\n\nB", "The answer is B or C."] {
             check(prediction, Either, None);
         }
         for prediction in ["B", "b", " B. ", "B)", "b:"] {

@@ -36,9 +36,12 @@ const UNITS: &[(&[&str], &str, f64)] = &[
     (&["¥", "jpy", "yen"], "jpy", 1.0),
 ];
 
+/// Letters that multiply a number directly before them: a small `m` is a metre, and `300 K` is a temperature.
+const LETTERS: [(&str, f64); 4] = [("k", 1e3), ("K", 1e3), ("M", 1e6), ("B", 1e9)];
+
 /// Words that multiply the number before them.
 const MAGNITUDES: &[(&[&str], f64)] = &[
-    (&["thousand", "thousands", "k"], 1e3),
+    (&["thousand", "thousands"], 1e3),
     (&["million", "millions", "mn", "mio"], 1e6),
     (&["billion", "billions", "bn"], 1e9),
     (&["trillion", "trillions"], 1e12),
@@ -107,8 +110,12 @@ pub struct Quantity {
 /// assert_eq!(numeric("I do not know", &["1 km"], &options), None);
 /// ```
 pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericOptions) -> Option<Score> {
-    let whole = parse_quantity(prediction)?;
+    let Readings { usual: whole, with_letter } = readings(prediction)?;
     let score = compared(&whole, answers, options);
+    let score_of_letter = with_letter.map(|plain| compared(&plain, answers, options));
+    if let Some(score_of_letter) = score_of_letter.filter(|other| score.hard < 1.0 && other.hard > 0.0) {
+        return Some(score_of_letter);
+    }
     // `- 42` is -5 or an entry of a list: what it is to the reference decides.
     let entry = prediction.lines().last().and_then(|line| line.trim_start().strip_prefix("- "));
     match entry.filter(|_| score.hard < 1.0 && whole.value < 0.0).and_then(parse_quantity) {
@@ -123,7 +130,8 @@ pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericO
 /// The score of the number of an answer.
 fn compared(prediction: &Quantity, answers: &[impl AsRef<str>], options: &NumericOptions) -> Score {
     let mut best = Score::default();
-    for answer in answers.iter().filter_map(|answer| parse_reference(answer.as_ref())) {
+    let references = answers.iter().filter_map(|answer| readings_of_reference(answer.as_ref()));
+    for answer in references.flat_map(|found| std::iter::once(found.usual).chain(found.with_letter)) {
         for (ours, reference) in pairs(prediction, &answer, options) {
             let difference = (ours - reference).abs();
             let allowed = options.tolerance.max(options.relative_tolerance * reference.abs());
@@ -186,9 +194,20 @@ pub(super) fn unit(name: &str) -> Option<(&'static str, f64)> {
 ///
 /// `1.234` has a decimal point, and `1,234` is a thousand: where a mark can be both, it is read as in English.
 pub fn parse_quantity(text: &str) -> Option<Quantity> {
+    readings(text).map(|found| found.usual)
+}
+
+/// What a number with what is behind it may be.
+struct Readings {
+    usual: Quantity,
+    /// The same where `k` directly behind the number is a unit: `300K` may be 300 kelvin.
+    with_letter: Option<Quantity>,
+}
+
+fn readings(text: &str) -> Option<Readings> {
     let numbers = numbers(text, is_known_unit);
     match numbers.items.last()? {
-        Item::Number { value, range } => Some(quantity(&numbers.text, *value, range)),
+        Item::Number { value, range } => Some(readings_at(&numbers.text, *value, range)),
         Item::Compound { .. } => None,
     }
 }
@@ -196,20 +215,32 @@ pub fn parse_quantity(text: &str) -> Option<Quantity> {
 /// The number that a reference is: its text has one number, which no sign of inequality makes a bound; a solution in the
 /// form of GSM8K is what follows `####`.
 pub fn parse_reference(text: &str) -> Option<Quantity> {
+    readings_of_reference(text).map(|found| found.usual)
+}
+
+fn readings_of_reference(text: &str) -> Option<Readings> {
     let text = text.rsplit_once("####").map_or(text, |(_, answer)| answer);
     let numbers = numbers(text, is_known_unit);
     let [Item::Number { value, range }] = numbers.items.as_slice() else { return None };
     let head = numbers.text.get(..range.start).unwrap_or_default();
     let before = head.iter().rev().find(|character| !character.is_whitespace() && !is_currency(**character));
     let is_bound = before.is_some_and(|before| "<>≤≥±".contains(*before));
-    (!is_bound).then(|| quantity(&numbers.text, *value, range))
+    (!is_bound).then(|| readings_at(&numbers.text, *value, range))
 }
 
-/// A number of a text with its unit.
-fn quantity(text: &[char], value: f64, range: &Range<usize>) -> Quantity {
+/// What the number at a place of a text may be.
+fn readings_at(text: &[char], value: f64, range: &Range<usize>) -> Readings {
+    let tail: String = text.get(range.end..).unwrap_or_default().iter().collect();
+    let (multiplied, rest) = with_magnitude(value, &tail);
+    let word = tail.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default();
+    let with_letter = matches!(word, "k" | "K").then(|| quantity(text, value, range, &tail));
+    Readings { usual: quantity(text, multiplied, range, rest), with_letter }
+}
+
+/// A number of a text with its unit; `tail` is what is behind it and what multiplies it.
+fn quantity(text: &[char], value: f64, range: &Range<usize>, tail: &str) -> Quantity {
     let part = |part: Range<usize>| text.get(part).unwrap_or_default().iter().collect::<String>();
-    let (number, head, tail) = (part(range.clone()), part(0..range.start), part(range.end..text.len()));
-    let (value, tail) = with_magnitude(value, &tail);
+    let (number, head) = (part(range.clone()), part(0..range.start));
     let head = head.trim_end();
     // The sign may be on either side of the currency, and a name of the currency in its place.
     let last_word = head.rsplit(char::is_whitespace).next().unwrap_or_default();
@@ -242,16 +273,16 @@ pub(super) fn is_currency_word(word: &str) -> bool {
 
 /// True for a unit that can be converted, or a word that multiplies.
 pub(super) fn is_known_unit(word: &str) -> bool {
-    unit(word).is_some() || MAGNITUDES.iter().any(|(names, _)| names.contains(&word))
+    unit(word).is_some() || word == "k" || MAGNITUDES.iter().any(|(names, _)| names.contains(&word))
 }
 
 pub(super) fn with_magnitude(value: f64, tail: &str) -> (f64, &str) {
     let trimmed = tail.trim_start();
     let word_end = trimmed.find(|letter: char| !letter.is_alphabetic()).unwrap_or(trimmed.len());
     let (word, rest) = trimmed.split_at(word_end);
-    // `1.2M`; a small `m` is a metre.
-    if let ("M" | "B", true) = (word, trimmed.len() == tail.len()) {
-        return (value * if word == "M" { 1e6 } else { 1e9 }, rest);
+    let letter = LETTERS.iter().find(|(letter, _)| *letter == word && trimmed.len() == tail.len());
+    if let Some((_, factor)) = letter {
+        return (value * factor, rest);
     }
     let word = word.to_lowercase();
     match MAGNITUDES.iter().find(|(names, _)| names.contains(&word.as_str())) {
@@ -292,6 +323,10 @@ mod tests {
         check_quantity("First 3, then 5 apples", 5.0, "");
         check_quantity("It weighs 5 kg, I think", 5.0, "kg");
         check_quantity("3 billion people", 3e9, "people");
+        check_quantity("5k", 5000.0, "");
+        check_quantity("5K people", 5000.0, "people");
+        check_quantity("300 K", 300.0, "k");
+        check_quantity("The temperature is 300 K.", 300.0, "");
         for text in ["", "none", "b2b", "x_1", "e5", "-", "."] {
             assert_eq!(parse_quantity(text), None, "{text:?}");
         }
@@ -539,6 +574,12 @@ mod tests {
         check("5 widgets", "5 widgets", optional, 1.0, 1.0);
         check("5 widgets", "5 gadgets", optional, 0.0, 0.0);
         check("€5", "$5", optional, 0.0, 0.0);
+        for kelvin in ["300 K", "300K", "It is 300 K."] {
+            check(kelvin, "300 K", optional, 1.0, 1.0);
+        }
+        check("300 K", "300K", optional, 1.0, 1.0);
+        check("5k", "5000", optional, 1.0, 1.0);
+        check("300 K", "300000", optional, 0.0, 0.001);
         let required = NumericOptions { units: UnitRule::Required, ..optional };
         check("5", "5 kg", required, 0.0, 0.0);
         check("5000 g", "5 kg", required, 1.0, 1.0);

@@ -111,11 +111,14 @@ fn compared(text: &str, ignores_case: bool) -> String {
     if ignores_case { text.to_lowercase() } else { text }
 }
 
+/// What is between the labels of a text.
+const SEPARATORS: [char; 4] = [',', ';', '|', '\n'];
+
 /// How far two sets of labels agree: `hard` is 1 if they are the same, whatever the order, and `soft` is their F1, 1 where
 /// both are empty.
 ///
-/// The prediction is a JSON list, or labels between commas, semicolons, bars or line breaks, with list marks or without; case
-/// and marks around a label do not count.
+/// The prediction is a JSON list, or labels between commas, semicolons, bars, line breaks or *and*, with list marks or
+/// numbers or without; case and marks around a label do not count. A label that holds a comma itself is found as a whole.
 ///
 /// ```
 /// use skill_envs::score::label_set;
@@ -127,31 +130,76 @@ pub fn label_set(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
     let plain = |label: &str| collapsed(&composed(&folded(label)));
     let expected: BTreeSet<String> = answers.iter().map(|answer| plain(answer.as_ref())).collect();
     let whole = plain(prediction);
+    if expected.contains(&whole) {
+        return agreement(&BTreeSet::from([whole]), &expected);
+    }
     let listed = |labels: Vec<String>| -> BTreeSet<String> {
         labels.iter().map(|label| plain(label)).filter(|label| !label.is_empty()).collect()
     };
-    let found = match (expected.contains(&whole), labels_of(prediction)) {
-        // A label may hold a comma itself.
-        (true, _) => BTreeSet::from([whole]),
-        (false, labels) => listed(labels),
-    };
+    let found = listed(labels_of(prediction));
     if found == expected {
         return Score::RIGHT;
     }
     let apart = |label: &String| -> Vec<String> {
-        if expected.contains(label) {
-            vec![label.clone()]
-        } else {
-            label.split(" and ").map(str::to_owned).collect()
+        let bare = unnumbered(label);
+        match [label.as_str(), bare].into_iter().find(|label| expected.contains(*label)) {
+            Some(known) => vec![known.to_owned()],
+            None => bare.strip_prefix("and ").unwrap_or(bare).split(" and ").map(str::to_owned).collect(),
         }
     };
-    let found: BTreeSet<String> = listed(found.iter().flat_map(apart).collect());
+    let parted = |found: &BTreeSet<String>| listed(found.iter().flat_map(apart).collect());
+    let score = agreement(&parted(&found), &expected);
+    let (taken, mut rest) = taken_out(prediction, answers);
+    if taken.is_empty() {
+        return score;
+    }
+    // What is left of a list mark is not a label.
+    rest.retain(|label| label.contains(char::is_alphabetic));
+    let mut found = parted(&listed(rest));
+    found.extend(listed(taken));
+    let other = agreement(&found, &expected);
+    if other.soft > score.soft { other } else { score }
+}
+
+/// The score of labels that were found.
+fn agreement(found: &BTreeSet<String>, expected: &BTreeSet<String>) -> Score {
     if found == expected {
         return Score::RIGHT;
     }
-    let n_common = found.intersection(&expected).count();
+    let n_common = found.intersection(expected).count();
     let sum = found.len() + expected.len();
     Score { hard: 0.0, soft: if sum == 0 { 0.0 } else { 2.0 * share(n_common, sum) } }
+}
+
+/// A label without the number of its place in a list, such as `1. ` or `2) `.
+fn unnumbered(label: &str) -> &str {
+    let rest = label.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    let behind = rest.strip_prefix(['.', ')']).filter(|_| rest.len() < label.len());
+    behind.and_then(|behind| behind.strip_prefix(' ')).map_or(label, str::trim_start)
+}
+
+/// The labels with a separator in them that a text names, and the labels that the rest of it lists.
+fn taken_out(text: &str, labels: &[impl AsRef<str>]) -> (Vec<String>, Vec<String>) {
+    let lower = |text: &str| composed(text).trim().to_lowercase();
+    let mut rest = lower(text);
+    let mut long: Vec<String> = labels.iter().map(|label| lower(label.as_ref())).collect();
+    long.retain(|label| label.contains(SEPARATORS));
+    // One may be a part of another.
+    long.sort_by_key(|label| std::cmp::Reverse(label.len()));
+    let mut taken = Vec::new();
+    for label in long {
+        let is_apart = |at: usize| {
+            let before = rest.get(..at).and_then(|before| before.chars().next_back());
+            let behind = rest.get(at + label.len()..).and_then(|behind| behind.chars().next());
+            ![before, behind].into_iter().flatten().any(char::is_alphanumeric)
+        };
+        let place = rest.match_indices(label.as_str()).map(|(at, _)| at).find(|at| is_apart(*at));
+        if let Some(at) = place {
+            rest.replace_range(at..at + label.len(), "\n");
+            taken.push(label);
+        }
+    }
+    (taken, labels_of(&rest))
 }
 
 /// The labels that a text lists.
@@ -169,7 +217,7 @@ pub(crate) fn labels_of(text: &str) -> Vec<String> {
             || lead.ends_with("categories")
     });
     let plain = lead.map_or(plain, |(_, rest)| rest);
-    let parts = plain.split([',', ';', '|', '\n']).map(str::trim);
+    let parts = plain.split(SEPARATORS).map(str::trim);
     parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
@@ -428,6 +476,9 @@ mod tests {
             "Labels: Billing, Refund.",
             "Billing | Refund",
             "Billing, Refund, Billing",
+            "Billing, and Refund",
+            "1. Billing\n2. Refund",
+            "1) Billing, 2) Refund",
         ] {
             check(same, &["Billing", "Refund"], 1.0, 1.0);
         }
@@ -436,6 +487,14 @@ mod tests {
         check("Shipping", &["Billing", "Refund"], 0.0, 0.0);
         check("", &["Billing"], 0.0, 0.0);
         check("Terms, Conditions", &["Terms, Conditions"], 1.0, 1.0);
+        check("Billing, Refund, and Account", &["Account", "Billing", "Refund"], 1.0, 1.0);
+        for both in
+            ["Payments, Billing, Refund", "Refund, payments, billing", "1. Payments, Billing\n2. Refund"]
+        {
+            check(both, &["Payments, Billing", "Refund"], 1.0, 1.0);
+        }
+        check("Refund", &["Payments, Billing", "Refund"], 0.0, 2.0 / 3.0);
+        check("1. FC Köln", &["1. FC Köln"], 1.0, 1.0);
     }
 
     #[test]

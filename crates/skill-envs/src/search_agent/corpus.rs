@@ -24,16 +24,23 @@ pub(super) struct Corpus {
 }
 
 impl Corpus {
-    /// The files at a path: itself, or those of a directory and the directories in it.
+    /// The files at a path: itself, or those of a directory and the directories in it. A link to a directory in which it
+    /// lies leads nowhere.
     pub(super) fn find(root: &Path) -> Result<Self, EnvError> {
         let metadata = fs::metadata(root).map_err(|source| read_error(root, source))?;
         let mut files = Vec::new();
-        let mut pending = vec![root.to_owned()];
-        while let Some(path) = pending.pop().filter(|_| metadata.is_dir()) {
+        // Each directory with those above it, without links.
+        let mut pending = vec![(root.to_owned(), Vec::new())];
+        while let Some((path, mut above)) = pending.pop().filter(|_| metadata.is_dir()) {
+            let real = fs::canonicalize(&path).map_err(|source| read_error(&path, source))?;
+            if above.contains(&real) {
+                continue;
+            }
+            above.push(real);
             for entry in fs::read_dir(&path).map_err(|source| read_error(&path, source))? {
                 let path = entry.map_err(|source| read_error(&path, source))?.path();
                 if path.is_dir() {
-                    pending.push(path);
+                    pending.push((path, above.clone()));
                 } else if kind_of(&path).is_some() {
                     files.push(path);
                 }
@@ -254,6 +261,20 @@ mod tests {
         check("notes.md", "# Head\none", &[("Head", "# Head one")]);
         let long = "word ".repeat(250);
         assert_eq!(read("a.txt", &long).unwrap().len(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_directories_make_no_cycles() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["a", "b"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+            fs::write(dir.path().join(folder).join("text.txt"), folder).unwrap();
+        }
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("a/up")).unwrap();
+        assert_eq!(Corpus::find(dir.path()).unwrap().files.len(), 2);
+        std::os::unix::fs::symlink(dir.path().join("b"), dir.path().join("linked")).unwrap();
+        assert_eq!(Corpus::find(dir.path()).unwrap().files.len(), 3);
     }
 
     #[test]

@@ -191,15 +191,20 @@ fn shown(text: &str) -> String {
     text.trim().chars().take(MAX_SHOWN).collect()
 }
 
-/// The passages of an answer: a list for each query, of documents or of documents with scores.
+/// The passages of an answer: a list for each query, of documents or of documents with scores. An empty list for the
+/// query, or none for any query, is no passage; anything else is not an answer.
 fn passages_in(text: &str) -> Result<Vec<Passage>, &'static str> {
     let answer: Value = serde_json::from_str(text).map_err(|_| "gave an answer that is not JSON")?;
-    let listed = answer.get("result").and_then(Value::as_array).ok_or("gave an answer without `result`")?;
+    let listed = answer.get("result").ok_or("gave an answer without `result`")?;
+    let listed = listed.as_array().ok_or("gave a `result` that is not a list of passages")?;
     let found = match listed.first() {
         Some(Value::Array(found)) => found,
         // A server that is asked one query may leave out the list around its passages.
         Some(Value::Object(_)) => listed,
-        _ => return Ok(Vec::new()),
+        None => return Ok(Vec::new()),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+            return Err("gave a `result` that is not a list of passages");
+        }
     };
     found
         .iter()

@@ -130,12 +130,17 @@ async fn retrievers_speak_the_protocol_of_search_r1() {
 #[tokio::test]
 async fn a_retriever_that_fails_is_an_error_and_no_score() {
     let closed = HttpRetriever::new("http://127.0.0.1:1/retrieve", Duration::from_secs(5)).unwrap();
-    let failing: [(Arc<dyn Retriever>, &str); 8] = [
+    let failing: [(Arc<dyn Retriever>, &str); 13] = [
         (Arc::new(closed), "is it running"),
         (Arc::new(server(500, "overloaded")), "HTTP status 500: overloaded"),
         (Arc::new(server(200, "<html>busy</html>")), "not JSON: <html>"),
         (Arc::new(server(200, "")), "not JSON"),
         (Arc::new(server(200, "{}")), "without `result`"),
+        (Arc::new(server(200, r#"{"result": "busy"}"#)), "not a list"),
+        (Arc::new(server(200, r#"{"result": null}"#)), "not a list"),
+        (Arc::new(server(200, r#"{"result": ["busy"]}"#)), "not a list"),
+        (Arc::new(server(200, r#"{"result": [null]}"#)), "not a list"),
+        (Arc::new(server(200, r#"{"result": [["text"]]}"#)), "without `contents`"),
         (Arc::new(server(200, r#"{"result": [[{"score": 1}]]}"#)), "without `contents`"),
         (Arc::new(command("echo broken >&2; exit 3")), "broken"),
         (Arc::new(command("cat > /dev/null; echo '<html>'")), "not JSON"),
@@ -228,6 +233,28 @@ async fn actions_are_understood_in_either_case_and_others_are_not() {
     assert_eq!(episode.step("search[zebra]").await.unwrap().text, "No passage was found.");
 }
 
+/// A split may have several files, and a directory no file for validation.
+#[test]
+fn all_files_of_a_split_are_read_and_validation_is_taken_from_train() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    for name in ["train-00000-of-00002", "train-00001-of-00002", "test"] {
+        let line = |n: usize| {
+            let context = json!([["T", ["text"]]]);
+            json!({"id": format!("{name}-{n}"), "question": "q", "answer": "a", "context": context})
+                .to_string()
+        };
+        let lines: Vec<String> = (0..6).map(line).collect();
+        std::fs::write(data.join(format!("{name}.jsonl")), lines.join("\n")).unwrap();
+    }
+    let config = SearchConfig { limits: [None; 3], ..config(Some(&data), dir.path()) };
+    let world = SearchWorld::load(&config, &mut |_| {}).unwrap();
+    let [train, val, test] = Split::ALL.map(|split| world.items(split).len());
+    assert_eq!((train + val, test), (12, 6));
+    assert!(train > 0 && val > 0);
+}
+
 #[test]
 fn questions_without_passages_and_doubled_ids_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,5 +268,5 @@ fn questions_without_passages_and_doubled_ids_are_refused() {
     };
     let bare = json!({"id": "1", "question": "q", "answer": "a"});
     assert!(refused(std::slice::from_ref(&bare)).contains("come without passages"));
-    assert!(refused(&[bare.clone(), bare]).contains("`1` of a question occurs twice"));
+    assert!(refused(&[bare.clone(), bare]).contains("occurs twice"));
 }

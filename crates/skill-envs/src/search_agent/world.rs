@@ -4,7 +4,7 @@ use super::corpus::Corpus;
 use super::made_up::MadeUp;
 use super::question::Question;
 use super::retriever::{CommandRetriever, HttpRetriever, LocalRetriever, Retriever};
-use crate::data::{DataFiles, find, read_records};
+use crate::data::{DataFiles, find, read_records, train_and_val};
 use crate::episode::{Episode, Observation, World};
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
@@ -42,7 +42,8 @@ pub enum Source {
 /// What is asked, and where answers are looked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchConfig {
-    /// The questions: a file, or a directory with a file for each split; `None` makes them up.
+    /// The questions: a file, or a directory with one or more files for each split; `None` makes them up. Without a
+    /// validation split, it is taken from the training split.
     pub data: Option<PathBuf>,
     /// Where passages come from.
     pub source: Source,
@@ -108,10 +109,11 @@ impl SearchWorld {
 
 /// The questions of each split.
 fn questions(config: &SearchConfig) -> Result<Splits<Vec<Question>>, EnvError> {
-    let split = |questions: Vec<Question>| {
-        let rule = RatioSplit { ratio: config.split_ratio, rule: config.split_rule, seed: config.split_seed };
+    let rule = RatioSplit { ratio: config.split_ratio, rule: config.split_rule, seed: config.split_seed };
+    let split_by = |rule: RatioSplit, questions: Vec<Question>| {
         Splits::from(rule.split(questions, |question| &question.task_type))
     };
+    let split = |questions: Vec<Question>| split_by(rule, questions);
     let mut splits = match &config.data {
         None => split(MadeUp::default().questions()),
         Some(path) => {
@@ -124,8 +126,13 @@ fn questions(config: &SearchConfig) -> Result<Splits<Vec<Question>>, EnvError> {
                 }
                 DataFiles::Parts(parts) => {
                     let mut splits = Splits::<Vec<Question>>::default();
-                    for (part, file) in parts {
-                        splits[part] = read_questions(&file)?;
+                    for (part, file) in &parts {
+                        splits[*part].extend(read_questions(file)?);
+                    }
+                    if !parts.iter().any(|(part, _)| *part == Split::Val) {
+                        let whole = std::mem::take(&mut splits[Split::Train]);
+                        let taken = split_by(train_and_val(rule, whole.len()), whole);
+                        (splits.train, splits.val) = (taken.train, taken.val);
                     }
                     splits
                 }

@@ -201,6 +201,7 @@ impl Lab {
         let inputs = program.inputs.iter().map(|(name, input)| match input {
             Input::Bytes(bytes) => json!([name, "fixed", hex_sha256(bytes)]),
             Input::Writable(bytes) => json!([name, "writable", hex_sha256(bytes)]),
+            Input::Executable(bytes) => json!([name, "executable", hex_sha256(bytes)]),
             Input::File(path) => json!([name, "file", path.to_string_lossy()]),
         });
         let about = json!([

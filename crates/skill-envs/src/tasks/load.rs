@@ -5,6 +5,7 @@
 use super::config::Splitting;
 use crate::data::{
     DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, part_names, read_records,
+    train_and_val,
 };
 use crate::error::{EnvError, read_error};
 use crate::item::{Item, Split, Splits};
@@ -235,9 +236,7 @@ fn without_val<T>(
     source: &Source<'_, T>,
     by: RatioSplit,
 ) -> Result<[Loaded<T>; 2], EnvError> {
-    let [train, val, _] = by.ratio.shares(items.len());
-    let [train, val] = if train > 0 && val > 0 { [train, val] } else { [2, 1] };
-    let by = RatioSplit { ratio: SplitRatio::Shares([train, val, 0]), ..by };
+    let by = train_and_val(by, items.len());
     let source = Source { optional: &[Split::Test], ..*source };
     let [train, val, _]: [Loaded<T>; 3] = split(source.data, items, &source, by)?.into();
     Ok([train, val])

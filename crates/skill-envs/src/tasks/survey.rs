@@ -108,7 +108,7 @@ const CHOICE_PREFIXES: [&str; 12] = [
 ];
 /// This share of the answers has to name or count the choices.
 const MIN_CHOICE_SHARE: f64 = 0.95;
-/// This share of the parts of answers has to be in several different answers, if they are labels of sets.
+/// This share of the parts of answers with several has to be in several different answers, if they are labels of sets.
 const MIN_SHARED_PARTS: f64 = 0.9;
 
 /// What all values of a field have in common.
@@ -405,21 +405,26 @@ fn are_sets(records: &[Map<String, Value>], answer_field: Option<&str>) -> bool 
             wholes.entry(part).or_default().insert(answer.as_str().unwrap_or_default());
         }
     }
-    let n_shared =
-        parts.iter().filter(|part| wholes.get(**part).is_some_and(|wholes| wholes.len() > 1)).count();
-    n_shared as f64 >= MIN_SHARED_PARTS * parts.len() as f64
+    let beside_others: Vec<&String> = sets.iter().filter(|set| set.len() > 1).flatten().collect();
+    let is_shared = |part: &str| wholes.get(part).is_some_and(|wholes| wholes.len() > 1);
+    let n_shared = beside_others.iter().filter(|part| is_shared(part)).count();
+    n_shared as f64 >= MIN_SHARED_PARTS * beside_others.len() as f64
 }
 
-/// The fields with one choice each, by their names (`A` to `D`, `opa` to `opd`, `Option 1`), where the answers name or count
+/// The fields with one choice each, by their names (`A` to `D`, `1` to `4`, `opa` to `opd`, `Option 1`), where the answers name or count
 /// them or say their texts.
 fn choice_fields(records: &[Map<String, Value>], answer_field: Option<&str>) -> Vec<String> {
-    let (Some(first), Some(answer_field)) = (records.first(), answer_field) else { return Vec::new() };
-    let names: Vec<&String> = first.keys().filter(|name| name.as_str() != answer_field).collect();
+    let Some(answer_field) = answer_field else { return Vec::new() };
+    // A record may lack a choice.
+    let mut seen = BTreeSet::new();
+    let names = records.iter().flat_map(Map::keys).filter(|name| name.as_str() != answer_field);
+    let names: Vec<&String> = names.filter(|name| seen.insert(name.as_str())).collect();
     let group_of = |start: &String| -> Option<Vec<String>> {
         let mark = start.chars().next_back().filter(|mark| matches!(mark, 'A' | 'a' | '0' | '1'))?;
         let prefix = start.strip_suffix(mark)?;
         let plain = prefix.trim_end_matches([' ', '_', '-', '.']).to_lowercase();
-        let is_known = CHOICE_PREFIXES.contains(&plain.as_str()) || plain.is_empty() && mark.is_alphabetic();
+        // A table without names for its columns counts them from 0.
+        let is_known = CHOICE_PREFIXES.contains(&plain.as_str()) || plain.is_empty() && mark != '0';
         let later = (0_u32..26).map_while(|step| {
             let mark = char::from_u32(u32::from(mark) + step)?;
             let name = format!("{prefix}{mark}");
@@ -553,6 +558,22 @@ mod tests {
             own.chain([("queue".to_owned(), json!(label))]).collect::<Map<_, _>>()
         };
         DataSurvey::of(&(0..30).map(record).collect::<Vec<_>>(), Some("queue"))
+    }
+
+    #[test]
+    fn columns_of_choices_may_be_numbers_and_records_may_lack_one() {
+        let record = |number: usize| {
+            let mut record = json!({"question": format!("q{number}"), "1": "a", "2": "b", "answer": "2"});
+            if number > 0 {
+                record["3"] = json!("c");
+                record["4"] = json!("d");
+                record["answer"] = json!((number % 4 + 1).to_string());
+            }
+            record.as_object().cloned().unwrap()
+        };
+        let records: Vec<Map<String, Value>> = (0..30).map(record).collect();
+        let found = DataSurvey::of(&records, Some("answer"));
+        assert_eq!(found.choice_fields, ["1", "2", "3", "4"]);
     }
 
     #[test]

@@ -593,19 +593,35 @@ pub(super) fn is_of_promptfoo(name: &str) -> bool {
     name.strip_prefix("__expected").is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit()))
 }
 
+/// The beginnings of promptfoo's assertions without a value.
+const BARE_ASSERTIONS: [&str; 6] =
+    ["is-", "not-is-", "contains-json", "contains-sql", "contains-xml", "contains-html"];
+
 /// The text that an assertion of promptfoo expects.
 fn of_assertion(name: &str, text: &str) -> Result<String, String> {
-    let Some((kind, rest)) = text.split_once(':') else { return Ok(text.to_owned()) };
-    match kind.trim() {
-        "equals" | "iequals" | "contains" | "icontains" => Ok(rest.trim().to_owned()),
-        kind if kind.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-') && kind.len() > 3 => {
-            Err(format!(
-                "`{name}` holds the assertion `{kind}` of promptfoo, which is not read as a right answer; write the text \
-                 that is expected, or grade with `--rubric`"
-            ))
+    let (kind, rest) = match text.split_once(':') {
+        Some((kind, rest)) => (kind.trim(), Some(rest.trim())),
+        None => (text.trim(), None),
+    };
+    let is_word = |kind: &str| kind.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+    // A threshold is in brackets: `similar(0.8): x`.
+    let is_number = |inner: &str| inner.strip_suffix(')').is_some_and(|inner| inner.parse::<f64>().is_ok());
+    let bare = kind.split_once('(').filter(|(_, inner)| is_number(inner)).map_or(kind, |(kind, _)| kind);
+    let is_assertion = match rest {
+        Some(rest) if matches!(kind, "equals" | "iequals" | "contains" | "icontains") => {
+            return Ok(rest.to_owned());
         }
-        _ => Ok(text.to_owned()),
+        Some(_) => is_word(bare) && (bare.len() > 3 || bare == "fn"),
+        // Some stand alone, such as `is-json`.
+        None => is_word(bare) && BARE_ASSERTIONS.iter().any(|start| bare.starts_with(start)),
+    };
+    if !is_assertion {
+        return Ok(text.to_owned());
     }
+    Err(format!(
+        "`{name}` holds the assertion `{bare}` of promptfoo, which is not read as a right answer; write the text that is \
+         expected, or grade with `--rubric`"
+    ))
 }
 
 /// True if a name with points leads into an object of the record.
@@ -622,11 +638,11 @@ pub(super) fn value_at<'a>(fields: &'a Map<String, Value>, name: &str) -> Option
     value_at(fields.get(first)?.as_object()?, rest)
 }
 
-/// The columns that a setting names between commas, where there is none with the whole name.
+/// The columns that a setting names between commas, where there is none with the whole name; a row may lack some of them.
 fn columns<'a>(fields: &Map<String, Value>, names: &'a str) -> Option<Vec<&'a str>> {
     let columns: Vec<&str> = names.split(',').map(str::trim).collect();
     let is_list = columns.len() > 1 && !fields.contains_key(names);
-    (is_list && columns.iter().all(|name| fields.contains_key(*name))).then_some(columns)
+    (is_list && columns.iter().any(|name| fields.contains_key(*name))).then_some(columns)
 }
 
 /// One choice for each column that is not empty, labelled by the place of its column.
@@ -784,6 +800,37 @@ mod tests {
     #[track_caller]
     fn check(cell: &str, expect: &[&str]) {
         assert_eq!(answers_of("answer", &Value::from(cell)).unwrap(), expect, "{cell}");
+    }
+
+    #[test]
+    fn assertions_of_promptfoo_are_answers_or_are_refused_by_name() {
+        let read = |text: &str| answers_of("__expected", &Value::from(text));
+        for (text, answer) in [("equals: Paris", "Paris"), ("Paris", "Paris"), ("is it so", "is it so")] {
+            assert_eq!(read(text).unwrap(), [answer], "{text}");
+        }
+        for (text, kind) in [
+            ("similar(0.8): Paris", "`similar`"),
+            ("levenshtein(5): Paris", "`levenshtein`"),
+            ("fn: output.length > 3", "`fn`"),
+            ("javascript: true", "`javascript`"),
+            ("is-json", "`is-json`"),
+            ("contains-json", "`contains-json`"),
+        ] {
+            let fault = read(text).unwrap_err();
+            assert!(fault.contains(kind), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_row_may_lack_a_column_of_the_choices() {
+        let fields: Map<String, Value> = [("A", "Lyon"), ("C", "Paris")]
+            .map(|(name, text)| (name.to_owned(), Value::from(text)))
+            .into_iter()
+            .collect();
+        let found = columns(&fields, "A, B, C").unwrap();
+        let choices = choices_of_columns(&fields, &found).unwrap();
+        assert_eq!(choices.iter().map(|choice| choice.label.as_str()).collect::<Vec<_>>(), ["A", "C"]);
+        assert_eq!(columns(&fields, "D, E"), None);
     }
 
     #[test]

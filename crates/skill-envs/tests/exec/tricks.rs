@@ -87,7 +87,7 @@ async fn an_answer_that_says_nothing_sensible_is_refused_for_good() {
             "misspelled",
             "line 3 of its stdout is not an answer to `rollout` (`admissable`: unknown field `admissable`, expected one of",
         ),
-        ("missing", "line 3 of its stdout is not an answer to `rollout` (missing field `hard`"),
+        ("missing", "the answer to `rollout` says that there is no `hard`; expected a number from 0 to 1"),
         ("seven", "the answer to `rollout` says that `hard` is 7; expected 0 to 1"),
         ("refuses", "`rollout` failed: no such item"),
         (

@@ -161,3 +161,23 @@ fn rows_that_nobody_has_labelled_are_left_out() {
     }
     assert!(TasksEnv::load(&of_label(&[-1, -1])).is_err());
 }
+
+/// A range of several rows says the same of each; one across columns says nothing of the later ones.
+#[test]
+fn merged_cells_are_filled_downwards_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = format!(
+        r#"<row r="1">{}{}{}</row><row r="2">{}{}</row><row r="3">{}</row></sheetData><mergeCells count="1"><mergeCell ref="B2:C3"/></mergeCells><sheetData>"#,
+        text("A1", "question"),
+        text("B1", "answer"),
+        text("C1", "note"),
+        text("A2", "q1"),
+        text("B2", "a"),
+        text("A3", "q2"),
+    );
+    let path = workbook(&dir, &cells, &[]);
+    let fields = DataSample::read(&path).unwrap().fields;
+    assert!(fields.get("note").is_none_or(Value::is_null), "{fields:?}");
+    let answers: Vec<Value> = answers(&config(&path)).into_iter().map(|(_, answer)| answer).collect();
+    assert_eq!(answers, ["a", "a"]);
+}
