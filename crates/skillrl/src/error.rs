@@ -306,7 +306,7 @@ impl Error {
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),
             Self::Pipeline(error) => hint::of_run(error),
-            Self::Output(_) => "check the path, and that it can be written".to_owned(),
+            Self::Output(_) => "check the path, its permissions and the free space".to_owned(),
             Self::Replay(error) => error.hint().to_owned(),
             #[cfg(feature = "report")]
             Self::Report(error) if matches!(**error, ReportError::NotCompared { .. } | ReportError::NoCurves { .. }) => {

@@ -183,8 +183,9 @@ impl Sent {
 
 /// What a run with these settings will take; prices and caps are those of `config`.
 ///
-/// A planned search goes on until a cap, its patience or a perfect score ends it: at the low end it makes no step, and at
-/// the high end as many as its caps leave room for where texts are short. It exceeds no cap.
+/// A planned search goes on until a cap, its patience or a perfect score ends it: at the low end no stage has a step, and
+/// the calls of all are half of those of the high end; at the high end it makes as many steps as its caps leave room for
+/// where texts are short. It exceeds no cap.
 pub(crate) fn forecast(
     probe: &Probe,
     settings: &TrainSettings,
@@ -203,7 +204,8 @@ pub(crate) fn forecast(
         n_steps(n_items[0], one).min(MAX_STEPS) > n_steps(n_items[0], other)
     };
     let longest = if is_longer(&short, &planned) { &short } else { &planned };
-    let planned_calls = settings.planned_calls(n_items, 1.0);
+    let of_rollout = self::longest(probe, config, assumptions).splits[1].calls_per_item.high.max(1);
+    let planned_calls = settings.planned_calls(n_items, of_rollout as f64);
     within_caps(least, estimate(probe, longest, config, assumptions), config, planned_calls)
 }
 
@@ -223,7 +225,7 @@ fn shortest(probe: &Probe, settings: &TrainSettings, assumptions: Assumptions) -
 
 /// From the one estimate to the other, and no higher than the caps.
 ///
-/// A planned search spends about seven tenths of what it may; one in a few ends sooner, since nothing is left to read.
+/// A planned search spends about seven tenths of the calls that it may make, and hardly ever less than half of them.
 fn within_caps(least: Estimate, most: Estimate, config: &Config, planned_calls: u64) -> Estimate {
     let mut caps = config.budget;
     if (caps.calls, caps.tokens, caps.money) == (None, None, None) {
@@ -406,7 +408,7 @@ fn sum(stages: &[StageEstimate]) -> StageEstimate {
 }
 
 /// The settings of a run as far as they are known before it: a planned search has those of the plan that it would begin
-/// with, if half of the tasks were solved and each took one call.
+/// with, if each rollout took one call.
 pub fn foreseen(settings: &TrainSettings, env: &dyn Env) -> TrainSettings {
     settings.foreseen(Split::ALL.map(|split| env.items(split).len()), 1.0)
 }

@@ -195,7 +195,18 @@ fn of_settings(error: &SettingsError) -> &'static str {
         SettingsError::Alpha { .. } => "change `gate.alpha`",
         SettingsError::TokenSaving { .. } => "change `gate.token_saving`",
         SettingsError::ScoreMargin { .. } => "change `gate.score_margin`",
-        SettingsError::NotPlanned { .. } => "leave the key out, or set `train.protocol` to \"paper\"",
+        SettingsError::NotPlanned { setting: "evidence.mode", .. } => {
+            "set `gate.mode` to \"strict\" or \"eprocess\", or `train.protocol` to \"paper\""
+        }
+        SettingsError::NotPlanned { setting: "evidence.saving", .. } => {
+            "leave `gate.token_saving` out, or set `train.protocol` to \"paper\""
+        }
+        SettingsError::NotPlanned { setting: "acceptance", .. } => {
+            "set `gate.enabled` to true, or `train.protocol` to \"paper\""
+        }
+        SettingsError::NotPlanned { .. } => {
+            "leave the key of that name in `train` out, or set `train.protocol` to \"paper\""
+        }
         SettingsError::SavingWithoutGate => "set `gate.enabled` to true, or leave `gate.token_saving` out",
         SettingsError::SmallSplit { .. } => {
             "give the split more items (`env.split_ratio`), or ask for less evidence (`gate.mode`)"

@@ -64,6 +64,7 @@
 //!   `cargo xtask check features` builds each alone. Held by `left_out_environments_name_their_feature`,
 //!   `left_out_models_name_their_feature`, `left_out_servers_name_their_feature`.
 
+pub mod caches;
 pub mod call_cache;
 pub mod collect;
 pub mod config;

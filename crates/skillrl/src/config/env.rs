@@ -333,8 +333,8 @@ kinds! {
     }
     [qa tasks] of SCORED {
         /// em_f1: exact match and F1 as SQuAD has them. contains: the reply contains an answer. Of kind tasks also
-        /// exact, label_set, choice, numeric, anls, regex, json_fields, officeqa; rules: the list below; rubric: a judge
-        /// model; command: a program of yours.
+        /// exact, label_set, choice, numeric, anls, regex, json_fields, officeqa; rules: the list below; rubric: a
+        /// judge model; command: a program of yours.
         scorer: TasksScorer = decisive(choice::<TasksScorer>(), Value("\"em_f1\""));
     }
     [qa tasks alfworld webshop search_agent exec spreadsheet evals] of ALL {

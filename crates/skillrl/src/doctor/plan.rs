@@ -95,7 +95,8 @@ pub(super) fn selection(
     };
     let effect = asked.effect.unwrap_or(DEFAULT_EFFECT);
     let n_items = env.items(Split::Val).len();
-    let refused = settings.and_then(|settings| settings.evidence.check_split(settings.gate, n_items).err());
+    let of_paper = settings.filter(|settings| settings.protocol == Protocol::Paper);
+    let refused = of_paper.and_then(|settings| settings.evidence.check_split(settings.gate, n_items).err());
     if let Some(error) = refused {
         return Finding::of_error(Check::Selection, &Error::Pipeline(error));
     }

@@ -259,7 +259,8 @@ fn a_planned_search_is_estimated_up_to_its_caps_and_no_higher() {
     assert_eq!(stage(&of_money, "rollout").calls.low, 0, "a perfect skill ends it");
     let (of_calls, planned) = forecast_of("calls = 300");
     assert_eq!(of_calls.steps, planned.steps);
-    assert_eq!((of_calls.total.calls.low, of_calls.total.calls.high), (60, 300));
+    // Few searches end before half of their calls.
+    assert_eq!((of_calls.total.calls.low, of_calls.total.calls.high), (150, 300));
     let (of_tokens, _) = forecast_of("tokens = 200000");
     assert!(of_tokens.total.input_tokens.high <= 200_000 && of_tokens.steps > 0);
 }

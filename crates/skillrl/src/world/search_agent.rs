@@ -1,6 +1,7 @@
 //! From `[env]` with `kind = "search-agent"` to its questions and its retriever.
 
 use super::{Around, wrong};
+use crate::caches::cache_dir;
 use crate::config::{ConfigPath, SearchAgentConfig};
 use crate::error::Error;
 use skill_envs::World;
@@ -14,7 +15,7 @@ pub(super) fn world(asked: &SearchAgentConfig, around: &Around<'_>) -> Result<Ar
     let config = SearchConfig {
         data: asked.questions.as_ref().map(ConfigPath::to_path),
         source: source(asked, around)?,
-        index_dir: asked.index_dir.as_ref().map_or_else(cache_dir, ConfigPath::to_path),
+        index_dir: asked.index_dir.as_ref().map_or_else(index_dir, ConfigPath::to_path),
         n_passages: asked.passages,
         timeout: Duration::from_secs(asked.retriever_timeout_s),
         split_ratio: asked.split_ratio,
@@ -42,9 +43,7 @@ fn source(asked: &SearchAgentConfig, around: &Around<'_>) -> Result<Source, Erro
     }
 }
 
-/// The user's cache, as other results are kept in it.
-fn cache_dir() -> PathBuf {
-    let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
-    cache.unwrap_or_else(std::env::temp_dir).join("skillrl").join("index")
+/// Where indexes are kept without a setting.
+fn index_dir() -> PathBuf {
+    cache_dir("index").unwrap_or_else(|| std::env::temp_dir().join("skillrl").join("index"))
 }

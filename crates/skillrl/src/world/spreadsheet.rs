@@ -66,7 +66,7 @@ fn config(asked: &Asked, around: &Around<'_>) -> Result<SpreadsheetConfig, Error
         program_timeout: Duration::from_secs(asked.program_timeout_s),
         program_memory: asked.program_memory_mb << 20,
         programs: asked.programs,
-        cache: cache(),
+        cache: crate::caches::cache_dir("programs"),
         ..SpreadsheetConfig::new(ConfigPath::to_path(&asked.data))
     })
 }
@@ -74,12 +74,4 @@ fn config(asked: &Asked, around: &Around<'_>) -> Result<SpreadsheetConfig, Error
 /// A program by its name, or by a path from the directory of the configuration.
 fn program(name: &str, around: &Around<'_>) -> PathBuf {
     if name.contains('/') { around.dir.join(name) } else { name.into() }
-}
-
-/// Where results of programs are kept, beside other caches of this user; nowhere without a place for these.
-fn cache() -> Option<PathBuf> {
-    let of_variable =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let caches = of_variable("XDG_CACHE_HOME").or_else(|| Some(of_variable("HOME")?.join(".cache")))?;
-    Some(caches.join("skillrl").join("programs"))
 }

@@ -104,7 +104,8 @@ pub(super) fn env_settings(key: &super::key::KeySpec) -> Vec<String> {
 
 /// Worlds have no data file.
 pub(super) fn fit_to_world(settings: &mut Vec<String>) {
-    if super::env::WORLD_KINDS.iter().any(|world| settings.contains(&format!("env.kind={world}"))) {
+    let without_data = super::env::WORLD_KINDS.iter().chain(&["evals"]);
+    if without_data.into_iter().any(|kind| settings.contains(&format!("env.kind={kind}"))) {
         settings.retain(|setting| !setting.starts_with("env.data"));
     }
     let has_program = settings.iter().any(|setting| setting.starts_with("env.program="));
