@@ -164,8 +164,8 @@ impl PyEnv {
         Ok(Some((session, address)))
     }
 
-    /// A rollout whose function raised, as a failure; None where that ends the run.
-    fn failure(&self, item: &Item, raised: &str, session: Option<&SessionRecord>) -> Option<RolloutResult> {
+    /// A rollout whose function raised or did not return, as a failure; None where that ends the run.
+    fn failure(&self, item: &Item, what: &str, session: Option<&SessionRecord>) -> Option<RolloutResult> {
         let refusal = session.and_then(SessionRecord::last_refusal);
         if refusal.is_none() && self.max_errors.is_none() {
             return None;
@@ -174,11 +174,11 @@ impl PyEnv {
         self.shared.set_aside();
         let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
         // An optimizer learns from what was raised, and not from where in the program.
-        let what = raised.split("\nTraceback ").next().unwrap_or_default();
+        let what = what.split("\nTraceback ").next().unwrap_or_default();
         let what: String = what.chars().take(MAX_RAISED).collect();
         result.fail_reason = match refusal {
             Some(refusal) => format!("the agent gave up: {refusal}; {what}"),
-            None => format!("the agent raised {what}"),
+            None => format!("the agent {what}"),
         };
         if refusal.is_none() {
             result.extras.insert(reach::BROKEN_KEY.to_owned(), true.into());
@@ -303,15 +303,17 @@ impl Env for PyEnv {
         };
         let Some((Made { result, session }, record)) = made else {
             let limit = self.timeout.as_secs_f64();
-            let what = format!("did not return within {limit} s (`rollout_timeout`)");
-            let failure = self.failure(item, &format!("nothing and {what}"), None);
-            return failure.ok_or_else(|| self.failed(item, &what));
+            let what = format!("did not return within {limit} s");
+            let failure = self.failure(item, &what, None);
+            return failure.ok_or_else(|| self.failed(item, &format!("{what} (`rollout_timeout`)")));
         };
         let result = match result {
             Ok(result) => self.read(item, &result)?,
-            Err(raised) => self
-                .failure(item, &raised, session.as_ref())
-                .ok_or_else(|| self.failed(item, &format!("raised {raised}")))?,
+            Err(raised) => {
+                let what = format!("raised {raised}");
+                let failure = self.failure(item, &what, session.as_ref());
+                failure.ok_or_else(|| self.failed(item, &what))?
+            }
         };
         Ok(self.completed(result, record, session))
     }

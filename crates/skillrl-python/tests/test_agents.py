@@ -192,7 +192,11 @@ def test_an_agent_that_hangs_is_a_failure(train: Any) -> None:
             time.sleep(30)
         return said.isupper()
 
-    assert train(agent, timeout=1.5).run["test_hard"] is not None
+    done = train(agent, timeout=1.5).run
+    assert done["test_hard"] is not None
+    files = done.dir.rglob("*results.json")
+    reasons = [one["fail_reason"] for file in files for one in json.loads(file.read_text()) if one["id"] == "t0"]
+    assert reasons and all(reason.endswith("1.5 s") and "raised" not in reason for reason in reasons), reasons
 
 
 def test_a_judge_gives_the_score(train: Any) -> None:
@@ -288,6 +292,13 @@ def test_tasks_come_from_files_without_ids_and_with_objects(train: Any, tmp_path
     assert train(tasks=objects, out=tmp_path / "objects").run["test_hard"] == 1.0
 
 
+def test_a_mapping_needs_no_test_split(train: Any) -> None:
+    best = train(tasks={"train": TASKS[:6], "val": TASKS[6:12]})
+    assert RULE in best and best.run.get("test_hard") is None
+    with pytest.raises(ValueError, match="empty"):
+        train(tasks={"train": [], "val": TASKS})
+
+
 def test_two_agents_are_trained_at_once(train: Any, tmp_path: Path) -> None:
     outs, made = [tmp_path / "one", tmp_path / "two"], []
     threads = [threading.Thread(target=lambda out=out: made.append(train(out=out))) for out in outs]
@@ -325,6 +336,32 @@ def test_an_environment_serves_its_target(tmp_path: Path) -> None:
         config=config, env=Env(), target_client=Shouting(), optimizer_client=Optimizer(), initial_skill="Be brief."
     )
     assert trainer.train()["test_hard"] == 1.0
+
+
+def test_without_an_endpoint_the_address_is_that_of_the_own_client(tmp_path: Path) -> None:
+    """Environments of skillrl 1.0 read these from the client that they gave to the trainer."""
+    seen = set()
+
+    class Client(Shouting):
+        base_url = "http://own/v1"
+
+    class Env(skillrl.envs.SkillEnv):
+        def get_items(self, split: str) -> list[dict[str, Any]]:
+            return [{"id": f"{split}-{number}"} for number in range(3)]
+
+        def rollout_one(self, *, item: dict[str, Any], skill: str, target_client: Any) -> skillrl.RolloutResult:
+            said, _ = target_client.chat(system=skill, user="hi")
+            seen.add(target_client.base_url)
+            with pytest.raises(RuntimeError, match="endpoint"):
+                _ = target_client.api_key
+            return skillrl.RolloutResult(id=item["id"], hard=said.isupper())
+
+    config = skillrl.SkillOptConfig(num_epochs=1, out_root=str(tmp_path / "env"), verbose=False)
+    trainer = skillrl.SkillOptTrainer(
+        config=config, env=Env(), target_client=Client(), optimizer_client=Optimizer(), initial_skill="Be brief."
+    )
+    trainer.train()
+    assert seen == {"http://own/v1"}
 
 
 def test_a_cap_that_a_client_of_the_environment_would_pass_ends_the_baseline(tmp_path: Path) -> None:

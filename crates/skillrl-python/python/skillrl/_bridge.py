@@ -259,22 +259,26 @@ class _Target(BaseLLMClient):
     @property
     def base_url(self) -> str:
         """Where clients of OpenAI find the target during this rollout; of environments with ``endpoint = True``."""
-        return self._address()[0]
+        return self._address("base_url", 0)
 
     @property
     def anthropic_base_url(self) -> str:
         """Where clients of Anthropic find the target during this rollout."""
-        return self._address()[1]
+        return self._address("anthropic_base_url", 1)
 
     @property
     def api_key(self) -> str:
         """The key for both addresses, good for this rollout alone."""
-        return self._address()[2]
+        return self._address("api_key", 2)
 
-    def _address(self) -> tuple[str, str, str, str]:
-        if (address := self._agent.address) is None:
-            raise RuntimeError("no address is served: set `endpoint = True` in the class of the environment")
-        return address
+    def _address(self, name: str, at: int) -> str:
+        """A field of the address that is served; without one, that of the client that the trainer was given."""
+        if (address := self._agent.address) is not None:
+            return address[at]
+        if hasattr(self._client, name):
+            own: str = getattr(self._client, name)
+            return own
+        raise RuntimeError("no address is served: set `endpoint = True` in the class of the environment")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_client"], name)

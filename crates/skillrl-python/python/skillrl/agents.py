@@ -137,9 +137,9 @@ def train_agent(
     ``run(task, skill, model)`` has the agent work on one task, with the texts of ``skill`` and a client of ``model``,
     and returns a score: True or False, a number from 0 to 1, one of these with a reason, or ``Failed(reason)``. It may
     be ``async def``. ``skill`` is a text, or a dict of texts with names (also one in another); ``editable`` names those
-    that may change, by default all. ``tasks`` is a list of dicts, a DataFrame, a mapping of ``train``, ``val`` and
-    ``test`` to these, or the path of a data file. With ``judge``, a rubric or the path of one, what ``run`` returns is
-    the answer, and a model gives the score.
+    that may change, by default all. ``tasks`` is a list of dicts, a DataFrame, the path of a data file, or a mapping of
+    ``train``, ``val`` and, if there is one, ``test`` to these. With ``judge``, a rubric or the path of one, what ``run``
+    returns is the answer, and a model gives the score.
 
     ``budget`` is a cap on money, or a dict of caps on ``calls``, ``tokens`` and ``money``. With ``on_error="fail"`` an
     exception of ``run`` is a failed task, up to a share ``max_errors`` of the tasks; with ``"stop"`` it ends the run.
@@ -303,7 +303,8 @@ class _Tasks:
 def _splits(tasks: Any) -> dict[str, list[dict[str, Any]]]:
     """Tasks by split: split at random, always in the same way, unless they are split already."""
     if isinstance(tasks, Mapping) and {"train", "val"} <= set(tasks):
-        return {split: _rows(tasks.get(split, ()), f"tasks[{split!r}]") for split in ("train", "val", "test")}
+        parts = {split: _rows(tasks[split], f"tasks[{split!r}]") for split in ("train", "val", "test") if split in tasks}
+        return {"test": [], **parts}
     rows = _rows(tasks, "tasks")
     parts = _native.split([str(row.get("task_type") or "") for row in rows])
     return {split: [rows[at] for at in part] for split, part in zip(("train", "val", "test"), parts)}
