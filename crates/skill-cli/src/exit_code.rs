@@ -14,7 +14,8 @@ pub(crate) const DATA: u8 = 3;
 pub(crate) const PROVIDER_REFUSED: u8 = 4;
 /// A provider or the environment failed for now; the same command resumes the run.
 pub(crate) const OUTAGE: u8 = 5;
-/// The run directory cannot be used: not writable, held by another process, damaged, of another format.
+/// The directory of a run or of a measurement cannot be used: not writable, held by another process, damaged, of
+/// another format.
 pub(crate) const RUN_DIR: u8 = 6;
 /// The run directory holds a run of other settings.
 pub(crate) const OTHER_RUN: u8 = 7;
@@ -24,9 +25,10 @@ pub(crate) const BUDGET: u8 = 8;
 pub(crate) const DIVERGED: u8 = 9;
 /// The linter found errors in a skill, or warnings where they count too.
 pub(crate) const LINT: u8 = 10;
-/// `eval`: the skill does not keep a limit: `--fail-on-drop`, `--max-drop` or `--min-score`.
+/// `eval`, `skill eval` and `skill triggers`: the skill does not keep a limit: `--fail-on-drop`, `--max-drop`,
+/// `--min-score` or `--min-recall`.
 pub(crate) const REGRESSED: u8 = 11;
-/// `check`: files of a run are not as the run wrote them.
+/// `check`: files of a run or of a measurement are not as they were written.
 pub(crate) const DAMAGED: u8 = 12;
 /// The user stopped the run; the same command resumes it.
 pub(crate) const STOPPED: u8 = 130;

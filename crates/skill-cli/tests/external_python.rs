@@ -93,3 +93,32 @@ fn python_drives_the_program_and_reads_the_run() {
     assert!(text.contains("demo/run: 12 steps") && text.contains("step  12  "), "{text}");
     assert!(text.contains("test:      0.1250 -> 0.9750\nwon 34, lost 0"), "{text}");
 }
+
+/// Functions of the helper run beside its event loop, so that they may start one of their own.
+#[test]
+fn functions_of_the_helper_may_start_an_event_loop() {
+    let example = Example::new();
+    let env = r"
+import asyncio
+from skillrl_env import serve
+
+class Env:
+    def start(self, settings):
+        asyncio.run(asyncio.sleep(0))
+
+    def rollout(self, request):
+        return asyncio.run(asyncio.sleep(0, {'hard': 1}))
+
+serve(Env(), items={})
+";
+    std::fs::write(example.path("env.py"), env).unwrap();
+    let requests = r#"echo '{"id": 1, "method": "hello", "settings": {}, "items": true}
+{"id": 2, "method": "rollout", "item": {}}' | python3 env.py"#;
+    let mut command = Command::new("sh");
+    let output = command.args(["-c", requests]).current_dir(example.directory.path()).output().unwrap();
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<serde_json::Value> =
+        answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 2, "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(answers[0]["protocol"] == 1 && answers[1]["hard"] == 1, "{answers:?}");
+}

@@ -4,6 +4,27 @@ use super::{DataArgs, StartArgs};
 use clap::Args;
 use std::path::PathBuf;
 
+/// Where a measurement is kept, and the one that it is compared with.
+#[derive(Debug, Args)]
+pub(crate) struct MeasurementArgs {
+    /// Writes the result with every item to this directory, and keeps the calls there: the same command resumes after
+    /// it was stopped, and measures nothing twice. With `--agent`, a directory for each agent and arm.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Overwrites the result in `--out` even if it is of another skill, bank, item set or settings.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+
+    /// Compares with an earlier measurement, item by item: a directory that `eval --out` has written.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    /// Fails with exit code 11 if the score has dropped by more than chance would give: the interval is below 0.
+    #[arg(long, requires = "against")]
+    pub(crate) fail_on_drop: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     #[command(flatten)]
@@ -40,28 +61,14 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     pub(crate) split: Option<String>,
 
-    /// Writes the result with every item to this directory, and keeps the calls there: the same command resumes after
-    /// it was stopped, and measures nothing twice.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// Overwrites the result in `--out` even if it is of another skill, bank, item set or settings.
-    #[arg(long, requires = "out")]
-    pub(crate) force: bool,
-
-    /// Compares with an earlier measurement, item by item: a directory that `eval --out` has written.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) against: Option<PathBuf>,
-
-    /// Fails with exit code 11 if the score has dropped by more than chance would give: the interval is below 0.
-    #[arg(long, requires = "against")]
-    pub(crate) fail_on_drop: bool,
+    #[command(flatten)]
+    pub(crate) measurement: MeasurementArgs,
 
     /// Fails with exit code 11 unless a loss of so many points can be excluded: the interval reaches below minus POINTS.
     #[arg(long, value_name = "POINTS", requires = "against", value_parser = in_percent)]
     pub(crate) max_drop: Option<f64>,
 
-    /// Fails with exit code 11 if the score is less than so many percent.
+    /// Fails with exit code 11 if the score is below PERCENT.
     #[arg(long, value_name = "PERCENT", value_parser = in_percent, conflicts_with_all = ["bank", "targets", "check_batch"])]
     pub(crate) min_score: Option<f64>,
 

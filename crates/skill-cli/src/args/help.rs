@@ -13,13 +13,13 @@ Exit codes:
   3    the data is invalid or cannot train anything, or sending was not confirmed
   4    a provider will not answer until something is changed: key, quota, model, request
   5    a provider or the environment failed for now; rerun the same command to resume
-  6    the run directory cannot be used
+  6    the directory of a run or of a measurement cannot be used
   7    the run directory holds a run of other settings
   8    a cap of the run is reached; rerun with a higher cap to resume
   9    a replay made a call that is not in its recording, or came to other files
   10   the skill that was checked has errors, or with --strict warnings
-  11   `eval`: the skill does not keep a limit (--fail-on-drop, --max-drop, --min-score)
-  12   `check`: files of the run are missing, empty or changed
+  11   `eval`, `skill triggers`: --fail-on-drop, --max-drop, --min-score or --min-recall is not kept
+  12   `check`: files of the run or measurement are missing, empty or changed
   130  stopped by the user; rerun the same command to resume
 
 Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";

@@ -22,7 +22,7 @@ mod worker;
 pub(crate) use data::DataArgs;
 pub(crate) use distill::{CollectArgs, DistillArgs, SKILL_BANK, TRAJECTORIES};
 pub(crate) use env::{EnvCheckArgs, EnvCommand, EnvExportArgs, EnvPlayArgs, EnvServeArgs, SPREADSHEETBENCH};
-pub(crate) use eval::EvalArgs;
+pub(crate) use eval::{EvalArgs, MeasurementArgs};
 pub(crate) use first::{DoctorArgs, NoiseArgs, TryArgs};
 pub(crate) use help::{HelpArgs, Shown, all_commands, grouped, renamed, subcommand};
 pub(crate) use look::{
@@ -77,6 +77,10 @@ pub(crate) enum Command {
     #[command(hide = true)]
     TrainServer(TrainServerArgs),
     /// Measures a skill on one split, without training, or the skills of a run under other models.
+    #[command(
+        after_help = "With --agent NAME, a folder with a SKILL.md is measured against no skill and its previous version: \
+        see `skillrl skill eval --help`."
+    )]
     Eval(EvalArgs),
     /// Writes episodes of an environment to a file: `skillrl bank collect`.
     #[command(hide = true)]

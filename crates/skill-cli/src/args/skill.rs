@@ -1,6 +1,7 @@
 //! Arguments of the commands about skills in coding agents.
 
 use super::data::{Price, dollars};
+use super::eval::MeasurementArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,17 +34,23 @@ impl SkillCommand {
 
 /// `train DIR --agent NAME` is `skill train DIR --agent NAME`, so is `eval`, and `export DIR --plugin` is `skill plugin DIR`.
 pub(crate) fn arranged(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let is_train = arguments.get(1).is_some_and(|word| word == "train" || word == "eval");
+    let is_word = |word: &OsString| !word.to_str().is_some_and(|word| word.starts_with('-'));
+    // Options of all commands may come before the command.
+    let Some((at, command)) = arguments.iter().enumerate().skip(1).find(|(_, word)| is_word(word)) else {
+        return arguments;
+    };
+    let (has_both, is_export) = (command == "train" || command == "eval", command == "export");
     let has_agent = arguments
         .iter()
         .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
-    if is_train && has_agent {
-        arguments.insert(1, "skill".into());
+    if has_both && has_agent {
+        arguments.insert(at, "skill".into());
     }
-    let is_export = arguments.get(1).is_some_and(|word| word == "export");
-    if is_export && let Some(at) = arguments.iter().position(|word| word == "--plugin") {
-        arguments.remove(at);
-        arguments.splice(1..2, ["skill".into(), "plugin".into()]);
+    let plugin = arguments.iter().position(|word| word == "--plugin").filter(|_| is_export);
+    if let Some(plugin) = plugin {
+        arguments.remove(plugin);
+        let at = if plugin < at { at - 1 } else { at };
+        arguments.splice(at..=at, ["skill".into(), "plugin".into()]);
     }
     arguments
 }
@@ -61,6 +68,38 @@ pub(crate) struct SkillCheckArgs {
     /// Writes one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What all commands that start agents have.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    /// The model, as the agent names it.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The agent's program, if it is not on the PATH.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) program: Option<String>,
+
+    /// The price of a million tokens of prompts and of replies in US dollars, such as `0.25,2`.
+    #[arg(long, value_name = "IN,OUT")]
+    pub(crate) price: Option<Price>,
+
+    /// Runs at the same time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) concurrency: usize,
+
+    /// A variable that the agent gets besides those of its own sign-in; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pass_env: Vec<String>,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Prints only errors, warnings and the result.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -88,29 +127,16 @@ pub(crate) struct MeasureArgs {
 
     /// The most starts of the agent, over all processes that use the directory.
     #[arg(long, value_name = "N")]
-    pub(crate) calls: Option<usize>,
+    pub(crate) calls: Option<u64>,
 
-    /// The most that the agent may cost, in US dollars, by --price or by what the agent reports.
+    /// The most that the agent may cost, in US dollars, by --price if it is given, else by what the agent reports.
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) budget: Option<f64>,
-
-    /// The price of a million tokens of prompts and of replies in US dollars, such as `0.25,2`, in place of the cost that
-    /// the agent reports.
-    #[arg(long, value_name = "IN,OUT")]
-    pub(crate) price: Option<Price>,
-
-    /// The model, as the agent names it.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
 
     /// Writes drafts and descriptions: another model, as the agent names it, or a skillrl.toml, whose optimizer does.
     /// Without it the agent's program with the model that is measured, without tools and skills.
     #[arg(long, value_name = "MODEL")]
     pub(crate) optimizer: Option<String>,
-
-    /// The agent's program, where it is not on the PATH.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) program: Option<String>,
 
     /// Starts nothing: comes to the result by the runs in the directory.
     #[arg(long, conflicts_with = "wait")]
@@ -141,21 +167,8 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 180)]
     pub(crate) timeout: u64,
 
-    /// Runs at the same time.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub(crate) concurrency: usize,
-
-    /// A variable that the agent gets besides those of its own sign-in; may be given more than once.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) pass_env: Vec<String>,
-
-    /// Writes one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Prints only errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) common: AgentArgs,
 }
 
 #[derive(Debug, Args)]
@@ -180,7 +193,7 @@ pub(crate) struct TriggersArgs {
     #[arg(long, requires = "against")]
     pub(crate) fail_on_drop: bool,
 
-    /// Fails with exit code 11 if the recall of a skill is less than so many percent.
+    /// Fails with exit code 11 if the recall of a skill is below PERCENT.
     #[arg(long, value_name = "PERCENT", value_parser = super::eval::in_percent)]
     pub(crate) min_recall: Option<f64>,
 }
@@ -208,73 +221,35 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "DIR|REV")]
     pub(crate) previous: Option<String>,
 
-    /// The model, as the agent names it.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-
     /// The model that grades expectations, such as `anthropic/claude-haiku-4-5`; without it the agent's own program.
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge: Option<String>,
 
-    /// Keeps all runs in this directory: the same command continues there.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measurement: MeasurementArgs,
 
-    /// Overwrites the measurements in `--out` even if they are of another skill or of other cases.
-    #[arg(long, requires = "out")]
-    pub(crate) force: bool,
-
-    /// Compares the skill with an earlier measurement, case by case: a directory that `--out` has written.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) against: Option<PathBuf>,
-
-    /// Fails with exit code 11 if the pass rate has dropped by more than chance would give.
-    #[arg(long, requires = "against")]
-    pub(crate) fail_on_drop: bool,
-
-    /// The most calls: starts of the agent, and calls of the grader.
+    /// The most calls over all agents: starts of agents, and calls of the grader.
     #[arg(long, value_name = "N")]
     pub(crate) calls: Option<u64>,
 
-    /// The most US dollars, by --price.
+    /// The most US dollars over all agents, by --price.
     #[arg(long, value_name = "USD", value_parser = dollars, requires = "price")]
     pub(crate) budget: Option<f64>,
-
-    /// The price of a million tokens of prompts and of replies in US dollars, such as `0.25,2`.
-    #[arg(long, value_name = "IN,OUT")]
-    pub(crate) price: Option<Price>,
-
-    /// The agent's program, where it is not on the PATH.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) program: Option<String>,
 
     /// Seconds that a run may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub(crate) timeout: u64,
 
-    /// Runs at the same time.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub(crate) concurrency: usize,
-
-    /// A variable that the agent gets besides those of its own sign-in; may be given more than once.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) pass_env: Vec<String>,
-
     /// Prints how many starts it takes at most, and starts nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Agrees to what it takes.
+    /// Starts without asking.
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Writes one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Prints only errors, warnings and the result.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) common: AgentArgs,
 }
 
 #[derive(Debug, Args)]
@@ -337,7 +312,7 @@ pub(crate) struct TrainSkillArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Agrees to what it takes.
+    /// Starts without asking.
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -364,4 +339,27 @@ pub(crate) struct LoadsArgs {
     /// Writes one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: &str, expected: &str) {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(arranged(words(given)), words(expected));
+    }
+
+    #[test]
+    fn an_agent_or_a_plugin_names_the_command_about_skills() {
+        check("skillrl eval a --agent pi", "skillrl skill eval a --agent pi");
+        check("skillrl -v eval a --agent=pi", "skillrl -v skill eval a --agent=pi");
+        check("skillrl -v -v train a --agent pi", "skillrl -v -v skill train a --agent pi");
+        check("skillrl export a --plugin --out b", "skillrl skill plugin a --out b");
+        check("skillrl --plugin -v export a", "skillrl -v skill plugin a");
+        check("skillrl -v eval a.toml", "skillrl -v eval a.toml");
+        check("skillrl skill eval a --agent pi", "skillrl skill eval a --agent pi");
+        check("skillrl --version", "skillrl --version");
+    }
 }

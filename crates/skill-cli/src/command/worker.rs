@@ -98,15 +98,12 @@ mod with_broker {
         if let Some(cache) = &args.cache {
             return Ok(cache.clone());
         }
-        let of_variable =
-            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let caches = of_variable("XDG_CACHE_HOME").or_else(|| Some(of_variable("HOME")?.join(".cache")));
-        let caches = caches.ok_or_else(|| {
+        skillrl::caches::cache_dir("worker").ok_or_else(|| {
             CommandError::new(
                 "no cache directory: neither XDG_CACHE_HOME nor HOME is set; name one with --cache",
             )
-        })?;
-        Ok(caches.join("skillrl").join("worker"))
+            .into()
+        })
     }
 
     /// What a worker has come to.

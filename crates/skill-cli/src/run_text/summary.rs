@@ -206,7 +206,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
 fn end_words(ended: SearchEnd, summary: &Summary) -> String {
     match ended {
         SearchEnd::Budget => "the budget has no room for another proposal".to_owned(),
-        SearchEnd::Solved => "no training task is left to make a proposal from".to_owned(),
+        SearchEnd::Exhausted => "no training task is left to make a proposal from".to_owned(),
         SearchEnd::Perfect => "every validation item is solved".to_owned(),
         SearchEnd::Plateau => {
             let patience = summary.config.pointer("/train/patience").and_then(serde_json::Value::as_u64);

@@ -35,10 +35,18 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "missing data file",
-        arrange: |context, _| context.remove("task/data/val.jsonl"),
+        arrange: |context, _| context.remove("task/data/train.jsonl"),
         args: TRAIN,
         code: code::DATA,
-        names: &["task/data", "`val`", "val.jsonl"],
+        names: &["task/data", "`train`", "train.jsonl"],
+    },
+    Row {
+        // Without such a file the split is a part of the training data, which are other data.
+        name: "missing validation file",
+        arrange: |context, _| context.remove("task/data/val.jsonl"),
+        args: TRAIN,
+        code: code::OTHER_RUN,
+        names: &["task/run", "the train split", "the val split"],
     },
     Row {
         name: "malformed data",

@@ -2,9 +2,6 @@
 
 use crate::context::{TestContext, code};
 
-/// Output that cannot be written.
-const UNWRITABLE: i32 = 1;
-
 /// Command lines that name an input that does not exist.
 const MISSING: &[(&str, i32)] = &[
     // A configuration, data, a skill or a bank is a mistake of usage.
@@ -34,6 +31,7 @@ const MISSING: &[(&str, i32)] = &[
     ("prune nothere.toml", code::USAGE),
     ("serve nothere", code::USAGE),
     ("skill check nothere", code::USAGE),
+    ("skill eval nothere --agent pi", code::USAGE),
     ("skill triggers nothere --agent pi", code::USAGE),
     ("skill train nothere --agent pi", code::USAGE),
     ("skill plugin nothere --to p", code::USAGE),
@@ -66,24 +64,24 @@ const MISSING: &[(&str, i32)] = &[
     ("diff nothere", code::RUN_DIR),
     ("compare nothere nothere", code::RUN_DIR),
     // Its findings are its output, and a problem among them has no code of its own.
-    ("doctor nothere.toml", UNWRITABLE),
+    ("doctor nothere.toml", code::OTHER),
 ];
 
 /// Command lines whose output cannot be written: a file above it is no directory.
 #[cfg(unix)]
 const NOT_WRITTEN: &[(&str, i32)] = &[
-    ("man task/skill.md/x", UNWRITABLE),
-    ("config prompts task/skill.md/x", UNWRITABLE),
-    ("init --demo task/skill.md/x", UNWRITABLE),
-    ("demo --out task/skill.md/x", UNWRITABLE),
-    ("journal export run --out task/skill.md/x", UNWRITABLE),
-    ("report run --output task/skill.md/x", UNWRITABLE),
-    ("report run --doubtful task/skill.md/x", UNWRITABLE),
-    ("compare run run --html task/skill.md/x", UNWRITABLE),
-    ("collect world.toml --episodes 1 --out task/skill.md/x", UNWRITABLE),
-    ("collect world.toml --expert --episodes 1 --out task/skill.md/x", UNWRITABLE),
-    ("distill collected.jsonl --config world.toml --out task/skill.md/x", UNWRITABLE),
-    ("skill plugin my-skill --to task/skill.md/x", UNWRITABLE),
+    ("man task/skill.md/x", code::OTHER),
+    ("config prompts task/skill.md/x", code::OTHER),
+    ("init --demo task/skill.md/x", code::OTHER),
+    ("demo --out task/skill.md/x", code::OTHER),
+    ("journal export run --out task/skill.md/x", code::OTHER),
+    ("report run --output task/skill.md/x", code::OTHER),
+    ("report run --doubtful task/skill.md/x", code::OTHER),
+    ("compare run run --html task/skill.md/x", code::OTHER),
+    ("collect world.toml --episodes 1 --out task/skill.md/x", code::OTHER),
+    ("collect world.toml --expert --episodes 1 --out task/skill.md/x", code::OTHER),
+    ("distill collected.jsonl --config world.toml --out task/skill.md/x", code::OTHER),
+    ("skill plugin my-skill --to task/skill.md/x", code::OTHER),
     // A directory in which a command keeps its calls is that of a run.
     ("train task/skillrl.toml --set run.dir=task/skill.md/x", code::RUN_DIR),
     ("eval task/skillrl.toml --skill task/skill.md --out task/skill.md/x", code::RUN_DIR),

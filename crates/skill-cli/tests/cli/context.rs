@@ -12,6 +12,8 @@ use tempfile::TempDir;
 /// The codes that `docs/running.md` documents.
 pub(crate) mod code {
     pub(crate) const SUCCESS: i32 = 0;
+    /// Output that cannot be written, or something without a code of its own.
+    pub(crate) const OTHER: i32 = 1;
     pub(crate) const USAGE: i32 = 2;
     pub(crate) const DATA: i32 = 3;
     pub(crate) const PROVIDER_REFUSED: i32 = 4;

@@ -93,3 +93,11 @@ fn the_examples_are_the_demos() {
     context.run(&["demo", "--world", "moon"]).assert_code(code::USAGE);
     context.run(&["init", "--world", "webshop"]).assert_code(code::USAGE);
 }
+
+#[test]
+fn a_demo_without_a_bank_is_refused_before_anything_is_written() {
+    let context = TestContext::new();
+    let outcome = context.run(&["demo", "--bank"]);
+    assert_eq!(outcome.code, Some(code::USAGE), "{}", outcome.stderr);
+    assert!(!context.path("demo").exists());
+}

@@ -49,10 +49,10 @@ const WRITTEN: &[Written] = &[
 ];
 
 /// Command lines that resume what was written, and how they end. A format that a version gives up is refused with
-/// `code::OTHER_RUN`: that is one changed word here.
+/// `code::OTHER_RUN`, and a measurement of it with `code::USAGE`: that is one changed word here.
 const RESUMED: &[(&str, i32)] = &[
-    ("train task/skillrl.toml --quiet --set run.dir=document-paper", code::SUCCESS),
-    ("train task/skillrl.toml --quiet --set run.dir=document-paper-half", code::SUCCESS),
+    ("train task/skillrl.toml --quiet --set run.dir=document-paper", code::OTHER_RUN),
+    ("train task/skillrl.toml --quiet --set run.dir=document-paper-half", code::OTHER_RUN),
     (
         "train demo/skillrl.toml --quiet --set train.protocol=auto --set train.epochs=1 --set budget.calls=90 \
          --set run.dir=document-auto",
@@ -66,16 +66,16 @@ const RESUMED: &[(&str, i32)] = &[
     (
         "train household.toml --quiet --set train.mode=bank --set evolution.rounds=1 --set evolution.max_trials=1 \
          --set evolution.max_trial_rollouts=16",
-        code::SUCCESS,
+        code::OTHER_RUN,
     ),
     (
         "train household.toml --quiet --set train.mode=bank --set evolution.rounds=1 --set evolution.max_trials=1 \
          --set evolution.max_trial_rollouts=16 --set run.dir=bank-half",
-        code::SUCCESS,
+        code::OTHER_RUN,
     ),
-    ("eval task/skillrl.toml --skill task/skill.md --out measurement --json", code::SUCCESS),
-    ("eval household.toml --bank bank-unmeasured --split val --out measurement-bank --json", code::SUCCESS),
-    ("eval task/skillrl.toml --skill task/skill.md --against measurement --json", code::SUCCESS),
+    ("eval task/skillrl.toml --skill task/skill.md --out measurement --json", code::USAGE),
+    ("eval household.toml --bank bank-unmeasured --split val --out measurement-bank --json", code::USAGE),
+    ("eval task/skillrl.toml --skill task/skill.md --against measurement --json", code::USAGE),
 ];
 
 /// The same of runs of a coding agent, which is a shell script here.

@@ -2,31 +2,25 @@
 #![cfg(unix)]
 
 use crate::context::{TestContext, code};
+use crate::fake_pi;
 use serde_json::json;
 
-/// Prints what Pi prints, and does the task if the skill is there; it loads the skill unless told otherwise.
-const AGENT: &str = r##"#!/bin/sh
-echo start >> "LAB/starts"
+/// What `pi.sh` does: the task if the skill is there, which it loads unless told otherwise.
+const AGENT: &str = r#"echo start >> "LAB/starts"
 cat > /dev/null
-line() { printf '%s\n' "$1"; }
-line '{"type": "session", "id": "s"}'
+begins
 if [ -f .pi/skills/my-skill/SKILL.md ]; then
   cat numbers.txt > total.txt
-  if [ ! -f "LAB/never-loads" ]; then
-    line '{"type": "message_end", "message": {"role": "assistant", "responseId": "1", "stopReason": "toolUse", "content": [{"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": ".pi/skills/my-skill/SKILL.md"}}]}}'
-    line '{"type": "message_end", "message": {"role": "toolResult", "toolCallId": "c", "isError": false, "content": [{"type": "text", "text": "# Do it"}]}}'
-  fi
+  if [ ! -f "LAB/never-loads" ]; then loads .pi/skills/my-skill; fi
 fi
-line '{"type": "message_end", "message": {"role": "assistant", "responseId": "2", "stopReason": "stop", "content": [{"type": "text", "text": "Done."}], "usage": {"input": 100, "output": 5, "cost": {"total": 0.5}}}}'
-line '{"type": "agent_settled"}'
-"##;
+says Done.
+ends
+"#;
 
 fn lab() -> TestContext {
-    use std::os::unix::fs::PermissionsExt as _;
     let context = TestContext::new();
     let lab = context.path("").display().to_string();
-    context.write("pi.sh", &AGENT.replace("LAB", lab.trim_end_matches('/')));
-    std::fs::set_permissions(context.path("pi.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fake_pi::install(&context, &AGENT.replace("LAB", lab.trim_end_matches('/')));
     context.write("my-skill/SKILL.md", "---\nname: my-skill\ndescription: Adds up.\n---\n# A\n\nDo it.\n");
     context.write("my-skill/evals/files/numbers.txt", "42\n");
     let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
@@ -54,7 +48,7 @@ fn a_skill_that_helps_is_better_and_what_tests_nothing_is_excluded() {
     let arms = agent["arms"].as_array().unwrap();
     let rates: Vec<_> = arms.iter().map(|arm| (arm["name"].clone(), arm["pass_rate"].clone())).collect();
     assert_eq!(rates, [(json!("none"), json!(0.0)), (json!("current"), json!(1.0))]);
-    assert_eq!(arms[1]["activations"], json!({"loaded": 16, "runs": 16}));
+    assert_eq!(arms[1]["activations"], json!({"loaded": 12, "runs": 12}));
     assert_eq!(arms[1]["dollars"], json!(0.5));
     let difference = &agent["differences"][0];
     assert_eq!((&difference["verdict"], &difference["comparison"]["n"]), (&json!("better"), &json!(6)));
@@ -72,15 +66,26 @@ fn a_skill_that_helps_is_better_and_what_tests_nothing_is_excluded() {
     // The same again starts nothing, and compares with itself.
     let starts = context.read("starts").lines().count();
     assert_eq!(starts, 32);
-    let again = context.succeed_json(&with(&[
-        "--out",
-        "measured",
-        "--against",
-        "measured",
-        "--fail-on-drop",
-        "--json",
-    ]));
+    let against = ["--against", "measured", "--fail-on-drop"];
+    let same = |more: &[&'static str]| [["--out", "measured"].as_slice(), against.as_slice(), more].concat();
+    let mut again = context.succeed_json(&with(&same(&["--json"])));
+    let compared = again["agents"][0].as_object_mut().unwrap().remove("against").unwrap();
+    assert_eq!((&compared["n"], &compared["difference"]), (&json!(6), &json!(0.0)));
     assert_eq!((&again["agents"], context.read("starts").lines().count()), (&found["agents"], starts));
+    let text = context.succeed(&with(&same(&["--quiet"])));
+    assert!(text.contains("\nagainst 100.0 %"), "{text}");
+    // Other numbers of runs cannot be paired, which is said before a start.
+    let once = ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--runs", "1", "--yes"];
+    let outcome = context.run(&[once.as_slice(), against.as_slice()].concat());
+    assert_eq!(outcome.code, Some(code::USAGE), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--runs 2"), "{}", outcome.stderr);
+    assert_eq!(context.read("starts").lines().count(), starts);
+    // A skill that helps no longer.
+    context.replace("pi.sh", "cat numbers.txt > total.txt", ":");
+    let outcome = context.run(&with(&[against.as_slice(), &["--json"]].concat()));
+    assert_eq!(outcome.code, Some(code::REGRESSED), "{}", outcome.stderr);
+    let worse: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(worse["agents"][0]["against"]["difference"], json!(-1.0));
 }
 
 #[test]
@@ -89,7 +94,7 @@ fn a_skill_that_was_never_loaded_has_no_verdict() {
     context.write("never-loads", "");
     let found = context.succeed_json(&with(&["--json"]));
     let agent = &found["agents"][0];
-    assert_eq!(agent["arms"][1]["activations"], json!({"loaded": 0, "runs": 16}));
+    assert_eq!(agent["arms"][1]["activations"], json!({"loaded": 0, "runs": 12}));
     assert_eq!(agent["differences"][0]["verdict"], "not_tested");
 }
 
@@ -109,4 +114,39 @@ fn what_cannot_be_measured_is_said_before_anything_is_started() {
     let outcome = context.run(&["eval", "my-skill", "--agent", "clod"]);
     assert_eq!(outcome.code, Some(code::USAGE), "{}", outcome.stderr);
     assert!(!context.path("starts").exists());
+}
+
+/// The caps are for all agents together, and an agent that is named twice is measured once.
+#[test]
+fn a_cap_holds_over_all_agents() {
+    let context = lab();
+    let eval = ["eval", "my-skill", "--agent", "pi,pi,gemini-cli", "--program", "./pi.sh", "--runs", "2"];
+    let outcome = context.run(&[eval.as_slice(), &["--calls", "32"]].concat());
+    assert_eq!(outcome.code, Some(code::BUDGET), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("--calls 32") && outcome.stderr.contains("--budget"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(context.read("starts").lines().count(), 32);
+}
+
+#[test]
+fn cases_that_change_make_no_previous_version() {
+    let context = lab();
+    let git = |words: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(context.path("my-skill")).args(["-c", "user.name=a", "-c", "user.email=a@b.c"]);
+        let output = command.args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "first"]);
+    context.write("my-skill/evals/files/numbers.txt", "42 \n");
+    let dry = context.succeed(&with(&["--dry-run"]));
+    assert!(dry.contains("none, current"), "{dry}");
+    context.write("my-skill/SKILL.md", "---\nname: my-skill\ndescription: Adds.\n---\n# A\n\nDo it.\n");
+    let dry = context.succeed(&with(&["--dry-run"]));
+    assert!(dry.contains("none, previous, current"), "{dry}");
 }

@@ -71,8 +71,11 @@ fn the_prompt_names_what_the_scorer_compares() {
     let list = |n: usize| {
         if n.is_multiple_of(2) { json!(["sales", "urgent"]) } else { json!("[\"billing\", \"late\"]") }
     };
-    let named = "nothing else: billing, late, sales, urgent";
-    check(list, &["labels: 4 classes", "60 rows have a list", named, "env.scorer = exact"]);
+    let named = "with commas between them, and nothing else: billing, late, sales, urgent";
+    check(list, &["labels: 4 classes", "several labels belong to a row", named, "env.scorer = label_set"]);
+    // Labels of one cell; one of them stands alone only.
+    let cell = |n: usize| json!(["a, b", "b, a", "c", "c, b", "d"][n % 5]);
+    check(cell, &["labels: 4 classes", "and nothing else: a, b, c, d", "env.scorer = label_set"]);
     check(
         |n: usize| json!(n.is_multiple_of(2)),
         &["labels: 2 classes", "nothing else: false, true", "env.scorer = exact"],

@@ -12,7 +12,7 @@ fn tickets() -> String {
         } else {
             ("Charged twice.", "billing")
         };
-        format!("{{\"number\": {number}, \"ticket text\": \"{text}\", \"label\": \"{label}\"}}\n")
+        format!("{{\"number\": {number}, \"ticket text\": \"{text}\", \"team\": \"{label}\"}}\n")
     };
     (1..=20).map(ticket).collect()
 }
@@ -26,11 +26,11 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     let context = TestContext::new();
     context.write("tickets.jsonl", &tickets());
     // Data, where it is (first a path that is wrong), its answer, the proposed scorer and prompt, no skill; then the models and the caps.
-    let typed = "tasks\nticket.jsonl\ntickets.jsonl\nnothing\nlabel\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
+    let typed = "tasks\nticket.jsonl\ntickets.jsonl\nnothing\nteam\n\n\n\nanthropic\nsk-ant-secret-key\nMY_KEY\nsmall\nlarge\n300\n1.5\n1\n5\n3\n15\n\n";
     let screen = init(&context, typed);
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
     let names = [
-        "the items have the fields number, ticket text, label",
+        "the items have the fields number, ticket text, team",
         "the items have no such field",
         "Prompt [{{ item[\"ticket text\"] }}]",
         "the key itself is asked for nowhere",
@@ -43,7 +43,7 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
         "kind = \"tasks\"",
         "data = \"tickets.jsonl\"",
         "scorer = \"em_f1\"",
-        "answer_field = \"label\"",
+        "answer_field = \"team\"",
         "provider = \"anthropic\"",
         "api_key_env = \"MY_KEY\"",
         "model = \"small\"",
@@ -118,7 +118,7 @@ fn a_program_a_world_and_a_no() {
     assert_eq!(again.code, Some(code::USAGE));
     assert!(again.text.contains("is there already") && !again.text.contains("questions"), "{}", again.text);
     context.remove("skillrl.toml");
-    let screen = init(&context, "4\n\nollama\nqwen\n\n\n\nno\n");
+    let screen = init(&context, "webshop\n\nollama\nqwen\n\n\n\nno\n");
     assert_eq!(screen.code, Some(code::SUCCESS), "{}", screen.text);
     assert_names(&screen.text, &["env.kind = webshop", "nothing was written"]);
     assert!(!context.path("skillrl.toml").exists());

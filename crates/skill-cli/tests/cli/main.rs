@@ -30,6 +30,7 @@ mod estimate;
 mod eval;
 mod eval_skill;
 mod exec;
+mod fake_pi;
 mod faults;
 mod finished_demo;
 mod first;

@@ -1,6 +1,8 @@
 //! `skillrl skill`: skills in coding agents.
 
 use crate::context::{TestContext, code};
+#[cfg(unix)]
+use crate::fake_pi;
 use serde_json::{Value, json};
 
 const STREAM: &str = r#"{"type": "system", "subtype": "init", "session_id": "s", "claude_code_version": "9.9.9", "model": "m"}
@@ -37,10 +39,9 @@ fn an_agent_that_is_not_known_lists_all() {
     assert_eq!(outcome.code, Some(code::USAGE));
 }
 
-/// A program that prints what Pi prints: it reads the skill if the query has a word of its description in it.
+/// What `pi.sh` does: it reads the skill if the query has a word of its description in it.
 #[cfg(unix)]
-const AGENT: &str = r##"#!/bin/sh
-last=$(cat)
+const AGENT: &str = r##"last=$(cat)
 case "$*" in
   *--version*) echo "${SAYS_VERSION:-1.5.2}"; exit 0 ;;
 esac
@@ -56,13 +57,12 @@ case "$MODE" in
     if [ -n "$PI_STAYS" ]; then sleep 3000; fi ;;
   changed) echo '{"kind": "session"}'; echo '{"kind": "text", "text": "Done."}'; echo '{"type": "agent_settled"}'; exit 0 ;;
 esac
-line() { printf '%s\n' "$1"; }
-line '{"type": "session", "id": "s"}'
+begins
 case "$*" in
   *"--skill "*) ;;
   *)
     line '{"type": "message_end", "message": {"role": "assistant", "responseId": "r", "stopReason": "stop", "content": [{"type": "text", "text": "<description>Formats invoices.</description>"}]}}'
-    line '{"type": "agent_settled"}'
+    ends
     exit 0 ;;
 esac
 if [ -n "$FAIL_WITH" ]; then
@@ -72,7 +72,7 @@ if [ -n "$FAIL_WITH" ]; then
     *) why="429: too many requests" ;;
   esac
   line '{"type": "message_end", "message": {"role": "assistant", "stopReason": "error", "errorMessage": "'"$why"'"}}'
-  line '{"type": "agent_settled"}'
+  ends
   exit 0
 fi
 folder=.pi/skills/my-skill
@@ -80,19 +80,16 @@ description=$(sed -n 's/^description: //p' $folder/SKILL.md | tr -d '"')
 line '{"type": "message_end", "message": {"role": "system", "sections": {"skills": "<name>my-skill</name><description>'"$description"'</description>"}}}'
 case "$description $last" in
   *invoices*invoice*)
-    line '{"type": "message_end", "message": {"role": "assistant", "responseId": "1", "stopReason": "toolUse", "content": [{"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "'$folder'/SKILL.md"}}]}}'
-    line '{"type": "message_end", "message": {"role": "toolResult", "toolCallId": "c", "isError": false, "content": [{"type": "text", "text": "# Do it"}]}}' ;;
+    loads $folder ;;
 esac
-line '{"type": "message_end", "message": {"role": "assistant", "responseId": "2", "stopReason": "stop", "content": [{"type": "text", "text": "Done."}], "usage": {"input": 100, "output": 5, "cost": {"total": 0.5}}}}'
-line '{"type": "agent_settled"}'
+says Done.
+ends
 "##;
 
 #[cfg(unix)]
 fn with_agent(description: &str) -> TestContext {
-    use std::os::unix::fs::PermissionsExt as _;
     let context = TestContext::new();
-    context.write("pi.sh", AGENT);
-    std::fs::set_permissions(context.path("pi.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fake_pi::install(&context, AGENT);
     context.write(
         "my-skill/SKILL.md",
         &format!("---\nname: my-skill\ndescription: {description}\n---\n# A\n\nDo it.\n"),
@@ -390,9 +387,7 @@ fn gemini_is_started_so_that_its_model_has_the_skill_tool() {
         // The same program behind a wrapper that takes the flag away.
         ("without", GEMINI.replace("*--yolo*)", "*--none*)"), "attempted, not loaded"),
     ] {
-        context.write("gemini.sh", &script);
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(context.path("gemini.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        fake_pi::write_program(&context, "gemini.sh", &script);
         let fixed = ["skill", "triggers", "my-skill", "--agent", "gemini-cli", "--program", "./gemini.sh"];
         let more = ["--runs", "1", "--queries", "one.jsonl", "--json", "--dir", name];
         let words: Vec<&str> = fixed.into_iter().chain(more).collect();

@@ -175,6 +175,20 @@ pub(in crate::command) fn asked(question: &str) -> crate::Result<Option<bool>> {
     Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
 
+/// Asks a person at a terminal whether to start agents, unless that `is_agreed` by an option.
+///
+/// # Errors
+///
+/// The person does not agree.
+pub(in crate::command) fn confirm(is_agreed: bool) -> crate::Result {
+    if is_agreed || asked("Start? [y/N]")? != Some(false) {
+        return Ok(());
+    }
+    Err(CommandError::new("nothing was started")
+        .with_hint("`--calls N` or `--budget USD` caps it, `--yes` agrees")
+        .into())
+}
+
 /// True for what is data without looking at options.
 pub(super) fn may_be_data(path: &Path) -> bool {
     is_data(path, &DataArgs::default()).unwrap_or(false)

@@ -16,17 +16,21 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) fn run(args: &DemoArgs, dir: &Path) -> crate::Result {
-    let world = args.world();
-    if !world.has_bank() {
-        let message = format!("the demo of `{}` has no bank", world.as_str());
-        let with_bank: Vec<String> = DemoWorld::ALL
-            .into_iter()
-            .filter(|world| world.has_bank())
-            .map(|world| format!("--world {}", world.as_str()))
-            .collect();
-        return Err(CommandError::new(message).with_hint(format!("try {}", with_bank.join(" or "))).into());
+/// Refuses a world without a bank, before anything is written.
+pub(super) fn check(world: DemoWorld) -> Result<(), CommandError> {
+    if world.has_bank() {
+        return Ok(());
     }
+    let message = format!("the demo of `{}` has no bank", world.as_str());
+    let with_bank: Vec<String> = DemoWorld::ALL
+        .into_iter()
+        .filter(|world| world.has_bank())
+        .map(|world| format!("--world {}", world.as_str()))
+        .collect();
+    Err(CommandError::new(message).with_hint(format!("try {}", with_bank.join(" or "))))
+}
+
+pub(super) fn run(args: &DemoArgs, dir: &Path) -> crate::Result {
     let loaded = Config::load(&dir.join(BANK_CONFIG_FILE), &args.overrides)?;
     crate::command::print(INTRODUCTION)?;
     let stop = StopSignal::default();

@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const MAX_DEMOS: u32 = 1000;
 
 pub(crate) fn run(args: &DemoArgs) -> crate::Result {
+    if args.bank {
+        bank::check(args.world())?;
+    }
     let dir = args.dir.clone().or_else(vacant_dir).ok_or_else(|| {
         CommandError::new("demo to demo-999 exist").with_hint("name a directory with `--out`")
     })?;

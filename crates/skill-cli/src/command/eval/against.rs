@@ -4,6 +4,7 @@ use super::out::{check_whole, measured_with};
 use crate::args::EvalArgs;
 use crate::command::CommandError;
 use crate::exit_code;
+use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::{Item, Split};
@@ -13,7 +14,7 @@ use skillrl::pipeline::records::RunIdentity;
 use skillrl::pipeline::run_dir::RESULTS_FILE;
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The results of an earlier measurement.
@@ -92,6 +93,21 @@ impl Earlier {
         Err(CommandError::new(message).with_hint(hint).into())
     }
 
+    /// Looks whether each case was run as often as it will be now, before anything is paid for: only as many runs are
+    /// paired.
+    pub(super) fn check_runs(&self, runs: usize) -> Result<(), CommandError> {
+        let mut of_case: BTreeMap<&ItemId, usize> = BTreeMap::new();
+        for result in &self.results {
+            *of_case.entry(&result.id).or_default() += 1;
+        }
+        let Some(earlier) = of_case.into_values().find(|earlier| *earlier != runs) else { return Ok(()) };
+        let earlier_runs = counted(earlier as u64, "run");
+        Err(CommandError::new(format!(
+            "the earlier measurement has {earlier_runs} of each case, this one {runs}"
+        ))
+        .with_hint(format!("use --runs {earlier}")))
+    }
+
     fn no_item(&self) -> CommandError {
         CommandError::new(format!("{} has no item of this split", self.path.display()))
             .with_hint("measure both skills on the same split of the same data")
@@ -109,7 +125,7 @@ pub(super) fn describe(compared: &Comparison) -> String {
     let [low, high] = compared.difference_interval;
     let points = |difference: f64| format!("{:+.1}", difference * 100.0);
     format!(
-        "against {} before, on {} items of both: {} points ({:.0} % interval {} to {}); {} won, {} lost\n",
+        "against {} before, on {} items of both: {} points ({:.0} % interval {} to {}); {} improved, {} regressed\n",
         percent(compared.before),
         compared.n,
         points(compared.difference),
@@ -135,14 +151,18 @@ pub(super) struct Limits {
 impl Limits {
     /// The limits that were given on the command line.
     pub(super) fn of(args: &EvalArgs) -> Self {
-        Self { fail_on_drop: args.fail_on_drop, max_drop: args.max_drop, min_score: args.min_score }
+        Self {
+            fail_on_drop: args.measurement.fail_on_drop,
+            max_drop: args.max_drop,
+            min_score: args.min_score,
+        }
     }
 
     /// Each limit that a score, or its comparison with an earlier one, does not keep, in words.
     pub(super) fn broken(self, hard: f64, compared: Option<&Comparison>) -> Vec<String> {
         let mut broken = Vec::new();
         if let Some(least) = self.min_score.filter(|least| hard < *least) {
-            broken.push(format!("the score is {}, less than {}", percent(hard), percent(least)));
+            broken.push(format!("the score is {}, below {}", percent(hard), percent(least)));
         }
         let Some(compared) = compared else { return broken };
         let [low, high] = compared.difference_interval;

@@ -1,7 +1,7 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use super::out::{check_whole, deciding};
-use crate::args::EvalArgs;
+use crate::args::{EvalArgs, MeasurementArgs};
 use crate::command::CommandError;
 use crate::command::described_spend;
 use crate::measuring::{
@@ -48,7 +48,8 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let start = args.config.start();
     let loaded = crate::command::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
     let split = crate::measuring::split_of(args)?;
-    if args.against.is_some() {
+    let MeasurementArgs { out, force, against, .. } = &args.measurement;
+    if against.is_some() {
         let message = "a bank is compared with no bank; `--against` is for skills";
         return Err(CommandError::new(message).with_hint("leave out `--against` or `--bank`").into());
     }
@@ -76,17 +77,15 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     if let Some(model) = &embedding {
         settings.insert("models.embedding".to_owned(), json!(model.id().to_string()));
     }
-    if let Some(out) = args.out.as_deref().filter(|_| !args.force) {
+    if let Some(out) = out.as_deref().filter(|_| !force) {
         check_whole(out)?;
     }
-    let same =
-        args.out.as_deref().map(|out| check_same_measurement(&out.join(BANK_EVALUATION_FILE), &settings));
+    let same = out.as_deref().map(|out| check_same_measurement(&out.join(BANK_EVALUATION_FILE), &settings));
     let replaces_other = same.as_ref().is_some_and(Result::is_err);
-    if let Some(Err(error)) = same.filter(|_| !args.force) {
+    if let Some(Err(error)) = same.filter(|_| !force) {
         return Err(error);
     }
-    let kept =
-        args.out.as_deref().map(|out| CallCache::beside(&out.join(BANK_EVALUATION_FILE))).transpose()?;
+    let kept = out.as_deref().map(|out| CallCache::beside(&out.join(BANK_EVALUATION_FILE))).transpose()?;
     if let Some(kept) = &kept {
         let work = canonical_hash(&json!(settings));
         count_spent_on(&work, replaces_other, (kept.path(), &kept.journal), &engine)?;
@@ -153,7 +152,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         "types": shown.types,
         "measured_with": settings,
     });
-    if let Some(out) = &args.out {
+    if let Some(out) = out {
         unseal(out)?;
         atomic::write_json(&out.join(BANK_EVALUATION_FILE), &value)?;
         seal(out)?;

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     let loaded = crate::command::with_policy(loaded, args.policy.as_deref())?;
     let split = split_of(args)?;
     let limits = Limits::of(args);
-    let earlier = args.against.as_deref().map(Earlier::read).transpose()?;
+    let earlier = args.measurement.against.as_deref().map(Earlier::read).transpose()?;
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
@@ -79,8 +79,11 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     }
     warn_of_test_split(&loaded, split);
     warn_of_other_data(&loaded, split, &settings);
-    let out = match &args.out {
-        Some(out) => Some(EvalOut::open(out, &skill, env.items(split), settings.clone(), args.force)?),
+    let out = match &args.measurement.out {
+        Some(out) => {
+            let force = args.measurement.force;
+            Some(EvalOut::open(out, &skill, env.items(split), settings.clone(), force)?)
+        }
         None => None,
     };
     let journal = out.as_ref().map(|out| out.journal.clone());
@@ -174,7 +177,7 @@ fn targets_of_run(args: &EvalArgs, targets: &[String]) -> crate::Result {
         config: start.config,
         set: start.overrides,
         split: args.split.clone().unwrap_or_else(|| Split::Test.as_str().to_owned()),
-        out: args.out.clone(),
+        out: args.measurement.out.clone(),
         json: args.json,
         quiet: args.quiet,
     })

@@ -3,7 +3,7 @@
 use super::ended;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
-use crate::coding_agent::named;
+use crate::coding_agent::{located, named};
 use crate::command::{CommandError, say};
 use crate::error::OfFile as _;
 use crate::table::{counted, grouped};
@@ -120,9 +120,9 @@ impl Session {
             .ok_or_else(|| CommandError::new("no home directory").with_hint("set HOME"))?;
         let mut setup = Setup {
             agent,
-            program: args.program.iter().map(|program| located(program)).collect(),
+            program: args.common.program.iter().map(|program| located(program)).collect(),
             version: String::new(),
-            model: args.model.clone(),
+            model: args.common.model.clone(),
             turns: args.turns.max(1),
             deadline: Duration::from_secs(args.timeout.max(1)),
             skills,
@@ -140,7 +140,8 @@ impl Session {
             say(&format!("warning: {note}"));
         }
         let queries = if with_queries { queries(args, &setup)? } else { Vec::new() };
-        let launcher = ProgramLauncher { pass_env: args.pass_env.clone(), ..ProgramLauncher::default() };
+        let launcher =
+            ProgramLauncher { pass_env: args.common.pass_env.clone(), ..ProgramLauncher::default() };
         if starts {
             find_needs(&setup)?;
             setup.version = version(&setup, &launcher)?;
@@ -158,7 +159,7 @@ impl Session {
             args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-triggers-{}", agent.name)));
         let mut settings = BTreeMap::from([
             ("agent".to_owned(), agent.name.clone()),
-            ("model".to_owned(), args.model.clone().unwrap_or_default()),
+            ("model".to_owned(), args.common.model.clone().unwrap_or_default()),
             ("turns".to_owned(), setup.turns.to_string()),
             (
                 "project".to_owned(),
@@ -174,13 +175,17 @@ impl Session {
         }
         let caps = Caps {
             // Without a start nothing but the record is read.
-            calls: if args.replay { Some(0) } else { args.calls },
+            calls: if args.replay {
+                Some(0)
+            } else {
+                args.calls.map(|calls| calls.try_into().unwrap_or(usize::MAX))
+            },
             budget: args.budget,
-            prices: args.price.map(|price| [price.input, price.output]),
-            concurrency: args.concurrency.clamp(1, 32),
+            prices: args.common.price.map(|price| [price.input, price.output]),
+            concurrency: args.common.concurrency.clamp(1, 32),
             only_first: false,
         };
-        let is_quiet = args.quiet || args.json;
+        let is_quiet = args.common.quiet || args.common.json;
         let optimizer = Optimizer::of(args.optimizer.as_deref())?;
         Ok(Self {
             optimizer,
@@ -264,17 +269,6 @@ fn servers_line(setup: &Setup) -> crate::Result<String> {
         true => format!("{} has no tool servers (MCP) in your settings", setup.agent.title),
         false => format!("runs can call your tool servers (MCP): {}", names.join(", ")),
     })
-}
-
-/// A program with a folder in its name is meant from here, and runs elsewhere.
-fn located(program: &str) -> String {
-    let path = Path::new(program);
-    match path.components().count() > 1 {
-        true => {
-            std::path::absolute(path).map_or_else(|_| program.to_owned(), |path| path.display().to_string())
-        }
-        false => program.to_owned(),
-    }
 }
 
 pub(crate) fn store_error(error: &StoreError) -> crate::CliError {

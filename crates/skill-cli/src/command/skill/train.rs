@@ -5,7 +5,7 @@ use super::session::{Session, store_error};
 use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
-use crate::command::data_start::asked;
+use crate::command::data_start::confirm;
 use crate::command::{CommandError, block_on, print, print_json, print_wrapped, say};
 use crate::error::OfFile as _;
 use crate::table::grouped;
@@ -171,7 +171,7 @@ fn totals(session: &Session, chosen: &[usize], steps: usize, seed: u64) -> Resul
     let n_made = session.store.n_starts().map_err(|error| super::ended::of_store(&error))?;
     let n_known = n_made.saturating_sub(spending.n_unknown);
     let cost = match n_known {
-        0 => "what they cost is said after the first run".to_owned(),
+        0 => "the cost is known after the first run".to_owned(),
         n => format!(
             "about {} at the mean of {n} runs on record",
             dollars(spending.known / n as f64 * n_starts as f64)
@@ -202,12 +202,8 @@ fn agreed(args: &TrainSkillArgs, session: &Session, chosen: &[usize]) -> crate::
         say(&totals);
     }
     let is_capped = args.measure.calls.is_some() || args.measure.budget.is_some();
-    if args.yes || is_capped || asked("Start? [y/N]")? != Some(false) {
-        return Ok(true);
-    }
-    Err(CommandError::new("nothing was started")
-        .with_hint("`--calls N` or `--budget USD` caps it, `--yes` agrees")
-        .into())
+    confirm(args.yes || is_capped)?;
+    Ok(true)
 }
 
 fn step_line(step: &Step) -> String {
@@ -243,7 +239,7 @@ fn finish(args: &TrainSkillArgs, session: &Session, all: &[OfSkill], stop: Optio
     for of in all {
         skillrl::envs::folder::write_folder(&best(&of.best), &of.best.package).writing(&best(&of.best))?;
     }
-    if args.measure.json {
+    if args.measure.common.json {
         print_json(&record)?;
     } else {
         let mut text = String::new();

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
     let text = crate::output::pretty_json(&found);
     let path = session.store.directory().join("triggers.json");
     session.store.write(&path, text.as_bytes()).map_err(|error| store_error(&error))?;
-    match args.measure.json {
+    match args.measure.common.json {
         true => print_json(&found)?,
         // What one run shows is in its line.
         false if measured.stop == Some(Stop::Estimated) => {}
@@ -90,7 +90,7 @@ fn check(
         if let (Some(least), Some(recall)) = (args.min_recall, recall)
             && recall < least
         {
-            broken.push(format!("the recall of {name} is {}, less than {}", percent(recall), percent(least)));
+            broken.push(format!("the recall of {name} is {}, below {}", percent(recall), percent(least)));
         }
     }
     let is_whole = stop.is_none_or(|stop| matches!(stop, Stop::Calls(_)) && args.measure.replay);

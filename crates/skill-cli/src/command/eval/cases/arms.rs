@@ -13,7 +13,7 @@ use skillrl::llm::{
     AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, Journaled, LlmError, Metered, ModelId,
 };
 use skillrl::pipeline::records::StageTokens;
-use skillrl::pipeline::records::evaluation::{Activations, EvaluationSummary};
+use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::summarise;
 use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::rollout::Rollouts;
@@ -43,10 +43,6 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn activations(&self) -> Option<Activations> {
-        self.summary.activations
-    }
-
     /// The runs as skill-creator's viewer has them; an arm has its name there.
     pub(super) fn rows(&self, name: &str) -> ArmRows {
         let number = |result: &RolloutResult, key: &str| {

@@ -10,8 +10,9 @@ mod previous;
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
 use crate::command::{CommandError, data_start, print, print_wrapped, say};
-use crate::error::OfFile as _;
-use crate::table::grouped;
+use crate::error::{CliError, OfFile as _};
+use crate::exit_code;
+use crate::table::counted;
 use arms::{Arm, Bench, DoesNothing, Measured, SPLIT};
 use outcome::Outcome;
 use serde_json::json;
@@ -20,6 +21,7 @@ use skillrl::config::LoadedConfig;
 use skillrl::core::{SkillDoc, SkillPackage};
 use skillrl::engine::Engine;
 use skillrl::envs::evals::{CaseSet, Check, write_workspace};
+use skillrl::llm::Spent;
 use skillrl::world;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,37 +33,88 @@ const CURRENT: &str = "current";
 /// The control: an agent that does nothing.
 const IDLE: &str = "does-nothing";
 
+/// An agent that is measured, with its configuration and the measurement that it is compared with.
+struct Planned {
+    agent: &'static Agent,
+    loaded: LoadedConfig,
+    earlier: Option<Earlier>,
+}
+
 pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
-    let mut agents = Vec::new();
+    let mut agents: Vec<&'static Agent> = Vec::new();
     for name in &args.agents {
-        agents.push(crate::coding_agent::named(name)?);
+        let agent = crate::coding_agent::named(name)?;
+        if agents.iter().all(|known| known.name != agent.name) {
+            agents.push(agent);
+        }
     }
     let skill = skillrl::skills::read_skill(&args.skill)?;
     let place = plan::cases_place(args)?;
     let set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     let arms = chosen_arms(args, &skill)?;
-    let mut benches = Vec::new();
-    for agent in &agents {
+    let mut planned = Vec::new();
+    for agent in agents.iter().copied() {
         let kind = plan::kind_of(agent)?;
-        benches.push((*agent, plan::loaded(args, (agent, kind), &place, &set)?));
+        let loaded = plan::loaded(args, (agent, kind), &place, &set)?;
+        let earlier = earlier(args, agent, &loaded)?;
+        planned.push(Planned { agent, loaded, earlier });
     }
     if !agreed(args, &set, &arms, &agents)? {
         return Ok(());
     }
-    let (mut outcomes, mut broken) = (Vec::new(), Vec::new());
-    for (agent, loaded) in &benches {
-        let (outcome, of_agent) = of_agent(args, agent, loaded, &set, &arms)?;
-        if !args.json {
+    let (mut outcomes, mut broken, mut spent) = (Vec::new(), Vec::new(), Spent::default());
+    for mut planned in planned {
+        // The caps hold for all agents together.
+        let caps = &mut planned.loaded.config.budget;
+        caps.calls = args.calls.map(|cap| cap.saturating_sub(spent.calls));
+        caps.money = args.budget.map(|cap| (cap - spent.money).max(0.0));
+        let (outcome, of_agent) =
+            of_agent(args, &planned, (&set, &arms), &mut spent).map_err(|error| at_cap(args, error))?;
+        if !args.common.json {
             print_wrapped(&format!("{}\n", outcome.text()))?;
         }
         outcomes.push(outcome);
-        broken.extend(of_agent);
+        broken.extend(of_agent.into_iter().map(|limit| match agents.len() {
+            1 => limit,
+            _ => format!("{}: {limit}", planned.agent.title),
+        }));
     }
-    if args.json {
+    if args.common.json {
         print(&format!("{}\n", json!({"agents": outcomes, "broken_limits": broken})))?;
     }
-    against::check(&broken, None)?;
+    let compared = match outcomes.as_slice() {
+        [only] => only.against.as_ref(),
+        _ => None,
+    };
+    against::check(&broken, compared)?;
     Ok(())
+}
+
+/// The earlier measurement of an agent, which can be compared with.
+fn earlier(args: &EvalSkillArgs, agent: &Agent, loaded: &LoadedConfig) -> crate::Result<Option<Earlier>> {
+    let Some(dir) = &args.measurement.against else { return Ok(None) };
+    let earlier = Earlier::read(&dir.join(&agent.name).join(CURRENT))?;
+    let mut engine = Engine::new(loaded);
+    let env = world::environment(loaded, engine.judge()?)?;
+    let target = engine.model(skillrl::config::ModelRole::Target)?;
+    let settings = super::out::deciding(loaded, env.as_ref(), SPLIT, target.id());
+    earlier.check_items(env.items(SPLIT), &settings, SPLIT)?;
+    earlier.check_runs(usize::from(args.runs))?;
+    Ok(Some(earlier))
+}
+
+/// A cap that is reached, by the options that set it.
+fn at_cap(args: &EvalSkillArgs, error: CliError) -> CliError {
+    if error.code() != exit_code::BUDGET {
+        return error;
+    }
+    let calls = args.calls.map(|cap| format!("--calls {cap}"));
+    let money = args.budget.map(|cap| format!("--budget {cap}"));
+    let caps: Vec<String> = calls.into_iter().chain(money).collect();
+    CommandError::new(format!("the cap is reached: {}", caps.join(", ")))
+        .with_code(exit_code::BUDGET)
+        .with_hint("raise --calls or --budget, then run the same command again")
+        .into()
 }
 
 /// The arms, the one without a skill first.
@@ -69,7 +122,7 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
     let mut arms = vec![Arm { name: NONE, title: NONE.to_owned(), skill: SkillDoc::default() }];
     match previous::previous(&args.skill, skill, args.previous.as_deref())? {
         Some(previous) => arms.push(Arm { name: PREVIOUS, title: previous.name, skill: previous.skill }),
-        None if !args.quiet => {
+        None if !args.common.quiet => {
             say("note: no previous version of the skill found; the only baseline is no skill");
         }
         None => {}
@@ -88,62 +141,53 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
     let titles: Vec<&str> = agents.iter().map(|agent| agent.title.as_str()).collect();
     let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
     let words = format!(
-        "at most {} starts of {} ({n_cases} cases, {runs} runs, arms {}) and {} calls of the grader; what they cost is what \
-         the agent reports, and is said afterwards",
-        grouped(n_starts as u64),
+        "at most {} of {} ({}, {} each, arms {}) and {} of the grader; the agent reports the cost, which is printed \
+         afterwards",
+        counted(n_starts as u64, "start"),
         titles.join(", "),
+        counted(n_cases as u64, "case"),
+        counted(runs as u64, "run"),
         names.join(", "),
-        grouped(n_calls as u64),
+        counted(n_calls as u64, "call"),
     );
     if args.dry_run {
         print(&format!("{words}\nnothing was started\n"))?;
         return Ok(false);
     }
-    if !args.quiet {
+    if !args.common.quiet {
         say(&words);
         if runs == 1 {
             say("note: with one run per case the interval does not cover variation between runs");
         }
     }
-    let is_capped = args.calls.is_some() || args.budget.is_some();
-    if args.yes || is_capped || data_start::asked("Start? [y/N]")? != Some(false) {
-        return Ok(true);
-    }
-    Err(CommandError::new("nothing was started")
-        .with_hint("`--calls N` or `--budget USD` caps it, `--yes` agrees")
-        .into())
+    data_start::confirm(args.yes || args.calls.is_some() || args.budget.is_some())?;
+    Ok(true)
 }
 
-/// Measures all arms with one agent; the limits that it does not keep come with its outcome.
+/// Measures all arms with one agent and adds what that took to `spent`; the limits that the agent does not keep come with
+/// its outcome.
 fn of_agent(
     args: &EvalSkillArgs,
-    agent: &Agent,
-    loaded: &LoadedConfig,
-    set: &CaseSet,
-    arms: &[Arm],
+    planned: &Planned,
+    (set, arms): (&CaseSet, &[Arm]),
+    spent: &mut Spent,
 ) -> crate::Result<(Outcome, Vec<String>)> {
+    let Planned { agent, loaded, earlier } = planned;
     let runs = usize::from(args.runs);
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
-    let out = args.out.as_ref().map(|out| out.join(&agent.name));
-    let is_quiet = args.quiet || args.json;
+    let out = args.measurement.out.as_ref().map(|out| out.join(&agent.name));
+    let is_quiet = args.common.quiet || args.common.json;
     let target = engine.model(skillrl::config::ModelRole::Target)?;
-    let id = target.id().clone();
     let bench = Bench {
         loaded,
         engine: &engine,
         env: &env,
         target,
         out: out.as_deref(),
-        force: args.force,
+        force: args.measurement.force,
         is_quiet,
     };
-    let earlier =
-        args.against.as_ref().map(|dir| Earlier::read(&dir.join(&agent.name).join(CURRENT))).transpose()?;
-    if let Some(earlier) = &earlier {
-        let settings = super::out::deciding(loaded, env.as_ref(), SPLIT, &id);
-        earlier.check_items(env.items(SPLIT), &settings, SPLIT)?;
-    }
     let idle = Arm { name: IDLE, title: IDLE.to_owned(), skill: SkillDoc::default() };
     let control = bench.measure(&idle, 1, Some(DoesNothing::shared()))?;
     let mut measured: Vec<Measured> = Vec::new();
@@ -156,14 +200,9 @@ fn of_agent(
     let Some(current) = measured.last() else {
         return Err(CommandError::new("no arm to measure").into());
     };
-    let compared = earlier.map(|earlier| earlier.compare(loaded, &current.results)).transpose()?;
-    if let Some(compared) = &compared
-        && !is_quiet
-    {
-        print_wrapped(&against::describe(compared))?;
-    }
-    let limits = Limits { fail_on_drop: args.fail_on_drop, ..Limits::default() };
-    let broken = limits.broken(current.summary.hard, compared.as_ref());
+    let of_agent = engine.budget().spent();
+    spent.calls = spent.calls.saturating_add(of_agent.calls);
+    spent.money += of_agent.money;
     let package = SkillPackage::of(arms.last().map(|arm| &arm.skill).unwrap_or(&idle.skill));
     let prompts: BTreeMap<String, String> =
         set.cases.iter().map(|case| (case.id.clone(), case.prompt.clone())).collect();
@@ -172,10 +211,18 @@ fn of_agent(
     let name = named.unwrap_or_default();
     let files: Vec<&str> = package.files().map(|(path, ..)| path).collect();
     let cases = outcome::cases(&control, &measured, &prompts, (&[folder.as_str(), name.as_str()], &files));
+    let counting = outcome::counting(&cases, current);
+    let against = match earlier {
+        Some(earlier) if !counting.is_empty() => Some(earlier.compare(loaded, &counting)?),
+        Some(_) | None => None,
+    };
+    let limits = Limits { fail_on_drop: args.measurement.fail_on_drop, ..Limits::default() };
+    let broken = limits.broken(current.summary.hard, against.as_ref());
     if let Some(out) = &out {
         write_files(out, &folder, &measured)?;
     }
-    Ok((Outcome::of(&agent.name, runs, cases, &measured), broken))
+    let outcome = Outcome { against, ..Outcome::of(&agent.name, runs, cases, &measured) };
+    Ok((outcome, broken))
 }
 
 /// Writes what skill-creator's viewer opens.
@@ -185,9 +232,8 @@ fn write_files(out: &Path, skill: &str, measured: &[Measured]) -> crate::Result<
         NONE => "without_skill",
         _ => "old_skill",
     };
-    let rows = measured.iter().rev().map(|arm| arm.rows(viewed(arm.name))).collect::<Vec<_>>();
+    let mut rows: Vec<_> = measured.iter().map(|arm| arm.rows(viewed(arm.name))).collect();
     // The difference is that of the skill to none.
-    let mut rows = rows;
     rows.sort_by_key(|arm| match arm.name.as_str() {
         "with_skill" => 0,
         "without_skill" => 1,

@@ -1,6 +1,8 @@
 //! What the arms of an agent come to: controls first, then differences with intervals.
 
 use super::arms::Measured;
+use crate::command::eval::against::describe;
+use crate::table::counted;
 use serde::Serialize;
 use serde_json::Value;
 use skillrl::core::{Gate, ItemId, RolloutResult};
@@ -64,6 +66,9 @@ pub(super) struct Outcome {
     pub(super) cases: Vec<CaseRow>,
     pub(super) arms: Vec<ArmOutcome>,
     pub(super) differences: Vec<Difference>,
+    /// The current skill against an earlier measurement of it, on the cases that count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) against: Option<Comparison>,
 }
 
 /// The cases, with what the control and the arms show of them; `names` and `files` are those of the skill.
@@ -101,20 +106,23 @@ pub(super) fn cases(
         .collect()
 }
 
+/// The results of an arm on the cases that count.
+pub(super) fn counting(cases: &[CaseRow], arm: &Measured) -> Vec<RolloutResult> {
+    let kept: BTreeSet<&str> =
+        cases.iter().filter(|case| case.excluded.is_none()).map(|case| case.id.as_str()).collect();
+    arm.results.iter().filter(|result| kept.contains(result.id.as_str())).cloned().collect()
+}
+
 impl Outcome {
     pub(super) fn of(agent: &str, runs: usize, cases: Vec<CaseRow>, arms: &[Measured]) -> Self {
-        let kept: BTreeSet<&str> =
-            cases.iter().filter(|case| case.excluded.is_none()).map(|case| case.id.as_str()).collect();
-        let results = |arm: &Measured| -> Vec<RolloutResult> {
-            arm.results.iter().filter(|result| kept.contains(result.id.as_str())).cloned().collect()
-        };
+        let results = |arm: &Measured| counting(&cases, arm);
         let current = arms.iter().find(|arm| arm.name == super::CURRENT);
         let mut differences = Vec::new();
         for other in arms.iter().filter(|arm| arm.name != super::CURRENT) {
             let Some(current) = current else { continue };
             let compared = Comparison::of(Gate::default(), &results(other), &results(current));
             let Some(comparison) = compared else { continue };
-            let never_loaded = current.activations().is_some_and(Activations::is_none);
+            let never_loaded = Activations::of(&results(current)).is_some_and(Activations::is_none);
             let [low, high] = comparison.difference_interval;
             let verdict = if never_loaded {
                 VerdictOf::NotTested
@@ -129,17 +137,17 @@ impl Outcome {
         }
         let outcome = |arm: &Measured| arm_outcome(arm, &results(arm));
         let arms = arms.iter().map(outcome).collect();
-        Self { agent: agent.to_owned(), runs, cases, arms, differences }
+        Self { agent: agent.to_owned(), runs, cases, arms, differences, against: None }
     }
 
     /// The results as text.
     pub(super) fn text(&self) -> String {
         let n_kept = self.cases.iter().filter(|case| case.excluded.is_none()).count();
         let mut text = format!(
-            "{}: {n_kept} of {} cases count, {} runs each\n",
+            "{}: {n_kept} of {} count, {} each\n",
             self.agent,
-            self.cases.len(),
-            self.runs
+            counted(self.cases.len() as u64, "case"),
+            counted(self.runs as u64, "run")
         );
         for case in &self.cases {
             if let Some(excluded) = case.excluded {
@@ -155,8 +163,9 @@ impl Outcome {
         if !silent.is_empty() {
             let _ = writeln!(
                 text,
-                "  no signal: every run of every arm comes out the same in {} of {n_kept} cases ({})",
+                "  no signal: every run of every arm comes out the same in {} of {} ({})",
                 silent.len(),
+                counted(n_kept as u64, "case"),
                 silent.join(", ")
             );
         }
@@ -189,6 +198,7 @@ impl Outcome {
         if n_kept == 0 {
             text.push_str("no verdict: no case counts\n");
         }
+        text.push_str(&self.against.as_ref().map(describe).unwrap_or_default());
         text
     }
 
@@ -200,19 +210,19 @@ impl Outcome {
 impl Difference {
     fn words(&self, activations: Option<Activations>) -> String {
         let against = match self.against {
-            super::NONE => "without a skill",
+            super::NONE => "no skill",
             other => other,
         };
         let compared = &self.comparison;
         let [low, high] = compared.difference_interval;
         let points = |share: f64| format!("{:+.1}", share * 100.0);
         let numbers = format!(
-            "{} points against {against} ({:.0} % interval {} to {}, {} cases)",
+            "{} points against {against} ({:.0} % interval {} to {}, {})",
             points(compared.difference),
             LEVEL * 100.0,
             points(low),
             points(high),
-            compared.n
+            counted(compared.n as u64, "case")
         );
         match (self.verdict, activations) {
             (VerdictOf::Better, _) => format!("better: {numbers}"),
@@ -242,6 +252,6 @@ fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
         tokens: mean(&|result| result.usage.tokens() as f64),
         seconds: mean(&|result| number(result, "seconds").unwrap_or_default()),
         dollars: (costs.len() == results.len() && !costs.is_empty()).then(|| costs.iter().sum::<f64>() / n),
-        activations: arm.activations(),
+        activations: Activations::of(results),
     }
 }

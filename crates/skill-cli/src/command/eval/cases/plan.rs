@@ -1,6 +1,7 @@
 //! What is measured: the configuration of one agent, and what it takes.
 
 use crate::args::skill::EvalSkillArgs;
+use crate::coding_agent::located;
 use crate::command::CommandError;
 use crate::command::data_start::judge_settings;
 use skill_agents::Agent;
@@ -16,7 +17,7 @@ pub(super) fn cases_place(args: &EvalSkillArgs) -> Result<PathBuf, CommandError>
             "{} has no cases: no evals/evals.json, and no case folders in evals/",
             args.skill.display()
         ))
-        .with_hint("write some, name them with --cases, or have a first set drafted with `--draft 5`")
+        .with_hint("write evals/evals.json, or name a file or a folder of cases with --cases")
     })
 }
 
@@ -38,7 +39,7 @@ fn passed(args: &EvalSkillArgs, agent: &Agent) -> Vec<String> {
             && !start.hidden_env.contains(name)
     };
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_of_sign_in);
-    let mut passed: Vec<String> = set.chain(args.pass_env.iter().cloned()).collect();
+    let mut passed: Vec<String> = set.chain(args.common.pass_env.iter().cloned()).collect();
     passed.sort();
     passed.dedup();
     passed
@@ -61,7 +62,7 @@ pub(super) fn loaded(
     if is_graded {
         add("env.grader", "judge");
     }
-    let model = args.model.as_deref().unwrap_or(DEFAULT_MODEL);
+    let model = args.common.model.as_deref().unwrap_or(DEFAULT_MODEL);
     let mut roles = vec![("target", true), ("optimizer", false)];
     if is_graded && args.judge.is_none() {
         roles.push(("judge", false));
@@ -73,20 +74,14 @@ pub(super) fn loaded(
         add("model", model);
         add("traces", "false");
         add("timeout_s", &args.timeout.max(1).to_string());
-        if let Some(program) = &args.program {
-            let program = if program.contains('/') {
-                std::path::absolute(program)
-                    .map_or_else(|_| program.clone(), |path| path.display().to_string())
-            } else {
-                program.clone()
-            };
-            add("command", &serde_json::json!([program]).to_string());
+        if let Some(program) = &args.common.program {
+            add("command", &serde_json::json!([located(program)]).to_string());
         }
         let passed = passed(args, agent);
         if !passed.is_empty() {
             add("pass_env", &serde_json::json!(passed).to_string());
         }
-        if let Some(price) = args.price {
+        if let Some(price) = args.common.price {
             add("price_input", &format!("{:?}", price.input));
             add("price_output", &format!("{:?}", price.output));
         }
@@ -98,7 +93,7 @@ pub(super) fn loaded(
     if let (true, Some(judge)) = (is_graded, &args.judge) {
         settings.extend(judge_settings(judge)?);
     }
-    settings.push(format!("run.workers={}", args.concurrency.clamp(1, 32)));
+    settings.push(format!("run.workers={}", args.common.concurrency.clamp(1, 32)));
     if let Some(calls) = args.calls {
         settings.push(format!("budget.calls={calls}"));
     }

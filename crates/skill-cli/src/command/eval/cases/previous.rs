@@ -1,8 +1,9 @@
 //! The previous version of a skill: another folder, or a revision of git.
 
 use crate::command::CommandError;
+use skill_agents::measure::is_delivered;
 use skillrl::core::SkillDoc;
-use skillrl::core::carried::CarriedFile;
+use skillrl::core::carried::{CarriedFile, CarriedFiles};
 use skillrl::core::package::{MAIN_FILE, SkillPackage, is_reference};
 use std::path::Path;
 use std::process::Command;
@@ -39,12 +40,22 @@ pub(super) fn previous(
     const MAX_VERSIONS: &str = "--max-count=20";
     let Some(log) = git(dir, &["log", MAX_VERSIONS, "--format=%H", "--", "."]) else { return Ok(None) };
     for revision in String::from_utf8_lossy(&log).lines() {
-        if let Some(skill) = at_revision(dir, revision)?.filter(|skill| skill != current) {
+        let skill = at_revision(dir, revision)?;
+        if let Some(skill) = skill.filter(|skill| delivered(skill) != delivered(current)) {
             let name = format!("revision {}", revision.chars().take(10).collect::<String>());
             return Ok(Some(Previous { skill, name }));
         }
     }
     Ok(None)
+}
+
+/// The files of a skill that an agent gets: cases that change make no other version of it.
+fn delivered(skill: &SkillDoc) -> SkillPackage {
+    let mut package = SkillPackage::of(skill);
+    package.references.retain(|path, _| is_delivered(path));
+    package.carried.retain(|path, _| is_delivered(path));
+    // The names of carried files say what they hold.
+    SkillPackage { contents: CarriedFiles::default(), ..package }
 }
 
 /// The folder in a revision; `None` where it is not there, or has no SKILL.md.

@@ -29,7 +29,7 @@ def serve(env, parallel=1, **about):
     called first, with `[env.settings]` of the configuration; what it returns is added to `about`.
 
     With `parallel`, so many rollouts run at once in this process: `async def rollout` in one event loop, which lives as
-    long as the process, `def rollout` in threads.
+    long as the process, `def rollout`, `start`, `reset` and `step` in as many threads.
     """
     out = sys.stdout
     # Whatever is printed from here on is for people, and must not reach the engine.
@@ -42,8 +42,8 @@ def serve(env, parallel=1, **about):
 
 async def _answer_all(env, about, parallel, out):
     loop, under_way = asyncio.get_running_loop(), {}
-    # One after the other they run in the main thread, which some libraries want.
-    threads = ThreadPoolExecutor(max_workers=parallel) if parallel > 1 else None
+    # The functions of the environment run beside the event loop, so that they may start one of their own.
+    threads = ThreadPoolExecutor(max_workers=parallel)
     reader = ThreadPoolExecutor(max_workers=1)
     while True:
         line = await loop.run_in_executor(reader, sys.stdin.readline)
@@ -79,11 +79,11 @@ async def _answer(env, about, request, threads, out):
 
 
 async def _worked_on(env, about, request, threads):
-    method = request["method"]
+    method, loop = request["method"], asyncio.get_running_loop()
     if method == "hello":
         answer = dict(about, protocol=PROTOCOL)
         if hasattr(env, "start"):
-            answer.update(env.start(request["settings"]) or {})
+            answer.update(await loop.run_in_executor(threads, env.start, request["settings"]) or {})
         if not request["items"]:
             answer.pop("items", None)
         return answer
@@ -94,6 +94,4 @@ async def _worked_on(env, about, request, threads):
         "step": lambda: env.step(request["action"]),
         "rollout": lambda: env.rollout(request),
     }[method]
-    if threads is None:
-        return call()
-    return await asyncio.get_running_loop().run_in_executor(threads, call)
+    return await loop.run_in_executor(threads, call)
