@@ -319,7 +319,7 @@ impl PromptLibrary {
         self.render(self.analyst_name(source), Ok(context))
     }
 
-    /// What an analyst of failures is told who is shown tasks of the same kind that the same skill solved.
+    /// What an analyst of failures is told who is shown solved tasks of the same kind too.
     ///
     /// # Errors
     ///

@@ -337,7 +337,7 @@ fn passages_that_prompts_share_are_worded_alike() {
     }
     check("\nA skill is ", "\n\n", 16);
     check("\n## Operations\n", "<!-- APPENDIX_END -->", 6);
-    check("\n- the front matter ", "<!-- APPENDIX_END -->", 10);
-    check("\n## Reply\n\n", "\n\n{", 16);
-    check("\n`failure_type` ", "\n", 3);
+    check("\n- the front matter ", "<!-- APPENDIX_END -->", 11);
+    check("\n## Reply\n\n", "\n\n{", 17);
+    check("\n`failure_type` ", "\n", 4);
 }

@@ -325,7 +325,10 @@ fn planned_searches_ask_for_facts_and_for_failures_of_a_closed_list() {
     let (result, skill) = (failure(), SkillDoc::new(SKILL));
     let asked =
         |library: PromptLibrary| whole(library.analyst(SourceType::Failure, &skill, 4, &[&result]).unwrap());
-    insta::assert_snapshot!(asked(library().with_protocol(Protocol::Auto)));
+    let planned = library().with_protocol(Protocol::Auto);
+    let mut solved = failure();
+    (solved.id, solved.hard, solved.soft) = ("t9".into(), 1.0, 1.0);
+    insta::assert_snapshot!(whole(planned.analyst_beside(&skill, 4, &[&result], &[&solved], false).unwrap()));
     for mode in UpdateMode::ALL {
         for (protocol, is_asked) in [(Protocol::Paper, false), (Protocol::Auto, true)] {
             let text = asked(library().with_update_mode(mode).with_protocol(protocol));
