@@ -1,6 +1,6 @@
 //! Files that are made from others: copies, so that every crate can be packaged with what it uses, and pages.
 
-use crate::{readmes, records};
+use crate::{build_as_tested, built, readmes, records};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,8 +35,10 @@ pub(crate) fn run(sh: &Shell, check: bool) -> anyhow::Result<()> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("gen: wrote {}", path.display());
     }
-    // What the program says of itself; a test of it holds these pages to it.
-    cmd!(sh, "cargo run --quiet --package skill-cli --bin skillrl -- reference docs").run()?;
+    // What the program with all its commands says of itself; a test of it holds these pages to it.
+    build_as_tested(sh)?;
+    let program = built(sh, "debug", "skillrl");
+    cmd!(sh, "{program} reference docs").run()?;
     Ok(())
 }
 

@@ -369,14 +369,14 @@ kinds! {
         tools: Option<ConfigPath> = decisive(FILE, Absent { example: "\"tools.json\"" });
         /// The field with the id. Without it the usual names are tried, then items are numbered.
         id_field: Option<String> = decisive(Text, Absent { example: "\"id\"" }) => fields.id;
-        /// The field with what is right: a text, a list of texts (all of them for label_set, else any), or for json_fields
-        /// an object; a point leads into objects. Without it: answers, answer, ground_truth, correct_choice, answerKey or
-        /// label.
+        /// The field with what is right: a text, a list of texts (all of them for label_set, else any), or for
+        /// json_fields an object; a point leads into objects. Without it: answers, answer, ground_truth,
+        /// correct_choice, answerKey or label.
         answer_field: Option<String> = decisive(Text, Absent { example: "\"answer\"" }) => fields.answer;
         /// The field with a category for reports. Without it: task_type.
         type_field: Option<String> = decisive(Text, Absent { example: "\"category\"" }) => fields.task_type;
-        /// The field with the choices: a list, or texts by label; or several fields with one choice each, between commas.
-        /// Without it: choices or options.
+        /// The field with the choices: a list, or texts by label; or several fields with one choice each, between
+        /// commas. Without it: choices or options.
         choices_field: Option<String> = decisive(Text, Absent { example: "\"choices\"" }) => fields.choices;
         /// The field with an image file, or a list of them, that the agent sees after the text.
         image_field: Option<String> = decisive(Text, Absent { example: "\"image\"" }) => fields.images;
