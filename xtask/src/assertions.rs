@@ -10,7 +10,7 @@ use std::fs;
 use xshell::{Shell, cmd};
 
 /// Sentences that are left. Whoever removes one lowers it.
-const MAX_SENTENCES: usize = 146;
+const MAX_SENTENCES: usize = 145;
 /// A literal with more words is a sentence.
 const MAX_WORDS: usize = 4;
 

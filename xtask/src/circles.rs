@@ -35,7 +35,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     }
     found.extend(siblings(&Crate::read(&root.join("crates/skill-cli/src"))?));
     let found = found.join("\n").replace(&format!("{}/", root.display()), "");
-    ensure!(found.is_empty(), "modules import one another in a circle\n\n{found}");
+    ensure!(found.is_empty(), "imports that are not allowed\n\n{found}");
     Ok(())
 }
 
