@@ -275,6 +275,10 @@ async fn prompts() {
         run(&env, &target).await.unwrap();
         texts.push(shown(&target.requests()[0]));
     }
+    let env = env_of(&json!({"question": "Without a skill?", "answer": "x"}), |_| {});
+    let (item, target) = (env.items(Split::Train).first().unwrap(), Fixed::saying(&["x"]));
+    env.rollout(item, &SkillDoc::default(), &target, &RolloutCtx::default()).await.unwrap();
+    texts.push(shown(&target.requests()[0]));
     let long = format!("[DOC] first {} [DOC] second {}", "a".repeat(5900), "b".repeat(500));
     for (preset, item) in [
         (Preset::SearchQa, json!({"question": "Q?", "context": long, "answers": ["x"]})),
