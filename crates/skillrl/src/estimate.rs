@@ -140,6 +140,20 @@ pub struct Estimate {
     pub total: StageEstimate,
     /// What the ranges are based on.
     pub assumptions: Assumptions,
+    /// True if the steps are proposals of a planned search, which ends at its caps at the latest.
+    #[serde(skip)]
+    pub is_planned: bool,
+}
+
+impl Estimate {
+    /// What the high end means, as one sentence.
+    pub fn most(&self) -> &'static str {
+        if self.is_planned {
+            "A search ends at its caps at the latest."
+        } else {
+            "At the high end every step evaluates all items; few runs come near."
+        }
+    }
 }
 
 /// What a step is, for the sums over steps.
@@ -194,7 +208,7 @@ pub(crate) fn forecast(
 ) -> Estimate {
     let n_items = probe.splits.each_ref().map(|split| usize::try_from(split.n_items).unwrap_or(usize::MAX));
     let planned = settings.foreseen(n_items, 1.0);
-    if settings.protocol == Protocol::Paper || config.train.mode != TrainMode::Document {
+    if !is_planned(config) {
         return estimate(probe, &planned, config, assumptions);
     }
     let without_steps = TrainSettings { epochs: 0, ..planned.clone() };
@@ -249,11 +263,14 @@ fn within_caps(least: Estimate, most: Estimate, config: &Config, planned_calls: 
                 .map(|[_, high]| [low_cost, high.min(caps.money.unwrap_or(f64::INFINITY)).max(low_cost)]),
         }
     };
-    let Estimate { steps, items, stages, total, assumptions } = most;
+    let Estimate { steps, items, stages, total, assumptions, is_planned } = most;
     let stages = stages.into_iter().map(|high| between(low(high.stage), high)).collect();
     let mut total = between(Some(&least.total), total);
+    // It may go up to what it may spend, however much its stages are taken to need.
+    total.calls.high = caps.calls.unwrap_or(total.calls.high).max(total.calls.low);
     total.calls.low = total.calls.low.max(total.calls.high / 2);
-    Estimate { steps, items, stages, total, assumptions }
+    total.cost = total.cost.map(|[low, high]| [low, caps.money.unwrap_or(high).max(low)]);
+    Estimate { steps, items, stages, total, assumptions, is_planned }
 }
 
 /// What a run with these settings will take, up to [`MAX_STEPS`] steps; prices are those of `config`.
@@ -278,11 +295,20 @@ pub(crate) fn estimate(
         (Stage::Baseline, of_val(Span::default())),
         (Stage::Rollout, over_steps(&|step| rollouts(train, step.n_rollouts(), step.growth[0]))),
         (Stage::Reflect, over_steps(&|step| analyses(probe, settings, step, assumptions))),
-        (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
-        (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
-        (Stage::Update, over_steps(&|step| up_to(rewrites(probe, settings, step)))),
-        (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
     ];
+    if is_planned(config) {
+        let [of_screening, of_comparisons] = settings.plays_beside(steps.len());
+        let screened = rollouts(train, of_screening, grown);
+        sent.push((Stage::Screen, up_to(screened)));
+        sent.push((Stage::Evaluate, up_to(rollouts(val, of_comparisons.saturating_mul(repeats), grown))));
+    } else {
+        sent.extend([
+            (Stage::Aggregate, over_steps(&|step| up_to(merges(probe, settings, step)))),
+            (Stage::Select, over_steps(&|step| up_to(selection(probe, settings, step)))),
+            (Stage::Update, over_steps(&|step| up_to(rewrites(probe, settings, step)))),
+            (Stage::Evaluate, over_steps(&|step| up_to(of_val(step.growth[1])))),
+        ]);
+    }
     sent.retain(|(stage, sent)| *stage != Stage::Update || sent.calls.high > 0);
     if settings.skill_aware.is_some_and(|aware| aware.consolidate_above > 0) {
         let consolidation = |_: &Step| up_to(Sent::optimizer(Span::exactly(1), probe.appendix_bytes));
@@ -323,7 +349,13 @@ pub(crate) fn estimate(
         total: sum(&stages),
         stages,
         assumptions,
+        is_planned: is_planned(config),
     }
+}
+
+/// True if the steps are proposals of a planned search.
+fn is_planned(config: &Config) -> bool {
+    config.train.protocol == Protocol::Auto && config.train.mode == TrainMode::Document
 }
 
 /// What so many passes over the selection split with the initial skill will take.

@@ -137,7 +137,7 @@ fn describe(estimate: &Estimate, is_paid: bool, width: Option<usize>) -> String 
     let [n_train, n_val, n_test] = estimate.items;
     let mut text = format!(
         "{} over {n_train} train, {n_val} val and {n_test} test items\n\n",
-        counted(u64::from(estimate.steps), "step")
+        counted(u64::from(estimate.steps), if estimate.is_planned { "proposal" } else { "step" })
     );
     let stages = estimate.stages.iter().chain([&estimate.total]).map(|stage| (None, stage));
     text.push_str(&stage_table(stages, width));
@@ -150,10 +150,11 @@ fn describe(estimate: &Estimate, is_paid: bool, width: Option<usize>) -> String 
         "\nAssumptions: {few} to {many} bytes make a token; a reply of the target has {shortest} to {longest}\n\
          tokens, one of the optimizer {optimizer_shortest} to {}, where no limit says less; the skill\n\
          gains up to {} bytes for each edit of the budget, {} in all.\n\
-         Not included: reasoning tokens, and retries after a fault. At the high end every step evaluates all items; few runs come near.\n",
+         Not included: reasoning tokens, and retries after a fault. {}\n",
         grouped(optimizer_longest),
         grouped(assumptions.bytes_per_edit.high),
         grouped(assumptions.max_growth_bytes),
+        estimate.most(),
     );
     if estimate.total.cost.is_none() && is_paid {
         text.push_str("Cost unknown: set `price_input` and `price_output` of the models (US dollars per million tokens).\n");

@@ -89,8 +89,7 @@ impl From<StageEstimate> for Taken {
     }
 }
 
-const NOTE: &str = "Thinking before an answer comes on top, and so does what is sent again after a fault. At the high \
-                    end every step evaluates all items; few runs come near.";
+const NOTE: &str = "Thinking before an answer comes on top, and so does what is sent again after a fault.";
 const NO_PRICES: &str = " Money is not known, since the configuration has no prices.";
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
@@ -103,7 +102,9 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         Ok((loaded, prepared))
     })
     .await?;
-    let Estimate { steps, items, stages, total, assumptions: _ } = prepared.estimate().await?;
+    let estimate = prepared.estimate().await?;
+    let most = estimate.most();
+    let Estimate { steps, items, stages, total, .. } = estimate;
     let dir = loaded.run_dir();
     let run = places::name_of_run(shared.runs.root(), &dir);
     let has_begun = run.is_some() && run_status(&dir) != RunStatus::Absent;
@@ -117,6 +118,6 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         total: total.into(),
         stages: stages.into_iter().map(Taken::from).collect(),
         caps: Caps::from(loaded.config.budget).and(shared.caps()),
-        note: format!("{NOTE}{}", if has_money { "" } else { NO_PRICES }),
+        note: format!("{NOTE} {most}{}", if has_money { "" } else { NO_PRICES }),
     })
 }

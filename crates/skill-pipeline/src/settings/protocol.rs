@@ -118,6 +118,16 @@ impl TrainSettings {
         }
     }
 
+    /// Plays of so many proposals besides those of the failures that they are made from: of screening with the checks for
+    /// regressions, and of comparisons.
+    pub fn plays_beside(&self, n_proposals: usize) -> [u64; 2] {
+        let n_proposals = n_proposals as f64;
+        let screening = n_proposals * (PLAYS_OF_PROPOSAL - GROUP as f64);
+        let comparisons = n_proposals * (PLAYS_OF_PROPOSAL + 1.0) * COMPARED_PART;
+        // The casts saturate.
+        [screening, comparisons].map(|plays| plays.ceil() as u64)
+    }
+
     /// The calls that a planned search has, where nothing else is capped; `n_items` are those of train, val and test, and a
     /// rollout is taken to be so many calls.
     pub fn planned_calls(&self, [n_train, n_val, n_test]: [usize; 3], calls_per_rollout: f64) -> u64 {

@@ -182,7 +182,10 @@ pub(super) async fn cost(
             let of_document = forecast(&probed, settings, &loaded.config, Assumptions::default());
             let total = match loaded.config.train.mode {
                 TrainMode::Document => {
-                    let steps = counted(of_document.steps as usize, "step");
+                    let steps = counted(
+                        of_document.steps as usize,
+                        if of_document.is_planned { "proposal" } else { "step" },
+                    );
                     Total { rounds: steps, used: of_document.total }
                 }
                 TrainMode::Weights => {
