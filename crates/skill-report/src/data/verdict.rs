@@ -20,7 +20,7 @@ use skill_pipeline::records::TokensByStage;
 use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::records::document::{StepAction, StepRecord};
 use skill_pipeline::records::paired::PairedRecord;
-use skill_pipeline::records::summary::Summary;
+use skill_pipeline::records::summary::{ProposalCounts, Summary};
 use skill_pipeline::run_dir::checks::{CheckWarning, read_checks};
 
 /// The gain for which the number of items is said that it takes.
@@ -140,7 +140,12 @@ pub(super) fn of_headline(headline: &Headline, source: &Source<'_>) -> Verdict {
         ),
         test if source.is_unchanged() => {
             let first = test.as_ref().map(|test| ("test", test)).unwrap_or(("validation", selection));
-            unchanged(first, none, (headline.n_candidates, n_unread), metric_name(headline.metric))
+            let tried = Tried {
+                n_candidates: headline.n_candidates,
+                n_unread,
+                proposals: Some(ProposalCounts::of(&source.history)).filter(|counts| counts.made > 0),
+            };
+            unchanged(first, none, tried, metric_name(headline.metric))
         }
         Some(test) => Verdict::of_arms(&Arms {
             split: "test",
@@ -159,7 +164,7 @@ pub(super) fn of_headline(headline: &Headline, source: &Source<'_>) -> Verdict {
 fn unchanged(
     (split, first): (&str, &Comparison),
     none: Option<&Comparison>,
-    (n_candidates, n_unread): (usize, usize),
+    tried: Tried,
     metric: &str,
 ) -> Verdict {
     if let Some(none) = none.map(Versus::from) {
@@ -183,17 +188,48 @@ fn unchanged(
         }
     }
     let items = counted(first.n as u64, &format!("{split} item"));
-    not_better((n_candidates, n_unread), first.after, &items)
+    not_better(tried, first.after, &items)
+}
+
+/// What was tried in vain.
+#[derive(Debug, Clone, Copy)]
+struct Tried {
+    n_candidates: usize,
+    /// Steps without a readable edit.
+    n_unread: usize,
+    /// Of a planned search.
+    proposals: Option<ProposalCounts>,
+}
+
+impl Tried {
+    fn why(self) -> String {
+        match (self.n_candidates, self.proposals) {
+            (0, Some(counts)) if self.n_unread < counts.made => of_proposals(counts),
+            (0, _) if self.n_unread == 0 => "no step produced a candidate".to_owned(),
+            (0, _) => {
+                "no step produced a candidate, because no optimizer reply held a readable edit".to_owned()
+            }
+            (1, _) => "the one candidate was not better".to_owned(),
+            (n, _) => format!("none of {} was better", counted(n as u64, "candidate")),
+        }
+    }
+}
+
+/// Why no proposal was compared.
+fn of_proposals(counts: ProposalCounts) -> String {
+    let made = counted(counts.made as u64, "proposal");
+    match counts {
+        ProposalCounts { fixed: 0, .. } => format!("none of {made} solved the tasks that it was made from"),
+        ProposalCounts { taken: 0, .. } => format!("none of {made} solved its tasks without losing others"),
+        ProposalCounts { taken, .. } => {
+            format!("{taken} of {made} helped in training, and the caps left no room for a comparison")
+        }
+    }
 }
 
 /// No candidate was better: how many there were, and what the initial skill has on which items.
-fn not_better((n_candidates, n_unread): (usize, usize), score: f64, items: &str) -> Verdict {
-    let why = match (n_candidates, n_unread) {
-        (0, 0) => "no step produced a candidate".to_owned(),
-        (0, _) => "no step produced a candidate, because no optimizer reply held a readable edit".to_owned(),
-        (1, _) => "the one candidate was not better".to_owned(),
-        (n, _) => format!("none of {} was better", counted(n as u64, "candidate")),
-    };
+fn not_better(tried: Tried, score: f64, items: &str) -> Verdict {
+    let why = tried.why();
     Verdict::new(Outcome::Unchanged, format!("{why}; the initial skill has {} on {items}", percent(score)))
 }
 
@@ -216,18 +252,22 @@ impl Verdict {
             Some((versus(none.score, none.paired.as_ref()?)?, none.paired.as_ref()?.n_items))
         });
         let is_unchanged = summary.best_skill.origin == Origin::Initial;
-        let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
+        let tried = Tried {
+            n_candidates: summary.total_accepts + summary.total_rejects + summary.total_indecisive,
+            n_unread: 0,
+            proposals: summary.search.as_ref().and_then(|search| search.proposals),
+        };
         let Some([before, after]) = summary.test() else {
             let [before, after] = [summary.baseline_selection_score, summary.best_selection_score];
             return match is_unchanged {
-                true => not_better((n_candidates, 0), before, "the validation split"),
+                true => not_better(tried, before, "the validation split"),
                 false => untested([before, after], None),
             };
         };
         if is_unchanged && none.is_none_or(|(none, _)| !none.is_below_0()) {
             let items =
                 n_test.map_or_else(|| "the test split".to_owned(), |n| counted(n as u64, "test item"));
-            return not_better((n_candidates, 0), after, &items);
+            return not_better(tried, after, &items);
         }
         let paired = summary.test_paired.as_ref();
         let same = Versus { score: before, difference: after - before, interval: None };
@@ -432,4 +472,25 @@ fn accepted_by_chance(source: &Source<'_>) -> Option<Caution> {
         );
         Caution::new(CautionKind::AcceptedByChance, words)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tried;
+    use serde_json::json;
+
+    #[test]
+    fn a_search_in_vain_says_where_its_proposals_ended() {
+        for (fixed, taken, n_unread, part) in [
+            (0, 0, 3, "solved the tasks"),
+            (3, 0, 0, "without losing others"),
+            (3, 2, 0, "no room"),
+            (0, 0, 20, "held a readable edit"),
+        ] {
+            let counts = json!({"made": 20, "fixed": fixed, "taken": taken, "accepted": 0});
+            let proposals = Some(serde_json::from_value(counts).unwrap());
+            let why = Tried { n_candidates: 0, n_unread, proposals }.why();
+            assert!(why.contains(part), "{why}");
+        }
+    }
 }

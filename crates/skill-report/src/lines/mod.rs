@@ -152,7 +152,7 @@ impl EventLines {
             }
             Event::StepFinished { record } => EventLine {
                 tone: step::tone(record.action),
-                decision: Some(step::decision_words(record.action)),
+                decision: Some(step::decision_words(record)),
                 ..EventLine::new(step::step_line(record, self.total))
             },
             Event::EpochEnded { epoch, slow_update, meta_skill } => {

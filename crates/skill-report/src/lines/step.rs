@@ -6,6 +6,7 @@ use skill_core::EpochIdx;
 use skill_pipeline::records::document::{SavingRecord, StepAction, StepRecord};
 use skill_pipeline::records::epoch::{MetaSkillAction, MetaSkillRecord};
 use skill_pipeline::records::paired::PairedRecord;
+use skill_pipeline::records::proposal::{PlayPurpose, ProposalRecord};
 use skill_pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
 
@@ -61,7 +62,7 @@ pub fn step_line(record: &StepRecord, total: StepTotal) -> String {
             let _ = write!(line, ", {} skipped", report.skipped);
         }
     }
-    let decision = decision_words(record.action);
+    let decision = decision_words(record);
     match record.candidate_gate_score {
         Some(score) => {
             let _ = write!(line, "  {} → {}  {decision}", percent(record.score_before), percent(score));
@@ -99,14 +100,16 @@ fn saving_words(saving: SavingRecord) -> String {
 }
 
 /// The decision, with an explanation if nothing was evaluated.
-pub(crate) fn decision_words(action: StepAction) -> &'static str {
-    match action {
+pub(crate) fn decision_words(record: &StepRecord) -> &'static str {
+    let is_checked = |proposal: &ProposalRecord| proposal.plays_for(PlayPurpose::Regression).next().is_some();
+    match record.action {
+        StepAction::Dropped if record.proposal.as_ref().is_some_and(is_checked) => {
+            "dropped: it lost tasks that were solved before"
+        }
+        StepAction::Dropped => "dropped: it did not solve the tasks that it was made from",
         StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",
         StepAction::SkipNoPatches => "no edits: nothing to evaluate",
         StepAction::SkipNoRewrite => "no new skill: nothing to evaluate",
-        StepAction::Dropped => {
-            "dropped: it did not solve the tasks that it was made from, or regressed others"
-        }
         other => other.words(),
     }
 }
@@ -114,7 +117,7 @@ pub(crate) fn decision_words(action: StepAction) -> &'static str {
 /// One step where there is not much room: the score and the decision, which matter most, come first.
 pub(crate) fn short_step_line(record: &StepRecord, total: StepTotal) -> String {
     let mut line = format!("{}  {}", total.place(record.step.0), percent(record.current_score));
-    let decision = decision_words(record.action);
+    let decision = decision_words(record);
     let _ = write!(line, "  {}", decision.split_once(": ").map_or(decision, |(short, _)| short));
     if let Some(report) = record.apply_report {
         let _ = write!(line, ", {} applied", counted(report.applied as u64, "edit"));
