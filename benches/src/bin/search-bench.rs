@@ -18,11 +18,11 @@ use std::time::Instant;
 
 /// What GEPA reached on the seeds of the check, as this program measured it.
 const STORED: &str = include_str!("../../check/gepa.jsonl");
-/// The least mean lead over GEPA on these seeds, in points, and the most environments that may be lost: what the search
-/// of bundles reached (-6.8 and 9). Raise them when search improves.
-const LEAST_LEAD: f64 = -7.0;
+/// The least mean lead over GEPA on these seeds, in points, and the most environments that may be lost: a little less than
+/// what the search of proposals reaches (27.9 and 1). Raise them when search improves.
+const LEAST_LEAD: f64 = 24.0;
 /// See `LEAST_LEAD`.
-const MOST_BEHIND: usize = 9;
+const MOST_BEHIND: usize = 2;
 
 /// Compares ways of searching for a skill in simulated environments.
 #[derive(Debug, Parser)]
