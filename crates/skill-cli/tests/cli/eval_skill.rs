@@ -150,3 +150,17 @@ fn cases_that_change_make_no_previous_version() {
     let dry = context.succeed(&with(&["--dry-run"]));
     assert!(dry.contains("none, previous, current"), "{dry}");
 }
+
+/// `env check` has no agent, so nothing is changed and no check passes.
+#[test]
+fn cases_of_a_configuration_are_checked_without_an_agent() {
+    let context = lab();
+    context.write(
+        "cases.toml",
+        "[models]\noptimizer = { kind = \"simulated\" }\n\
+         target = { kind = \"agent\", agent = \"claude\", model = \"default\", skill_as = \"package\", sandbox = \"workspace\" }\n\
+         [env]\nkind = \"evals\"\ncases = \"my-skill/evals/evals.json\"\n",
+    );
+    let said = context.succeed(&["env", "check", "cases.toml"]);
+    assert!(said.contains("Add up."), "{said}");
+}

@@ -24,7 +24,7 @@ pub(super) fn environment(
     if !matches!(target, ModelConfig::Agent(agent) if is_package(agent.skill_as)) {
         return Err(wrong(
             "`env.kind` is \"evals\", whose target is a coding agent that finds its skill as a package: set \
-             `models.target` to { kind = \"agent\", agent = \"claude\", skill_as = \"package\", sandbox = \"workspace\" }"
+             `models.target` to { kind = \"agent\", agent = \"claude\", model = \"default\", skill_as = \"package\", sandbox = \"workspace\" }"
                 .to_owned(),
         ));
     }

@@ -14,7 +14,9 @@ use skillrl::doctor::{Finding, choice_finding, label_findings};
 use skillrl::engine::Engine;
 use skillrl::envs::labels::{ClassCount, DoubtfulChoice, LabelCheck, doubtful_choices};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split};
-use skillrl::llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage};
+use skillrl::llm::{
+    AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage,
+};
 use skillrl::pipeline::StopSignal;
 use skillrl::reports::lines::scores;
 use skillrl::{skills, world};
@@ -425,11 +427,14 @@ impl ChatModel for Scripted {
         &self.id
     }
 
-    async fn chat(&self, request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
         self.asked.lock().push(request.clone());
-        match &self.reply {
-            Some(reply) => Ok(ChatReply::text(reply.clone(), Usage::default())),
-            None => Err(LlmError::Cancelled),
-        }
+        let Some(reply) = &self.reply else { return Err(LlmError::Cancelled) };
+        let reply = ChatReply::text(reply.clone(), Usage::default());
+        // Where a coding agent is expected, it is one that changes no file.
+        Ok(match call.get::<AgentProject>() {
+            Some(_) => reply.with_agent_work(&AgentWork::default()),
+            None => reply,
+        })
     }
 }
