@@ -223,7 +223,7 @@ fn a_run_arrives_as_one_tree_of_run_steps_stages_rollouts_and_calls() {
         ancestors.map(|span| span.name.clone()).collect::<Vec<_>>()
     };
     let calls: Vec<&Span> = spans.iter().filter(|span| span.name.starts_with("chat ")).collect();
-    assert!(!calls.is_empty());
+    let mut n_answered = 0;
     for call in &calls {
         let path = path(call);
         assert_eq!(path.last().unwrap(), "run", "{path:?}");
@@ -231,10 +231,14 @@ fn a_run_arrives_as_one_tree_of_run_steps_stages_rollouts_and_calls() {
         assert_eq!(attributes["gen_ai.operation.name"], "chat");
         assert_eq!(attributes["gen_ai.provider.name"], "simulated");
         assert_eq!(call.name, format!("chat {}", attributes["gen_ai.request.model"]));
-        assert_eq!(attributes["gen_ai.response.finish_reasons"], "[\"stop\"]");
+        // Where a candidate is decided, calls that are under way are given up, and have no reply.
+        let Some(reasons) = attributes.get("gen_ai.response.finish_reasons") else { continue };
+        n_answered += 1;
+        assert_eq!(reasons, "[\"stop\"]");
         assert!(attributes["gen_ai.usage.input_tokens"].parse::<u64>().unwrap() > 0, "{attributes:?}");
         assert!(attributes.contains_key("gen_ai.usage.output_tokens") && call.events.is_empty());
     }
+    assert!(n_answered > calls.len() / 2, "{n_answered} of {}", calls.len());
     let [step] = named(&spans, "step 1").collect::<Vec<_>>()[..] else { panic!("one first step") };
     assert!(step.attributes["skillrl.step.action"].starts_with("accept"), "{step:?}");
     assert!(step.attributes.contains_key("skillrl.step.candidate_score") && step.took > 0);
