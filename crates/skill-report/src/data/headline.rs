@@ -10,6 +10,7 @@ use skill_pipeline::PipelineError;
 use skill_pipeline::records::TokensByStage;
 use skill_pipeline::records::document::StepRecord;
 use skill_pipeline::records::paired::FreshRecord;
+use skill_pipeline::records::summary::ProposalCounts;
 use skill_pipeline::stage::evaluate::by_item;
 use std::collections::BTreeMap;
 
@@ -36,6 +37,8 @@ pub struct Headline {
     pub n_candidates: usize,
     /// Candidates that were accepted.
     pub n_accepted: usize,
+    /// What became of the proposals of a planned search.
+    pub proposals: Option<ProposalCounts>,
     /// Calls that the run made.
     pub n_calls: u64,
 }
@@ -121,6 +124,7 @@ impl Headline {
             n_candidates,
             n_accepted: history.iter().filter(|record| record.action.is_accept()).count()
                 + slow_updates().filter(|record| record.action.is_accept()).count(),
+            proposals: Some(ProposalCounts::of(history)).filter(|counts| counts.made > 0),
             n_calls: tokens.values().map(|used| used.calls).sum(),
         })
     }

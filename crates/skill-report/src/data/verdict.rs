@@ -140,11 +140,8 @@ pub(super) fn of_headline(headline: &Headline, source: &Source<'_>) -> Verdict {
         ),
         test if source.is_unchanged() => {
             let first = test.as_ref().map(|test| ("test", test)).unwrap_or(("validation", selection));
-            let tried = Tried {
-                n_candidates: headline.n_candidates,
-                n_unread,
-                proposals: Some(ProposalCounts::of(&source.history)).filter(|counts| counts.made > 0),
-            };
+            let tried =
+                Tried { n_candidates: headline.n_candidates, n_unread, proposals: headline.proposals };
             unchanged(first, none, tried, metric_name(headline.metric))
         }
         Some(test) => Verdict::of_arms(&Arms {
