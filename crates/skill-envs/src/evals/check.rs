@@ -20,7 +20,7 @@ pub enum Check {
     /// A file of the project.
     File {
         /// Its path, in which `*` is any name and `**` any folders. Where several files have it, one of them has to be as
-        /// [`FileIs`] says, and all of them where something must not be there.
+        /// `is` says, and all of them where something must not be there.
         path: String,
         /// What has to be true of it.
         is: FileIs,
