@@ -28,7 +28,6 @@
 //!     edit_budget: 4,
 //!     failure_only: true,
 //!     appendix_source: None,
-//!     shows_solved: false,
 //!     ends_in_silence: true,
 //! };
 //! let batch = ReflectBatch { batch_idx: None, seed: 42, results: &[failed] };
