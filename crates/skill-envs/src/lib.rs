@@ -115,7 +115,6 @@ pub mod source;
 pub mod spreadsheet;
 #[cfg(feature = "tasks")]
 pub mod tasks;
-#[cfg(any(feature = "endpoint", feature = "tasks", feature = "webshop"))]
 mod value_kind;
 #[cfg(feature = "webshop")]
 pub mod webshop;

@@ -1,24 +1,19 @@
 //! A task of a coding agent that plays a model, besides its prompt: the files that it finds, and what it did.
 //!
 //! [`AgentProject`] goes with a call, [`AgentWork`] comes back with its reply. A skill that is delivered as a package goes
-//! with the call as a [`SkillDoc`]. What an agent finds decides its reply, so it is a part of the key of a recorded call.
+//! with the call as a [`SkillDoc`](skill_core::SkillDoc). What an agent finds decides its reply, so it is a part of the key of a recorded call.
 
-use crate::call::CallCtx;
 use crate::chat::{ChatReply, Message, ProviderState};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use skill_core::SkillDoc;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The dialect of the state that an agent's work is kept as.
 const DIALECT: &str = "agent";
-/// The parameter of a model that says how it gets its skill, and the values with which that is a package.
-const SKILL_AS: &str = "skill_as";
-const PACKAGES: [&str; 2] = ["package", "package_with_hint"];
 
 /// A file of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,19 +148,6 @@ impl Message {
         self.provider_state = self.provider_state.filter(|state| !is_work(state));
         self
     }
-}
-
-/// True if a model of these parameters gets its skill as a package.
-pub(crate) fn gets_package(parameters: &Value) -> bool {
-    parameters.get(SKILL_AS).and_then(Value::as_str).is_some_and(|value| PACKAGES.contains(&value))
-}
-
-/// What decides the reply of a model that gets packages besides its request, for the key of a call.
-pub(crate) fn found_files(call: &CallCtx) -> Map<String, Value> {
-    let skill = call.get::<SkillDoc>().filter(|skill| !skill.is_blank()).map(SkillDoc::source_sha256);
-    let project = call.get::<AgentProject>().map(AgentProject::digest);
-    let named = [("skill", skill), ("project", project)];
-    named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?)))).collect()
 }
 
 #[cfg(test)]

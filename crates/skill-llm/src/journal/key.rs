@@ -5,14 +5,19 @@
 //! - A reply of one revision of a model's weights never answers for another. Held by
 //!   `a_reply_of_other_weights_answers_for_none`.
 
-use crate::agent_work::{found_files, gets_package};
+use crate::agent_work::AgentProject;
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatRequest, ContentPart, Message, ModelId};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use skill_core::SkillDoc;
 use skill_core::canonical::canonical_json;
 use std::cell::RefCell;
 use std::fmt;
+
+/// The parameter of a model that says how it gets its skill, and the values with which that is a package.
+const SKILL_AS: &str = "skill_as";
+const PACKAGES: [&str; 2] = ["package", "package_with_hint"];
 
 /// Identifies a call: model, request, place and occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -219,6 +224,19 @@ fn digest<'a>(purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> [u
         gathered.shrink_to(MAX_GATHERED_BYTES);
         digest
     })
+}
+
+/// True if a model of these parameters gets its skill as a package.
+fn gets_package(parameters: &Value) -> bool {
+    parameters.get(SKILL_AS).and_then(Value::as_str).is_some_and(|value| PACKAGES.contains(&value))
+}
+
+/// What decides the reply of a model that gets packages besides its request, for the key of a call.
+fn found_files(call: &CallCtx) -> Map<String, Value> {
+    let skill = call.get::<SkillDoc>().filter(|skill| !skill.is_blank()).map(SkillDoc::source_sha256);
+    let project = call.get::<AgentProject>().map(AgentProject::digest);
+    let named = [("skill", skill), ("project", project)];
+    named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?)))).collect()
 }
 
 #[cfg(test)]
