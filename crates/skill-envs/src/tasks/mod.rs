@@ -31,6 +31,8 @@
 //!   `files_that_cannot_be_had_are_named_with_their_item`.
 //! - The prompt of every item renders before the first call. Held by `prompts_that_do_not_render_are_named`.
 
+mod answers;
+mod choices;
 pub mod command;
 mod config;
 mod extract;
@@ -333,16 +335,16 @@ fn first_choice(config: &TasksConfig) -> Result<Option<u64>, EnvError> {
             let asked = config.fields.answer.as_deref();
             let usual = || ANSWER_FIELDS.into_iter().find_map(|name| record.fields.get(name));
             let answer = asked.map_or_else(usual, |name| task::value_at(&record.fields, name));
-            let Some(answer) = answer.filter(|answer| !task::is_blank_answer(answer)) else { continue };
-            let Some(index) = task::index_in(answer) else { return Ok(None) };
-            let choices = task::lettered(&record.fields, config.fields.choices.as_deref());
+            let Some(answer) = answer.filter(|answer| !answers::is_blank_answer(answer)) else { continue };
+            let Some(index) = choices::index_in(answer) else { return Ok(None) };
+            let choices = choices::lettered(&record.fields, config.fields.choices.as_deref());
             n_choices = n_choices.max(choices.len());
             are_texts &= named_choice(&index.to_string(), &choices).is_some();
             answers.push(answer.clone());
         }
     }
     // Choices that are numbers are named by their texts.
-    Ok(task::first_choice(&answers, n_choices).filter(|_| !are_texts))
+    Ok(choices::first_choice(&answers, n_choices).filter(|_| !are_texts))
 }
 
 /// The right answer of a record, where it is a text or a truth.
