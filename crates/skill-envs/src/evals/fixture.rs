@@ -3,7 +3,7 @@
 use super::case::Case;
 use crate::error::EnvError;
 use crate::within::within;
-use skill_llm::agent::settings_of_agents;
+use skill_llm::agent::{LEFT_OUT, settings_of_agents};
 use skill_llm::{AgentFile, AgentProject};
 use skill_sandbox::{Input, Limits, Outputs, Program, Sandbox, Verdict};
 use std::collections::BTreeMap;
@@ -19,8 +19,6 @@ const MAX_FILES: usize = 2_000;
 const MAX_DEPTH: usize = 16;
 /// How long a script may take that makes a project.
 const SCAFFOLD_TIME: Duration = Duration::from_secs(60);
-/// What is no part of a project: each run has a repository of its own.
-const LEFT_OUT: [&str; 3] = [".git", "node_modules", "__pycache__"];
 
 /// A path inside of a project, or what is wrong as the end of "the check ...".
 pub(super) fn check_path(path: &str) -> Result<(), String> {

@@ -28,6 +28,7 @@ mod work;
 pub use config::{AgentConfig, AgentKind, DEFAULT_MODEL, OutputFormat, Sandbox, SkillAs};
 pub use launcher::{ProgramLauncher, account_wait};
 pub use prompt::settings_of_agents;
+pub use work::LEFT_OUT;
 
 use crate::agent_work::AgentProject;
 use crate::call::CallCtx;

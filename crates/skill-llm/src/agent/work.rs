@@ -15,8 +15,8 @@ const MAX_BYTES: u64 = 12 << 20;
 const MAX_FILES: usize = 1_000;
 /// Folders in folders, at most.
 const MAX_DEPTH: usize = 16;
-/// What agents and tools put into a project that is no work of theirs.
-const LEFT_OUT: [&str; 3] = [".git", "__pycache__", "node_modules"];
+/// Directories of a project that are neither given to an agent nor read as its work: repositories, caches, dependencies.
+pub const LEFT_OUT: [&str; 3] = [".git", "__pycache__", "node_modules"];
 
 /// What the records of a program show.
 pub(super) fn of_records(
