@@ -143,8 +143,9 @@ pub(crate) fn estimated(n_characters: usize) -> u64 {
     u64::try_from(n_characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
 
-/// Tokens of prompt and reply, of which a server may leave one out, or count too few of a reply: it is what the total has
-/// besides the other, and where there is no total, a reply of `n_characters` has as many as its text says.
+/// Prompt tokens and completion tokens. If a server leaves one out, or reports fewer completion tokens than its total
+/// implies, the missing one is the total minus the other; without a total, completion tokens are estimated from
+/// `n_characters`.
 pub(crate) fn both(
     input: Option<u64>,
     output: Option<u64>,

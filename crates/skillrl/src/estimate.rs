@@ -213,13 +213,14 @@ pub(crate) fn forecast(
     }
     let without_steps = TrainSettings { epochs: 0, ..planned.clone() };
     let least = estimate(probe, &without_steps, config, assumptions);
+    let calls_of_rollout = longest(probe, config, assumptions).splits[1].calls_per_item.high.max(1);
     let short = settings.foreseen_with(n_items, shortest(probe, settings, assumptions));
     let is_longer = |one: &TrainSettings, other: &TrainSettings| {
         n_steps(n_items[0], one).min(MAX_STEPS) > n_steps(n_items[0], other)
     };
     let longest = if is_longer(&short, &planned) { &short } else { &planned };
-    let of_rollout = self::longest(probe, config, assumptions).splits[1].calls_per_item.high.max(1);
-    let planned_calls = settings.planned_calls(n_items, of_rollout as f64);
+    // Without caps, a run has the calls of the paper's protocol, each rollout as long as it may be.
+    let planned_calls = settings.planned_calls(n_items, calls_of_rollout as f64);
     within_caps(least, estimate(probe, longest, config, assumptions), config, planned_calls)
 }
 

@@ -231,7 +231,7 @@ fn a_run_arrives_as_one_tree_of_run_steps_stages_rollouts_and_calls() {
         assert_eq!(attributes["gen_ai.operation.name"], "chat");
         assert_eq!(attributes["gen_ai.provider.name"], "simulated");
         assert_eq!(call.name, format!("chat {}", attributes["gen_ai.request.model"]));
-        // Where a candidate is decided, calls that are under way are given up, and have no reply.
+        // A decision about a candidate cancels its calls in flight, and a cancelled call has no reply.
         let Some(reasons) = attributes.get("gen_ai.response.finish_reasons") else { continue };
         n_answered += 1;
         assert_eq!(reasons, "[\"stop\"]");

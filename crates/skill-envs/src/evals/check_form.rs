@@ -203,7 +203,9 @@ impl Fields<'_> {
             Some(Value::Array(words)) if !words.is_empty() => words
                 .iter()
                 .map(|word| {
-                    word.as_str().map(str::to_owned).ok_or("has a `command` with a word that is no text")
+                    word.as_str()
+                        .map(str::to_owned)
+                        .ok_or("has a `command` whose list holds a value that is not a string")
                 })
                 .collect::<Result<_, _>>()?,
             _ => return Err("has no `command`".to_owned()),

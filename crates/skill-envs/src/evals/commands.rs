@@ -24,7 +24,7 @@ pub(super) async fn run(
     sandbox: &Sandbox,
     cancel: &CancellationToken,
 ) -> Result<CheckRow, EnvError> {
-    // A run says nothing of modes: a file that the project had keeps its own.
+    // What an agent leaves has no file modes, so a file of the project keeps the mode that it had.
     let is_executable = |path: &str| done.before.files.get(path).is_some_and(|file| file.is_executable);
     let left = done.after.iter();
     let left = left.map(|(path, bytes)| (path.clone(), fixture::input(bytes, is_executable(path))));

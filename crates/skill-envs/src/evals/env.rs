@@ -198,7 +198,7 @@ impl Env for EvalsEnv {
         let (case, project) = self
             .cases
             .get(&item.id)
-            .ok_or_else(|| EnvError::Configuration { message: format!("there is no case {}", item.id) })?;
+            .ok_or_else(|| EnvError::Configuration { message: format!("no case has the id {}", item.id) })?;
         let (_, ctx) = ctx.show(source, item, &case.prompt).await?;
         let call = ctx.call.clone().with(AgentProject::clone(project));
         let request = ChatRequest::new(vec![Message::user(case.prompt.as_str())]);

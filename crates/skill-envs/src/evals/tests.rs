@@ -100,7 +100,7 @@ impl ChatModel for Worker {
     }
 
     async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        assert!(!request.messages[0].text().contains("# Adding"), "the skill is no part of the prompt");
+        assert!(!request.messages[0].text().contains("# Adding"), "the prompt contains the skill");
         assert!(call.get::<AgentProject>().unwrap().files.contains_key("numbers.txt"));
         let skill = call.get::<SkillDoc>().filter(|skill| !skill.is_blank());
         let mut work = AgentWork { skill: skill.map(|_| "adding".to_owned()), ..AgentWork::default() };

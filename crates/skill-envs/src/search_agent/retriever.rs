@@ -191,8 +191,8 @@ fn shown(text: &str) -> String {
     text.trim().chars().take(MAX_SHOWN).collect()
 }
 
-/// The passages of an answer: a list for each query, of documents or of documents with scores. An empty list for the
-/// query, or none for any query, is no passage; anything else is not an answer.
+/// The passages of an answer: a list for each query, of documents or of documents with scores. An empty `result`, or an
+/// empty list for the query, means that nothing was found; any other form is an error.
 fn passages_in(text: &str) -> Result<Vec<Passage>, &'static str> {
     let answer: Value = serde_json::from_str(text).map_err(|_| "gave an answer that is not JSON")?;
     let listed = answer.get("result").ok_or("gave an answer without `result`")?;

@@ -162,7 +162,7 @@ fn rows_that_nobody_has_labelled_are_left_out() {
     assert!(TasksEnv::load(&of_label(&[-1, -1])).is_err());
 }
 
-/// A range of several rows says the same of each; one across columns says nothing of the later ones.
+/// A range of merged rows has one value for all of them; merged columns have a value in the first one only.
 #[test]
 fn merged_cells_are_filled_downwards_only() {
     let dir = tempfile::tempdir().unwrap();

@@ -244,7 +244,7 @@ const MIN_CUT_CHARACTERS: u64 = 4000;
 /// A text has seldom more characters than this for each token.
 const MAX_CHARACTERS_OF_TOKEN: u64 = 8;
 
-/// True if a server that counts so many tokens of a prompt has probably cut it; a server that counts none says nothing.
+/// True if the server has probably truncated the prompt, by the prompt tokens that it reports; false if it reports none.
 fn is_probably_cut(n_characters: u64, n_tokens: u64) -> bool {
     n_characters >= MIN_CUT_CHARACTERS
         && n_tokens > 0

@@ -123,7 +123,7 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
     match previous::previous(&args.skill, skill, args.previous.as_deref())? {
         Some(previous) => arms.push(Arm { name: PREVIOUS, title: previous.name, skill: previous.skill }),
         None if !args.common.quiet => {
-            say("note: no previous version of the skill found; the only baseline is no skill");
+            say("note: git has no previous version of the skill, so it is compared with no skill only");
         }
         None => {}
     }
