@@ -115,6 +115,14 @@ impl From<BankError> for CliError {
     }
 }
 
+/// Tasks that the format of another trainer cannot hold.
+#[cfg(feature = "weights")]
+impl From<skillrl::train::export::ExportError> for CliError {
+    fn from(error: skillrl::train::export::ExportError) -> Self {
+        CommandError::of_data(with_causes(&error)).into()
+    }
+}
+
 /// The home directory of an agent, which the command line names.
 impl From<HomeError> for CliError {
     fn from(error: HomeError) -> Self {

@@ -36,14 +36,14 @@ mod built_in {
             let listener = TcpListener::bind(args.listen).await;
             let listener = listener.trying_to(format_args!("listen at {}", args.listen))?;
             // Written out at once: a program that starts this one waits for it.
-            print(&format!("http://{}\n", listener.local_addr()?))?;
+            print(&format!("http://{}\n", listener.local_addr().trying_to("learn the address of the listener")?))?;
             let mut people = anstream::stderr();
             writeln!(people, "trains {}; Ctrl-C ends the server", names.join(", ")).unwrap_or_default();
             if let Some(key) = shown {
                 writeln!(people, "clients show this key: {key}").unwrap_or_default();
             }
             tokio::select! {
-                served = server.serve(listener) => served?,
+                served = server.serve(listener) => served.trying_to("serve clients")?,
                 () = until.cancelled() => {}
             }
             crate::Result::Ok(())
