@@ -37,12 +37,12 @@ struct Header {
 /// The first line of a log.
 pub(crate) fn log_header() -> String {
     let header = Header { format: LOG_FORMAT.to_owned(), version: LOG_VERSION };
-    serde_json::to_string(&header).unwrap_or_default() + "\n"
+    serde_json::to_string(&header).expect("a header serializes") + "\n"
 }
 
 /// One event as a line of the log, without its hash.
 pub fn log_line(record: &Record) -> String {
-    serde_json::to_string(record).unwrap_or_default() + "\n"
+    serde_json::to_string(record).expect("a record serializes") + "\n"
 }
 
 /// What comes before the hash at the end of a chained line, and after it.

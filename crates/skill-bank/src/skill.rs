@@ -119,7 +119,7 @@ impl Content {
 
     /// The SHA-256 of the content as canonical JSON, in 64 hexadecimal digits.
     pub fn sha256(&self) -> String {
-        let value = serde_json::to_value(self).unwrap_or_default();
+        let value = serde_json::to_value(self).expect("a skill serializes");
         hex_sha256(canonical_json(&value).as_bytes())
     }
 }

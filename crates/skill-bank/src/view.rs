@@ -19,7 +19,7 @@ impl BankView {
         for (skill_idx, skill) in skills.iter().enumerate() {
             tiers.entry(skill.tier.clone()).or_default().push(skill_idx);
         }
-        let text = serde_json::to_string(&skills).unwrap_or_default();
+        let text = serde_json::to_string(&skills).expect("skills serialize");
         Self { skills, tiers, version: hex_sha256(text.as_bytes()) }
     }
 

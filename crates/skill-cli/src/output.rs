@@ -24,13 +24,11 @@ pub(crate) fn say(text: &str) {
 }
 
 /// A value as one line of JSON, without the end of the line.
-#[expect(clippy::expect_used, reason = "the value is built here and always serializes to JSON")]
 pub(crate) fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("the keys of what commands show are texts")
 }
 
 /// A value as JSON for people.
-#[expect(clippy::expect_used, reason = "the value is built here and always serializes to JSON")]
 pub(crate) fn pretty_json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string_pretty(value).expect("the keys of what commands show are texts")
 }

@@ -219,7 +219,7 @@ impl Outgoing<'_> {
     /// The message as it is sent.
     pub(crate) fn text(&self) -> String {
         // It holds no map with keys that are not text, and no number that is not finite.
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(self).expect("a message serializes")
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn run_identity(
     identity.insert("env.name".to_owned(), json!(env.name()));
     identity.insert("env.settings".to_owned(), env.settings());
     for split in Split::ALL {
-        let items = serde_json::to_value(env.items(split)).unwrap_or_default();
+        let items = serde_json::to_value(env.items(split)).expect("items serialize");
         identity.insert(data_of(split.as_str()), json!(canonical_hash(&items)));
     }
     for (role, model) in models {

@@ -232,7 +232,7 @@ fn outcome(entry: &MemoryEntry) -> String {
 
 /// One line of JSON.
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    serde_json::to_string(value).expect("values of the memory serialize")
 }
 
 /// What the last steps left, the oldest first.

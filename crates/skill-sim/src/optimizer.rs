@@ -82,7 +82,7 @@ impl SimulatedOptimizer {
             Some(Request::Note { failures }) => note(&failures),
             None => return "I do not understand what I am asked to do here.".to_owned(),
         };
-        let text = serde_json::to_string_pretty(&reply).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&reply).expect("a reply serializes");
         if dice.chance("malformed", self.flaw_rate * MALFORMED_PART) { malform(&text, dice) } else { text }
     }
 

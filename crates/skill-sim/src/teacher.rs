@@ -108,7 +108,7 @@ impl SimulatedTeacher {
             }
             None => return "I do not understand what I am asked to do here.".to_owned(),
         };
-        serde_json::to_string_pretty(&reply).unwrap_or_default()
+        serde_json::to_string_pretty(&reply).expect("a reply serializes")
     }
 }
 

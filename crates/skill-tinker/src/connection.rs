@@ -169,7 +169,8 @@ impl Connection {
         call: &'static str,
         request_id: &str,
     ) -> Result<T> {
-        let body = serde_json::to_vec(&Retrieve { request_id: request_id.to_owned() }).unwrap_or_default();
+        let body = serde_json::to_vec(&Retrieve { request_id: request_id.to_owned() })
+            .expect("a request serializes");
         let began = Instant::now();
         let mut wait = FIRST_POLL_WAIT;
         loop {

@@ -113,7 +113,7 @@ impl LoraConfig {
         keys.sort_by_key(|(key, _)| *key);
         let sorted: Map<String, Value> =
             keys.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-        serde_json::to_string_pretty(&sorted).unwrap_or_default()
+        serde_json::to_string_pretty(&sorted).expect("settings serialize")
     }
 }
 

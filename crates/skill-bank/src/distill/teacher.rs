@@ -59,7 +59,7 @@ impl Teacher<'_> {
         read: &(dyn Fn(&str) -> Read<T> + Sync),
     ) -> Result<(T, Asked), DistillError> {
         let id = self.model.id();
-        let prompt = serde_json::to_string(&messages).unwrap_or_default();
+        let prompt = serde_json::to_string(&messages).expect("messages serialize");
         let mut asked = Asked {
             prompt_sha256: hex_sha256(prompt.as_bytes()),
             teacher: format!("{}/{}", id.provider, id.model),

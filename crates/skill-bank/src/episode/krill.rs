@@ -92,5 +92,5 @@ pub fn krill_trajectories(episodes: &[Episode]) -> String {
         })
     };
     let list: Vec<Value> = episodes.iter().map(trajectory).collect();
-    serde_json::to_string_pretty(&list).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(&list).expect("episodes serialize") + "\n"
 }

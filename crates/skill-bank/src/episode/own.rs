@@ -20,7 +20,7 @@ struct Written<'a> {
 /// An episode as a line of JSON.
 pub fn episode_line(episode: &Episode) -> String {
     let written = Written { episode_version: EPISODE_VERSION, episode };
-    serde_json::to_string(&written).unwrap_or_default() + "\n"
+    serde_json::to_string(&written).expect("an episode serializes") + "\n"
 }
 
 pub(super) fn is_episode(record: &Value) -> bool {

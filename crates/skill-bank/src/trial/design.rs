@@ -205,7 +205,7 @@ impl TrialDesign {
 
     /// The design as canonical JSON.
     pub fn to_json(&self) -> String {
-        canonical_json(&serde_json::to_value(self).unwrap_or_default())
+        canonical_json(&serde_json::to_value(self).expect("a design serializes"))
     }
 
     /// The SHA-256 of [`to_json`](Self::to_json), in 64 hexadecimal digits.

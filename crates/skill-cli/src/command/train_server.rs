@@ -36,7 +36,10 @@ mod built_in {
             let listener = TcpListener::bind(args.listen).await;
             let listener = listener.trying_to(format_args!("listen at {}", args.listen))?;
             // Written out at once: a program that starts this one waits for it.
-            print(&format!("http://{}\n", listener.local_addr().trying_to("learn the address of the listener")?))?;
+            print(&format!(
+                "http://{}\n",
+                listener.local_addr().trying_to("learn the address of the listener")?
+            ))?;
             let mut people = anstream::stderr();
             writeln!(people, "trains {}; Ctrl-C ends the server", names.join(", ")).unwrap_or_default();
             if let Some(key) = shown {

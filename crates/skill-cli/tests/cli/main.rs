@@ -1,11 +1,5 @@
 //! The whole binary, as a person runs it: command lines in, files, output and exit codes out.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;

@@ -246,7 +246,7 @@ fn item(id: String, task_type: TaskType, source: &GameSource) -> Item {
         id: id.into(),
         task_type: task_type.as_str().to_owned(),
         // A string or a number in an object always becomes JSON.
-        data: Arc::new(serde_json::to_value(source).unwrap_or_default()),
+        data: Arc::new(serde_json::to_value(source).expect("a source serializes")),
     }
 }
 

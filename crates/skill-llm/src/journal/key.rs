@@ -187,7 +187,7 @@ pub(super) fn message_digest(message: &Message) -> [u8; 32] {
         Some(text) => digest(purpose, [role, text].map(str::as_bytes)),
         // The fields of a message have one order, and there is no map in it.
         None => {
-            let whole = serde_json::to_string(message).unwrap_or_default();
+            let whole = serde_json::to_string(message).expect("a message serializes");
             digest(purpose, [role, "", &whole].map(str::as_bytes))
         }
     }

@@ -355,8 +355,8 @@ fn insert_call(
     let reply = call.outcome.as_ref().ok();
     let tool_calls = reply
         .filter(|reply| !reply.tool_calls.is_empty())
-        .map(|reply| serde_json::to_string(&reply.tool_calls).unwrap_or_default());
-    let finish = reply.map(|reply| serde_json::to_string(&reply.finish).unwrap_or_default());
+        .map(|reply| serde_json::to_string(&reply.tool_calls).expect("tool calls serialize"));
+    let finish = reply.map(|reply| serde_json::to_string(&reply.finish).expect("a finish reason serializes"));
     let [input, cached, output, reasoning, cache_written] =
         columns(reply.map(|reply| reply.usage).unwrap_or_default());
     transaction
@@ -457,7 +457,7 @@ pub(super) fn insert_attempts(
 }
 
 fn json_text<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    serde_json::to_string(value).expect("values of the journal serialize")
 }
 
 fn insert_result(transaction: &Transaction<'_>, result: &ResultEntry, process: i64) -> rusqlite::Result<i64> {
@@ -508,7 +508,9 @@ fn insert_message(
 ) -> rusqlite::Result<i64> {
     let (text, whole) = match plain_text(message) {
         Some(text) => (Cow::Borrowed(text), None),
-        None => (Cow::Owned(message.text()), Some(serde_json::to_string(message).unwrap_or_default())),
+        None => {
+            (Cow::Owned(message.text()), Some(serde_json::to_string(message).expect("a message serializes")))
+        }
     };
     // Only in a journal that was begun with version 1 is there something to conflict with.
     let inserted = transaction

@@ -163,7 +163,7 @@ impl BankTrainer {
         // Candidates, pins and numbers decide as well as what is shown.
         identity.insert("bank.initial".to_owned(), json!(hex_sha256(self.initial.log_text().as_bytes())));
         identity.extend(gives_small_types_a_task(base.env.as_ref(), &self.settings));
-        let types = serde_json::to_value(self.retrieval.types()).unwrap_or_default();
+        let types = serde_json::to_value(self.retrieval.types()).expect("task types serialize");
         let retrieval = json!({"settings": self.retrieval.settings(), "types": canonical_hash(&types)});
         identity.insert(format!("retrieval{PARAMETERS}"), retrieval);
         if let Some(model) = &self.embedding {

@@ -266,7 +266,8 @@ pub(super) fn views(
 ) -> Result<[(&'static str, String); 2], BankError> {
     let (format, original) = source.map_or((BankFormat::Paper, None), |(format, text)| (format, Some(text)));
     let written = format::write(bank, format, original, UNKNOWN_TIME)?;
-    let measurements = serde_json::to_string_pretty(&measurements(bank)).unwrap_or_default() + "\n";
+    let measurements =
+        serde_json::to_string_pretty(&measurements(bank)).expect("measurements serialize") + "\n";
     Ok([(BANK_FILE, written.text), (MEASUREMENTS_FILE, measurements)])
 }
 

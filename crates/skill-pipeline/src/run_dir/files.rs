@@ -111,7 +111,7 @@ impl FilesLine {
 
     fn own_checksum(&self) -> String {
         // Maps have an order and names are texts, so a value has one spelling.
-        let bytes = serde_json::to_vec(&(self.line, &self.part, &self.files)).unwrap_or_default();
+        let bytes = serde_json::to_vec(&(self.line, &self.part, &self.files)).expect("hashes serialize");
         hex_sha256(&bytes)
     }
 

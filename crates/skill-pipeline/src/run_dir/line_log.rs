@@ -107,7 +107,7 @@ impl LineLog {
     /// As [`LineLog::append`].
     pub fn append_record(&mut self, record: &impl serde::Serialize) -> Result<(), PipelineError> {
         // Records have texts as keys, which is all that JSON asks for.
-        self.append(serde_json::to_string(record).unwrap_or_default().as_bytes())
+        self.append(serde_json::to_string(record).expect("a record serializes").as_bytes())
     }
 
     /// The record of one of the log's lines.

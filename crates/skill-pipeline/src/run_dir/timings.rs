@@ -103,7 +103,7 @@ impl TimingsLine {
     fn own_checksum(&self) -> String {
         let Self { format_version, process, timing, steps, requests, journals, files, checksum: _ } = self;
         let fields = (format_version, process, timing, steps, journals, requests, files);
-        hex_sha256(&serde_json::to_vec(&fields).unwrap_or_default())
+        hex_sha256(&serde_json::to_vec(&fields).expect("timings serialize"))
     }
 
     /// Reads a line; `None` if it is damaged.

@@ -477,7 +477,7 @@ fn redirect(address: &Address) -> Answer {
 }
 
 fn json_answer(status: u16, body: &impl Serialize) -> Answer {
-    answer(status, "application/json", serde_json::to_vec(body).unwrap_or_default().into())
+    answer(status, "application/json", serde_json::to_vec(body).expect("an answer serializes").into())
 }
 
 fn answer(status: u16, content_type: &'static str, body: Bytes) -> Answer {

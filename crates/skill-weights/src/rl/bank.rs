@@ -61,7 +61,7 @@ impl RlBank {
             "max_trial_rollouts": settings.max_trial_rollouts,
             "hide_share": settings.hide_share,
         });
-        let types = serde_json::to_value(self.retrieval.types()).unwrap_or_default();
+        let types = serde_json::to_value(self.retrieval.types()).expect("task types serialize");
         let retrieval = json!({"settings": self.retrieval.settings(), "types": canonical_hash(&types)});
         let of_model = |id: &ModelId| json!(id.to_string());
         [

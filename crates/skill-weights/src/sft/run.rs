@@ -134,7 +134,7 @@ impl<'run> SftRun<'run> {
         });
         let lines = data.lines.iter().map(|line| {
             // Records have texts as keys, which is all that JSON asks for.
-            serde_json::to_string(line).unwrap_or_default() + "\n"
+            serde_json::to_string(line).expect("a line serializes") + "\n"
         });
         let lines: String = lines.collect();
         self.dir.put(&self.dir.path().join(EXAMPLES_FILE), lines.as_bytes())?;

@@ -180,10 +180,6 @@ pub(super) fn default_of(key: &KeySpec) -> Option<serde_json::Value> {
 }
 
 /// A section of which nothing is set.
-#[expect(
-    clippy::expect_used,
-    reason = "the declaration of the keys has checked it; a test reads each section so"
-)]
 pub(super) fn of_defaults<T: DeserializeOwned>(keys: &[KeySpec]) -> T {
     let fields = keys.iter().filter_map(|key| Some((key.name.to_owned(), default_of(key)?)));
     serde_json::from_value(fields.collect::<Map<_, _>>().into()).expect("the defaults are those of the keys")

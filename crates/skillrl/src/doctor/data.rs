@@ -107,7 +107,10 @@ pub(super) async fn inputs(loaded: &LoadedConfig, env: &dyn Env, skill: &SkillDo
         let input = if loaded.config.env.env_kind().has_data_file() {
             let Some(request) = request_for(env, item, skill).await else { continue };
             let tokens = request.messages.iter().map(|message| estimate_tokens(&message.text())).sum();
-            Input { hash: hex_sha256(&serde_json::to_vec(&request.messages).unwrap_or_default()), tokens }
+            Input {
+                hash: hex_sha256(&serde_json::to_vec(&request.messages).expect("messages serialize")),
+                tokens,
+            }
         } else if item.data.is_null() {
             continue;
         } else {

@@ -93,7 +93,7 @@ impl Setup {
 
     /// The hash of the description, and the content of it and of the files.
     pub(super) fn packed(mut self) -> (String, Pieces) {
-        let description = serde_json::to_vec(&self.description).unwrap_or_default();
+        let description = serde_json::to_vec(&self.description).expect("a description serializes");
         let hash = self.pieces.hold(description);
         (hash, self.pieces)
     }

@@ -81,7 +81,7 @@ impl<'config> PhaseSettings<'config> {
         let result = |phase: Phase| json!(finished.get(phase).map(|record| &record.result));
         let collect = self.loaded.config.collect.clone().unwrap_or_default();
         let data = |split: Split| {
-            let items = serde_json::to_value(self.env.items(split)).unwrap_or_default();
+            let items = serde_json::to_value(self.env.items(split)).expect("items serialize");
             (format!("data.{split}"), json!(canonical_hash(&items)))
         };
         let splits: &[Split] = match phase {

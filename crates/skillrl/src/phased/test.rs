@@ -41,7 +41,7 @@ pub(super) async fn play(
     }
     let phases = Phases::read(run)?.unwrap_or_default();
     let policy = phases.get(Phase::Rl).map(|record| record.result.clone()).unwrap_or_default();
-    let result = canonical_hash(&serde_json::to_value(&games).unwrap_or_default());
+    let result = canonical_hash(&serde_json::to_value(&games).expect("games serialize"));
     let mut record = PhaseRecord::new(Phase::Test, result);
     for TestGames { policy, has_skills, games, .. } in &games {
         let name = match (policy, has_skills) {

@@ -12,7 +12,8 @@ pub(super) fn settings(model: &Path, parent: &Path) -> crate::Result<Vec<String>
         return Err(crate::command::CommandError::new(message).with_hint(hint).into());
     }
     let is_here = parent.as_os_str().is_empty();
-    let path = if is_here { model.to_path_buf() } else { std::path::absolute(model).reading(model.display())? };
+    let path =
+        if is_here { model.to_path_buf() } else { std::path::absolute(model).reading(model.display())? };
     let path = path.display();
     let of_role = |role: &str| {
         [

@@ -97,7 +97,7 @@ impl ResultsFile {
             return Err(OutsideError::ReadOnly { path });
         };
         // Rewards are finite, and nothing else could not be written.
-        let mut text = serde_json::to_string(line).unwrap_or_default();
+        let mut text = serde_json::to_string(line).expect("a line serializes");
         text.push('\n');
         file.write_all(text.as_bytes()).map_err(Self::failed("write", &self.path))
     }
