@@ -2,6 +2,7 @@
 //!
 //! A mock server plays the models and counts requests, so that a call that is paid twice is seen.
 
+mod demo;
 mod partition;
 mod rounds;
 mod scene;
@@ -33,6 +34,7 @@ pub(crate) fn check(sh: &Shell) -> anyhow::Result<()> {
     step("nats: logins", || security::run(sh, &scene))?;
     step("nats: trouble", || trouble::run(sh, &scene))?;
     step("nats: speed", || speed(sh, &scene))?;
+    step("nats: demo", || demo::run(sh, &scene))?;
     step("nats: partition", || partition::run(sh, &scene))
 }
 

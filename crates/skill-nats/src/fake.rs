@@ -58,6 +58,8 @@ pub struct Faults {
     pub repeats: bool,
     /// One acknowledged job in so many stays in its queue and is never delivered again; 0 keeps none.
     pub orphans_one_in: u64,
+    /// A request for a job that waits while its queue is deleted is never answered.
+    pub forgets_requests: bool,
 }
 
 struct Subscription {
@@ -206,6 +208,11 @@ impl FakeClient {
             return Err(BrokerError::Refused { message: "authorization violation".to_owned() });
         }
         Ok(state)
+    }
+
+    fn has_forgotten(&self, queue: &str) -> bool {
+        let state = self.server.lock();
+        state.faults.forgets_requests && !state.queues.contains_key(queue)
     }
 
     fn queues_reached(&self) -> Result<MutexGuard<'_, ServerState>, BrokerError> {
@@ -376,8 +383,13 @@ impl Broker for FakeClient {
 
     async fn pull(&self, name: &str, wait: Duration) -> Result<Option<Arc<dyn Delivery>>, BrokerError> {
         let until = Instant::now() + wait;
+        let mut has_waited = false;
         loop {
             let changed = self.server.shared.changed.notified();
+            if has_waited && self.has_forgotten(name) {
+                std::future::pending::<()>().await;
+            }
+            has_waited = true;
             let next_due = {
                 let mut state = self.queues_reached()?;
                 let no_queue = || BrokerError::NoQueue { name: name.to_owned() };

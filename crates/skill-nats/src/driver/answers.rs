@@ -86,6 +86,7 @@ impl Shared {
                         entry.touched = now;
                     }
                 }
+                state.release_unnamed(&worker, &jobs);
                 if let Some(entry) = state.workers.get_mut(&worker) {
                     (entry.facts, entry.jobs) = (facts, jobs);
                 }

@@ -223,9 +223,8 @@ impl Drop for Wanted<'_> {
         if !entry.waiting.is_empty() || matches!(entry.holder, Holder::Delivered(_)) {
             return;
         }
-        entry.cancel.cancel();
         let holder = entry.holder.clone();
-        state.jobs.remove(&self.key);
+        state.end_job(&self.key);
         drop(state);
         if let Holder::Worker(worker) = holder {
             self.shared.say_later(&worker, DriverSays::Drop { job: self.key.clone() });
@@ -442,7 +441,25 @@ impl Shared {
         }
     }
 
-    /// Waits until the calls of jobs that nobody wants have ended, and deletes the queue if no job is left.
+    /// Frees the workers whose results nobody will acknowledge: those of a stage that was decided before its end.
+    async fn release_delivered(&self) {
+        let released: Vec<(String, String)> = {
+            let mut state = self.state.lock();
+            let delivered = state.jobs.iter().filter_map(|(key, entry)| match &entry.holder {
+                Holder::Delivered((worker, _)) => Some((key.clone(), worker.clone())),
+                Holder::Nobody | Holder::Worker(_) => None,
+            });
+            let released: Vec<(String, String)> = delivered.collect();
+            released.iter().for_each(|(key, _)| state.end_job(key));
+            released
+        };
+        for (job, worker) in released {
+            self.say(&worker, DriverSays::Drop { job }).await;
+        }
+    }
+
+    /// Waits until the calls of jobs that nobody wants have ended, frees the workers that still hold results, and deletes
+    /// the queue if no job is left.
     async fn settle(&self) {
         loop {
             let answered = self.answered.notified();
@@ -455,6 +472,7 @@ impl Shared {
             }
             answered.await;
         }
+        self.release_delivered().await;
         self.delete_idle_queue().await;
     }
 }

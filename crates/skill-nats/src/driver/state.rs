@@ -208,6 +208,21 @@ impl State {
         if let Some(entry) = self.jobs.remove(job) {
             entry.cancel.cancel();
         }
+        // Whoever wants the job again does not wait for a worker that is done with it.
+        for worker in self.workers.values_mut() {
+            worker.jobs.retain(|doing| doing.job != job);
+        }
+    }
+
+    /// Gives jobs that this worker does not name any longer to others: what it says arrives in the order in which it was
+    /// said, and a job is named before it is claimed.
+    pub(super) fn release_unnamed(&mut self, worker: &str, named: &[Doing]) {
+        for (job, entry) in &mut self.jobs {
+            let is_held = matches!(&entry.holder, Holder::Worker(holder) if holder == worker);
+            if is_held && !named.iter().any(|doing| doing.job == *job) {
+                entry.release();
+            }
+        }
     }
 
     /// Forgets work that is done, unless the question was asked again since its worker was lost.

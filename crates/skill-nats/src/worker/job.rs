@@ -32,6 +32,8 @@ pub(super) struct Bench {
     pub(super) events: WorkerEvents,
     /// Ends all that is under way.
     pub(super) abort: CancellationToken,
+    /// No further job is begun.
+    pub(super) drain: CancellationToken,
 }
 
 /// The items of an environment with their hashes.
@@ -85,6 +87,8 @@ impl Bench {
             biased;
             () = cancel.cancelled() => return self.cancelled(),
             answer = self.link.answer(claim) => answer,
+            // Nothing is begun yet, and a driver that is gone never answers.
+            () = self.drain.cancelled() => return Ended::Aborted,
         };
         let spec = match answer {
             Answer::Take(spec) => *spec,

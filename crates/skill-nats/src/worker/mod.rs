@@ -368,6 +368,7 @@ impl Run {
                     shown: Arc::default(),
                     events: Arc::clone(&self.events),
                     abort: self.end.clone(),
+                    drain: self.drain.clone(),
                 }))
             }
             Err(problems) => {
@@ -441,7 +442,14 @@ impl Slot {
                 return;
             }
             let link = &self.bench.link;
-            match link.broker.pull(&queue, link.times.pull).await {
+            let pulled = tokio::select! {
+                biased;
+                pulled = link.broker.pull(&queue, link.times.pull) => pulled,
+                // The queue is deleted, and the broker may not say so to a request that waits.
+                _ = self.queue.changed() => continue,
+                () = self.drain.cancelled() => return,
+            };
+            match pulled {
                 Ok(Some(delivery)) if self.drain.is_cancelled() => delivery.later(Duration::ZERO).await,
                 Ok(Some(delivery)) => self.bench.work_on(delivery).await,
                 Ok(None) => {}

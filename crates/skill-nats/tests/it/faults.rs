@@ -5,7 +5,7 @@ use crate::cluster::{Driver, N_TURNS, Running, Sent, Turns, check_same, job, mad
 use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_envs::FaultKind;
-use skill_envs::{EnvError, RolloutRunner as _};
+use skill_envs::{EnvError, JobLink, RolloutRunner as _};
 use skill_llm::{BudgetCaps, ChatRequest, Message};
 use skill_nats::fake::{FakeServer, Faults};
 use skill_nats::{Broker as _, PROTOCOL, Times};
@@ -287,4 +287,64 @@ async fn a_call_that_its_worker_no_longer_waits_for_holds_up_no_other_one() {
         tokio::select! { _ = driver.make(&env) => panic!("nobody has made it"), () = ghost => {} }
     };
     tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_begins_at_once_though_requests_of_the_one_before_are_never_answered() {
+    let (dir, server, sent, env) = cluster(4);
+    server.set_faults(Faults { forgets_requests: true, ..Faults::default() });
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let worker = start(&server, "w", 4, &env, sending(CALL, &sent));
+    let expected = made_here(&env, &driver.source).await;
+    let alone = CALL * u32::try_from(N_TURNS).unwrap();
+    for stage in 0..4 {
+        let begun = tokio::time::Instant::now();
+        check_same(driver.make(&env).await, &expected);
+        driver.runner.settle().await;
+        // The first one connects as well.
+        let took = begun.elapsed();
+        assert!(stage == 0 || took < alone * 2, "stage {stage}: {took:?}");
+    }
+    drop(driver);
+    let begun = tokio::time::Instant::now();
+    worker.stop.drain.cancel();
+    worker.ended().await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_to_end_does_not_wait_for_a_driver_that_never_gave_it_the_job() {
+    let (dir, server, sent, env) = cluster(1);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let worker = start(&server, "w", 2, &env, sending(CALL, &sent));
+    check_same(driver.make(&env).await, &made_here(&env, &driver.source).await);
+    driver.client.set_cut(true);
+    server.inject_job(json!({ "protocol": PROTOCOL, "job": "of nobody" }).to_string().as_bytes());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = tokio::time::Instant::now();
+    worker.stop.drain.cancel();
+    worker.ended().await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_nobody_acknowledges_holds_its_worker_no_longer_than_its_stage() {
+    let (dir, server, sent, env) = cluster(4);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let worker = start(&server, "w", 2, &env, sending(CALL, &sent));
+    // The decision of a stage falls before its last results are recorded.
+    for item in env.items.iter().take(2) {
+        let link = JobLink::new(Arc::clone(&driver.source)).with_models(driver.models.clone());
+        driver.runner.run(job(item, true), link).await.unwrap();
+    }
+    driver.runner.settle().await;
+    let begun = tokio::time::Instant::now();
+    check_same(driver.make(&env).await, &made_here(&env, &driver.source).await);
+    driver.runner.settle().await;
+    assert!(begun.elapsed() < Times::default().lost, "{:?}", begun.elapsed());
+    drop(driver);
+    let begun = tokio::time::Instant::now();
+    worker.stop.drain.cancel();
+    worker.ended().await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }

@@ -460,10 +460,10 @@ impl<'run> Agent<'run> {
             // One that is broken is not in the journal before its stage has ended.
             if !is_broken && self.rollouts.runner.keeps_results() {
                 journal.flush().await?;
-                self.rollouts.runner.acknowledge(&key.to_string()).await;
             }
             result = file.result;
         }
+        self.rollouts.runner.acknowledge(&key.to_string()).await;
         Ok(Rollout { result, used: used.plus(selected), key })
     }
 
