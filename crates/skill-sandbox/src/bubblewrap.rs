@@ -25,20 +25,36 @@ const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32", "/nix/st
 /// What the loader and the alternatives of a distribution need of `/etc`.
 const CONFIGURATION: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
 
+/// The number under which `bwrap` finds the filter of system calls.
+const FILTER: &str = "9";
+
+/// A shell that opens the filter of system calls and becomes what follows.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_filter(path: &Path) -> Vec<OsString> {
+    let script = format!(r#"exec {FILTER}<"$1" || exit 125; shift; exec "$@""#);
+    let mut words: Vec<OsString> = ["/bin/sh", "-c", &script, "sh"].map(OsString::from).into();
+    words.push(path.into());
+    words
+}
+
 /// The words of `bwrap` up to the command that it starts.
 ///
-/// `binds` are files of this machine with their places inside.
+/// `binds` are files of this machine with their places inside; `has_filter` is whether [`open_filter`] stands before.
 pub(crate) fn words(
     bwrap: &Path,
     limits: &Limits,
     binds: &[(PathBuf, String)],
     readable: &[PathBuf],
     environment: &[(String, String)],
+    has_filter: bool,
 ) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![bwrap.into()];
     let mut add = |parts: &[&dyn AsRef<OsStr>]| words.extend(parts.iter().map(|part| part.as_ref().into()));
     add(&[&"--unshare-all", &"--unshare-user", &"--disable-userns", &"--die-with-parent", &"--new-session"]);
     add(&[&"--as-pid-1", &"--clearenv", &"--cap-drop", &"ALL", &"--hostname", &"sandbox"]);
+    if has_filter {
+        add(&[&"--seccomp", &FILTER]);
+    }
     add(&[&"--ro-bind", &"/usr", &"/usr"]);
     for path in SYSTEM {
         match std::fs::read_link(path) {

@@ -5,7 +5,8 @@
 //! user's files, environment variables or processes, and nothing that it does outlives the call.
 //!
 //! On Linux this is `bwrap` (bubblewrap 0.8 or later) with all namespaces unshared. Memory and processes are limited by
-//! a cgroup (version 1 or 2) where this process may make one, and else by resource limits and a monitor. On other
+//! a cgroup (version 1 or 2) where this process may make one, and else by resource limits, a monitor and a filter of
+//! system calls (no files, segments or messages in memory outside of processes). On other
 //! systems a container engine does it. Where nothing can, [`Sandbox::open`] refuses and says what is missing.
 //!
 //! The crate knows nothing of models, tasks or skills. It starts no async runtime: a call blocks its thread, and is
@@ -28,6 +29,8 @@
 //! ```
 
 mod bubblewrap;
+#[cfg(target_os = "linux")]
+mod calls;
 #[cfg(unix)]
 mod cgroup;
 #[cfg(unix)]
@@ -35,7 +38,7 @@ mod channel;
 mod container;
 mod error;
 mod limits;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod monitor;
 #[cfg(not(unix))]
 mod no_run;

@@ -1,14 +1,25 @@
 //! The processes of a sandbox as `/proc` shows them, where no cgroup counts them.
 
 use crate::Limits;
+use crate::bubblewrap::{TEMPORARY, WORK};
 use crate::verdict::Seen;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::linux::fs::MetadataExt as _;
 use std::path::Path;
 
 /// The processes of the sandbox that are not of the program: `bwrap` and the script.
 const OWN_PROCESSES: usize = 2;
 /// More are not looked at: there are too many by then.
 const MAX_LOOKED_AT: usize = 4096;
+/// What a socket can hold, with the largest buffer that it may ask for.
+const SOCKET: u64 = 416 << 10;
+/// What a pipe can hold; the kernel limits all pipes of a user together.
+const PIPE: u64 = 64 << 10;
+/// What a file takes besides its content.
+const INODE: u64 = 1 << 10;
+/// How memory that processes share, and that is in no file system, is named among the mappings of a process.
+const SHARED: [&str; 3] = ["/dev/zero (deleted)", "/memfd:", "/SYSV"];
 
 /// The limit that the processes below this one are over, if any.
 pub(crate) fn over(bwrap: u32, limits: &Limits) -> Option<Seen> {
@@ -18,10 +29,70 @@ pub(crate) fn over(bwrap: u32, limits: &Limits) -> Option<Seen> {
     if n_threads > n_allowed {
         return Some(Seen::Processes);
     }
-    let memory: u64 = family.iter().map(|pid| resident(*pid)).sum();
+    let outside = outside(&family);
+    let memory = |of: fn(u32) -> u64| family.iter().map(|pid| of(*pid)).sum::<u64>() + outside;
     // Pages that processes share count in each; what they really take together costs more to find out.
-    (memory > limits.memory && family.iter().map(|pid| share(*pid)).sum::<u64>() > limits.memory)
-        .then_some(Seen::Memory)
+    (memory(resident) > limits.memory && memory(share) > limits.memory).then_some(Seen::Memory)
+}
+
+/// What these processes take, or may have taken, outside of their own pages: memory that they share, which stays while one
+/// of them maps it, whoever has written to it; sockets and pipes that nobody reads; files without content.
+fn outside(family: &[u32]) -> u64 {
+    let mut mapped: BTreeMap<String, u64> = BTreeMap::new();
+    let mut open: BTreeSet<String> = BTreeSet::new();
+    for pid in family {
+        for (object, size) in
+            shared_mappings(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default())
+        {
+            let largest = mapped.entry(object).or_default();
+            *largest = size.max(*largest);
+        }
+        for thread in threads(*pid) {
+            let files = fs::read_dir(format!("/proc/{pid}/task/{thread}/fd"));
+            let targets =
+                files.into_iter().flatten().flatten().filter_map(|file| fs::read_link(file.path()).ok());
+            open.extend(targets.map(|target| target.to_string_lossy().into_owned()));
+        }
+    }
+    let held = |name: &String| match name.split(':').next() {
+        Some("socket") => SOCKET,
+        Some("pipe") => PIPE,
+        _ => 0,
+    };
+    let files = family.last().map_or(0, |pid| n_files(*pid)).saturating_mul(INODE);
+    mapped.values().sum::<u64>() + open.iter().map(held).sum::<u64>() + files
+}
+
+/// Objects of shared memory among the mappings of a process, each with how far into it the process reaches.
+fn shared_mappings(maps: &str) -> Vec<(String, u64)> {
+    let read = |line: &str| {
+        let mut words = line.splitn(6, ' ');
+        let (range, _, offset, device, inode) =
+            (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
+        let name = words.next()?.trim_start();
+        if !SHARED.iter().any(|shared| name.starts_with(shared)) {
+            return None;
+        }
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let (from, to) = range.split_once('-')?;
+        let size = number(to)?.checked_sub(number(from)?)?;
+        Some((format!("{device} {inode}"), number(offset)?.checked_add(size)?))
+    };
+    maps.lines().filter_map(read).collect()
+}
+
+/// Files in the directories that the process may write to, once it sees no others.
+fn n_files(pid: u32) -> u64 {
+    let root = |path: &str| fs::metadata(path).map(|found| (found.st_dev(), found.st_ino())).ok();
+    let inside = root(&format!("/proc/{pid}/root/"));
+    if inside.is_none() || inside == root("/") {
+        return 0;
+    }
+    let used = |place: &str| {
+        let found = rustix::fs::statvfs(format!("/proc/{pid}/root{place}"));
+        found.map_or(0, |found| found.f_files.saturating_sub(found.f_ffree))
+    };
+    [TEMPORARY, WORK, "/dev/shm"].into_iter().map(used).sum()
 }
 
 /// A process and all below it.
@@ -48,16 +119,17 @@ fn threads(pid: u32) -> Vec<u32> {
     names.filter_map(|name| name.to_str()?.parse().ok()).collect()
 }
 
-/// The resident bytes of a process, with those that it shares.
+/// The resident bytes of a process, with those that it shares with others. Shared memory is not among them:
+/// [`outside`] counts it.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    kilobytes(&status, "VmRSS:")
+    kilobytes(&status, "RssAnon:") + kilobytes(&status, "RssFile:")
 }
 
-/// The resident bytes of a process, of shared ones its part; all of them where that is not known.
+/// The resident bytes of a process, of those that it shares its part; all of them where that is not known.
 fn share(pid: u32) -> u64 {
     match fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
-        Ok(text) => kilobytes(&text, "Pss:"),
+        Ok(text) => kilobytes(&text, "Pss_Anon:") + kilobytes(&text, "Pss_File:"),
         Err(_) => resident(pid),
     }
 }
@@ -67,4 +139,21 @@ fn kilobytes(text: &str, name: &str) -> u64 {
         .lines()
         .find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse::<u64>().ok());
     number.unwrap_or_default().saturating_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shared_mappings;
+
+    #[test]
+    fn shared_memory_counts_once_for_each_object_up_to_its_farthest_page() {
+        let maps = "\
+            7f0000000000-7f0000001000 r--p 00000000 fe:00 123 /usr/lib/libc.so.6\n\
+            7f0000001000-7f0000003000 rw-s 00001000 00:01 9 /dev/zero (deleted)\n\
+            7f0000003000-7f0000004000 rw-s 00000000 00:01 10 /memfd:name with blanks (deleted)\n\
+            7f0000004000-7f0000005000 rw-p 00000000 00:00 0 \n\
+            7f0000005000-7f0000006000 rw-s 00000000 00:01 11 /SYSV00000000 (deleted)\n";
+        let expect = [("00:01 9", 0x3000), ("00:01 10", 0x1000), ("00:01 11", 0x1000)];
+        assert_eq!(shared_mappings(maps), expect.map(|(object, size)| (object.to_owned(), size)));
+    }
 }

@@ -233,7 +233,14 @@ fn start<'a>(
         #[cfg(target_os = "linux")]
         Kind::Bubblewrap(bubblewrap) => {
             cgroup = bubblewrap.cgroups.as_ref().map(|place| place.make(&limits)).transpose()?;
-            let mut words = cgroup.as_ref().map(join).unwrap_or_default();
+            let mut words = match &cgroup {
+                Some(cgroup) => join(cgroup),
+                None => {
+                    let filter = crate::calls::filter().map_err(io::Error::other);
+                    let path = filter.and_then(|filter| stage.write("filter", &filter));
+                    crate::bubblewrap::open_filter(&path.map_err(RunError::Start)?)
+                }
+            };
             if bubblewrap.drops_root {
                 let [user, group] = ["--reuid=", "--regid="].map(|flag| format!("{flag}{NOBODY}"));
                 words.extend([SETPRIV, &user, &group, "--clear-groups", "--"].map(OsString::from));
@@ -244,6 +251,7 @@ fn start<'a>(
                 &prepared.binds,
                 &program.readable,
                 &program.environment,
+                cgroup.is_none(),
             ));
             let limits = Some(RlimitSet { limits, is_alone: cgroup.is_none() });
             (words, Script { limits, ..script }.text())

@@ -70,6 +70,30 @@ const PROGRAMS: &[(&str, In, &str, &str)] = &[
         "import os, time\nfor i in range(8):\n    if os.fork() == 0:\n        a = os.urandom(1 << 20) * 60\n        time.sleep(60)\ntime.sleep(60)",
         "out_of_memory",
     ),
+    (
+        "takes memory in files without a name",
+        Python,
+        "import os\nfds = []\ntry:\n    while True:\n        fds.append(os.memfd_create('x'))\n        for _ in range(8): os.write(fds[-1], b'x' * (1 << 20))\nexcept OSError: a = bytearray(1 << 30)",
+        "out_of_memory",
+    ),
+    (
+        "takes memory in segments that it lets go of",
+        Python,
+        "import ctypes\nc = ctypes.CDLL(None)\nc.shmat.restype = ctypes.c_void_p\nwhile True:\n    s = c.shmget(0, 64 << 20, 0o1600)\n    if s < 0: break\n    at = c.shmat(s, None, 0)\n    ctypes.memset(at, 1, 64 << 20)\n    c.shmdt(ctypes.c_void_p(at))\na = bytearray(1 << 30)",
+        "out_of_memory",
+    ),
+    (
+        "takes memory that children leave behind",
+        Python,
+        "import mmap, os, time\na = mmap.mmap(-1, 1 << 30)\nfor i in range(16):\n    if os.fork() == 0:\n        a[i << 26:(i + 1) << 26] = b'x' * (1 << 26)\n        os._exit(0)\n    os.wait()\ntime.sleep(60)",
+        "out_of_memory",
+    ),
+    (
+        "takes memory in sockets",
+        Python,
+        "import os, socket, time\nfor i in range(24):\n    if os.fork() == 0: break\npairs = []\ntry:\n    while True:\n        a, b = socket.socketpair()\n        pairs.append((a, b))\n        for s in (a, b):\n            s.setblocking(False)\n            try:\n                while True: s.send(b'x' * 65536)\n            except BlockingIOError: pass\nexcept OSError: time.sleep(60)",
+        "out_of_memory",
+    ),
     ("forks", Python, "import os\nwhile True: os.fork()", "too_many_processes"),
     ("forks in a shell", Shell, "bomb() { bomb | bomb & }; bomb; sleep 60", "too_many_processes"),
     (
@@ -314,6 +338,16 @@ fn hostile_programs_change_nothing() {
 #[ignore = "needs bwrap and Python: cargo xtask check sandbox"]
 fn hostile_programs_change_nothing_without_a_cgroup() {
     run_all(&sandbox(Some(Limiting::Rlimits)), &[]);
+}
+
+#[test]
+#[ignore = "needs bwrap and Python: cargo xtask check sandbox"]
+fn files_without_content_count_as_memory() {
+    let limits = Limits { memory: 32 * MIB, ..limits() };
+    let text = "n = 0\nwhile True:\n    open('/tmp/%d' % n, 'w').close()\n    n += 1";
+    let program = Program { limits, ..Program::new(["/usr/bin/python3", "-Ic", text]) };
+    let outcome = sandbox(Some(Limiting::Rlimits)).run(&program, &Cancel::default()).unwrap();
+    assert_eq!(outcome.verdict.as_str(), "out_of_memory", "{}", outcome.stderr.text());
 }
 
 /// The image of containers for the next test, with `sh`, `tar` and Python, and the program of the engine.
