@@ -104,10 +104,12 @@ impl TokenCommand {
                 read(&outcome.stdout, SystemTime::now()).map_err(failed)
             }
             Ending::Exited(status) => {
-                let said = String::from_utf8_lossy(&outcome.stderr);
-                let said: String = said.chars().filter(|letter| !letter.is_control()).collect();
-                let colon = if said.trim().is_empty() { "" } else { ": " };
-                Err(failed(format!("{}{colon}{}", ended_with(status), said.trim())))
+                // A script that traces itself (`set -x`) prints the key on its standard error too. Errors are stored with
+                // the run, so it is shown where the command would show it, and nowhere else.
+                let printed = String::from_utf8_lossy(&outcome.stderr);
+                let printed: String = printed.chars().filter(|letter| !letter.is_control()).collect();
+                tracing::warn!("the command `{}` printed: {}", self.command.join(" "), printed.trim());
+                Err(failed(ended_with(status)))
             }
             Ending::Cut => Err(failed(format!("printed more than {MAX_OUTPUT_BYTES} bytes"))),
             Ending::Deadline => Err(failed(format!("did not end within {} s", DEADLINE.as_secs()))),

@@ -131,14 +131,14 @@ mod commands {
     #[test]
     fn a_command_that_fails_is_told_without_what_it_printed() {
         let dir = tempfile::tempdir().unwrap();
-        let print = "echo printed-secret; echo 'please log in' >&2; exit 3";
+        let print = "echo printed-secret; echo 'set -x printed-secret' >&2; exit 3";
         let (model, transport) = model(counting(dir.path(), print), &[200]);
         let error = ask(&model, &plain()).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Authentication);
         assert!(!error.is_retryable());
         let message = error.to_string();
-        assert!(message.contains("exit code 3") && message.ends_with("please log in"), "{message}");
-        assert!(!message.contains("printed-secret ") && transport.asked().is_empty());
+        assert!(message.ends_with("exit code 3"), "{message}");
+        assert!(transport.asked().is_empty());
         let missing = TokenCommand::new(vec!["/no/such/program".to_owned()]).unwrap();
         let (model, _) = super::commands::model(KeySource::Command(Arc::new(missing)), &[200]);
         assert!(ask(&model, &plain()).unwrap_err().to_string().contains("cannot be started"));
