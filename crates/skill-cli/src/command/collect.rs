@@ -53,8 +53,9 @@ pub(crate) fn run(args: &CollectArgs) -> crate::Result {
         .transpose()
         .map_err(skillrl::Error::of_output)?;
     if let Some(kept) = &kept {
-        let is_done = kept.is_made_from(&inputs);
-        if args.out.exists() && !is_done && !args.force {
+        // A process that died after it had written the file has not noted that it is finished.
+        let is_own = kept.is_made_from(&inputs) || kept.is_being_made_from(&inputs);
+        if args.out.exists() && !is_own && !args.force {
             return Err(super::is_there_already(&args.out).into());
         }
         kept.count_spent_on(&inputs, &engine)?;
@@ -76,6 +77,9 @@ pub(crate) fn run(args: &CollectArgs) -> crate::Result {
     let is_of_others = || std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
     if kept.is_none() && !args.force && is_of_others() {
         return Err(super::is_there_already(&args.out).into());
+    }
+    if let Some(kept) = &kept {
+        kept.note_begun(&inputs)?;
     }
     super::write_with_parents(&args.out, text.as_bytes())?;
     if let Some(kept) = &kept {

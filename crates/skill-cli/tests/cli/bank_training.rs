@@ -72,6 +72,11 @@ fn episodes_are_collected_once() {
     let again = context.succeed(&collect);
     assert_names(&again, &[NOTHING_SENT]);
     assert_eq!(context.read("episodes.jsonl"), episodes, "the same file");
+    // A process that died before it had noted that its file is finished.
+    let made = context.read("episodes.jsonl.calls/made_from");
+    context.write("episodes.jsonl.calls/made_from", &format!("begun {made}"));
+    assert_names(&context.succeed(&collect), &[NOTHING_SENT]);
+    assert_eq!(context.read("episodes.jsonl.calls/made_from"), made);
 
     let value = context.succeed_json(&[&collect[..], &["--json"]].concat());
     assert_eq!((&value["episodes"], &value["split"]), (&12.into(), &"train".into()));
