@@ -160,7 +160,7 @@ impl Decoder {
     /// Reads the weights of a model.
     ///
     /// Names are those of published checkpoints, with or without `model.` in front. Tensors that the model does not
-    /// have are errors, except `lm_head.weight` of tied embeddings and stored frequencies of rotations.
+    /// have are errors, except stored frequencies of rotations, and an `lm_head.weight` that is the tied embedding.
     ///
     /// # Errors
     /// [`TrainError::Tensor`] with the file and the tensor that is missing, superfluous, or of the wrong shape, type
@@ -191,6 +191,16 @@ impl Decoder {
                 tensor: name.to_owned(),
                 fault: TensorFault::Unexpected,
             });
+        }
+        const HEAD: &str = "lm_head.weight";
+        if config.has_tied_embeddings && has(HEAD) {
+            let shape = [config.vocab_size, config.hidden_size];
+            let embedding = files.read(&name_in_file("model.embed_tokens.weight"), &shape)?;
+            // Other libraries take one or the other, and the model was trained with one of them.
+            if files.read(HEAD, &shape)?.values != embedding.values {
+                let fault = "is true, but the files hold an `lm_head.weight` that is not the embedding";
+                return Err(TrainError::model("tie_word_embeddings", fault));
+            }
         }
         Self::build_from(config, |name, shape| stored(files.read(&name_in_file(name), shape)?))
     }

@@ -176,6 +176,25 @@ fn refuse_variants(config: &Map<String, Value>) -> Result<(), TrainError> {
     if config.get("use_sliding_window").and_then(Value::as_bool) == Some(true) {
         return Err(TrainError::model("use_sliding_window", "attention with a window is not implemented"));
     }
+    let windowed = |kinds: &Value| {
+        let is_whole = |kind: &Value| kind.as_str() == Some("full_attention");
+        kinds.as_array().is_none_or(|kinds| !kinds.iter().all(is_whole))
+    };
+    if config.get("layer_types").filter(|kinds| !kinds.is_null()).is_some_and(windowed) {
+        return Err(TrainError::model("layer_types", "layers without full attention are not implemented"));
+    }
+    let rotations = config.get("rope_parameters").and_then(Value::as_object);
+    if rotations.is_some_and(|settings| settings.values().any(Value::is_object)) {
+        return Err(TrainError::model("rope_parameters", "rotations per layer type are not implemented"));
+    }
+    let parts =
+        [config.get("partial_rotary_factor"), rotations.and_then(|keys| keys.get("partial_rotary_factor"))];
+    if parts.into_iter().flatten().any(|part| !part.is_null() && part.as_f64() != Some(1.0)) {
+        return Err(TrainError::model(
+            "partial_rotary_factor",
+            "rotations of a part of a head are not implemented",
+        ));
+    }
     let scaling = [config.get("rope_scaling"), config.get("rope_parameters")];
     for settings in scaling.into_iter().flatten().filter_map(Value::as_object) {
         let kind = settings.get("rope_type").or_else(|| settings.get("type")).and_then(Value::as_str);

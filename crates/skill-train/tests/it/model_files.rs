@@ -55,6 +55,10 @@ fn a_model_that_cannot_be_run_is_named_by_its_key() {
         ("use_sliding_window", json!({"use_sliding_window": true})),
         ("rope_type", json!({"rope_scaling": {"rope_type": "llama3"}})),
         ("rope_type", json!({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}})),
+        ("rope_parameters", json!({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}})),
+        ("layer_types", json!({"layer_types": ["full_attention", "sliding_attention"]})),
+        ("partial_rotary_factor", json!({"partial_rotary_factor": 0.5})),
+        ("partial_rotary_factor", json!({"rope_parameters": {"partial_rotary_factor": 0.25}})),
         ("rope_theta", json!({"rope_theta": -1})),
         ("tie_word_embeddings", json!({"tie_word_embeddings": 1})),
         ("eos_token_id", json!({"eos_token_id": "end"})),
@@ -205,5 +209,16 @@ mod decoders {
             tensors.push(head);
         });
         assert_eq!(tied.unwrap().base().unwrap(), original);
+        // One of its own is not: nobody knows which of the two the model was trained with.
+        let untied = load(|tensors| {
+            let mut head = tensors[0].clone();
+            head.0 = "lm_head.weight".to_owned();
+            head.1.values[0] += 1.0;
+            tensors.push(head);
+        });
+        assert!(
+            matches!(&untied, Err(TrainError::Model { field, .. }) if field == "tie_word_embeddings"),
+            "{untied:?}"
+        );
     }
 }
