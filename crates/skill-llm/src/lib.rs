@@ -130,4 +130,4 @@ pub use scope::CallScope;
 pub use scripted::{Script, ScriptedModel};
 pub use secret::{ApiKey, Secrets};
 pub use skill_core::{ReplyTokens, Role, TokenLogprob, TopLogprob, Usage};
-pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError};
+pub use transport::{HttpRequest, HttpResponse, ReqwestTransport, Transport, TransportError, proxy_variable};

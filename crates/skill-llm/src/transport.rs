@@ -10,10 +10,12 @@
 //!   `a_connection_that_breaks_before_the_answer_is_not_tried_again`, `a_redirect_is_not_followed`.
 
 mod encoded;
+mod proxy;
 mod reqwest;
 mod scrubbed;
 
 pub use self::encoded::BodyFault;
+pub use self::proxy::proxy_variable;
 pub use self::reqwest::ReqwestTransport;
 pub use self::scrubbed::ScrubbedTransport;
 use crate::secret::ApiKey;

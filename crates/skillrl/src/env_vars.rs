@@ -40,8 +40,8 @@ fn variables() -> Vec<Variable> {
         Some(Variable { name: provider.key_variable?, meaning, is_secret: true })
     }));
     variables.extend([
-        open("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies for requests to models and to live servers; lower case means the same"),
-        open("NO_PROXY", "addresses that are asked without a proxy; it needs `127.0.0.1` where a proxy is set and a model runs on this machine"),
+        open("HTTPS_PROXY, HTTP_PROXY, ALL_PROXY", "proxies for requests to models and to live servers, but not to this machine; lower case means the same. A proxy can read what is sent to addresses with `http`: prompts and keys"),
+        open("NO_PROXY", "hosts that are asked without a proxy"),
         open("NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM", "whether output is coloured; without them it is where a terminal shows it"),
         open(
             "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",

@@ -1,5 +1,6 @@
 //! HTTP on reqwest, with rustls on ring.
 
+use super::proxy::is_loopback;
 use super::{HttpMethod, HttpRequest, HttpResponse, Transport, TransportError};
 use ::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use ::reqwest::{Body, Client, ClientBuilder, Method, Request, Response, Url, redirect, retry};
@@ -16,11 +17,17 @@ use std::time::Duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many addresses are kept as they were read; a run asks one or two.
 const MAX_ADDRESSES: usize = 16;
+/// Variables that name a proxy.
+const PROXIES: [&str; 6] =
+    ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"];
 const USER_AGENT: &str = concat!("skillrl/", env!("CARGO_PKG_VERSION"));
 
-/// A pool of connections; proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY` and so on).
+/// A pool of connections; proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY` and so on), but not for
+/// addresses of this machine.
 pub struct ReqwestTransport {
     client: Client,
+    /// For addresses of this machine.
+    direct: Client,
     /// Why `https` cannot work here, such as a machine without certificates; `http` works all the same.
     no_https: Option<String>,
     addresses: Addresses,
@@ -34,7 +41,12 @@ impl ReqwestTransport {
     /// [`TransportError::Unusable`] if the machine lets no client be made at all. A machine without certificates is
     /// no such error: only requests to `https` fail there.
     pub fn new() -> Result<Self, TransportError> {
-        Self::from_builder(client_builder)
+        let transport = Self::from_builder(client_builder)?;
+        // Without a proxy both are the same, and share their pool.
+        if PROXIES.iter().all(|name| std::env::var_os(name).is_none()) {
+            return Ok(transport);
+        }
+        Ok(Self { direct: Self::direct()?.client, ..transport })
     }
 
     /// A transport like that of [`ReqwestTransport::new`] that passes by every proxy.
@@ -49,19 +61,24 @@ impl ReqwestTransport {
     fn from_builder(builder: impl Fn() -> ClientBuilder) -> Result<Self, TransportError> {
         install_tls_provider();
         let first_error = match builder().build() {
-            Ok(client) => return Ok(Self { client, no_https: None, addresses: Addresses::default() }),
+            Ok(client) => return Ok(Self::of(client, None)),
             Err(error) => words(error),
         };
         // The usual reason is a machine without certificates: no certificate at all is better than no client.
         let client = builder().tls_certs_only([]).build();
         let client = client.map_err(|error| TransportError::Unusable { message: words(error) })?;
-        Ok(Self { client, no_https: Some(first_error), addresses: Addresses::default() })
+        Ok(Self::of(client, Some(first_error)))
+    }
+
+    fn of(client: Client, no_https: Option<String>) -> Self {
+        Self { direct: client.clone(), client, no_https, addresses: Addresses::default() }
     }
 
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, TransportError> {
         let (timeout, limit) = (request.timeout, request.max_response_bytes);
         let request = self.request(request)?;
-        let response = self.client.execute(request).await.map_err(|error| transport_error(error, timeout))?;
+        let client = if is_loopback(request.url()) { &self.direct } else { &self.client };
+        let response = client.execute(request).await.map_err(|error| transport_error(error, timeout))?;
         read(response, limit, timeout).await
     }
 
