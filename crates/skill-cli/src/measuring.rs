@@ -33,6 +33,13 @@ pub(crate) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl
     Ok(())
 }
 
+/// The split that is measured where none is named: the validation split, or that of test in data with no other.
+pub(crate) fn usual_split(env: &dyn Env) -> Split {
+    let is_only =
+        |split: Split| Split::ALL.iter().all(|other| env.items(*other).is_empty() == (*other != split));
+    if is_only(Split::Test) { Split::Test } else { USUAL_SPLIT }
+}
+
 /// The split that is asked for.
 pub(crate) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
     args.split.as_deref().map_or(Ok(USUAL_SPLIT), world::split)

@@ -56,7 +56,7 @@ async fn listen(mut interrupts: Interrupts, stop: StopSignal, stopping: &'static
 /// Ctrl-C, the signal with which a system ends its programs, and that of a terminal that is closed; all are caught from
 /// the moment it is made.
 #[cfg(unix)]
-struct Interrupts {
+pub(crate) struct Interrupts {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
@@ -64,7 +64,7 @@ struct Interrupts {
 
 #[cfg(unix)]
 impl Interrupts {
-    fn catch() -> std::io::Result<Self> {
+    pub(crate) fn catch() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -74,7 +74,7 @@ impl Interrupts {
     }
 
     /// Waits for the next one; `None` if none can come.
-    async fn next(&mut self) -> Option<()> {
+    pub(crate) async fn next(&mut self) -> Option<()> {
         tokio::select! {
             pressed = self.interrupt.recv() => pressed,
             asked = self.terminate.recv() => asked,
@@ -85,16 +85,16 @@ impl Interrupts {
 
 /// Ctrl-C.
 #[cfg(not(unix))]
-struct Interrupts;
+pub(crate) struct Interrupts;
 
 #[cfg(not(unix))]
 impl Interrupts {
-    fn catch() -> std::io::Result<Self> {
+    pub(crate) fn catch() -> std::io::Result<Self> {
         Ok(Self)
     }
 
     /// Waits for the next one; `None` if none can come.
-    async fn next(&mut self) -> Option<()> {
+    pub(crate) async fn next(&mut self) -> Option<()> {
         tokio::signal::ctrl_c().await.ok()
     }
 }

@@ -5,6 +5,7 @@
 //! - Calls of an environment to other models than the target go through the run's layers, so a judged answer is not
 //!   paid for twice. Held by `a_judged_call_is_not_sent_twice`.
 
+use crate::answerable::AnswerFinding;
 use crate::error::EnvError;
 use crate::item::{Item, Split};
 use crate::source::{SkillSource, TaskView};
@@ -88,6 +89,11 @@ pub trait Env: Send + Sync {
     /// What is wrong with items that an environment takes all the same, for those who look at the data alone.
     fn faults(&self) -> &[EnvError] {
         &[]
+    }
+
+    /// Why right replies do not score, with this skill, where the environment can tell without a model.
+    fn answerable(&self, _skill: &SkillDoc) -> Vec<AnswerFinding> {
+        Vec::new()
     }
 
     /// The texts of an item's choices that are the labels of others: an answer with such words names the other choice.

@@ -76,6 +76,7 @@ assert_eq!(n_solved, 1);
 pub mod agent;
 #[cfg(feature = "alfworld")]
 pub mod alfworld;
+pub mod answerable;
 mod answers;
 pub mod choices;
 #[cfg(feature = "tasks")]

@@ -115,13 +115,14 @@ pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> 
 }
 
 /// Settings that say what a label is and how a score is made of an answer.
-const SCORING: [&str; 7] = [
+const SCORING: [&str; 8] = [
     "env.scorer",
     "env.extract",
     "env.answer_field",
     "env.choices_field",
     "env.rules_field",
     "env.merge_labels",
+    "env.fold_labels",
     "env.invalid_action_penalty",
 ];
 

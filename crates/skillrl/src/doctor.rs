@@ -4,6 +4,7 @@
 //! offline asks each model once. Each [`Finding`] says what was looked at and how it is, and every one that is not well
 //! ends with what to do about it. Nothing is written, and no run is begun or changed.
 
+mod answers;
 mod broker;
 mod data;
 mod labels;
@@ -11,6 +12,7 @@ mod models;
 mod plan;
 mod training;
 
+pub use answers::answer_finding;
 pub use labels::{choice_finding, label_findings};
 
 use crate::config::{ConfigError, LoadedConfig, ModelRole};
@@ -71,6 +73,8 @@ skill_core::named_enum! {
         Programs = "programs",
         /// Whether the splits have nothing in common.
         Splits = "splits",
+        /// Whether a right reply can score.
+        Answerable = "answerable",
         /// Class labels that are misspelt, contradict each other, or are too rare.
         Labels = "labels",
         /// Whether the selection split can show what is hoped for.
@@ -277,6 +281,7 @@ async fn task(
     let inputs = data::inputs(loaded, env, &skill).await;
     findings.extend(data::longest(&inputs));
     findings.extend(data::splits(env, &inputs));
+    findings.extend(answers::findings(env, &skill));
     findings.extend(labels::findings(env, &inputs));
     findings.push(plan::selection(env, asked, settings.as_ref().ok(), &loaded.run_dir()));
     let prompts = match prompts::library(&loaded.config.prompts, env) {

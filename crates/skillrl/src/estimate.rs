@@ -359,19 +359,22 @@ fn is_planned(config: &Config) -> bool {
     config.train.protocol == Protocol::Auto && config.train.mode == TrainMode::Document
 }
 
-/// What so many passes over the selection split with the initial skill will take.
+/// What so many samples of each item of a split with the initial skill will take.
 pub fn estimate_passes(
     probe: &Probe,
     settings: &TrainSettings,
     config: &Config,
     assumptions: Assumptions,
-    n_passes: u64,
+    (split, n_samples): (Split, u64),
 ) -> StageEstimate {
     let probe = &longest(probe, config, assumptions);
-    let [_, val, _] = &probe.splits;
-    let n_rollouts =
-        val.n_items.saturating_mul(settings.evidence.selection_repeats as u64).saturating_mul(n_passes);
-    let sent = rollouts(val, n_rollouts, Span::default());
+    let [train, val, test] = &probe.splits;
+    let items = match split {
+        Split::Train => train,
+        Split::Val => val,
+        Split::Test => test,
+    };
+    let sent = rollouts(items, items.n_items.saturating_mul(n_samples), Span::default());
     stage_estimate(Stage::Baseline, sent, probe, settings, config, assumptions)
 }
 

@@ -145,6 +145,23 @@ pub fn environment_to_check(
     Ok(Arc::new(tasks::load(&config, judge, &around)?))
 }
 
+/// The environment for a measurement of one split: data of one's own may lack the others. Without a split it may lack any.
+///
+/// # Errors
+///
+/// As [`environment`].
+pub fn environment_to_measure(
+    loaded: &LoadedConfig,
+    judge: Option<Arc<dyn ChatModel>>,
+    measured: Option<Split>,
+) -> Result<Arc<dyn Env>, Error> {
+    let EnvConfig::Tasks(asked) = &loaded.config.env else { return environment(loaded, judge) };
+    let around = Around::of(loaded);
+    let mut config = tasks::config(asked, &around)?;
+    config.optional = Split::ALL.into_iter().filter(|split| measured != Some(*split)).collect();
+    Ok(Arc::new(tasks::load(&config, judge, &around)?))
+}
+
 /// The environment as a world, to be played by hand or by the trainers of others; `None` where it runs its own agent.
 ///
 /// # Errors

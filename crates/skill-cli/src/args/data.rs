@@ -51,6 +51,10 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "IN,OUT")]
     pub(crate) price: Option<Price>,
 
+    /// Counts a label as another one, such as the misspelling in `Biling=Billing`; may be given more than once.
+    #[arg(long = "label", value_name = "FROM=TO")]
+    pub(crate) labels: Vec<String>,
+
     /// Keeps labels apart that differ in case and blanks alone.
     #[arg(long)]
     pub(crate) keep_labels: bool,
@@ -97,6 +101,7 @@ impl DataArgs {
             ("--rubric", self.rubric.is_some()),
             ("--budget", self.budget.is_some()),
             ("--price", self.price.is_some()),
+            ("--label", !self.labels.is_empty()),
             ("--keep-labels", self.keep_labels),
         ];
         all.into_iter().find_map(|(name, is_given)| is_given.then_some(name))

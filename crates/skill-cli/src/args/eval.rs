@@ -80,6 +80,10 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Agrees to the cost, and to send data to an address that no configuration here names: nothing is asked.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
     /// Prints only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -38,6 +38,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long, alias = "estimate", requires = "measure")]
     pub(crate) dry_run: bool,
 
+    /// With `--measure`: agrees to the cost, and to send data to an address that no configuration here names.
+    #[arg(short, long, requires = "measure")]
+    pub(crate) yes: bool,
+
     /// With `--measure`: prints only errors, warnings and the result.
     #[arg(short, long, requires = "measure")]
     pub(crate) quiet: bool,
@@ -66,6 +70,8 @@ pub(crate) struct NoiseArgs {
     pub(crate) effect: f64,
     /// Sends nothing.
     pub(crate) dry_run: bool,
+    /// Agrees to the cost, and to send data to a new address.
+    pub(crate) yes: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }
@@ -85,6 +91,10 @@ pub(crate) struct TryArgs {
     /// Asks the models again, and keeps nothing in the journal of the run.
     #[arg(long)]
     pub(crate) fresh: bool,
+
+    /// Sends the item without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 
     /// Writes one JSON object.
     #[arg(long)]

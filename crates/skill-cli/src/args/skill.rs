@@ -185,6 +185,10 @@ pub(crate) struct TriggersArgs {
     #[arg(long, conflicts_with = "replay")]
     pub(crate) estimate: bool,
 
+    /// Starts without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
     /// Compares recall with an earlier measurement, query by query: the directory of its runs.
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,

@@ -70,6 +70,8 @@ pub(crate) struct Start {
     pub(crate) is_phase: bool,
     /// True for `train`, which goes through all phases, and for the commands that describe its run.
     pub(crate) is_training: bool,
+    /// True where `--yes` agrees to what would be asked.
+    pub(crate) agrees: bool,
     /// True if the command trains weights.
     pub(crate) trains_weights: bool,
     /// What the command needs an optimizer for.

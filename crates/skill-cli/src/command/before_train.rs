@@ -2,27 +2,21 @@
 //! question. After its first measurement: whether there is anything to gain.
 
 use super::CommandError;
-use super::data_start::{asked, has_answered_call};
+use super::consent::{Sending, agree, asked};
+use super::data_start::has_answered_call;
 use crate::progress::Progress;
 use crate::table::{grouped, harmless};
 use parking_lot::Mutex;
 use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, Origin, TrainMode, nearest_name};
-use skillrl::core::Role;
 use skillrl::core::usage::dollars;
 use skillrl::cost::has_prices;
 use skillrl::doctor::{Check, Examination, Finding, Network, Status, examine};
 use skillrl::estimate::{Estimate, Prepared, Span};
-use skillrl::llm::ChatRequest;
 use skillrl::llm::price_table::{PRICES_AS_OF, priced_models};
 use skillrl::pipeline::run_dir::checks::{CheckWarning, write_checks};
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::pipeline::{Event, EventSink, Protocol, StopSignal};
-use std::io::IsTerminal as _;
 
-/// Above so many US dollars, a person at a terminal is asked first, unless the run has a cap.
-const ASK_ABOVE: f64 = 5.0;
-/// So much of a prompt is shown.
-const MAX_SHOWN_CHARACTERS: usize = 3_000;
 /// A cap that leaves no step is answered with one that is a multiple of this.
 const ROUND_CALLS: u64 = 50;
 
@@ -33,6 +27,8 @@ pub(super) struct Consent {
     pub(super) agrees: bool,
     /// The run was started from data.
     pub(super) is_data: bool,
+    /// Data goes to an address that no configuration here named before.
+    pub(super) is_new: bool,
     /// Nothing but warnings and questions is said.
     pub(super) is_quiet: bool,
 }
@@ -53,14 +49,22 @@ pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> crate::Res
     let found = warnings(loaded)?;
     if !consent.is_quiet {
         // Who wrote a configuration has `doctor` for what the plan can show.
-        let of_plan = [Check::Selection, Check::Decisions].map(Check::as_str);
-        let is_said = |warning: &&CheckWarning| consent.is_data || !of_plan.contains(&warning.check.as_str());
-        for warning in found.iter().filter(is_said) {
-            super::say(&format!("warning: {}", harmless(&warning.message)));
+        let of_plan = [Check::Selection, Check::Decisions];
+        let is_said = |finding: &&Finding| consent.is_data || !of_plan.contains(&finding.check);
+        for finding in found.iter().filter(is_said) {
+            super::say(&format!("warning: {}", harmless(&finding.message)));
+            // Of the other hints most are about keys of the configuration, which was made from the data.
+            if let Some(hint) = finding.hint.as_ref().filter(|_| finding.check == Check::Labels) {
+                super::say(&format!("hint: {}", harmless(hint)));
+            }
         }
     }
     ask(loaded, consent)?;
-    Ok(found)
+    let kept = |finding: Finding| CheckWarning {
+        check: finding.check.as_str().to_owned(),
+        message: finding.message,
+    };
+    Ok(found.into_iter().map(kept).collect())
 }
 
 /// Says what a run that begins will take, and asks.
@@ -86,37 +90,13 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> crate::Result {
     if !consent.is_quiet {
         super::say(&sentence(loaded, &roles, &estimate));
     }
-    let most = estimate.total.cost.map_or(0.0, |[_, most]| most);
-    let is_much = most > ASK_ABOVE && config.budget.money.is_none();
-    if consent.agrees || !consent.is_data && !is_much {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Ok(());
-    }
-    let mut question = String::new();
-    if consent.is_data
-        && let Some(request) = first_request(loaded)?
-    {
-        super::say(&prompt_lines(&request));
-        question = format!("Send this to {}?", receiver(loaded));
-    }
-    if is_much {
-        question = format!("{question} It may cost up to {}.", dollars(most)).trim().to_owned();
-    }
-    let question = if question.ends_with('?') { question } else { format!("{question} Continue?") };
-    match asked(&format!("{question} [y/N]"))? {
-        Some(false) => Err(CommandError::new("nothing was sent")
-            .with_hint(
-                "`--input FIELD,..` chooses what is shown, `--budget DOLLARS` caps the cost, `--yes` agrees",
-            )
-            .into()),
-        Some(true) | None => Ok(()),
-    }
+    let most = estimate.total.cost.map(|[_, most]| most);
+    let Consent { agrees, is_new, .. } = consent;
+    agree(&Sending { loaded, is_new, total: String::new(), most, agrees })
 }
 
 /// What doctor's offline checks warn of, but for what is said otherwise.
-fn warnings(loaded: &LoadedConfig) -> crate::Result<Vec<CheckWarning>> {
+fn warnings(loaded: &LoadedConfig) -> crate::Result<Vec<Finding>> {
     let offline = Examination { network: Network::Offline, ..Examination::default() };
     let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
     let is_of_run = |finding: &Finding| {
@@ -124,6 +104,7 @@ fn warnings(loaded: &LoadedConfig) -> crate::Result<Vec<CheckWarning>> {
             finding.check,
             Check::Data
                 | Check::Splits
+                | Check::Answerable
                 | Check::Labels
                 | Check::Selection
                 | Check::Skill
@@ -132,50 +113,7 @@ fn warnings(loaded: &LoadedConfig) -> crate::Result<Vec<CheckWarning>> {
         )
     };
     let found = report.findings.into_iter();
-    let kept = |finding: Finding| CheckWarning {
-        check: finding.check.as_str().to_owned(),
-        message: finding.message,
-    };
-    Ok(found.filter(|finding| finding.status == Status::Warning && is_of_run(finding)).map(kept).collect())
-}
-
-/// What the agent is asked first.
-pub(super) fn first_request(loaded: &LoadedConfig) -> crate::Result<Option<ChatRequest>> {
-    Ok(super::block_on_unwarned(skillrl::doctor::first_request(loaded))??)
-}
-
-/// A request as a person reads it.
-pub(super) fn prompt_lines(request: &ChatRequest) -> String {
-    let mut text = "The first prompt, as it will be sent:".to_owned();
-    for message in &request.messages {
-        let whole = message.text();
-        let shown: String = whole.chars().take(MAX_SHOWN_CHARACTERS).collect();
-        let cut = if shown.len() < whole.len() { " .." } else { "" };
-        let shown = if shown.trim().is_empty() { "(empty)".to_owned() } else { harmless(shown.trim()) };
-        text.push_str(&format!("\n--- {} ---\n{shown}{cut}", role_name(message.role)));
-    }
-    text + "\n---"
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system (the skill)",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
-/// Who gets it: the host of the target's server.
-fn receiver(loaded: &LoadedConfig) -> String {
-    match &loaded.config.models.target {
-        ModelConfig::Served { config, .. } => {
-            let address = config.base_url.as_str();
-            let host = address.split("://").nth(1).unwrap_or(address);
-            host.split('/').next().unwrap_or(host).to_owned()
-        }
-        _ => "the model".to_owned(),
-    }
+    Ok(found.filter(|finding| finding.status == Status::Warning && is_of_run(finding)).collect())
 }
 
 /// Refuses caps with which nothing could be learned.

@@ -20,11 +20,10 @@ pub(crate) fn run(args: &DoctorArgs) -> crate::Result {
         flip_rate: args.flip_rate,
         timeout: Duration::from_secs(args.timeout),
     };
-    let mut start = Start { is_training: true, ..args.config.start() };
+    let mut start = Start { is_training: true, agrees: args.yes, ..args.config.start() };
     let skill = args.skill.iter().map(|path| format!("skill.initial={}", path.display()));
     start.overrides.splice(0..0, skill);
-    let used = if args.offline { Use::Looks } else { Use::Sends };
-    let used = if args.dry_run { Use::Looks } else { used };
+    let used = if args.offline || args.dry_run { Use::Looks } else { Use::Sends };
     let DataStart { start, .. } = data_start::resolve(&args.data, start, used, args.json || args.quiet)?;
     if args.measure {
         return super::noise::run(&NoiseArgs {
@@ -32,6 +31,7 @@ pub(crate) fn run(args: &DoctorArgs) -> crate::Result {
             skill: args.skill.clone(),
             effect: args.effect.unwrap_or(DEFAULT_EFFECT),
             dry_run: args.dry_run,
+            yes: args.yes,
             json: args.json,
             quiet: args.quiet,
         });

@@ -1,6 +1,6 @@
 //! `skillrl train --dry-run`: one prompt as it would be sent, the checks of `doctor`, and the estimate; nothing is sent.
 
-use super::{before_train, doctor, estimate};
+use super::{consent, doctor, estimate};
 use crate::args::Start;
 use skillrl::config::EnvKind;
 use skillrl::doctor::{Examination, Network, Report, Status, examine};
@@ -16,7 +16,7 @@ pub(super) fn show(start: &Start, is_json: bool) -> crate::Result {
     let report = super::block_on_unwarned(examine(Ok(loaded.clone()), &offline))?;
     let starts_program = loaded.config.env.env_kind() == EnvKind::Exec;
     let can_begin = loaded.check_paths().is_ok() && !starts_program;
-    let request = if can_begin { before_train::first_request(&loaded).ok().flatten() } else { None };
+    let request = if can_begin { consent::first_request(&loaded).ok().flatten() } else { None };
     let estimate = if can_begin { estimate::described(&loaded, is_json).ok() } else { None };
     if is_json {
         let messages = request.map(|request| request.messages);
@@ -26,7 +26,7 @@ pub(super) fn show(start: &Start, is_json: bool) -> crate::Result {
         super::print(&format!("{shown}\n"))?;
     } else {
         if let Some(request) = request {
-            super::print(&format!("{}\n\n", before_train::prompt_lines(&request)))?;
+            super::print(&format!("{}\n\n", consent::prompt_lines(&request)))?;
         }
         let findings =
             report.findings.iter().filter(|finding| finding.status != Status::Skipped).cloned().collect();

@@ -7,6 +7,7 @@ use skillrl::config::{LoadedConfig, ModelConfig, ModelRole, TrainMode};
 use skillrl::core::SkillDoc;
 use skillrl::core::usage::dollars;
 use skillrl::envs::Env;
+use skillrl::envs::Split;
 use skillrl::estimate::{
     Assumptions, BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps,
     bank_estimate, estimate_passes, probe, weights_estimate,
@@ -78,19 +79,19 @@ pub(super) fn of(prepared: &Prepared) -> crate::Result<Estimate> {
     Ok(super::block_on_unwarned(prepared.estimate())??)
 }
 
-/// Upper bound on the cost of `n_passes` passes over the validation split.
+/// Upper bound on the cost of so many samples of each item of a split.
 pub(super) fn passes_cost(
     loaded: &LoadedConfig,
     env: &dyn Env,
     skill: &SkillDoc,
     settings: &TrainSettings,
-    n_passes: u64,
+    samples: (Split, u64),
 ) -> crate::Result<StageEstimate> {
     let prompts = prompts::library(&loaded.config.prompts, env)?;
     let max_tokens = loaded.config.models.target.max_tokens();
     let probing = probe(env, &prompts, skill, settings, max_tokens);
     let probed = super::block_on_unwarned(probing)?.map_err(PipelineError::Prompt)?;
-    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), n_passes))
+    Ok(estimate_passes(&probed, settings, &loaded.config, Assumptions::default(), samples))
 }
 
 /// What `skillrl sft` takes, where it is configured: by the run in `run.dir`, else by measuring a step.

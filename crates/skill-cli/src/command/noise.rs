@@ -1,5 +1,6 @@
 //! `skillrl doctor --measure`: what the selection split can show, before money is spent on training.
 
+use super::consent::{Sending, agree, is_new_address};
 use super::estimate::passes_cost;
 use crate::args::NoiseArgs;
 use crate::measuring::{check_not_empty, warn_of_replies};
@@ -44,7 +45,9 @@ pub(super) fn run(args: &NoiseArgs) -> crate::Result {
         None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
     };
     // An upper bound: passes that are in the run's journal cost nothing.
-    let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, PASSES.len() as u64)?;
+    let n_samples = PASSES.len() * settings.evidence.selection_repeats;
+    let samples = (Split::Val, n_samples as u64);
+    let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, samples)?;
     if args.dry_run {
         return if args.json {
             super::print_json(&cost)
@@ -53,6 +56,13 @@ pub(super) fn run(args: &NoiseArgs) -> crate::Result {
         };
     }
     super::say(&describe_cost(&cost));
+    agree(&Sending {
+        loaded: &loaded,
+        is_new: is_new_address(&args.start, &loaded),
+        total: String::new(),
+        most: cost.cost.map(|[_, most]| most),
+        agrees: args.yes,
+    })?;
 
     let target = engine.model(ModelRole::Target)?;
     let show = if args.json || args.quiet { Show::Quiet } else { Show::Progress };

@@ -54,7 +54,8 @@ pub(crate) fn run(args: &PruneArgs) -> crate::Result {
     let order = order(&run_dir, &skill, &rules);
     if args.dry_run {
         // An upper bound: one pass with the skill, and one without each rule.
-        let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, rules.len() as u64 + 1)?;
+        let n_samples = (rules.len() + 1) * settings.evidence.selection_repeats;
+        let cost = passes_cost(&loaded, env.as_ref(), &skill, &settings, (Split::Val, n_samples as u64))?;
         return if args.json {
             let tried: Vec<usize> = order.iter().map(|tried| tried.rule_idx + 1).collect();
             super::print(&format!("{}\n", serde_json::json!({"order": tried, "cost": cost})))

@@ -1,6 +1,7 @@
 //! `skillrl train`: from a configuration to a better skill.
 
 use super::before_train::served_name;
+use super::consent::is_new_address;
 use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::{CommandError, before_train, dry_run};
 use crate::args::{Start, TrainArgs};
@@ -15,10 +16,10 @@ use skillrl::reports::Verdict;
 use std::path::Path;
 
 pub(crate) fn run(args: &TrainArgs) -> crate::Result {
-    let mut start = Start { is_training: true, ..args.config.start() };
+    let mut start = Start { is_training: true, agrees: args.yes, ..args.config.start() };
     // Before what was set by hand, which counts.
     start.overrides.splice(0..0, args.settings());
-    let used = if args.dry_run { Use::Looks } else { Use::Trains };
+    let used = if args.dry_run { Use::Plans } else { Use::Trains };
     let data = data_start::resolve(&args.data, start, used, args.quiet)?;
     if args.dry_run {
         return dry_run::show(&data.start, args.json);
@@ -33,7 +34,12 @@ pub(crate) fn run(args: &TrainArgs) -> crate::Result {
 fn train(data: &DataStart, args: &TrainArgs) -> crate::Result {
     let start = &data.start;
     let loaded = load_start(start, args.quiet)?;
-    let consent = Consent { agrees: args.yes, is_data: data.is_data, is_quiet: args.quiet || args.json };
+    let consent = Consent {
+        agrees: args.yes,
+        is_data: data.is_data,
+        is_new: data.is_data || is_new_address(start, &loaded),
+        is_quiet: args.quiet || args.json,
+    };
     let warnings = before_train::say_and_ask(&loaded, consent)?;
     let beginning = || Beginning { warnings: warnings.clone(), baseline: Baseline::of(consent) };
     match trained(&loaded, start, beginning(), args) {

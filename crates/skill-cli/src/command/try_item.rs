@@ -1,6 +1,7 @@
 //! `skillrl try`: one item with the real models, and everything that happens.
 
 use super::CommandError;
+use super::consent::{self, agree, is_new_address};
 use crate::args::TryArgs;
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
@@ -81,6 +82,13 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
         // The caps of the run hold for what is tried in it too.
         count_spent(&engine.budget(), &engine.prices(), journal);
     }
+    agree(&consent::Sending {
+        loaded: &loaded,
+        is_new: is_new_address(&args.config.start(), &loaded),
+        total: String::new(),
+        most: None,
+        agrees: args.yes,
+    })?;
     let calls = Arc::new(Mutex::new(Vec::new()));
     let watched = |role: ModelRole, model: Arc<dyn ChatModel>| {
         let cost = role.config(&loaded.config).filter(|config| has_prices(config)).map(prices);

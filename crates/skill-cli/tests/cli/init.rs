@@ -12,7 +12,7 @@ fn tickets() -> String {
         } else {
             ("Charged twice.", "billing")
         };
-        format!("{{\"number\": {number}, \"ticket text\": \"{text}\", \"team\": \"{label}\"}}\n")
+        format!("{{\"number\": {number}, \"ticket text\": \"{text} {number}\", \"team\": \"{label}\"}}\n")
     };
     (1..=20).map(ticket).collect()
 }
@@ -32,7 +32,7 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     let names = [
         "the items have the fields number, ticket text, team",
         "the items have no such field",
-        "Prompt [{{ item[\"ticket text\"] }}]",
+        "Prompt [{{ item[\"ticket text\"] }}\\n\\nAnswer with one of these",
         "the key itself is asked for nowhere",
         "MY_KEY is not set yet",
         "next: skillrl doctor skillrl.toml",
@@ -42,7 +42,8 @@ fn a_person_is_asked_and_the_fields_of_the_data_are_proposed() {
     for line in [
         "kind = \"tasks\"",
         "data = \"tickets.jsonl\"",
-        "scorer = \"em_f1\"",
+        "scorer = \"exact\"",
+        "group_equal_inputs = true",
         "answer_field = \"team\"",
         "provider = \"anthropic\"",
         "api_key_env = \"MY_KEY\"",
@@ -90,8 +91,7 @@ fn enter_takes_what_is_proposed() {
     ] {
         assert!(file.lines().any(|found| found == line), "{line}");
     }
-    // The usual fields need no prompt of their own.
-    assert!(!file.lines().any(|line| line.starts_with("user_prompt")));
+    assert!(file.lines().any(|line| line.starts_with("user_prompt") && line.contains("the number")));
     context.succeed(&["env", "check", "skillrl.toml"]);
 }
 

@@ -12,6 +12,8 @@ mod caps;
 mod changed;
 mod check;
 mod codes;
+#[cfg(target_os = "linux")]
+mod consent;
 mod context;
 mod demo;
 mod demo_worlds;
@@ -75,6 +77,7 @@ mod seeds;
 mod serve;
 mod server;
 mod sft;
+mod shapes;
 mod silent;
 mod skill;
 #[cfg(target_os = "linux")]

@@ -133,8 +133,8 @@ fn rows_that_ask_the_same_are_in_one_split() {
         report["same_prompts"].as_array().unwrap().len()
     };
     assert_eq!(same(&[]), 0);
-    // Explicit shares and the paper's protocol split as they always did.
-    assert!(same(&["--set", "env.split_ratio=[1,1,1]"]) > 0);
+    assert_eq!(same(&["--set", "env.split_ratio=[1,1,1]"]), 0);
+    // The paper's protocol splits as it always did.
     assert!(same(&["--set", "train.protocol=paper"]) > 0);
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn find(path: &Path, optional: &[Split]) -> Result<DataFiles, EnvErro
         return Ok(DataFiles::Whole(vec![path.to_path_buf()]));
     }
     let names = entry_names(path)?;
+    refuse_saved(path, &names)?;
     let named = parts_of(path, &names)?;
     if named.is_empty() {
         let files = data_files(path, &names);
@@ -69,6 +70,7 @@ pub(crate) fn all_files(path: &Path) -> Result<Vec<PathBuf>, EnvError> {
     }
     let mut files = Vec::new();
     let names = entry_names(path)?;
+    refuse_saved(path, &names)?;
     for name in names.iter().filter(|name| path.join(name.as_str()).is_dir()) {
         let inner = path.join(name.as_str());
         files.extend(data_files(&inner, &entry_names(&inner)?));
@@ -78,6 +80,21 @@ pub(crate) fn all_files(path: &Path) -> Result<Vec<PathBuf>, EnvError> {
         return Err(bad_data(path, "holds no .jsonl, .json or .csv file".to_owned()));
     }
     Ok(files)
+}
+
+/// Refuses a folder of Arrow files as `datasets` saves it: its JSON files describe the data and hold none.
+fn refuse_saved(path: &Path, names: &[String]) -> Result<(), EnvError> {
+    let has = |name: &str| names.iter().any(|found| found == name);
+    let is_arrow = |name: &String| {
+        Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("arrow"))
+    };
+    if has("dataset_dict.json") || has("state.json") && has("dataset_info.json") || names.iter().any(is_arrow)
+    {
+        let message = "was written by `save_to_disk` of the package datasets, whose Arrow files are not read; write the data \
+                       by `load_from_disk(..).to_json(\"rows.jsonl\")`, each split for itself";
+        return Err(bad_data(path, message.to_owned()));
+    }
+    Ok(())
 }
 
 fn data_files(directory: &Path, names: &[String]) -> Vec<PathBuf> {

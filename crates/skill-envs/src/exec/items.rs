@@ -39,7 +39,7 @@ pub(super) fn of_program(lists: ItemLists, config: &ExecConfig) -> Result<Splits
 pub(super) fn of_files(data: &Path, config: &ExecConfig) -> Result<Splits<Vec<Item>>, EnvError> {
     let splitting = Splitting::PartsOrRatio(config.split());
     let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
-    let source = Source { data, splitting: &splitting, optional, group_of: None };
+    let source = Source { data, splitting: &splitting, optional, group_of: None, drops_duplicates: false };
     let (splits, _) = load_splits(&source, &mut |record, _| {
         let place = record.place.clone();
         of_record(record).map(|item| Some((item, ()))).map_err(|fault| place.error(fault))

@@ -16,6 +16,7 @@ pub(super) fn load_splits(config: &QaConfig) -> Result<Splits<Vec<Item>>, EnvErr
         splitting: &splitting,
         optional: config.optional_splits(),
         group_of: None,
+        drops_duplicates: false,
     };
     let (splits, _) = load(&source, &mut |record, _| {
         let question = QaItem::parse(&record.fields).map_err(|fault| record.place.error(fault))?;

@@ -33,6 +33,7 @@ mod rollout;
 pub use config::{QaConfig, QaScorer, QaSettings};
 pub use item::QaItem;
 
+use crate::answerable::AnswerFinding;
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
@@ -42,7 +43,7 @@ use crate::tasks::task::Asked;
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
-use skill_core::{ItemId, RolloutResult};
+use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_llm::ChatModel;
 use std::collections::HashSet;
 
@@ -149,6 +150,17 @@ impl Env for QaEnv {
     fn reference_reply(&self, item: &Item) -> Option<String> {
         let task = rollout::task(&self.question(&item.id)?);
         self.agenda.reference_reply(Asked { item, task: &task })
+    }
+
+    fn answerable(&self, skill: &SkillDoc) -> Vec<AnswerFinding> {
+        let items = self.splits.iter().flat_map(|(_, items)| items);
+        let tasks: Vec<_> =
+            items.filter_map(|item| Some((item, rollout::task(&self.question(&item.id)?)))).collect();
+        let asked = tasks.iter().map(|(item, task)| Asked { item, task });
+        let mut findings = crate::tasks::answerable::answerable(asked, &self.agenda, skill);
+        // Its own prompt leaves the form of an answer to the skill.
+        findings.retain(|finding| !matches!(finding, AnswerFinding::AnswerAloneUnstated { .. }));
+        findings
     }
 
     fn label(&self, item: &Item) -> Option<String> {

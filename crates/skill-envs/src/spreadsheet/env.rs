@@ -51,7 +51,8 @@ impl SpreadsheetEnv {
         let root =
             if data.is_dir() { data.clone() } else { data.parent().map(Path::to_owned).unwrap_or_default() };
         let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
-        let source = Source { data: &data, splitting: &config.splitting, optional, group_of: None };
+        let splitting = &config.splitting;
+        let source = Source { data: &data, splitting, optional, group_of: None, drops_duplicates: false };
         let (loaded, _) = load_splits(&source, &mut |record, _| Task::read(record, &root).map(Some))?;
         let mut tasks = IndexMap::new();
         let mut faults = Vec::new();

@@ -13,12 +13,19 @@ pub(super) fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, Strin
     }
     match value {
         Value::String(text) if is_of_promptfoo(name) => Ok(vec![of_assertion(name, text)?]),
-        Value::String(text) => match list_in(text) {
-            Some(list) => texts_of(name, &list),
-            None => texts_of(name, value),
+        Value::String(text) => match (list_in(text), final_answer(text)) {
+            (Some(list), _) => texts_of(name, &list),
+            (None, Some(answer)) => Ok(vec![answer.to_owned()]),
+            (None, None) => texts_of(name, value),
         },
         value => texts_of(name, value),
     }
+}
+
+/// The answer behind `####` in the last line of a worked solution, as GSM8K has it.
+fn final_answer(text: &str) -> Option<&str> {
+    let (_, answer) = text.trim_end().rsplit_once("\n####")?;
+    Some(answer.trim()).filter(|answer| !answer.is_empty() && !answer.contains('\n'))
 }
 
 /// Names of members that say the answer of an object.
@@ -185,6 +192,14 @@ mod tests {
         ] {
             let fault = read(text).unwrap_err();
             assert!(fault.contains(kind), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_worked_solution_has_its_answer_in_the_last_line() {
+        check("2 + 3 = 5.\nHe pays 5 dollars.\n#### 5", &["5"]);
+        for text in ["#### 5", "a\n####", "a\n#### 5\nb"] {
+            check(text, &[text]);
         }
     }
 

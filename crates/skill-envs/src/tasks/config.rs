@@ -2,6 +2,7 @@
 
 use super::files::FilesConfig;
 use super::preset::Preset;
+use crate::item::Split;
 use crate::score::{ChoiceBy, NumericOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,14 +23,19 @@ pub struct TasksConfig {
     pub data: PathBuf,
     /// How the items are split.
     pub splitting: Splitting,
-    /// Whether items that ask the same are in one split; explicit shares split as SkillOpt does.
+    /// Whether items that ask the same are in one split. A split by shares keeps them together; of other splits the one that
+    /// is measured later keeps them.
     pub group_equal_inputs: bool,
     /// Whether right answers that differ in case and blanks alone are one label; see [`skill_core::labels::respelled`].
     pub merge_labels: bool,
+    /// Labels that count as another, as `FROM=TO`.
+    pub fold_labels: Vec<String>,
+    /// Whether records with the same fields and values count once.
+    pub drop_duplicates: bool,
     /// Whether records without a right answer are left out instead of refused.
     pub skip_unanswered: bool,
-    /// Whether the data may do without a test split, as for a run that does not read it.
-    pub test_is_optional: bool,
+    /// Splits that the data may lack, such as the test split for a run that does not read it.
+    pub optional: Vec<Split>,
     /// Which fields mean what.
     pub fields: FieldNames,
     /// The directory that image files are relative to; `None` takes that of the data.
@@ -55,8 +61,10 @@ impl TasksConfig {
             splitting: Splitting::default(),
             group_equal_inputs: false,
             merge_labels: false,
+            fold_labels: Vec::new(),
+            drop_duplicates: false,
             skip_unanswered: false,
-            test_is_optional: false,
+            optional: Vec::new(),
             fields: FieldNames::default(),
             image_dir: None,
             choice_seed: None,

@@ -15,6 +15,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
 use skill_core::{ItemId, RatioSplit, SplitRatio, python_json};
 use skill_llm::text_file;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// How many ids a message names.
@@ -25,8 +26,11 @@ pub(crate) struct Source<'a, T> {
     pub(crate) data: &'a Path,
     pub(crate) splitting: &'a Splitting,
     pub(crate) optional: &'a [Split],
-    /// Items for which this is equal are in one part of an automatic split; `None` asks for nothing of the kind.
+    /// Items for which this is equal are in one split: a split by shares keeps them together, and of splits that are given
+    /// the one that is measured later keeps them. `None` asks for nothing of the kind.
     pub(crate) group_of: Option<GroupOf<'a, T>>,
+    /// Whether records with the same fields and values count once.
+    pub(crate) drops_duplicates: bool,
 }
 
 /// What items of one group have in common; `None` for an item that is alone.
@@ -45,16 +49,58 @@ pub(crate) fn load_splits<T>(
     source: &Source<'_, T>,
     read: Read<'_, T>,
 ) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
-    let mut loader = Loader { seen: IndexMap::new(), read };
-    match source.splitting {
-        Splitting::PartsOrRatio(split) => Ok((loader.parts_or_ratio(source, *split)?, 0)),
-        Splitting::Field(name) => Ok((loader.by_field(source, name)?, 0)),
-        Splitting::Ids(lists) => loader.by_ids(source, lists),
+    let rows = source.drops_duplicates.then(BTreeSet::new);
+    let mut loader = Loader { seen: IndexMap::new(), rows, n_duplicates: 0, read };
+    let (splits, n_unused) = match source.splitting {
+        Splitting::PartsOrRatio(split) => (loader.parts_or_ratio(source, *split)?, 0),
+        Splitting::Field(name) => (loader.by_field(source, name)?, 0),
+        Splitting::Ids(lists) => loader.by_ids(source, lists)?,
+    };
+    match loader.n_duplicates {
+        0 => {}
+        1 => tracing::warn!("{}: 1 row repeats another one and is left out", source.data.display()),
+        n => tracing::warn!("{}: {n} rows repeat others and are left out", source.data.display()),
     }
+    Ok((without_shared_inputs(splits, source)?, n_unused))
+}
+
+/// Removes items that ask the same as an item of a split that is measured later.
+fn without_shared_inputs<T>(
+    mut splits: Splits<Loaded<T>>,
+    source: &Source<'_, T>,
+) -> Result<Splits<Loaded<T>>, EnvError> {
+    let Some(group_of) = source.group_of else { return Ok(splits) };
+    let (mut seen, mut n_removed) = (BTreeSet::<String>::new(), 0);
+    for split in [Split::Test, Split::Val, Split::Train] {
+        let (mut own, n_before) = (Vec::new(), splits[split].len());
+        splits[split].retain(|(item, task)| {
+            let Some(group) = group_of(item, task) else { return true };
+            let is_new = !seen.contains(&group);
+            own.push(group);
+            is_new
+        });
+        seen.extend(own);
+        n_removed += n_before - splits[split].len();
+        if n_before > 0 && splits[split].is_empty() {
+            let message = format!("has no item in the split `{split}` that no later split asks as well");
+            return Err(bad_data(source.data, message));
+        }
+    }
+    if n_removed > 0 {
+        let items = if n_removed == 1 { "1 item asks" } else { &format!("{n_removed} items ask") };
+        tracing::warn!(
+            "{}: {items} the same as an item of a later split, and what is trained on is not measured: left out",
+            source.data.display()
+        );
+    }
+    Ok(splits)
 }
 
 struct Loader<'a, T> {
     seen: IndexMap<ItemId, Place>,
+    /// The records that were read, where each counts once.
+    rows: Option<BTreeSet<String>>,
+    n_duplicates: usize,
     read: Read<'a, T>,
 }
 
@@ -85,7 +131,7 @@ impl<T> Loader<'_, T> {
                     }
                 }
                 let has = |split: Split| files.iter().any(|(found, _)| *found == split);
-                if has(Split::Train) && !has(Split::Val) && !source.optional.contains(&Split::Val) {
+                if has(Split::Train) && has(Split::Test) && !has(Split::Val) {
                     let whole = std::mem::take(&mut splits[Split::Train]);
                     let [train, val] = without_val(whole, source, by)?;
                     (splits[Split::Train], splits[Split::Val]) = (train, val);
@@ -154,6 +200,12 @@ impl<T> Loader<'_, T> {
         let mut items = Vec::new();
         let mut n_unlabelled = 0;
         for (record_idx, record) in read_records(file)?.into_iter().enumerate() {
+            if let Some(rows) = &mut self.rows
+                && !rows.insert(Value::Object(record.fields.clone()).to_string())
+            {
+                self.n_duplicates += 1;
+                continue;
+            }
             let seen = look(&record)?;
             let place = record.place.clone();
             let Some(item) = (self.read)(record, record_idx + 1)? else {
@@ -201,6 +253,19 @@ fn split<T>(
     let [train, val, test] = by.ratio.shares(n_items);
     let splits = match source.group_of {
         None => Splits::from(by.split(items, |(item, _)| item.task_type.as_str())),
+        Some(group_of) if by.ratio != SplitRatio::Auto => {
+            let mut groups: IndexMap<String, Loaded<T>> = IndexMap::new();
+            for (item, task) in items {
+                let group = group_of(&item, &task).unwrap_or_else(|| format!("id {}", item.id));
+                groups.entry(group).or_default().push((item, task));
+            }
+            let type_of =
+                |group: &Loaded<T>| group.first().map_or("", |(item, _)| item.task_type.as_str()).to_owned();
+            let typed: Vec<(String, Loaded<T>)> =
+                groups.into_values().map(|group| (type_of(&group), group)).collect();
+            let split = by.split(typed, |(kind, _)| kind.as_str());
+            Splits::from(split.map(|part| part.into_iter().flat_map(|(_, group)| group).collect()))
+        }
         Some(group_of) => {
             let grouped: Vec<(Both<T>, Option<String>)> = items
                 .into_iter()

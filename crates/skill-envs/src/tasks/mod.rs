@@ -31,6 +31,7 @@
 //!   `files_that_cannot_be_had_are_named_with_their_item`.
 //! - The prompt of every item renders before the first call. Held by `prompts_that_do_not_render_are_named`.
 
+pub(crate) mod answerable;
 mod answers;
 mod choices;
 pub mod command;
@@ -66,6 +67,7 @@ pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
 pub use task::ANSWER_FIELDS;
 pub use world::TasksWorld;
 
+use crate::answerable::AnswerFinding;
 use crate::data::{all_files, field_names, read_records};
 use crate::env::{Env, RolloutCtx, SCORING_VERSION, SCORING_VERSION_KEY};
 use crate::error::EnvError;
@@ -142,7 +144,6 @@ impl TasksEnv {
             first_choice: first_choice(config)?,
             skips_unanswered: config.skip_unanswered,
         };
-        let optional: &[Split] = if config.test_is_optional { &[Split::Test] } else { &[] };
         let skill = SkillDoc::new(SAMPLE_SKILL);
         let input_of = |item: &Item, task: &Task| {
             let request = agenda.messages(Asked { item, task }, &skill).ok()?;
@@ -151,10 +152,14 @@ impl TasksEnv {
         let source = Source {
             data: &config.data,
             splitting: &config.splitting,
-            optional,
+            optional: &config.optional,
             group_of: config.group_equal_inputs.then_some(&input_of),
+            drops_duplicates: config.drop_duplicates,
         };
-        let spellings = config.merge_labels.then(|| spellings(config)).transpose()?;
+        let spellings = match (config.merge_labels, config.fold_labels.is_empty()) {
+            (false, true) => None,
+            (merges, _) => Some(spellings(config, merges)?),
+        };
         let (mut has_answer_field, mut without) = (false, None);
         let read = load_splits(&source, &mut |mut record, number| {
             if let Some(preset) = config.preset {
@@ -310,15 +315,50 @@ impl TasksEnv {
     }
 }
 
-/// The spellings of labels that stand for others, of all records.
-fn spellings(config: &TasksConfig) -> Result<BTreeMap<String, String>, EnvError> {
+/// Labels that count as others, by `FROM=TO`.
+///
+/// # Errors
+///
+/// A text that is none of this form, and a label that would count as one that itself counts as another.
+pub fn folds(texts: &[String]) -> Result<BTreeMap<String, String>, EnvError> {
+    let mut folds = BTreeMap::new();
+    for text in texts {
+        let pair = text.split_once('=').map(|(from, to)| (class_label(from), class_label(to)));
+        let Some((from, to)) = pair.filter(|(from, to)| !from.is_empty() && !to.is_empty() && from != to)
+        else {
+            let message = format!("`{text}` does not fold a label; expected FROM=TO, such as Biling=Billing");
+            return Err(EnvError::Configuration { message });
+        };
+        folds.insert(from.into_owned(), to.into_owned());
+    }
+    if let Some(to) = folds.values().find(|to| folds.contains_key(*to)) {
+        let message =
+            format!("the label `{to}` counts as another one, and others count as it; name the last one");
+        return Err(EnvError::Configuration { message });
+    }
+    Ok(folds)
+}
+
+/// The labels that stand for others, of all records: by their spellings, if these are merged, and by folds.
+fn spellings(config: &TasksConfig, merges: bool) -> Result<BTreeMap<String, String>, EnvError> {
+    let folds = folds(&config.fold_labels)?;
+    if !merges {
+        return Ok(folds);
+    }
     let mut answers = Vec::new();
     for file in all_files(&config.data)? {
         for record in read_records(&file)? {
             answers.extend(answer_in(&record.fields, config.fields.answer.as_deref()).map(Cow::into_owned));
         }
     }
-    Ok(respelled(answers.iter().map(String::as_str)))
+    let mut all = respelled(answers.iter().map(String::as_str));
+    all.values_mut().for_each(|to| {
+        if let Some(other) = folds.get(to) {
+            to.clone_from(other);
+        }
+    });
+    all.extend(folds);
+    Ok(all)
 }
 
 /// From which number right answers count their choices, where choices are scored that have letters and all answers are
@@ -465,6 +505,10 @@ impl Env for TasksEnv {
 
     fn faults(&self) -> &[EnvError] {
         &self.faults
+    }
+
+    fn answerable(&self, skill: &SkillDoc) -> Vec<AnswerFinding> {
+        answerable::answerable(self.tasks(), &self.agenda, skill)
     }
 
     fn doubtful_choices(&self, item: &Item) -> Vec<String> {

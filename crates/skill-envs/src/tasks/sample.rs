@@ -8,6 +8,10 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// The choices of a template, one a line.
+const CHOICES: &str =
+    r#"{% for choice in choice_list %}{{ choice.label }}. {{ choice.text }}{{ "\n" }}{% endfor %}"#;
+
 /// The fields of a data set, and what they suggest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataSample {
@@ -82,7 +86,7 @@ impl DataSample {
         };
         let mut parts: Vec<String> = shown.iter().map(part).collect();
         if self.has_choices {
-            parts.push("{{ choice_list }}".to_owned());
+            parts.push(CHOICES.to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("\n\n"))
     }

@@ -145,6 +145,17 @@ impl Scorer {
         judge: Option<&dyn ChatModel>,
         call: &CallCtx,
     ) -> Result<Verdict, EnvError> {
+        if let Some(verdict) = self.compared(answer) {
+            return Ok(verdict);
+        }
+        match &self.program {
+            Some(program) => by_program(program, answer, call).await,
+            None => self.by_judge(answer, judge, call).await,
+        }
+    }
+
+    /// Scores an answer that is not empty; `None` where only a judge or a program can.
+    pub(crate) fn compared(&self, answer: &Answer<'_>) -> Option<Verdict> {
         let (task, text) = (answer.task, answer.text);
         let references = &task.answers;
         let by_reference = |score: Score| Verdict {
@@ -152,7 +163,7 @@ impl Scorer {
             reason: unmatched(answer.noun, text, references),
             extras: Map::new(),
         };
-        Ok(match &self.config {
+        Some(match &self.config {
             ScorerConfig::Exact { ignore_case } => {
                 let mut verdict = by_reference(exact(text, references, *ignore_case));
                 if !is_equal(text, references, *ignore_case)
@@ -203,8 +214,7 @@ impl Scorer {
                 by_fields(answer, fields, *tolerance, *ignore_case)
             }
             ScorerConfig::Rules { .. } => self.by_rules(answer),
-            ScorerConfig::Rubric(_) => self.by_judge(answer, judge, call).await?,
-            ScorerConfig::Command(_) => self.by_program(answer, call).await?,
+            ScorerConfig::Rubric(_) | ScorerConfig::Command(_) => return None,
         })
     }
 
@@ -255,40 +265,33 @@ impl Scorer {
             extras: Map::from_iter([("judge".to_owned(), said)]),
         })
     }
+}
 
-    async fn by_program(&self, answer: &Answer<'_>, call: &CallCtx) -> Result<Verdict, EnvError> {
-        let id = &answer.task.item.id;
-        let Some(program) = &self.program else {
-            return Err(EnvError::Configuration {
-                message: "the scorer `command` has no command".to_owned(),
-            });
-        };
-        let input = json!({
-            "version": super::command::PROTOCOL_VERSION,
-            "id": id,
-            "item": answer.task.item.data,
-            "answer": answer.text,
-            "reply": answer.reply.text,
-            "references": answer.task.answers,
-        });
-        let scored = program.score(&input, &call.cancel).await.map_err(|fault| match fault {
-            ProgramFault::Cancelled => EnvError::Model(LlmError::Cancelled),
-            ProgramFault::Failed(message) => EnvError::Broken { item: id.clone(), message },
-        })?;
-        let extras = match scored.reason.is_empty() {
-            true => Map::new(),
-            false => Map::from_iter([("scorer_reason".to_owned(), Value::from(scored.reason.clone()))]),
-        };
-        let reason = match scored.reason.as_str() {
-            "" => format!(
-                "the scorer gave {} for {}",
-                scored.score.hard,
-                quoted(answer.text, MAX_REPLY_CHARACTERS)
-            ),
-            reason => reason.to_owned(),
-        };
-        Ok(Verdict { score: scored.score, reason, extras })
-    }
+async fn by_program(program: &Program, answer: &Answer<'_>, call: &CallCtx) -> Result<Verdict, EnvError> {
+    let id = &answer.task.item.id;
+    let input = json!({
+        "version": super::command::PROTOCOL_VERSION,
+        "id": id,
+        "item": answer.task.item.data,
+        "answer": answer.text,
+        "reply": answer.reply.text,
+        "references": answer.task.answers,
+    });
+    let scored = program.score(&input, &call.cancel).await.map_err(|fault| match fault {
+        ProgramFault::Cancelled => EnvError::Model(LlmError::Cancelled),
+        ProgramFault::Failed(message) => EnvError::Broken { item: id.clone(), message },
+    })?;
+    let extras = match scored.reason.is_empty() {
+        true => Map::new(),
+        false => Map::from_iter([("scorer_reason".to_owned(), Value::from(scored.reason.clone()))]),
+    };
+    let reason = match scored.reason.as_str() {
+        "" => {
+            format!("the scorer gave {} for {}", scored.score.hard, quoted(answer.text, MAX_REPLY_CHARACTERS))
+        }
+        reason => reason.to_owned(),
+    };
+    Ok(Verdict { score: scored.score, reason, extras })
 }
 
 /// Whether the number can be a tolerance; what is not a number is none.

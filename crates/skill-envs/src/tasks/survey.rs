@@ -30,6 +30,10 @@ const MIN_FILLED_SHARE: f64 = 0.5;
 const MIN_LETTER_SHARE: f64 = 0.5;
 /// So few rows tell nothing of what a field gives away.
 const MIN_ROWS_OF_LEAK: usize = 8;
+/// Names of fields with a title of what is asked, which many rows may share.
+const TITLES: [&str; 4] = ["subject", "headline", "title", "heading"];
+/// A title has so many words on average.
+const MIN_WORDS_OF_TITLE: f64 = 1.5;
 /// Words in the names of fields with personal data, which are no free text.
 const PERSONAL_NAMES: [&str; 9] =
     ["mail", "phone", "telephone", "mobile", "address", "street", "surname", "first name", "full name"];
@@ -57,6 +61,8 @@ static PHONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub struct DataSurvey {
     /// Records, with those that have no answer.
     pub n_records: usize,
+    /// Records with the fields and values of an earlier one, which are not among these.
+    pub n_duplicates: usize,
     /// Records whose answer is missing or blank.
     pub n_unanswered: usize,
     /// Records whose answer is a list of several texts, any of which is right.
@@ -67,6 +73,8 @@ pub struct DataSurvey {
     /// Spellings of labels that differ from their label in case and blanks alone, with the label; none where an answer is
     /// a list.
     pub respelled: BTreeMap<String, String>,
+    /// Labels that are to count as others and that no record has.
+    pub unknown_folds: Vec<String>,
     /// An answer that is right in all records.
     pub only_answer: Option<String>,
     /// The words of the median answer; 0 where none is a text.
@@ -98,6 +106,8 @@ pub struct FieldSurvey {
     pub name: String,
     /// True for long texts that are mostly distinct, and for texts in a field with the usual name of what is asked.
     pub is_free_text: bool,
+    /// True for short texts, which rows may share, in a field that is named as a title.
+    is_title: bool,
     /// How many rows have an answer and a text here.
     pub n_rows: usize,
     /// In how many rows there is nothing here, or blanks alone.
@@ -125,15 +135,28 @@ impl DataSurvey {
     /// # Errors
     ///
     /// Data that cannot be read.
-    pub fn read(path: &Path, answer_field: Option<&str>) -> Result<Self, EnvError> {
-        let mut records = Vec::new();
+    pub fn read(
+        path: &Path,
+        answer_field: Option<&str>,
+        folds: &BTreeMap<String, String>,
+    ) -> Result<Self, EnvError> {
+        let (mut records, mut seen, mut n_duplicates) = (Vec::new(), BTreeSet::new(), 0);
         for file in files(path)?.0 {
-            records.extend(read_records(&file)?.into_iter().map(|record| record.fields));
+            for record in read_records(&file)? {
+                match seen.insert(Value::Object(record.fields.clone()).to_string()) {
+                    true => records.push(record.fields),
+                    false => n_duplicates += 1,
+                }
+            }
         }
-        Ok(Self::of(&records, answer_field))
+        Ok(Self { n_duplicates, ..Self::of(&records, answer_field, folds) })
     }
 
-    fn of(records: &[Map<String, Value>], answer_field: Option<&str>) -> Self {
+    fn of(
+        records: &[Map<String, Value>],
+        answer_field: Option<&str>,
+        folds: &BTreeMap<String, String>,
+    ) -> Self {
         let answer_of = |record: &Map<String, Value>| {
             let answer = value_at(record, answer_field?).filter(|answer| !is_blank_answer(answer))?;
             // What cannot be compared as text has none.
@@ -156,8 +179,16 @@ impl DataSurvey {
         let respelled = if is_merged { respelled(texts.iter().copied()) } else { BTreeMap::new() };
         let label_of = |text: &str| {
             let label = class_label(text).into_owned();
-            respelled.get(&label).cloned().unwrap_or(label)
+            let label = respelled.get(&label).cloned().unwrap_or(label);
+            folds.get(&label).cloned().unwrap_or(label)
         };
+        let is_there = |from: &str| {
+            let spelled = |text: &&str| {
+                class_label(text) == from || respelled.get(&*class_label(text)).is_some_and(|to| to == from)
+            };
+            texts.iter().any(spelled)
+        };
+        let unknown_folds = folds.keys().filter(|from| !is_there(from)).cloned().collect();
         let column = column_kind(texts.iter().copied());
         let spelled = || texts.iter().map(|text| label_of(text));
         // Few whole numbers in many rows are classes, as words are; amounts and shares are none.
@@ -183,9 +214,11 @@ impl DataSurvey {
         let rows = Rows { records, answers: &answers, labels: labels.as_ref(), label_of: &label_of };
         Self {
             n_records: records.len(),
+            n_duplicates: 0,
             n_unanswered: if answer_field.is_some() { records.len() - n_answers } else { 0 },
             n_lists,
             only_answer,
+            unknown_folds,
             answer_words: words.get(words.len() / 2).copied().unwrap_or_default(),
             id_field: id_field(records, answer_field),
             fields: field_names(records, answer_field).into_iter().map(|name| rows.field(name)).collect(),
@@ -228,11 +261,17 @@ impl DataSurvey {
             .filter(|name| free.iter().any(|field| field.name == *name))
             .map(str::to_owned)
             .collect();
-        if usual.len() == free.len() && !usual.is_empty() {
+        // A subject belongs to what is asked; a title beside questions is that of their source.
+        let has_subject = self
+            .fields
+            .iter()
+            .any(|field| field.is_title && field.name.trim().eq_ignore_ascii_case("subject"));
+        if usual.len() == free.len() && !usual.is_empty() && !has_subject {
             return usual;
         }
         if !free.is_empty() {
-            return free.into_iter().map(|field| field.name.clone()).collect();
+            let is_shown = |field: &&FieldSurvey| field.is_title || field.is_free_text && !is_choice(field);
+            return self.fields.iter().filter(is_shown).map(|field| field.name.clone()).collect();
         }
         let is_text =
             |field: &&FieldSurvey| field.mean_length > 0.0 && !is_personal(&field.name) && !is_choice(field);
@@ -260,7 +299,7 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn field(&self, name: &str) -> FieldSurvey {
-        let values = || self.records.iter().map(|record| record.get(name).and_then(Value::as_str));
+        let values = || self.records.iter().map(|record| record.get(name).and_then(only_text));
         let texts: Vec<&str> = values().flatten().filter(|text| !text.trim().is_empty()).collect();
         let total = |count: &dyn Fn(&str) -> f64| texts.iter().map(|text| count(text)).sum::<f64>();
         let n_texts = texts.len().max(1) as f64;
@@ -280,6 +319,9 @@ impl Rows<'_> {
         FieldSurvey {
             name: name.to_owned(),
             is_free_text: is_usual && !texts.is_empty() || is_filled && is_long && !is_personal(name),
+            is_title: is_filled
+                && TITLES.contains(&name.trim().to_lowercase().as_str())
+                && total(&n_words) / n_texts >= MIN_WORDS_OF_TITLE,
             n_rows,
             n_blank: self.records.iter().filter(|record| record.get(name).is_none_or(is_blank)).count(),
             n_telling,
@@ -296,7 +338,7 @@ impl Rows<'_> {
         let folded_labels: Vec<String> =
             self.labels.into_iter().flat_map(BTreeMap::keys).map(|label| folded(label)).collect();
         for (record, answer) in self.records.iter().zip(self.answers) {
-            let (Some(text), Some(answer)) = (record.get(name).and_then(Value::as_str), answer) else {
+            let (Some(text), Some(answer)) = (record.get(name).and_then(only_text), answer) else {
                 continue;
             };
             if text.trim().is_empty() {
@@ -332,6 +374,15 @@ fn n_words(text: &str) -> f64 {
     let n_dense = text.chars().filter(|sign| ('\u{2e80}'..='\u{ffdc}').contains(sign)).count();
     let is_word = |word: &&str| word.chars().any(char::is_alphabetic);
     (text.split_whitespace().filter(is_word).count() as f64).max(n_dense as f64 / 2.0)
+}
+
+/// A text, or the only member of an object where it is one.
+fn only_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Object(members) if members.len() == 1 => members.values().next()?.as_str(),
+        Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -414,7 +465,7 @@ mod tests {
             let own = fields.iter().map(|(name, text)| ((*name).to_owned(), value(text)));
             own.chain([("queue".to_owned(), json!(label))]).collect::<Map<_, _>>()
         };
-        DataSurvey::of(&(0..30).map(record).collect::<Vec<_>>(), Some("queue"))
+        DataSurvey::of(&(0..30).map(record).collect::<Vec<_>>(), Some("queue"), &BTreeMap::new())
     }
 
     #[test]
@@ -429,7 +480,7 @@ mod tests {
             record.as_object().cloned().unwrap()
         };
         let records: Vec<Map<String, Value>> = (0..30).map(record).collect();
-        let found = DataSurvey::of(&records, Some("answer"));
+        let found = DataSurvey::of(&records, Some("answer"), &BTreeMap::new());
         assert_eq!(found.choice_fields, ["1", "2", "3", "4"]);
     }
 
@@ -447,6 +498,10 @@ mod tests {
         ]);
         assert_eq!(found.shown(), ["Subject ", "Body"]);
         assert_eq!(found.id_field.as_deref(), Some("Ticket ID"));
+        // Many rows may have the same subject.
+        let few = tickets(&[("Subject", "My parcel"), ("text", "Where is my order # of May?")]);
+        assert_eq!(few.shown(), ["Subject", "text"]);
+        assert_eq!(tickets(&[("title", "A book"), ("question", "Who wrote #?")]).shown(), ["question"]);
         // Where nothing is free text, the longest text that is not personal is.
         assert_eq!(tickets(&[("word", "w#"), ("E-Mail", "long#@mail.example")]).shown(), ["word"]);
         // A usual name says that tasks are asked with it, in its usual order.
@@ -472,7 +527,7 @@ mod tests {
         };
         let tells = |name: &str| {
             let records: Vec<_> = (0..20).map(|n| record(name, n)).collect();
-            DataSurvey::of(&records, Some("answer")).field(name).unwrap().tells_answer()
+            DataSurvey::of(&records, Some("answer"), &BTreeMap::new()).field(name).unwrap().tells_answer()
         };
         assert!(tells("solution") && !tells("context"));
     }
@@ -482,7 +537,7 @@ mod tests {
         #[track_caller]
         fn check(text: &str, emails: usize, phones: usize) {
             let record = json!({ "body": text }).as_object().unwrap().clone();
-            let found = DataSurvey::of(&[record], None);
+            let found = DataSurvey::of(&[record], None, &BTreeMap::new());
             let field = found.field("body").unwrap();
             assert_eq!((field.n_emails, field.n_phones), (emails, phones), "{text}");
         }
@@ -519,7 +574,7 @@ mod tests {
         let labels = ["Billing", "BILLING", "billing ", "Billing", "Tech", "Tech", "Tech", " tech"];
         let records: Vec<_> =
             labels.iter().map(|label| json!({ "q": label }).as_object().unwrap().clone()).collect();
-        let found = DataSurvey::of(&records, Some("q"));
+        let found = DataSurvey::of(&records, Some("q"), &BTreeMap::new());
         let counts: Vec<_> = found.labels.unwrap().into_iter().collect();
         assert_eq!(counts, [("Billing".to_owned(), 4), ("Tech".to_owned(), 4)]);
         assert_eq!(found.respelled.keys().collect::<Vec<_>>(), ["BILLING", "billing", "tech"]);
@@ -537,7 +592,7 @@ mod tests {
     fn with_answers(answers: &[Value]) -> DataSurvey {
         let records: Vec<_> =
             answers.iter().map(|answer| json!({ "a": answer }).as_object().unwrap().clone()).collect();
-        DataSurvey::of(&records, Some("a"))
+        DataSurvey::of(&records, Some("a"), &BTreeMap::new())
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn config(path: &Path) -> TasksConfig {
     let mut config = foreign_files::config(path);
     let ratio = SplitRatio::Shares([1, 1, 0]);
     config.splitting = Splitting::PartsOrRatio(RatioSplit { ratio, ..RatioSplit::default() });
-    config.test_is_optional = true;
+    config.optional = vec![Split::Test];
     config
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use skill_core::RatioSplit;
 use skill_envs::tasks::{DataSample, DataSurvey, NamedPrompt, Splitting, TasksConfig, TasksEnv};
 use skill_envs::{Env as _, EnvError, Split};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn file(name: &str) -> PathBuf {
@@ -58,7 +59,7 @@ fn an_environment_is_made_from_either() {
         let n_items: usize = Split::ALL.map(|split| env.items(split).len()).into_iter().sum();
         assert_eq!(n_items, 3, "{name}");
     }
-    let survey = DataSurvey::read(&file("tickets.xlsx"), Some("queue")).unwrap();
+    let survey = DataSurvey::read(&file("tickets.xlsx"), Some("queue"), &BTreeMap::new()).unwrap();
     assert_eq!((survey.labels, survey.id_field), (None, None));
 }
 

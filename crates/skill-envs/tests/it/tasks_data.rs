@@ -174,6 +174,99 @@ fn labels_that_differ_in_case_or_blanks_are_one_also_as_categories() {
 }
 
 #[test]
+fn a_label_counts_as_the_one_that_it_is_folded_into() {
+    let rows = ["Billing,train", "Biling,val", "biling ,test", "Late,test"];
+    let csv = format!("text,queue,split\n{}\n", rows.map(|row| format!("Q,{row}")).join("\n"));
+    let dir = files(&[("d.csv", &csv)]);
+    let read = |merges: bool, folds: &[&str]| {
+        let env = load(&dir, "d.csv", |config| {
+            by_field(config);
+            config.fields.answer = Some("queue".to_owned());
+            config.merge_labels = merges;
+            config.fold_labels = folds.iter().map(|fold| (*fold).to_owned()).collect();
+        });
+        env.map(|env| {
+            let items = Split::ALL.into_iter().flat_map(|split| env.items(split));
+            items.map(|item| item.data["queue"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        })
+    };
+    let folded = ["Billing", "Billing", "Billing", "Late"];
+    assert_eq!(read(true, &["Biling=Billing"]).unwrap(), folded);
+    assert_eq!(read(false, &["Biling=Billing"]).unwrap(), ["Billing", "Billing", "biling", "Late"]);
+    for wrong in [&["Biling"][..], &["=Billing"], &["Late=Late"], &["Late=Biling", "Biling=Billing"]] {
+        let error = read(true, wrong).unwrap_err();
+        assert!(error.contains('`'), "{error}");
+    }
+}
+
+#[test]
+fn rows_that_repeat_others_count_once_where_that_is_set() {
+    let dir = files(&[(
+        "d.csv",
+        "id,question,answer,split\na,A?,1,train\na,A?,1,train\nb,B?,2,val\nc,C?,3,test\n",
+    )]);
+    let read = |drops: bool| {
+        load(&dir, "d.csv", |config| {
+            by_field(config);
+            config.drop_duplicates = drops;
+        })
+    };
+    assert_eq!(ids(&read(true).unwrap()), [vec!["a"], vec!["b"], vec!["c"]]);
+    assert!(read(false).err().unwrap().contains("`a`"));
+}
+
+#[test]
+fn of_items_that_ask_the_same_the_split_that_is_measured_last_has_one() {
+    let part = |rows: &[(&str, u32)]| {
+        let rows: String = rows.iter().map(|(id, n)| format!("{id},Q {n}?,{n}\n")).collect();
+        format!("id,question,answer\n{rows}")
+    };
+    let dir = files(&[
+        ("p/train.csv", &part(&[("a", 1), ("b", 2), ("c", 3), ("d", 1)])),
+        ("p/val.csv", &part(&[("e", 2), ("f", 4)])),
+        ("p/test.csv", &part(&[("g", 3), ("h", 4), ("i", 5)])),
+        ("q/train.csv", &part(&[("a", 1)])),
+        ("q/val.csv", &part(&[("b", 1)])),
+        ("q/test.csv", &part(&[("c", 2)])),
+    ]);
+    let read = |data: &str, groups: bool| load(&dir, data, |config| config.group_equal_inputs = groups);
+    let expect = [vec!["a", "d"], vec!["e"], vec!["g", "h", "i"]];
+    assert_eq!(ids(&read("p", true).unwrap()), expect);
+    assert_eq!(read("p", false).unwrap().items(Split::Train).len(), 4);
+    assert!(read("q", true).err().unwrap().contains("`train`"));
+}
+
+#[test]
+fn folders_that_datasets_saves_are_refused_by_name() {
+    let dir = files(&[
+        ("one/dataset_info.json", "{}"),
+        ("one/state.json", "{}"),
+        ("one/data-00000-of-00001.arrow", "x"),
+        ("two/dataset_dict.json", "{}"),
+        ("two/train/state.json", "{}"),
+    ]);
+    for data in ["one", "two"] {
+        assert!(load(&dir, data, |_| ()).err().unwrap().contains("`save_to_disk`"), "{data}");
+    }
+}
+
+#[test]
+fn data_may_lack_the_splits_that_are_not_measured() {
+    let row = "id,question,answer\na,A?,1\n";
+    let dir = files(&[
+        ("p/test.csv", row),
+        ("q/train.csv", &format!("{row}b,B?,2\nc,C?,3\n")),
+        ("q/test.csv", "id,question,answer\nd,D?,4\n"),
+    ]);
+    let read =
+        |data: &str, optional: &[Split]| load(&dir, data, |config| config.optional = optional.to_vec());
+    assert!(read("p", &[]).is_err());
+    assert_eq!(ids(&read("p", &Split::ALL).unwrap()), [vec![], vec![], vec!["a"]]);
+    // Validation items are taken from those to train on, also where there may be none.
+    assert_eq!(read("q", &Split::ALL).unwrap().items(Split::Val).len(), 1);
+}
+
+#[test]
 fn splits_by_directory_ratio_and_id_lists() {
     let row = |id: &str| format!("id,question,answer\n{id},Q {id}?,1\n");
     let (a, b, c) = (row("a"), row("b"), row("c"));
@@ -189,7 +282,7 @@ fn splits_by_directory_ratio_and_id_lists() {
     // A directory without parts is one data set.
     let ratio = |config: &mut TasksConfig| {
         config.splitting = Splitting::PartsOrRatio(by_ratio([1, 1, 0]));
-        config.test_is_optional = true;
+        config.optional = vec![Split::Test];
     };
     let env = load(&dir, "w", ratio).unwrap();
     assert_eq!(ids(&env).iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);

@@ -353,11 +353,16 @@ kinds! {
         split_ids: Option<ConfigPath> = decisive(DIRECTORY, Absent { example: "\"splits\"" });
     }
     [tasks] of TASKS {
-        /// Whether items that ask the same are in one split, so that nothing is measured on what was learned. Only the
-        /// automatic split does this: explicit shares split as SkillOpt does.
+        /// Whether items that ask the same are in one split, so that nothing is measured on what was learned. A
+        /// split by shares keeps them together; of other splits the one that is measured later keeps them.
         group_equal_inputs: bool = decisive(Flag, Value("false")) => group_equal_inputs;
         /// Whether right answers that differ in case and blanks alone are one label, spelled as most of them are.
         merge_labels: bool = decisive(Flag, Value("false")) => merge_labels;
+        /// Labels that count as another one, such as misspellings.
+        #[serde(default)]
+        fold_labels: Vec<String> = decisive(Texts, Absent { example: "[\"Biling=Billing\"]" }) => fold_labels;
+        /// Whether records with the same fields and values count once.
+        drop_duplicates: bool = decisive(Flag, Value("false")) => drop_duplicates;
         /// Whether records without a right answer are left out instead of refused.
         skip_unanswered: bool = decisive(Flag, Value("false")) => skip_unanswered;
         /// A template with a system and a user block over the fields of an item and the skill. Without it the usual

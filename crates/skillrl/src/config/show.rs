@@ -74,11 +74,18 @@ impl Config {
 }
 
 /// Keys that runs of earlier versions lack, and that change nothing where they are not set or off.
-const LATER_KEYS: [&str; 4] =
-    ["env.max_prompt_tokens", "env.group_equal_inputs", "env.merge_labels", "env.skip_unanswered"];
+const LATER_KEYS: [&str; 6] = [
+    "env.max_prompt_tokens",
+    "env.group_equal_inputs",
+    "env.merge_labels",
+    "env.fold_labels",
+    "env.drop_duplicates",
+    "env.skip_unanswered",
+];
 
 fn is_without_effect(key: &str, value: &Value) -> bool {
-    LATER_KEYS.contains(&key) && (value.is_null() || *value == Value::Bool(false))
+    LATER_KEYS.contains(&key)
+        && (value.is_null() || *value == Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty))
 }
 
 /// Keys that may change while a run is resumed, but that say how far it goes.

@@ -18,11 +18,15 @@ pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
             format!("{rare} ({}) and {usual} ({})", items(pair.n_rare), items(pair.n_usual))
         });
         let message = format!("labels that may be one: {}", named(pairs));
-        findings.push(Finding::warning(
-            Check::Labels,
-            message,
-            "correct the rarer label in the data if it is a misspelling",
-        ));
+        let folds: Vec<String> =
+            labels.similar.iter().map(|pair| format!("{}={}", pair.rare, pair.usual)).collect();
+        let options: Vec<String> =
+            folds.iter().take(MAX_NAMED).map(|fold| format!("--label {}", word(fold))).collect();
+        let hint = format!(
+            "`{}` with a data file, or `env.fold_labels`, counts the rarer one as the other; or correct the data",
+            options.join(" ").replace('`', "'")
+        );
+        findings.push(Finding::warning(Check::Labels, message, hint));
     }
     if !labels.conflicts.is_empty() {
         let pairs = labels.conflicts.iter().map(conflict);
@@ -37,6 +41,12 @@ pub fn label_findings(labels: &LabelCheck) -> Vec<Finding> {
     }
     findings.extend(missing_classes(labels));
     findings
+}
+
+/// A word of a command line.
+fn word(text: &str) -> String {
+    let is_plain = |sign: char| sign.is_alphanumeric() || "=_-.".contains(sign);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// The classes that splits have no item of, each once.
@@ -115,7 +125,7 @@ fn items(count: usize) -> String {
 }
 
 /// The first ones, and how many there are besides.
-fn named(texts: impl ExactSizeIterator<Item = String>) -> String {
+pub(super) fn named(texts: impl ExactSizeIterator<Item = String>) -> String {
     let n_more = texts.len().saturating_sub(MAX_NAMED);
     let mut shown: Vec<String> = texts.take(MAX_NAMED).collect();
     if n_more > 0 {

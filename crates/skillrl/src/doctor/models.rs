@@ -63,6 +63,7 @@ pub(super) async fn examine(
         if let Some(model) = built(&mut engine, role, config, &mut found) {
             let is_reached = match config.served() {
                 Some(served) => {
+                    found.extend(proxy(&served.base_url));
                     let (base_url, model) = (&served.base_url, &served.model);
                     let server = AskedServer { base_url, model, key: key_text(served) };
                     reach(&server, || engine.list(role), asked, &mut servers, &mut found).await
@@ -273,6 +274,19 @@ fn program(agent: &AgentConfig) -> Finding {
     }
 }
 
+/// The proxy of the environment that requests go through.
+fn proxy(base_url: &str) -> Option<Finding> {
+    let variable = skill_llm::proxy_variable(base_url)?;
+    let message = format!("requests go through the proxy that {variable} names");
+    Some(match base_url.starts_with("https://") {
+        true => Finding::ok(Check::Endpoint, message),
+        false => {
+            let hint = "unset it, or add the host to `NO_PROXY`, unless the proxy may read them; or use an `https` address";
+            Finding::warning(Check::Endpoint, format!("{message}: it can read prompts and keys"), hint)
+        }
+    })
+}
+
 /// A model as a server is asked for it.
 struct AskedServer<'run> {
     base_url: &'run str,
@@ -466,6 +480,12 @@ impl Examined<'_> {
                 "raise `{key}` and `env.max_tokens`, or have it think less: what it thinks counts as tokens out"
             );
             return Finding::warning(Check::Answer, format!("{what}, {said}"), hint);
+        }
+        if (usage.input == 0) != (usage.output == 0) {
+            let what = if usage.input == 0 { "prompts" } else { "replies" };
+            let hint = "go by `budget.calls`: caps on tokens and money see a part of this model's tokens";
+            let message = format!("the server reports no tokens of {what}; it answered {said}");
+            return Finding::warning(Check::Answer, message, hint);
         }
         if usage.input == 0 && usage.output == 0 {
             let hint = "go by `budget.calls`: caps on tokens and money do not see this model";

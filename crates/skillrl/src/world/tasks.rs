@@ -5,6 +5,7 @@ use crate::config::key::declare::Fill as _;
 use crate::config::{ConfigPath, TasksConfig as Asked, TasksExtract, TasksScorer};
 use crate::error::Error;
 use skill_core::{RatioSplit, python_json};
+use skill_envs::Split;
 use skill_envs::choices::SandboxKind;
 use skill_envs::score::NumericOptions;
 use skill_envs::tasks::{
@@ -49,7 +50,7 @@ pub(super) fn config(asked: &Asked, around: &Around<'_>) -> Result<TasksConfig, 
                 seed: asked.split_seed,
             }),
         },
-        test_is_optional: around.test_is_optional,
+        optional: if around.test_is_optional { vec![Split::Test] } else { Vec::new() },
         image_dir: asked.image_dir.as_ref().map(ConfigPath::to_path),
         files: files(asked, preset, around)?,
         choice_seed: asked.shuffle_choices.then_some(asked.choice_seed),

@@ -4,6 +4,7 @@ use crate::args::DataArgs;
 use crate::command::CommandError;
 use skillrl::config::nearest_name;
 use skillrl::envs::tasks::{DataSample, DataSurvey, FieldSurvey};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The field that a person names: to the letter, or the only one that is it but for case and blanks, or begins so.
@@ -42,7 +43,7 @@ const MAX_READ: usize = 30;
 pub(super) fn no_answer(data: &Path, sample: &DataSample) -> CommandError {
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     let labels = |name: &&str| {
-        let survey = DataSurvey::read(data, Some(name)).ok()?;
+        let survey = DataSurvey::read(data, Some(name), &BTreeMap::new()).ok()?;
         // Each row has an answer, and notes are in some of them.
         let n_blank = survey.n_unanswered;
         Some(((*name).to_owned(), survey.labels?.len(), survey.n_records, n_blank))

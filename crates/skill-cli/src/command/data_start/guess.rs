@@ -5,8 +5,9 @@ use super::fields::{self, Shown};
 use super::models::{self, Purpose, setting};
 use crate::args::{DataArgs, Start};
 use crate::command::CommandError;
+use skillrl::config::nearest_name;
 use skillrl::core::decoration::of_cell;
-use skillrl::envs::tasks::{DataSample, DataSurvey};
+use skillrl::envs::tasks::{DataSample, DataSurvey, folds};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -58,7 +59,9 @@ impl Guess {
         let mut sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
         let answer = answer_field(data, args, start, &sample)?;
         let answer = answer.as_deref();
-        let survey = DataSurvey::read(data, answer).map_err(skillrl::Error::Env)?;
+        let folds = folds(&args.labels).map_err(skillrl::Error::Env)?;
+        let survey = DataSurvey::read(data, answer, &folds).map_err(skillrl::Error::Env)?;
+        check_folds(args, &survey)?;
         sample.has_choices |= !survey.choice_fields.is_empty();
         let facts = Facts { args, start, sample: &sample, survey: &survey, answer };
         check_rows(&survey, facts.scorer(), facts.sets("env.scorer"))?;
@@ -78,7 +81,7 @@ impl Guess {
         settings.extend(match facts.is_simulated() {
             true => facts.simulated_models(),
             false => {
-                let purpose = if used == Use::Looks { Purpose::DryRun } else { Purpose::Calls };
+                let purpose = if used.sends() { Purpose::Calls } else { Purpose::DryRun };
                 models::settings(args, purpose, is_set)?
             }
         });
@@ -88,6 +91,31 @@ impl Guess {
         }
         settings.extend(args.budget.map(|budget| setting("budget.money", &format!("{budget:?}"))));
         Ok(Self { settings, shown, said })
+    }
+}
+
+/// What is proposed for data with this answer, where nobody has chosen anything else.
+pub(in crate::command) struct Proposal {
+    /// The scorer.
+    pub(in crate::command) scorer: &'static str,
+    /// What the agent is asked, and the form of its answer; `None` where the built-in prompt asks the same.
+    pub(in crate::command) prompt: Option<String>,
+    /// Settings of fields, labels and rows, in the form `KEY=VALUE`.
+    pub(in crate::command) settings: Vec<String>,
+    /// What a person should know, line by line.
+    pub(in crate::command) said: Vec<String>,
+}
+
+impl Proposal {
+    /// The proposal; the sample is told of choices in columns.
+    pub(in crate::command) fn of(sample: &mut DataSample, survey: &DataSurvey, answer: &str) -> Self {
+        let (args, start) = (DataArgs::default(), Start::default());
+        sample.has_choices |= !survey.choice_fields.is_empty();
+        let facts = Facts { args: &args, start: &start, sample, survey, answer: Some(answer) };
+        let mut said = Vec::new();
+        let mut settings = facts.fields();
+        settings.extend(facts.labels_and_rows(&mut said));
+        Self { scorer: facts.scorer(), prompt: facts.prompt(&survey.shown()), settings, said }
     }
 }
 
@@ -147,15 +175,19 @@ impl Facts<'_> {
         self.start.mock == Some(true) && self.args.model.is_none() && self.args.target.is_none()
     }
 
+    /// The fields with the id and with choices, where they have no usual names.
+    fn fields(&self) -> Vec<String> {
+        let id = self.survey.id_field.as_ref().map(|id| setting("env.id_field", id));
+        let choices = Some(self.survey.choice_fields.join(",")).filter(|fields| !fields.is_empty());
+        id.into_iter().chain(choices.map(|fields| setting("env.choices_field", &fields))).collect()
+    }
+
     /// What is right, and who says so.
     fn scoring(&self) -> Vec<String> {
         let mut settings: Vec<String> = Vec::new();
         settings.extend(self.answer.map(|answer| setting("env.answer_field", answer)));
-        settings.extend(self.survey.id_field.as_ref().map(|id| setting("env.id_field", id)));
         settings.push(setting("env.scorer", self.scorer()));
-        if !self.survey.choice_fields.is_empty() {
-            settings.push(setting("env.choices_field", &self.survey.choice_fields.join(",")));
-        }
+        settings.extend(self.fields());
         if let Some(rubric) = &self.args.rubric {
             let key = if Path::new(rubric).is_file() { "env.rubric_file" } else { "env.rubric" };
             settings.push(setting(key, rubric));
@@ -189,6 +221,9 @@ impl Facts<'_> {
             if !survey.respelled.is_empty() && !keeps_labels {
                 settings.push(setting("env.merge_labels", "true"));
             }
+            if !self.args.labels.is_empty() {
+                settings.push(setting("env.fold_labels", &crate::output::json(&self.args.labels)));
+            }
             // A split by labels has items of each class in every part.
             if !self.sample.has_task_type() && !survey.are_sets && !answer.contains('.') {
                 settings.push(setting("env.type_field", answer));
@@ -221,42 +256,55 @@ impl Facts<'_> {
             });
             settings.push(setting("env.skip_unanswered", "true"));
         }
-        let splits = ["env.split_ratio", "env.split_field", "env.split_ids"];
-        let chooses = splits.into_iter().any(|key| self.sets(key)) || is_of_paper(self.start);
-        if !self.sample.is_split && !chooses {
+        if survey.n_duplicates > 0 {
+            said.push(match survey.n_duplicates {
+                1 => "1 row repeats another one and counts once".to_owned(),
+                n_rows => format!("{n_rows} rows repeat others and count once"),
+            });
+            settings.push(setting("env.drop_duplicates", "true"));
+        }
+        if !is_of_paper(self.start) {
             settings.push(setting("env.group_equal_inputs", "true"));
         }
         settings
     }
 
-    /// What the agent is asked; `None` where the built-in prompt asks the same.
+    /// What the agent is asked, and the form of its answer; `None` where there is nothing to ask with.
     fn prompt(&self, shown: &[String]) -> Option<String> {
         let asked = self.sample.prompt(shown)?;
-        if self.scorer() == "json_fields" {
-            let members = self.survey.members.join(", ");
-            return Some(format!(
-                "{asked}\n\nAnswer with a JSON object with these fields and nothing else: {members}"
-            ));
-        }
-        if !self.survey.choice_fields.is_empty() && self.scorer() == "choice" {
-            return Some(format!("{asked}\n\nAnswer with the letter of the right choice and nothing else."));
-        }
-        let Some((_, labels)) = self.labels() else {
-            return Some(asked).filter(|_| shown != self.sample.usual_fields() || shown.is_empty());
+        let form = match (self.scorer(), self.labels()) {
+            ("json_fields", _) => {
+                let members = self.survey.members.join(", ");
+                format!("Answer with a JSON object with these fields and nothing else: {members}")
+            }
+            ("choice", _) => "Answer with the letter of the right choice and nothing else.".to_owned(),
+            ("label_set", Some((_, labels))) => format!(
+                "Answer with all of these that apply, with commas between them, and nothing else: {}",
+                self.label_names(labels)
+            ),
+            (_, Some((_, labels))) => {
+                format!("Answer with one of these and nothing else: {}", self.label_names(labels))
+            }
+            ("numeric", None) => "Answer with the number and nothing else.".to_owned(),
+            ("exact" | "em_f1", None) => {
+                "Answer as briefly as possible, with the answer itself and nothing else.".to_owned()
+            }
+            (_, None) => {
+                return Some(asked).filter(|_| shown != self.sample.usual_fields() || shown.is_empty());
+            }
         };
+        Some(format!("{asked}\n\n{form}"))
+    }
+
+    /// All labels as the prompt names them.
+    fn label_names(&self, labels: &BTreeMap<String, usize>) -> String {
         let mut names: Vec<&str> = labels.keys().map(String::as_str).collect();
         if self.args.keep_labels {
             names.extend(self.survey.respelled.keys().map(String::as_str));
             names.sort_unstable();
         }
         let names: Vec<String> = names.into_iter().map(|name| self.label_in_prompt(name)).collect();
-        let names = names.join(", ");
-        if self.survey.are_sets {
-            return Some(format!(
-                "{asked}\n\nAnswer with all of these that apply, with commas between them, and nothing else: {names}"
-            ));
-        }
-        Some(format!("{asked}\n\nAnswer with one of these and nothing else: {names}"))
+        names.join(", ")
     }
 
     /// A label as the prompt names it: with its meaning, where the data say it, and without entities of HTML.
@@ -293,6 +341,19 @@ fn label_line(survey: &DataSurvey, n_labels: usize, keeps_labels: bool) -> Strin
         "labels: {n_labels} classes; case and blanks do not count: {}{more} (--keep-labels)",
         pairs.join(", ")
     )
+}
+
+/// Refuses labels that cannot be counted as others.
+fn check_folds(args: &DataArgs, survey: &DataSurvey) -> Result<(), CommandError> {
+    if survey.are_sets && !args.labels.is_empty() {
+        let message = "`--label` is for rows with one label, and these have several";
+        return Err(CommandError::new(message).with_hint("correct the labels in the data"));
+    }
+    let Some(label) = survey.unknown_folds.first() else { return Ok(()) };
+    let known = survey.labels.iter().flatten().map(|(label, _)| label.as_str());
+    let near = nearest_name(label, known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let hint = format!("{near}write the label as the data have it: `--label FROM=TO`");
+    Err(CommandError::new(format!("no row has the label `{label}`, which `--label` names")).with_hint(hint))
 }
 
 /// Refuses data of which nothing can be learned.

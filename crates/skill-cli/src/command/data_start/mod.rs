@@ -4,14 +4,16 @@
 mod fields;
 mod guess;
 mod models;
+mod scoring;
 mod written;
 
+pub(super) use guess::Proposal;
 pub(super) use models::judge_settings;
 pub(super) use written::{WrittenConfig, has_answered_call};
 
 use super::CommandError;
+use super::consent::asked;
 use crate::args::{DataArgs, MadeConfig, Start, as_word};
-use crate::error::OfFile as _;
 use crate::start::load_start;
 use fields::Shown;
 use guess::Guess;
@@ -19,7 +21,6 @@ use models::setting;
 use skillrl::config::key::ValueType;
 use skillrl::config::{Config, ConfigError, FILE_NAME, LoadedConfig, Problem, ProblemKind};
 use skillrl::identify::{PathError, PathKind, identify};
-use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Component, Path, PathBuf};
 
 /// What a command does with data.
@@ -29,8 +30,19 @@ pub(super) enum Use {
     Trains,
     /// It sends items to models, and writes no configuration.
     Sends,
+    /// It shows what training would send, and refuses what training would ask about.
+    Plans,
     /// It sends nothing.
     Looks,
+}
+
+impl Use {
+    fn sends(self) -> bool {
+        match self {
+            Self::Trains | Self::Sends => true,
+            Self::Plans | Self::Looks => false,
+        }
+    }
 }
 
 /// What a command starts from.
@@ -71,7 +83,7 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     if !quiet {
         super::say(&guess.said.join("\n"));
     }
-    if used != Use::Looks {
+    if used.sends() {
         agree(&guess.shown)?;
     } else if !quiet {
         guess.shown.concerns.iter().for_each(|concern| super::say(&format!("warning: {concern}")));
@@ -89,12 +101,15 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     let file = start.config.clone().unwrap_or_else(|| PathBuf::from(FILE_NAME));
     let settings = reaching(settings, if used == Use::Trains { &file } else { Path::new(FILE_NAME) });
     let text = skillrl::config::short_file(&settings, &head).map_err(|error| without_prices(error, args))?;
+    if used != Use::Looks {
+        scoring::agree(&text, &start, quiet)?;
+    }
     let written = match used {
         Use::Trains => {
             let loaded = Config::parse(&text, "the options", &[])?;
             Some(WrittenConfig::put(&file, &loaded, &text)?)
         }
-        Use::Sends | Use::Looks => None,
+        Use::Sends | Use::Plans | Use::Looks => None,
     };
     if !quiet && used != Use::Sends {
         let lines: String =
@@ -162,31 +177,6 @@ fn agree(shown: &Shown) -> crate::Result {
         return Ok(());
     }
     Err(CommandError::of_data(format!("{concerns}; nothing was sent")).with_hint(hint).into())
-}
-
-/// The answer of a person at a terminal; `None` where nobody can be asked.
-pub(in crate::command) fn asked(question: &str) -> crate::Result<Option<bool>> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Ok(None);
-    }
-    super::say(question);
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).reading("the answer")?;
-    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
-}
-
-/// Asks a person at a terminal whether to start agents, unless that `is_agreed` by an option.
-///
-/// # Errors
-///
-/// The person does not agree.
-pub(in crate::command) fn confirm(is_agreed: bool) -> crate::Result {
-    if is_agreed || asked("Start? [y/N]")? != Some(false) {
-        return Ok(());
-    }
-    Err(CommandError::new("nothing was started")
-        .with_hint("`--calls N` or `--budget USD` caps it, `--yes` agrees")
-        .into())
 }
 
 /// True for what is data without looking at options.

@@ -11,10 +11,12 @@ mod transfer;
 
 use self::against::{Earlier, Limits};
 use self::out::{EvalOut, deciding};
-use crate::args::{EvalArgs, TransferArgs};
+use crate::args::{EvalArgs, Start, TransferArgs};
+use crate::command::consent::{Sending, agree, is_new_address, total_words};
 use crate::command::data_start::{self, Use};
+use crate::command::estimate::passes_cost;
 use crate::measuring::{
-    activation_words, check_not_empty, choose_skill, score_words, split_of, unkept, warn_of_other_data,
+    activation_words, check_not_empty, choose_skill, score_words, unkept, usual_split, warn_of_other_data,
     warn_of_replies, warn_of_test_split,
 };
 use crate::progress::{Progress, Show};
@@ -59,19 +61,32 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     }
     let (start, loaded) = data_start::load(
         &args.data,
-        args.config.start(),
+        Start { agrees: args.yes, ..args.config.start() },
         Use::Sends,
         args.quiet || args.json || args.markdown,
     )?;
     let loaded = crate::command::with_policy(loaded, args.policy.as_deref())?;
-    let split = split_of(args)?;
+    let asked = args.split.as_deref().map(world::split).transpose()?;
     let limits = Limits::of(args);
     let earlier = args.measurement.against.as_deref().map(Earlier::read).transpose()?;
     let mut engine = Engine::new(&loaded);
-    let env = world::environment(&loaded, engine.judge()?)?;
+    let env = world::environment_to_measure(&loaded, engine.judge()?, asked)?;
+    let split = asked.unwrap_or_else(|| usual_split(env.as_ref()));
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let target = engine.model(ModelRole::Target)?;
     check_not_empty(env.as_ref(), split)?;
+    let total = is_new_address(&start, &loaded).then(|| {
+        let settings = trainer::settings(&loaded.config)?;
+        passes_cost(&loaded, env.as_ref(), &skill, &settings, (split, 1))
+    });
+    let total = total.transpose()?;
+    agree(&Sending {
+        loaded: &loaded,
+        is_new: total.is_some(),
+        total: total.as_ref().map(|total| total_words(total, split)).unwrap_or_default(),
+        most: total.and_then(|total| total.cost).map(|[_, most]| most),
+        agrees: args.yes,
+    })?;
     let settings = deciding(&loaded, env.as_ref(), split, target.id());
     if let Some(earlier) = &earlier {
         earlier.check_items(env.items(split), &settings, split)?;

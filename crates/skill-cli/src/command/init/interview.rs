@@ -3,19 +3,22 @@
 //! No answer is repeated in a complaint, since it may be a key that was put into the wrong line.
 
 use super::questions::Questions;
+use crate::command::data_start::Proposal;
 use crate::table::harmless;
 use skillrl::config::EnvKind;
 use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey};
 use skillrl::llm::{PROVIDERS, Provider};
+use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::Path;
 
 /// Offered in place of the kinds that read data files.
 const DATA: (&str, &str) = ("tasks", "your own data: a file, or several, with right answers");
-const SCORERS: [(&str, &str); 7] = [
+const SCORERS: [(&str, &str); 8] = [
     ("em_f1", "the same words, as question answering has it"),
     ("contains", "the reply contains the right answer"),
-    ("exact", "the same text"),
+    ("exact", "the same text, such as a class label"),
+    ("label_set", "the same class labels, in any order"),
     ("choice", "one of the choices"),
     ("numeric", "the same number"),
     ("anls", "nearly the same text"),
@@ -102,7 +105,7 @@ fn data<R: BufRead, W: Write>(
     let there = DATA_NAMES.into_iter().find(|name| dir.join(name).exists()).unwrap_or("data");
     let (path, sample) = sample(questions, dir, there)?;
     settings.push(setting("env.data", &path));
-    let Some(sample) = sample else { return Ok(()) };
+    let Some(mut sample) = sample else { return Ok(()) };
     let names: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
     questions.say(&format!("  the items have the fields {}", harmless(&names.join(", "))))?;
     let is_field = |answer: &str| {
@@ -111,18 +114,27 @@ fn data<R: BufRead, W: Write>(
     };
     let proposed = sample.answer_field.unwrap_or_default();
     let answer = questions.understood("Which field holds the right answer?", proposed, is_field)?;
-    let survey = DataSurvey::read(&dir.join(&path), Some(&answer)).unwrap_or_default();
-    let scorer = questions.choice("\nHow is an answer scored?", &SCORERS, survey.scorer(&sample))?;
+    let survey = DataSurvey::read(&dir.join(&path), Some(&answer), &BTreeMap::new()).unwrap_or_default();
+    let usual_answer = sample.answer_field;
+    let proposal = Proposal::of(&mut sample, &survey, &answer);
+    for line in &proposal.said {
+        questions.say(&format!("  {}", harmless(line)))?;
+    }
+    let scorer = questions.choice("\nHow is an answer scored?", &SCORERS, proposal.scorer)?;
     settings.extend([setting("env.kind", "tasks"), setting("env.scorer", scorer)]);
-    if sample.answer_field != Some(answer.as_str()) {
+    if usual_answer != Some(answer.as_str()) {
         settings.push(setting("env.answer_field", &answer));
     }
+    settings.extend(proposal.settings);
     let shown = survey.shown();
-    let proposed = sample.prompt(&shown).unwrap_or_default().replace('\n', "\\n");
+    // Another scorer may need another form of answers than the one that is proposed.
+    let of_proposal = proposal.prompt.filter(|_| scorer == proposal.scorer);
+    let is_built_in = of_proposal.is_none() && shown == sample.usual_fields();
+    let proposed = of_proposal.or_else(|| sample.prompt(&shown)).unwrap_or_default().replace('\n', "\\n");
     questions.say("\nWhat is the agent asked? Write fields in braces and \\n for a new line.")?;
     let prompt = questions.understood("Prompt", &harmless(&proposed), some)?;
     // The built-in prompt shows the usual fields, and says what each is.
-    if prompt != proposed || shown != sample.usual_fields() {
+    if prompt != proposed || !is_built_in {
         settings.push(setting("env.user_prompt", &crate::output::json(&prompt.replace("\\n", "\n"))));
     }
     if !sample.is_split {

@@ -5,7 +5,7 @@ use super::session::{Session, store_error};
 use super::triggers::write_report;
 use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
-use crate::command::data_start::confirm;
+use crate::command::consent::confirm;
 use crate::command::{CommandError, block_on, print, print_json, print_wrapped, say};
 use crate::error::OfFile as _;
 use crate::table::grouped;

@@ -4,8 +4,10 @@ use super::ended;
 use super::session::{Session, queries_file, skills_at, store_error};
 use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
+use crate::command::consent::confirm;
 use crate::command::{CommandError, block_on, print_json, print_wrapped, say};
 use crate::exit_code;
+use crate::table::grouped;
 use skill_agents::gate::ALPHA;
 use skill_agents::kept::Kept;
 use skill_agents::measure::{Measured, Stop, measure};
@@ -27,6 +29,7 @@ pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
     let earlier = args.against.as_deref().map(earlier).transpose()?;
     let mut session = Session::open(&args.measure, true)?;
     session.caps.only_first = args.estimate;
+    agreed(args, &session)?;
     let inputs = session.keep_inputs()?;
     let measured = measured(&session, args.measure.wait)?;
     let found = inputs.report(&measured);
@@ -53,6 +56,26 @@ pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
         },
         Some(stop) => Err(ended::of(&stop).into()),
     }
+}
+
+/// Says what the first measurement in a directory takes, and asks a person at a terminal.
+fn agreed(args: &TriggersArgs, session: &Session) -> crate::Result {
+    let measure = &args.measure;
+    let n_made = session.store.n_starts().map_err(|error| store_error(&error))?;
+    if n_made > 0 || measure.replay {
+        return Ok(());
+    }
+    let n_queries = session.queries.len();
+    let n_starts = if args.estimate { 1 } else { n_queries * session.repetitions };
+    if !session.is_quiet {
+        say(&format!(
+            "at most {} starts of {} ({n_queries} queries, {} runs each), the cost is known after the first run",
+            grouped(n_starts as u64),
+            session.setup.agent.title,
+            session.repetitions,
+        ));
+    }
+    confirm(args.yes || args.estimate || measure.calls.is_some() || measure.budget.is_some())
 }
 
 /// The report of an earlier measurement.

@@ -9,7 +9,8 @@ mod previous;
 
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
-use crate::command::{CommandError, data_start, print, print_wrapped, say};
+use crate::command::consent::confirm;
+use crate::command::{CommandError, print, print_wrapped, say};
 use crate::error::{CliError, OfFile as _};
 use crate::exit_code;
 use crate::table::counted;
@@ -160,7 +161,7 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
             say("note: with one run per case the interval does not cover variation between runs");
         }
     }
-    data_start::confirm(args.yes || args.calls.is_some() || args.budget.is_some())?;
+    confirm(args.yes || args.calls.is_some() || args.budget.is_some())?;
     Ok(true)
 }
 

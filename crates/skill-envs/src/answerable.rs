@@ -1,0 +1,62 @@
+//! Findings about tasks that a right reply cannot solve: the prompt hides the choices or the form of an answer, or the
+//! scorer rejects the reference itself.
+
+use serde::Serialize;
+use skill_core::ItemId;
+
+/// How a model writes an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyForm {
+    /// The reference alone, in the format that is requested.
+    Requested,
+    /// The same in bold.
+    Bold,
+    /// In a sentence.
+    Sentence,
+}
+
+/// Why right replies do not score.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AnswerFinding {
+    /// References that score less than 1 when a reply gives them in this form.
+    ReferenceRejected {
+        /// The form.
+        form: ReplyForm,
+        /// So many items.
+        n_items: usize,
+        /// The first of them.
+        id: ItemId,
+        /// The reply that is rejected.
+        reply: String,
+    },
+    /// Choices that the prompt does not show.
+    ChoicesHidden {
+        /// So many items.
+        n_items: usize,
+        /// The first of them.
+        id: ItemId,
+        /// A choice of this item that its prompt does not show.
+        text: String,
+    },
+    /// Classes that the prompt does not name.
+    ClassesUnnamed {
+        /// All classes.
+        n_classes: usize,
+        /// Those that are not named.
+        unnamed: Vec<String>,
+    },
+    /// Parts of the requested form that the prompt does not name: a tag, or members of a JSON object.
+    FormUnnamed {
+        /// The parts.
+        parts: Vec<String>,
+    },
+    /// The scorer compares the whole reply, and the prompt does not request the answer alone.
+    AnswerAloneUnstated {
+        /// The first item whose reference is rejected in a sentence.
+        id: ItemId,
+        /// The reply.
+        reply: String,
+    },
+}
