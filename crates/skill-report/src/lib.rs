@@ -48,7 +48,7 @@ pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;
 pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
-pub use data::labels::{ClassRow, Classes, DoubtfulLabel};
+pub use data::labels::{ClassRow, Classes, DoubtfulLabel, MissingRule};
 pub use data::notes::NoteRow;
 pub use data::overview::{RunOverview, runs_in};
 pub use data::phases::{GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport};

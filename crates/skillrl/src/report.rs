@@ -11,8 +11,9 @@ use skill_pipeline::run_dir::atomic;
 use skill_pipeline::run_dir::measurement::verify_evaluations;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, DoubtfulLabel, Kept, Report, ReportError, ReportOptions, RunComparison,
-    RunOverview, RunView, TENSORBOARD_FILE, TriggersView, Verdict, comparison_page, page, triggers_page,
+    AnyReport, BankReport, DoubtfulLabel, Kept, MissingRule, Report, ReportError, ReportOptions,
+    RunComparison, RunOverview, RunView, TENSORBOARD_FILE, TriggersView, Verdict, comparison_page, page,
+    triggers_page,
 };
 use std::path::{Path, PathBuf};
 
@@ -139,6 +140,15 @@ pub fn verdict(run: &Path) -> Result<Verdict, Error> {
 pub fn doubtful_labels(run: &Path) -> Result<Vec<DoubtfulLabel>, Error> {
     let options = ReportOptions { max_items: usize::MAX, max_trajectories: 0, ..ReportOptions::default() };
     Ok(read_with(run, options)?.classes.map(|classes| classes.doubtful).unwrap_or_default())
+}
+
+/// The patterns of a run's deviating answers: classes whose items are answered with the same other class.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn missing_rules(run: &Path) -> Result<Vec<MissingRule>, Error> {
+    Ok(read(run)?.classes.map(|classes| classes.missing_rules).unwrap_or_default())
 }
 
 /// Compares two runs: their best skills or banks on the items that both have, by the metric of the first run's gate;

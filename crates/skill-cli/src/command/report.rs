@@ -31,7 +31,11 @@ pub(crate) fn run(args: &ReportArgs) -> crate::Result {
     if let Some(file) = &args.doubtful {
         let labels = skillrl::report::doubtful_labels(&args.run)?;
         std::fs::write(file, doubtful_csv(&labels)).writing(file)?;
-        return super::print(&format!("{}: {}\n", file.display(), counted(labels.len() as u64, "label")));
+        let mut text = format!("{}: {}\n", file.display(), counted(labels.len() as u64, "label"));
+        for rule in skillrl::report::missing_rules(&args.run)? {
+            let _ = writeln!(text, "a rule is missing: {}", crate::table::harmless(&rule.words()));
+        }
+        return super::print(&text);
     }
     let path = skillrl::report::write(&args.run, args.output.as_deref())?;
     super::print(&format!("{}\n", path.display()))

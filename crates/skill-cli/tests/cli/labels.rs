@@ -58,16 +58,19 @@ fn the_report_shows_classes_confusions_and_doubtful_labels() {
     );
     // With the first skill a refund got an answer that is not a label.
     assert_eq!(classes["before"]["rows"][1], json!([0, 0, 0, refund["n"]]));
-    let doubtful = classes["doubtful"].as_array().unwrap();
-    assert!(!doubtful.is_empty());
-    for item in doubtful {
-        let number: usize = item["id"].as_str().unwrap().trim_start_matches("T-").parse().unwrap();
-        assert!(is_mislabelled(number), "{item}");
-        assert_eq!((&item["label"], &item["answered"]), (&json!("shipping"), &json!("billing")));
-        assert_eq!(item["n_answered"], item["n_rollouts"]);
+    // Several items with one label and one other answer are a rule that is missing, and none of them is doubtful.
+    let [rule] = classes["missing_rules"].as_array().unwrap().as_slice() else { panic!("{classes}") };
+    assert_eq!((&rule["label"], &rule["answered"]), (&json!("shipping"), &json!("billing")));
+    for id in rule["examples"].as_array().unwrap() {
+        let number: usize = id.as_str().unwrap().trim_start_matches("T-").parse().unwrap();
+        assert!(is_mislabelled(number), "{id}");
     }
+    assert_eq!(classes["doubtful"], json!([]));
+    let said = context.succeed(&["report", "runs/tickets", "--doubtful", "doubtful.csv"]);
+    assert_names(&said, &["shipping answered as billing"]);
+    assert_eq!(context.read("doubtful.csv").lines().count(), 1);
     let page = context.read("runs/tickets/report.html");
-    assert_names(&page, &["<h2 id=\"classes\">", "<table class=\"matrix\">", "<h3 id=\"doubtful-labels\">"]);
+    assert_names(&page, &["<h2 id=\"classes\">", "<table class=\"matrix\">", "<h3 id=\"missing-rules\">"]);
 }
 
 #[test]
@@ -117,4 +120,28 @@ fn misspelt_contradicting_and_rare_labels_are_named_before_a_run() {
     assert_eq!(of_labels.filter(|finding| finding["status"] == "warning").count(), 2, "{findings}");
     let shown = context.succeed(&["env", "check"]);
     assert!(shown.contains("`biling`") && shown.contains("T-90"), "{shown}");
+}
+
+#[test]
+fn a_misspelt_label_is_folded_by_the_option_that_the_warning_names() {
+    let (context, said) = trained_saying(&tickets(
+        "T-90,\"Charged twice, order 99\",biling\nT-0,\"Charged twice, order 0\",billing\n",
+    ));
+    assert_names(
+        &said,
+        &["1 row repeats another one", "env.drop_duplicates = true", "--label biling=billing"],
+    );
+    let dry = |more: &[&str]| {
+        context.run(
+            &[&["train", "tickets.csv", "--answer", "queue", "--mock", "--dry-run", "--json"], more].concat(),
+        )
+    };
+    let folded = dry(&["--label", "biling=billing"]);
+    folded.assert_code(code::SUCCESS);
+    let shown = parsed(&folded.stdout);
+    assert!(!shown["prompt"].to_string().contains("biling"), "{shown}");
+    let is_similar = |finding: &Value| finding["hint"].to_string().contains("--label");
+    assert!(!shown["findings"].as_array().unwrap().iter().any(is_similar), "{shown}");
+    dry(&["--label", "bilign=billing"]).fails(code::USAGE, &["`bilign`", "`biling`"]);
+    dry(&["--label", "biling"]).fails(code::USAGE, &["`biling`", "FROM=TO"]);
 }

@@ -260,6 +260,12 @@ impl KnownTasks {
         self.longest_unused(solved.collect(), number)
     }
 
+    /// All tasks that failed when they were played last, in the order of the data.
+    pub fn failing(&self) -> Vec<usize> {
+        let numbered = self.tasks.iter().enumerate();
+        numbered.filter(|(_, task)| task.is_failing()).map(|(index, _)| index).collect()
+    }
+
     /// Solved tasks of the kind of a group's first, to be shown beside it.
     pub fn shown_solved(&self, group: &[usize], number: u32) -> Vec<usize> {
         let Some(first) = group.first().and_then(|first| self.tasks.get(*first)) else { return Vec::new() };

@@ -46,6 +46,14 @@ impl AnalystContext {
         }
     }
 
+    /// The same with what the failures of all tasks have in common, before the trajectories.
+    pub(super) fn after(self, patterns: &str) -> Self {
+        if patterns.is_empty() {
+            return self;
+        }
+        Self { trajectories: format!("{patterns}\n\n{}", self.trajectories), ..self }
+    }
+
     /// The same with tasks that the same skill solved.
     pub(super) fn beside(
         self,

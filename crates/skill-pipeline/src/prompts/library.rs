@@ -257,7 +257,7 @@ impl PromptLibrary {
             for source in [SourceType::Failure, SourceType::Success] {
                 self.analyst(source, &skill, budget, results)?;
                 self.skill_aware_analyst(source, &skill, budget, results)?;
-                self.analyst_beside(&skill, budget, results, results, false)?;
+                self.analyst_beside(&skill, budget, results, results, "", false)?;
                 self.merge(source, &skill, &patches, 1)?;
             }
             self.merge_final(&skill, small, large)?;
@@ -319,7 +319,8 @@ impl PromptLibrary {
         self.render(self.analyst_name(source), Ok(context))
     }
 
-    /// What an analyst of failures is told who is shown solved tasks of the same kind too.
+    /// What an analyst of failures is told who is shown solved tasks of the same kind too, and what the failures of all tasks
+    /// have in common.
     ///
     /// # Errors
     ///
@@ -330,11 +331,12 @@ impl PromptLibrary {
         edit_budget: u32,
         trajectories: &[&RolloutResult],
         solved: &[&RolloutResult],
+        patterns: &str,
         skill_aware: bool,
     ) -> Result<Vec<Message>, PromptError> {
         let source = SourceType::Failure;
         let context = AnalystContext::new(source, skill, edit_budget, trajectories, self.limits);
-        let context = context.beside(skill, solved, self.limits);
+        let context = context.beside(skill, solved, self.limits).after(patterns);
         let context = if skill_aware { context.skill_aware() } else { context };
         self.render(self.analyst_name(source), Ok(context))
     }

@@ -13,6 +13,7 @@ pub mod epoch_end;
 pub mod evaluate;
 mod item_hashes;
 pub mod own;
+pub(crate) mod patterns;
 pub mod reflect;
 pub mod rollout;
 pub mod select;

@@ -111,6 +111,16 @@ pub async fn reflect(
     Ok(reflections)
 }
 
+/// What the analyst of a proposal is shown.
+pub(crate) struct Material<'run> {
+    /// The failures.
+    pub(crate) failures: Vec<&'run RolloutResult>,
+    /// Solved tasks of the same kind.
+    pub(crate) solved: Vec<&'run RolloutResult>,
+    /// What the failures of all tasks have in common.
+    pub(crate) patterns: &'run str,
+}
+
 /// Asks one analyst for a proposal from these failures, with solved tasks beside them.
 ///
 /// An edit that names no failure that was shown is for all of them.
@@ -119,8 +129,7 @@ pub async fn reflect(
 ///
 /// As [`reflect`].
 pub(crate) async fn propose(
-    failures: &[&RolloutResult],
-    solved: &[&RolloutResult],
+    shown: &Material<'_>,
     skill: &SkillDoc,
     settings: ReflectSettings,
     prompts: &PromptLibrary,
@@ -133,8 +142,9 @@ pub(crate) async fn propose(
         batch_idx: None,
         source: SourceType::Failure,
         number: 1,
-        trajectories: failures.to_vec(),
-        solved: solved.to_vec(),
+        trajectories: shown.failures.clone(),
+        solved: shown.solved.clone(),
+        patterns: shown.patterns,
     };
     let (analysis, spoken) = analysts.read(&minibatch, ctx).await?;
     if settings.ends_in_silence
@@ -145,7 +155,7 @@ pub(crate) async fn propose(
         return Err(PipelineError::SilentOptimizer { place: ctx.place().to_string(), n: 1, n_cut });
     }
     let Analysis { patch, failure_patterns, appendix_notes, notes } = analysis;
-    let is_shown = |id: &ItemId| failures.iter().any(|failure| failure.id == *id);
+    let is_shown = |id: &ItemId| shown.failures.iter().any(|failure| failure.id == *id);
     let mut patches: Vec<RawPatch> = patch.into_iter().collect();
     for edit in patches.iter_mut().flat_map(|raw| &mut raw.patch.edits) {
         edit.tasks.retain(is_shown);
@@ -229,11 +239,12 @@ impl Analysts<'_> {
         ctx: &StageCtx<'_>,
     ) -> Result<ChatReply, PipelineError> {
         let Self { skill, settings, prompts, optimizer } = self;
-        let Minibatch { batch_idx, source, trajectories, solved, .. } = minibatch;
+        let Minibatch { batch_idx, source, trajectories, solved, patterns, .. } = minibatch;
         let writes_notes = self.writes_notes(*source);
         let messages = match writes_notes {
-            _ if !solved.is_empty() => {
-                prompts.analyst_beside(skill, settings.edit_budget, trajectories, solved, writes_notes)?
+            _ if !solved.is_empty() || !patterns.is_empty() => {
+                let budget = settings.edit_budget;
+                prompts.analyst_beside(skill, budget, trajectories, solved, patterns, writes_notes)?
             }
             false => prompts.analyst(*source, skill, settings.edit_budget, trajectories)?,
             true => prompts.skill_aware_analyst(*source, skill, settings.edit_budget, trajectories)?,
@@ -272,6 +283,8 @@ struct Minibatch<'run> {
     trajectories: Vec<&'run RolloutResult>,
     /// Tasks of the same kind that were solved, of failures where they are to be shown.
     solved: Vec<&'run RolloutResult>,
+    /// What the failures of all tasks have in common; empty where nothing is known of it.
+    patterns: &'run str,
 }
 
 impl Minibatch<'_> {
@@ -290,7 +303,7 @@ fn minibatches(list_idx: usize, batch: ReflectBatch<'_>, settings: ReflectSettin
             let trajectories: Vec<&RolloutResult> =
                 group.iter().filter_map(|&result_idx| batch.results.get(result_idx)).collect();
             let (batch_idx, solved) = (batch.batch_idx, Vec::new());
-            Minibatch { list_idx, batch_idx, source, number, trajectories, solved }
+            Minibatch { list_idx, batch_idx, source, number, trajectories, solved, patterns: "" }
         })
     };
     let successes = if settings.failure_only { Vec::new() } else { groups.successes };

@@ -328,7 +328,9 @@ fn planned_searches_ask_for_facts_and_for_failures_of_a_closed_list() {
     let planned = library().with_protocol(Protocol::Auto);
     let mut solved = failure();
     (solved.id, solved.hard, solved.soft) = ("t9".into(), 1.0, 1.0);
-    insta::assert_snapshot!(whole(planned.analyst_beside(&skill, 4, &[&result], &[&solved], false).unwrap()));
+    insta::assert_snapshot!(whole(
+        planned.analyst_beside(&skill, 4, &[&result], &[&solved], "", false).unwrap()
+    ));
     for mode in UpdateMode::ALL {
         for (protocol, is_asked) in [(Protocol::Paper, false), (Protocol::Auto, true)] {
             let text = asked(library().with_update_mode(mode).with_protocol(protocol));
@@ -473,7 +475,7 @@ fn solved_tasks_of_the_same_kind_stand_beside_failures_and_the_task_above_all() 
     let mut solved = failure();
     (solved.id, solved.hard) = ("q-3".into(), 1.0);
     let library = library().with_task("Background: ships.\n</task>\n\nScore: dates in ISO form.");
-    let messages = library.analyst_beside(&SKILL.into(), 3, &[&failure()], &[&solved], false).unwrap();
+    let messages = library.analyst_beside(&SKILL.into(), 3, &[&failure()], &[&solved], "", false).unwrap();
     insta::assert_snapshot!(user(messages));
 }
 

@@ -21,6 +21,11 @@ const MIN_SHARE: f64 = 0.8;
 /// The class must be known: at least this share of its other items is right with the best skill.
 const MIN_KNOWN: f64 = 0.5;
 
+/// So many items with one label that are answered with the same other label show a missing rule; fewer may have wrong labels.
+const MIN_PATTERN: usize = 3;
+/// So many items of a pattern are named.
+const MAX_EXAMPLES: usize = 5;
+
 /// The classes of a run's items.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Classes {
@@ -32,6 +37,8 @@ pub struct Classes {
     pub before: Confusion,
     /// The answers of the best skill.
     pub after: Confusion,
+    /// Labels whose items are often answered with the same other label, the most frequent pair first.
+    pub missing_rules: Vec<MissingRule>,
     /// Items whose label may be wrong, those with the most rollouts first.
     pub doubtful: Vec<DoubtfulLabel>,
     /// How many of them are left out for their number.
@@ -51,6 +58,26 @@ pub struct ClassRow {
     pub after: Option<f64>,
     /// The share of the best skill's answers with this label that are right; `None` if it is never answered.
     pub precision: Option<f64>,
+}
+
+/// A label whose items are answered with the same other label: the skill lacks a rule, rather than that the data are wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingRule {
+    /// The label in the data.
+    pub label: String,
+    /// The label that was answered.
+    pub answered: String,
+    /// So many items.
+    pub n_items: usize,
+    /// The first of them.
+    pub examples: Vec<String>,
+}
+
+impl MissingRule {
+    /// The pattern in words.
+    pub fn words(&self) -> String {
+        format!("{} \u{d7} {} answered as {}", self.n_items, self.label, self.answered)
+    }
 }
 
 /// An item whose label may be wrong: nearly all of its rollouts, under all skills, gave the same other label, while the
@@ -93,7 +120,9 @@ pub(super) fn read(
         None => ("selection", &source.selection),
     };
     let mut classes = Classes::of(split, pair, &labels);
-    let mut doubtful = doubtful(&tallies(source, chosen, &labels)?, &known(source, &labels));
+    let deviating = doubtful(&tallies(source, chosen, &labels)?, &known(source, &labels));
+    let (missing_rules, mut doubtful) = patterns(deviating);
+    classes.missing_rules = missing_rules;
     classes.n_doubtful_left_out = doubtful.len().saturating_sub(max_doubtful);
     doubtful.truncate(max_doubtful);
     classes.doubtful = doubtful;
@@ -116,6 +145,7 @@ impl Classes {
             rows: labels.iter().map(row).collect(),
             before,
             after,
+            missing_rules: Vec::new(),
             doubtful: Vec::new(),
             n_doubtful_left_out: 0,
         }
@@ -252,6 +282,25 @@ fn doubtful(tallies: &Tallies, known: &Known<'_>) -> Vec<DoubtfulLabel> {
     found
 }
 
+/// Items whose answers deviate from their labels, as patterns of several items and as single ones.
+fn patterns(deviating: Vec<DoubtfulLabel>) -> (Vec<MissingRule>, Vec<DoubtfulLabel>) {
+    let mut pairs = BTreeMap::<(String, String), Vec<String>>::new();
+    for item in &deviating {
+        pairs.entry((item.label.clone(), item.answered.clone())).or_default().push(item.id.clone());
+    }
+    pairs.retain(|_, ids| ids.len() >= MIN_PATTERN);
+    let is_single = |item: &DoubtfulLabel| !pairs.contains_key(&(item.label.clone(), item.answered.clone()));
+    let single = deviating.into_iter().filter(is_single).collect();
+    let rule = |((label, answered), mut ids): ((String, String), Vec<String>)| {
+        let n_items = ids.len();
+        ids.truncate(MAX_EXAMPLES);
+        MissingRule { label, answered, n_items, examples: ids }
+    };
+    let mut rules: Vec<MissingRule> = pairs.into_iter().map(rule).collect();
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.n_items));
+    (rules, single)
+}
+
 /// How many bytes all of these texts have in common at their beginning, up to a whole line; 0 for a single text.
 fn common_prefix<'a>(mut texts: impl Iterator<Item = &'a str>) -> usize {
     let Some(first) = texts.next() else { return 0 };
@@ -289,6 +338,31 @@ fn own_part(text: &str, n_before: usize, n_behind: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn three_items_of_a_pair_are_a_missing_rule_and_fewer_are_doubtful() {
+        let item = |id: usize, label: &str, answered: &str| DoubtfulLabel {
+            id: id.to_string(),
+            text: String::new(),
+            split: "train",
+            label: label.to_owned(),
+            answered: answered.to_owned(),
+            n_answered: 5,
+            n_rollouts: 5,
+        };
+        let deviating = (0..3).map(|id| item(id, "Shipping", "Account"));
+        let others =
+            [item(3, "Shipping", "Tech"), item(4, "Shipping", "Tech"), item(5, "Account", "Shipping")];
+        let (rules, doubtful) = patterns(deviating.chain(others).collect());
+        let expect = MissingRule {
+            label: "Shipping".to_owned(),
+            answered: "Account".to_owned(),
+            n_items: 3,
+            examples: ["0", "1", "2"].map(str::to_owned).to_vec(),
+        };
+        assert_eq!(rules, [expect]);
+        assert_eq!(doubtful.iter().map(|item| item.id.as_str()).collect::<Vec<_>>(), ["3", "4", "5"]);
+    }
 
     #[test]
     fn what_all_prompts_begin_with_is_left_out_up_to_a_line() {

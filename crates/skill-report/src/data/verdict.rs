@@ -2,7 +2,7 @@
 
 use super::arms::{self, ArmRow};
 use super::headline::{Comparison, Headline};
-use super::labels::{self, Classes};
+use super::labels::{self, Classes, MissingRule};
 use super::source::Source;
 use super::standing::{RunPhase, Standing};
 use super::steps::Chosen;
@@ -393,6 +393,12 @@ fn of_checks(run: &RunReader) -> Result<Vec<Caution>, PipelineError> {
 /// Doubtful labels, and classes that got worse.
 fn of_classes(classes: &Classes) -> Vec<Caution> {
     let mut said = Vec::new();
+    if !classes.missing_rules.is_empty() {
+        let named: Vec<String> =
+            classes.missing_rules.iter().take(MAX_NAMED).map(MissingRule::words).collect();
+        let words = format!("The skill may lack a rule: {}.", named.join(", "));
+        said.push(Caution::new(CautionKind::MissingRules, words));
+    }
     let n_doubtful = classes.doubtful.len() + classes.n_doubtful_left_out;
     if n_doubtful > 0 {
         let verb = if n_doubtful == 1 { "looks" } else { "look" };

@@ -25,6 +25,8 @@ skill_core::named_enum! {
         Noise = "noise",
         /// What a check of the data found before the run.
         Data = "data",
+        /// Items of a class are answered with the same other class, so that a rule is missing.
+        MissingRules = "missing_rules",
         /// Labels of the data may be wrong.
         DoubtfulLabels = "doubtful_labels",
         /// Classes are answered worse than before.

@@ -17,7 +17,8 @@ use crate::records::proposal::{PlayPurpose, PlayRecord, ProposalRecord};
 use crate::run_dir::notes::{STEP_NOTES_FILE, StepNotes};
 use crate::run_dir::{PLAYS_FILE, ROLLOUTS_FILE, atomic};
 use crate::stage::StageCtx;
-use crate::stage::reflect::{ReflectSettings, Reflection, propose};
+use crate::stage::patterns::patterns;
+use crate::stage::reflect::{Material, ReflectSettings, Reflection, propose};
 use crate::stage::rollout::{Attempt, Rollouts, rollout_attempts};
 use crate::stage::update::{Candidate, update};
 use crate::trainer::TrainState;
@@ -45,6 +46,8 @@ struct Member {
     /// What the analyst is shown: the failures, and solved tasks.
     failures: Vec<RolloutResult>,
     solved: Vec<RolloutResult>,
+    /// What the failures of all tasks have in common.
+    patterns: String,
     patch: Option<Patch>,
     trace: StepTrace,
     /// The skill after the step.
@@ -315,6 +318,10 @@ impl Run<'_> {
             tasks.iter().filter_map(|task| result_of(task).transpose()).collect()
         };
         let (failures, solved) = (results(tasks)?, results(&shown)?);
+        let patterns = match failures.is_empty() {
+            true => String::new(),
+            false => patterns(&results(&search.known.failing())?),
+        };
         let ids = |results: &[RolloutResult]| results.iter().map(|result| result.id.clone()).collect();
         let mean = MeanScore::of_results(&failures);
         let record = StepRecord {
@@ -338,6 +345,7 @@ impl Run<'_> {
             results: Vec::new(),
             failures,
             solved,
+            patterns,
             patch: None,
             trace: StepTrace::default(),
             skill: state.current.skill.clone(),
@@ -370,9 +378,12 @@ impl Run<'_> {
             let contexts: Vec<StageCtx<'_>> = watches.iter().map(|watch| self.stage_ctx(watch)).collect();
             let work = asked.iter().zip(&contexts).collect();
             ctx.map_ordered(work, async |_, (member, ctx): (&&Member, &StageCtx<'_>)| {
-                let failures: Vec<&RolloutResult> = member.failures.iter().collect();
-                let solved: Vec<&RolloutResult> = member.solved.iter().collect();
-                propose(&failures, &solved, &state.current.skill, settings, prompts, &optimizer, ctx).await
+                let shown = Material {
+                    failures: member.failures.iter().collect(),
+                    solved: member.solved.iter().collect(),
+                    patterns: &member.patterns,
+                };
+                propose(&shown, &state.current.skill, settings, prompts, &optimizer, ctx).await
             })
             .await?
         };
