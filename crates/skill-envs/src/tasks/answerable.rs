@@ -117,7 +117,7 @@ fn unnamed_classes(
     };
     let classes = class_counts(labels.iter().map(String::as_str))?;
     let unnamed: Vec<String> = classes.keys().filter(|label| !is_everywhere(label)).cloned().collect();
-    (!unnamed.is_empty()).then(|| AnswerFinding::ClassesUnnamed { n_classes: classes.len(), unnamed })
+    (!unnamed.is_empty()).then_some(AnswerFinding::ClassesUnnamed { n_classes: classes.len(), unnamed })
 }
 
 /// What a reply has to contain besides the answer, by the names that a prompt has to say.
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_a_right_reply_cannot_solve_is_found() {
-        let label = |n: usize| json!({"question": format!("case {n}"), "answer": ["red", "blue"][n % 2]});
+        let label = |n: usize| json!({"question": format!("case {n}"), "answer": (["red", "blue"][n % 2])});
         let whole = |scorer: ScorerConfig| (scorer, Extraction::Whole);
         check(label, "{{ question }} Answer only red or blue.", whole(EXACT), &[]);
         check(label, "{{ question }} Answer only red.", whole(EXACT), &["classes_unnamed"]);
