@@ -263,7 +263,7 @@ fn data_may_lack_the_splits_that_are_not_measured() {
     assert!(read("p", &[]).is_err());
     assert_eq!(ids(&read("p", &Split::ALL).unwrap()), [vec![], vec![], vec!["a"]]);
     // Validation items are taken from those to train on, also where there may be none.
-    assert_eq!(read("q", &Split::ALL).unwrap().items(Split::Val).len(), 1);
+    assert!(!read("q", &Split::ALL).unwrap().items(Split::Val).is_empty());
 }
 
 #[test]
