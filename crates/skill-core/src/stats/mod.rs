@@ -8,7 +8,8 @@
 //! - [`interval`]: intervals for a difference and for a score, and the sign-flip permutation test;
 //! - [`power`]: what a number of items can show, and how many are needed;
 //! - [`stratified`]: a candidate on rollouts that were split at random inside each task, and what a trial can show;
-//! - [`normal`]: the normal distribution, which the three before need.
+//! - [`student`]: intervals for the mean of a few runs, and for the difference of two means;
+//! - [`normal`]: the normal distribution, which the four before need.
 //!
 //! Nothing here decides about a skill; [`crate::rule`] does, with these. Counts are of exact comparisons
 //! ([`crate::exact`]), and sums are in the order of the items, so that neither rounding nor the order in which results
@@ -22,9 +23,11 @@ pub mod paired;
 pub mod power;
 mod scaled;
 pub mod stratified;
+pub mod student;
 
 pub use eprocess::{EProcess, ln_e_value, ln_e_value_of};
 pub use interval::{difference_interval, score_interval, shares_interval, sign_flip_p};
 pub use mcnemar::{least_wins, ln_mcnemar_p, mcnemar_p};
 pub use paired::{Paired, PairedCounts, flip_rate};
 pub use power::{detectable_effect, expected_maximum, items_needed, spent_alpha};
+pub use student::{mean_interval, means_interval, student_quantile};
