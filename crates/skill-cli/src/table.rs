@@ -16,25 +16,25 @@ const CUT: &str = "…";
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    title: &'static str,
+pub(crate) struct Column<'a> {
+    title: &'a str,
     alignment: Alignment,
     may_be_cut: bool,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// A column of text, which may lose its end where the terminal is narrow.
-    pub(crate) const fn text(title: &'static str) -> Self {
+    pub(crate) const fn text(title: &'a str) -> Self {
         Self { title, alignment: Alignment::Left, may_be_cut: true }
     }
 
     /// A column of names, which are always whole: two that begin alike must be told apart.
-    pub(crate) const fn name(title: &'static str) -> Self {
+    pub(crate) const fn name(title: &'a str) -> Self {
         Self { title, alignment: Alignment::Left, may_be_cut: false }
     }
 
     /// A column of numbers, which are under each other and are always whole.
-    pub(crate) const fn number(title: &'static str) -> Self {
+    pub(crate) const fn number(title: &'a str) -> Self {
         Self { title, alignment: Alignment::Right, may_be_cut: false }
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
 /// The table with its titles, a line for each row; rows have as many cells as there are columns.
 ///
 /// Where the terminal is too narrow for that, each row becomes a few lines, one for each cell.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
+pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<String>], width: Option<usize>) -> String {
     let mut widths: Vec<usize> = columns.iter().map(|column| measure_text_width(column.title)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -75,7 +75,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
 }
 
 /// Each row as lines of a title and a cell, with an empty line between rows; a cell that is empty has no line.
-fn stacked(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
+fn stacked(columns: &[Column<'_>], rows: &[Vec<String>], width: usize) -> String {
     let titles = columns.iter().map(|column| measure_text_width(column.title)).max().unwrap_or(0);
     let room = width.saturating_sub(titles + GAP.len()).max(MIN_WIDTH);
     let rows = rows.iter().map(|row| {
@@ -96,7 +96,7 @@ fn total(widths: &[usize]) -> usize {
 }
 
 /// Takes from the widest column that may be cut, until the table fits or nothing more can be taken.
-fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
+fn shrink(columns: &[Column<'_>], widths: &mut [usize], limit: usize) {
     while total(widths) > limit {
         let cuttable = columns.iter().zip(widths.iter_mut()).filter(|(column, _)| column.may_be_cut);
         match cuttable.map(|(_, width)| width).max() {
@@ -110,7 +110,8 @@ fn shrink(columns: &[Column], widths: &mut [usize], limit: usize) {
 mod tests {
     use super::*;
 
-    const COLUMNS: [Column; 3] = [Column::number("id"), Column::text("place"), Column::text("model")];
+    const COLUMNS: [Column<'static>; 3] =
+        [Column::number("id"), Column::text("place"), Column::text("model")];
 
     fn rows() -> Vec<Vec<String>> {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();

@@ -21,5 +21,35 @@ function setUpFilters() {
     apply();
   }
 }
-setUpFilters();
-document.addEventListener("report", setUpFilters);
+// Sorts a table by the column whose title is clicked, and the other way around at the next click.
+function setUpSorting() {
+  for (const table of document.querySelectorAll("table[data-sortable]")) {
+    const titles = table.querySelectorAll("thead th");
+    titles.forEach((title, place) => {
+      if (title.onclick) return;
+      title.tabIndex = 0;
+      title.onclick = () => {
+        const isDown = title.getAttribute("aria-sort") === "ascending";
+        titles.forEach((other) => other.removeAttribute("aria-sort"));
+        title.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+        const key = (row) => row.cells[place].dataset.key ?? row.cells[place].textContent;
+        const body = table.tBodies[0];
+        const rows = [...body.rows].sort((first, second) => {
+          const [a, b] = [key(first), key(second)];
+          // Rows without a value come last in either order.
+          if (a === "" || b === "") return (a === "") - (b === "");
+          const order = isNaN(a) || isNaN(b) ? a.localeCompare(b) : a - b;
+          return isDown ? -order : order;
+        });
+        body.append(...rows);
+      };
+      title.onkeydown = (event) => { if (event.key === "Enter") title.onclick(); };
+    });
+  }
+}
+function setUp() {
+  setUpFilters();
+  setUpSorting();
+}
+setUp();
+document.addEventListener("report", setUp);

@@ -1,6 +1,7 @@
 //! The charts of a report, as SVG without scripts: colours come from the page's style, and texts are escaped.
 
 pub(crate) mod curve;
+pub(crate) mod runs;
 
 use crate::data::ScorePoint;
 use crate::data::bank::{BankRound, BankScore};

@@ -4,13 +4,14 @@
 //! and words of its own alone.
 
 use crate::chart::curve::Picture;
+use crate::chart::runs::Used;
 use crate::data::conversation::clip;
 use crate::view::{Chart, TriggersView};
 use crate::words::{
-    counted, dollars, e_value, grouped, measured, p_words, percent, points, seconds, sentence, split_name,
-    utc,
+    counted, dollars, e_value, escaped, grouped, measured, p_words, percent, points, seconds, sentence,
+    split_name, utc,
 };
-use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, chart, difference};
+use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, RunsTable, chart, difference, runs};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{AutoEscape, Environment, State, UndefinedBehavior, Value, context};
@@ -24,6 +25,7 @@ const RL: &str = include_str!("../assets/rl.html");
 const TRIGGERS: &str = include_str!("../assets/triggers.html");
 const PHASES: &str = include_str!("../assets/phases.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
+const RUNS: &str = include_str!("../assets/runs.html");
 /// What all have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
 
@@ -135,6 +137,48 @@ fn render_comparison(
     Ok(rendered?)
 }
 
+/// A table of runs as one HTML page, as self-contained as a [`page`]: the groups, their scores over calls and money, the
+/// final scores, and a row for each run.
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn runs_page(table: &RunsTable) -> Result<String, ReportError> {
+    render_runs(table, true)
+}
+
+/// What [`runs_page`] shows, without the page around it; see [`content`].
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn runs_content(table: &RunsTable) -> Result<String, ReportError> {
+    render_runs(table, false)
+}
+
+fn render_runs(table: &RunsTable, is_page: bool) -> Result<String, ReportError> {
+    let by_calls = runs::bands(table, |point| Some(point.calls as f64));
+    let by_money = runs::bands(table, |point| point.cost);
+    let scores = runs::final_scores(table);
+    let rendered = environment()?.get_template("runs.html")?.render(context! {
+        is_page,
+        size => table.size(),
+        group_by => &table.group_by,
+        groups => Value::from(Serde(&table.group_cells())),
+        runs => Value::from(Serde(&table.run_cells())),
+        sort_keys => table.sort_keys(),
+        remarks => table.remarks(),
+        legend => chart::runs::legend(&by_calls),
+        n_groups_left_out => table.groups.len().saturating_sub(by_calls.len()),
+        by_calls => Value::from_safe_string(chart::runs::bands(&by_calls, Used::Calls)),
+        by_money => Value::from_safe_string(chart::runs::bands(&by_money, Used::Money)),
+        final_scores => Value::from_safe_string(chart::runs::final_scores(&scores)),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+    });
+    Ok(rendered?)
+}
+
 /// The curves of two runs over each other, where both train a document.
 fn overlaid(reports: [&AnyReport; 2]) -> Option<Value> {
     let [AnyReport::Document(first), AnyReport::Document(second)] = reports else { return None };
@@ -186,6 +230,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("triggers.html", TRIGGERS)?;
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
+    environment.add_template("runs.html", RUNS)?;
     Ok(environment)
 }
 
@@ -199,10 +244,6 @@ fn section(state: &mut State<'_, '_>, title: &str, body: Kwargs) -> Result<Value
             "<p class=\"warm\" data-left-out><b>{title}</b> is left out: {error}; this is a fault of the program</p>\n"
         ))
     }))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A sentence with what is between backticks as code; a backtick without another one stays.

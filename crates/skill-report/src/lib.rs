@@ -29,6 +29,7 @@ mod chart;
 mod data;
 mod html;
 pub mod lines;
+mod runs;
 mod tensorboard;
 mod verdict;
 mod view;
@@ -58,7 +59,13 @@ pub use data::sft::{SftBrief, SftReport};
 pub use data::standing::RunPhase;
 pub use data::steps::{DiffLine, EditLine, StepRow, difference, whole_lines};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
-pub use html::{SCRIPT, STYLE, comparison_content, comparison_page, content, page, triggers_page};
+pub use html::{
+    SCRIPT, STYLE, comparison_content, comparison_page, content, page, runs_content, runs_page, triggers_page,
+};
+pub use runs::{
+    Cells, CoursePoint, GroupDifference, MAX_PAIRED_RUNS, Mean, PairedBy, RunColumn, RunGroup, RunRow,
+    RunsTable,
+};
 pub use skill_agents::kept::Kept;
 pub use tensorboard::TENSORBOARD_FILE;
 pub use verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
@@ -89,10 +96,26 @@ pub enum ReportError {
         /// The name of the run.
         name: String,
     },
+    /// No run has a setting of a name by which runs are to be grouped.
+    #[error("no run has the setting `{name}`{}", settings_in_words(.settings))]
+    UnknownGroup {
+        /// The name.
+        name: String,
+        /// The settings that differ between the runs.
+        settings: Vec<String>,
+    },
     /// Runs of a coding agent cannot be read.
     #[error(transparent)]
     Measurement(#[from] skill_agents::measure::StoreError),
     /// The page's template does not fit its data.
     #[error("the page cannot be rendered")]
     Page(#[from] minijinja::Error),
+}
+
+/// The settings by which runs can be grouped, after the name of one that does not exist.
+fn settings_in_words(settings: &[String]) -> String {
+    match settings {
+        [] => ", and none differs between them".to_owned(),
+        settings => format!("; these differ: {}", settings.join(", ")),
+    }
 }

@@ -86,6 +86,25 @@ pub fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }
 
+/// Text as it is in HTML, also between quotes.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A line of a CSV file by RFC 4180, with its end: a cell is in double quotes where it needs them.
+///
+/// ```
+/// let line = skill_report::words::csv_line(["a", "b, c", "\"d\""]);
+/// assert_eq!(line, "a,\"b, c\",\"\"\"d\"\"\"\n");
+/// ```
+pub fn csv_line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+    let cells = cells.into_iter().map(|cell| match cell.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    });
+    cells.collect::<Vec<_>>().join(",") + "\n"
+}
+
 /// A time in seconds, as [`duration`] says it.
 pub fn seconds(seconds: f64) -> String {
     duration((seconds * 1000.0) as i64)

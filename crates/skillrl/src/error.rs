@@ -1,11 +1,15 @@
 //! Everything that can go wrong, in one type, with the kind of failure that decides an exit code.
 
+#[cfg(feature = "report")]
+mod bundle;
 #[cfg(feature = "yaml")]
 mod export;
 #[cfg(feature = "import")]
 mod import;
 mod replay;
 
+#[cfg(feature = "report")]
+pub use bundle::BundleError;
 #[cfg(feature = "yaml")]
 pub use export::ExportError;
 #[cfg(feature = "import")]
@@ -105,6 +109,10 @@ pub enum Error {
     /// The folder of a skill cannot be used.
     #[error("cannot use the skill")]
     SkillFolder(#[source] FolderError),
+    /// A bundle of a run that cannot be written or read.
+    #[cfg(feature = "report")]
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
     /// A package cannot be exported.
     #[cfg(feature = "yaml")]
     #[error("cannot export the skill")]
@@ -228,6 +236,12 @@ impl Error {
             | Self::LeftOut { .. } => Failure::Usage,
             #[cfg(feature = "yaml")]
             Self::Export(_) => Failure::Usage,
+            #[cfg(feature = "report")]
+            Self::Bundle(
+                BundleError::Read { .. } | BundleError::NotABundle { .. } | BundleError::Later { .. },
+            ) => Failure::Data,
+            #[cfg(feature = "report")]
+            Self::Bundle(_) => Failure::Usage,
             #[cfg(feature = "import")]
             Self::Import(_) => Failure::Usage,
             #[cfg(feature = "nats")]
@@ -243,6 +257,8 @@ impl Error {
             Self::Pipeline(error) => of_pipeline(error),
             Self::Output(_) => Failure::Other,
             Self::Replay(error) => error.failure(),
+            #[cfg(feature = "report")]
+            Self::Report(error) if matches!(**error, ReportError::UnknownGroup { .. }) => Failure::Usage,
             #[cfg(feature = "report")]
             Self::Report(_) => Failure::RunDir,
         }
@@ -283,6 +299,8 @@ impl Error {
             }
             #[cfg(feature = "yaml")]
             Self::Export(error) => error.hint(),
+            #[cfg(feature = "report")]
+            Self::Bundle(error) => error.hint().to_owned(),
             #[cfg(feature = "import")]
             Self::Import(error) => error.hint().to_owned(),
             Self::NoExpert { .. } => {
@@ -311,6 +329,10 @@ impl Error {
             #[cfg(feature = "report")]
             Self::Report(error) if matches!(**error, ReportError::NotCompared { .. } | ReportError::NoCurves { .. }) => {
                 "`skillrl report` shows each run, and `skillrl eval --policy` measures its policy".to_owned()
+            }
+            #[cfg(feature = "report")]
+            Self::Report(error) if matches!(**error, ReportError::UnknownGroup { .. }) => {
+                "name a setting that differs, or leave `--group-by` out to group by all of them".to_owned()
             }
             #[cfg(feature = "report")]
             Self::Report(_) => "this is a fault of the program: please report it".to_owned(),

@@ -64,6 +64,8 @@
 //!   `cargo xtask check features` builds each alone. Held by `left_out_environments_name_their_feature`,
 //!   `left_out_models_name_their_feature`, `left_out_servers_name_their_feature`.
 
+#[cfg(feature = "report")]
+pub mod bundle;
 pub mod caches;
 pub mod call_cache;
 pub mod collect;
@@ -104,6 +106,8 @@ pub mod replay;
 pub mod report;
 #[cfg(feature = "weights")]
 pub mod rl;
+#[cfg(feature = "report")]
+pub mod runs;
 mod secrets;
 #[cfg(feature = "weights")]
 pub mod sft;

@@ -8,7 +8,7 @@ mod recorded;
 mod starts;
 
 #[cfg(feature = "report")]
-pub(crate) use recorded::recorded_amended;
+pub(crate) use recorded::{beside_config, recorded_amended};
 pub use recorded::{recorded_config, recorded_loaded, recorded_with};
 
 use crate::config::{LoadedConfig, ModelRole, TrainMode};

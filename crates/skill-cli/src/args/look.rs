@@ -65,6 +65,10 @@ pub(crate) struct StatusArgs {
     /// Prints one JSON object per run.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Prints a table of the runs as CSV: settings that differ, seed, scores with intervals, cost and time.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
 }
 
 #[derive(Debug, Args)]
@@ -138,17 +142,27 @@ pub(crate) struct InspectArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The directory of the first run.
-    #[arg(value_name = "RUN_A")]
-    pub(crate) first: PathBuf,
+    /// The directories of runs, or of several runs. Two runs are compared item by item; more are rows of a table, with
+    /// means over the seeds of equal settings.
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) runs: Vec<PathBuf>,
 
-    /// The directory of the second run.
-    #[arg(value_name = "RUN_B")]
-    pub(crate) second: PathBuf,
+    /// Groups the runs by this setting, such as models.target.model; without it, by all settings that differ, except
+    /// seeds. Several are separated by commas; env, kind and seed are names too.
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    pub(crate) group_by: Vec<String>,
 
     /// Writes the comparison into this file too, as one HTML page that needs nothing else.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+
+    /// Prints a table of the runs as CSV: all columns, a line for each run.
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    pub(crate) csv: bool,
+
+    /// Prints a table of the runs as Markdown.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 
     /// Prints one JSON object.
     #[arg(long)]

@@ -133,7 +133,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Shows what changed between two skills of a run.
     Diff(DiffArgs),
-    /// Compares two runs: settings, cost, and their best skills on the items of both.
+    /// Compares runs: two item by item, more in a table with means over seeds, intervals, cost and time.
     Compare(CompareArgs),
     /// Identifies and summarizes a skill, a bank, a run or a journal: `skillrl show`.
     #[command(hide = true)]

@@ -12,8 +12,17 @@ pub(crate) struct ExportArgs {
     pub(crate) from: PathBuf,
 
     /// The folder of the package; the specification wants it to have the skill's name.
-    #[arg(long = "out", visible_alias = "to", value_name = "DIR")]
-    pub(crate) to: PathBuf,
+    #[arg(long = "out", visible_alias = "to", value_name = "DIR", required_unless_present = "bundle")]
+    pub(crate) to: Option<PathBuf>,
+
+    /// Writes the whole run into this archive (.tar.gz) instead: skill, report, journal, and the data that its
+    /// configuration names. `skillrl check FILE` and `skillrl replay FILE` take it on another machine.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "name", "description"])]
+    pub(crate) bundle: Option<PathBuf>,
+
+    /// Leaves the data out of the bundle; the journal still holds what was sent to models.
+    #[arg(long, requires = "bundle")]
+    pub(crate) no_data: bool,
 
     /// The skill's name; without it the one that it has, or else that of the folder.
     #[arg(long)]

@@ -1,21 +1,86 @@
-//! `skillrl compare`: two runs side by side.
+//! `skillrl compare`: two runs side by side, or a table of more.
 
+use super::CommandError;
 use crate::args::CompareArgs;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
 use skillrl::reports::words::percent;
-use skillrl::reports::{Comparison, RunComparison, RunSide, Trained, metric_words};
+use skillrl::reports::{
+    Cells, Comparison, RunComparison, RunSide, RunsTable, Trained, metric_words, runs_in,
+};
+use skillrl::runs::Depth;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 pub(crate) fn run(args: &CompareArgs) -> crate::Result {
+    let runs = whole(&args.runs);
+    let is_table = args.csv || args.markdown || !args.group_by.is_empty();
+    let (first, second) = match runs.as_slice() {
+        [first, second] if !is_table => (first, second),
+        [_] if !is_table => {
+            let message = "a run is compared with another one";
+            return Err(CommandError::new(message)
+                .with_hint("name a second run, or a directory of several")
+                .into());
+        }
+        runs => return print_table(args, runs),
+    };
     let comparison = match &args.html {
-        Some(path) => skillrl::report::write_comparison(&args.first, &args.second, path)?,
-        None => skillrl::report::compare(&args.first, &args.second)?,
+        Some(path) => skillrl::report::write_comparison(first, second, path)?,
+        None => skillrl::report::compare(first, second)?,
     };
     if args.json {
         return super::print_pretty_json(&comparison);
     }
     super::print_wrapped(&described(&comparison))
+}
+
+/// The runs, where a directory may stand for those in it.
+fn whole(named: &[PathBuf]) -> Vec<PathBuf> {
+    let all = named.iter().flat_map(|path| match runs_in(path) {
+        // A row says what is wrong with it.
+        runs if runs.is_empty() => vec![path.clone()],
+        runs => runs,
+    });
+    all.collect()
+}
+
+fn print_table(args: &CompareArgs, runs: &[PathBuf]) -> crate::Result {
+    let depth = if args.html.is_some() { Depth::Courses } else { Depth::Rows };
+    let found = skillrl::runs::table(runs, &args.group_by, depth)?;
+    if let Some(path) = &args.html {
+        skillrl::runs::write_page(&found, path)?;
+    }
+    match () {
+        () if args.json => super::print_pretty_json(&found),
+        () if args.csv => super::print(&found.csv()),
+        () if args.markdown => super::print(&found.markdown()),
+        () => super::print(&tables(&found)),
+    }
+}
+
+/// Groups, runs and remarks.
+fn tables(found: &RunsTable) -> String {
+    let width = terminal_width();
+    let drawn = |cells: &Cells| {
+        let columns =
+            cells.titles.iter().zip(0..).map(|((title, is_number), place)| match (place, is_number) {
+                (0, _) => Column::name(title),
+                (_, true) => Column::number(title),
+                (_, false) => Column::text(title),
+            });
+        table(&columns.collect::<Vec<_>>(), &cells.rows, width)
+    };
+    let mut text = String::new();
+    let groups = found.group_cells();
+    if !groups.rows.is_empty() {
+        let _ = writeln!(text, "{}", drawn(&groups));
+    }
+    text.push_str(&drawn(&found.run_cells()));
+    for (place, remark) in found.remarks().iter().enumerate() {
+        let _ = writeln!(text, "{}note: {remark}", if place == 0 { "\n" } else { "" });
+    }
+    text
 }
 
 fn described(comparison: &RunComparison) -> String {

@@ -1,15 +1,49 @@
-//! `skillrl export`: a skill as a package to give away.
+//! `skillrl export`: a skill as a package to give away, or a run as a bundle.
 
 use crate::args::package::ExportArgs;
+use crate::table::{counted, grouped};
 use serde_json::json;
+use skillrl::bundle::BundleOptions;
 use skillrl::core::estimate_tokens;
 use skillrl::export::{ExportOptions, export};
 use std::io::Write as _;
+use std::path::Path;
 
 pub(crate) fn run(args: &ExportArgs) -> crate::Result {
+    match (&args.bundle, &args.to) {
+        (Some(file), _) => bundle(args, file),
+        (None, Some(to)) => package(args, to),
+        // The parser of arguments requires one of them.
+        (None, None) => Ok(()),
+    }
+}
+
+fn bundle(args: &ExportArgs, file: &Path) -> crate::Result {
+    let options = BundleOptions {
+        run: args.from.clone(),
+        to: file.to_owned(),
+        has_data: !args.no_data,
+        force: args.force,
+    };
+    let bundled = skillrl::bundle::write(&options)?;
+    for (key, file) in &bundled.left_out {
+        super::say(&format!(
+            "note: {} is not in the bundle; a replay elsewhere needs `--set {key}=PATH`",
+            file.display()
+        ));
+    }
+    super::say("note: the bundle holds the journal, and so everything that was sent to models");
+    if args.json {
+        return super::print_json(&bundled);
+    }
+    let files = counted(bundled.n_files as u64, "file");
+    super::print(&format!("wrote {} ({files}, {} bytes)\n", file.display(), grouped(bundled.bytes)))
+}
+
+fn package(args: &ExportArgs, to: &Path) -> crate::Result {
     let options = ExportOptions {
         from: args.from.clone(),
-        to: args.to.clone(),
+        to: to.to_owned(),
         name: args.name.clone(),
         description: args.description.clone(),
         force: args.force,
@@ -21,14 +55,14 @@ pub(crate) fn run(args: &ExportArgs) -> crate::Result {
     }
     let files: Vec<&str> = exported.package.files().map(|(path, ..)| path).collect();
     let n_tokens = estimate_tokens(exported.package.body());
-    let (to, hash) = (args.to.display(), exported.skill.hash());
+    let (shown, hash) = (to.display(), exported.skill.hash());
     if args.json {
-        let value = json!({"path": args.to, "skill_hash": hash, "files": files, "body_tokens": n_tokens});
+        let value = json!({"path": to, "skill_hash": hash, "files": files, "body_tokens": n_tokens});
         return super::print(&format!("{value}\n"));
     }
     let n_files = files.len();
     super::print(&format!(
-        "wrote {to} ({n_files} file{}, about {n_tokens} tokens of instructions, {hash})\n",
+        "wrote {shown} ({n_files} file{}, about {n_tokens} tokens of instructions, {hash})\n",
         if n_files == 1 { "" } else { "s" }
     ))
 }

@@ -7,6 +7,7 @@ use crate::table::counted;
 use skillrl::config::{Config, FILE_NAME};
 use skillrl::identify::{PathError, PathKind, identify};
 use skillrl::pipeline::run_dir::is_run;
+use skillrl::reports::runs_in;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -28,7 +29,7 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             run_at(&mut args.run)?;
             if args.doubtful.is_some() { for_kinds(&args.run, Takes::Documents) } else { Ok(()) }
         }
-        Command::Check(args) => run_at(&mut args.run),
+        Command::Check(args) => unpacked(&mut args.run).and_then(|()| run_at(&mut args.run)),
         Command::Show(args) => {
             named(&mut args.run)?;
             let is_of_parts = args.step.is_some() || args.item.is_some();
@@ -41,9 +42,11 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             for_kinds(args.run.as_ref().unwrap_or(&args.path), Takes::DocumentsAndBanks)
         }
         Command::Replay(args) => {
+            unpacked(&mut args.run)?;
             run_at(&mut args.run)?;
             for_kinds(&args.run, Takes::DocumentsAndBanks)
         }
+        Command::Export(args) if args.bundle.is_some() => run_at(&mut args.from),
         Command::Export(args) => {
             named(&mut args.from)?;
             for_kinds(&args.from, Takes::Documents)
@@ -53,7 +56,12 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             for_kinds(&args.path, Takes::Documents)
         }
         Command::Journal(args) => run_at(args.run_mut()),
-        Command::Compare(args) => run_at(&mut args.first).and_then(|()| run_at(&mut args.second)),
+        // Of more than two, a row says what is wrong with one.
+        Command::Compare(args) if args.runs.len() > 2 => Ok(()),
+        Command::Compare(args) => {
+            let is_one = |path: &&mut PathBuf| path.as_path() == Path::new(NEWEST) || runs_in(path).len() < 2;
+            args.runs.iter_mut().filter(is_one).try_for_each(run_at)
+        }
         // These read a configuration and the skill of its run; without a configuration they use the newest run.
         Command::Eval(args) => {
             run_without_config(args.config.unnamed())?;
@@ -169,6 +177,15 @@ fn none_of_several(dir: &Path) -> crate::Result {
 
 fn word(path: &Path) -> String {
     as_word(&path.display().to_string())
+}
+
+/// The run of a bundle, which is unpacked beside it.
+fn unpacked(run: &mut PathBuf) -> crate::Result {
+    if skillrl::bundle::is_bundle(run) {
+        *run = skillrl::bundle::unpack(run)?;
+        super::say(&format!("run: {}", run.display()));
+    }
+    Ok(())
 }
 
 fn named(run: &mut PathBuf) -> crate::Result {

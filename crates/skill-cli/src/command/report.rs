@@ -5,7 +5,7 @@ use crate::args::ReportArgs;
 use crate::error::OfFile as _;
 use crate::table::counted;
 use skillrl::reports::DoubtfulLabel;
-use std::fmt::Write as _;
+use skillrl::reports::words::csv_line;
 
 pub(crate) fn run(args: &ReportArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)?
@@ -48,16 +48,7 @@ fn doubtful_csv(labels: &[DoubtfulLabel]) -> String {
         let numbers = [label.n_answered, label.n_rollouts].map(|number| number.to_string());
         let cells =
             [&*label.id, label.split, &label.label, &label.answered, &numbers[0], &numbers[1], &label.text];
-        let _ = writeln!(text, "{}", cells.map(csv_cell).join(","));
+        text.push_str(&csv_line(cells));
     }
     text
-}
-
-/// A cell of a CSV file by RFC 4180: in double quotes where it needs them.
-fn csv_cell(cell: &str) -> String {
-    if cell.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
-    }
 }

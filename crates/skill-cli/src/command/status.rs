@@ -6,10 +6,14 @@ use crate::table::{Column, harmless, table, terminal_width};
 use skillrl::pipeline::PipelineError;
 use skillrl::reports::words::percent;
 use skillrl::reports::{RunOverview, runs_in};
+use skillrl::runs::Depth;
 
 pub(crate) fn run(args: &StatusArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.dir)? {
         return crate::run_report::print_triggers(&kept, args.json);
+    }
+    if args.csv {
+        return super::print(&skillrl::runs::table_of(&args.dir, &[], Depth::Rows)?.csv());
     }
     let runs = runs_in(&args.dir);
     if runs.is_empty() {

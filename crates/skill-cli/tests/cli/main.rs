@@ -83,6 +83,7 @@ mod skill;
 #[cfg(target_os = "linux")]
 mod spreadsheets;
 mod status;
+mod tables;
 mod tasks;
 #[cfg(target_os = "linux")]
 mod terminal;

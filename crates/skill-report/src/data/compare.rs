@@ -412,18 +412,19 @@ fn differently_drawn(split: &str, first: &[RolloutResult], second: &[RolloutResu
 
 fn settings(first: &Value, second: &Value) -> Vec<SettingDifference> {
     let mut all: BTreeMap<String, [Value; 2]> = BTreeMap::new();
-    collect(first, "", &mut |key, value| all.entry(key).or_default()[0] = value.clone());
-    collect(second, "", &mut |key, value| all.entry(key).or_default()[1] = value.clone());
+    flattened(first, "", &mut |key, value| all.entry(key).or_default()[0] = value.clone());
+    flattened(second, "", &mut |key, value| all.entry(key).or_default()[1] = value.clone());
     let differ = all.into_iter().filter(|(_, [first, second])| first != second);
     differ.map(|(key, values)| SettingDifference { key, values }).collect()
 }
 
-fn collect(value: &Value, key: &str, found: &mut impl FnMut(String, &Value)) {
+/// Calls `found` for each setting below this value, by its name.
+pub(crate) fn flattened(value: &Value, key: &str, found: &mut impl FnMut(String, &Value)) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-                collect(value, &key, found);
+                flattened(value, &key, found);
             }
         }
         other => found(key.to_owned(), other),

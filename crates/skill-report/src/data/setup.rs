@@ -82,6 +82,11 @@ fn caps(config: &Value) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+/// When the run began, in milliseconds since 1970; `None` for a run without events.
+pub(crate) fn started_unix_ms(run: &RunReader) -> Result<Option<u64>, PipelineError> {
+    Ok(first_event(run)?.get("unix_ms").and_then(Value::as_u64))
+}
+
 /// The first event of a run, which says when it began; null without one.
 fn first_event(run: &RunReader) -> Result<Value, PipelineError> {
     let Some(file) = open(&run.path().join("events.jsonl"))? else { return Ok(Value::Null) };

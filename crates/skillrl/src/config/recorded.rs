@@ -98,12 +98,22 @@ pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
 impl LoadedConfig {
     /// The files and directories that are read and that are relative to the configuration file, by their keys.
     pub(crate) fn files_beside_config(&self) -> Vec<(String, PathBuf)> {
+        self.files_read(true)
+    }
+
+    /// Those that are read and lie where no configuration file says: absolute paths, and what an override has set.
+    #[cfg(feature = "report")]
+    pub(crate) fn files_elsewhere(&self) -> Vec<(String, PathBuf)> {
+        self.files_read(false)
+    }
+
+    fn files_read(&self, are_beside: bool) -> Vec<(String, PathBuf)> {
         let mut files = Vec::new();
         self.config.clone().for_each_path(&mut |key, path| {
             let is_set = self.origins.get(key) == Some(&Origin::Set);
             let is_beside = !is_set && PathBuf::from(path.as_str()).is_relative();
             let is_made = keys::find(key).is_some_and(|(_, key)| key.value == ValueType::Path(PathUse::Made));
-            if is_beside && !is_made {
+            if is_beside == are_beside && !is_made {
                 files.push((key.to_owned(), PathBuf::from(path.as_str())));
             }
         });

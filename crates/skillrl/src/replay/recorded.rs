@@ -28,6 +28,50 @@ pub fn recorded_loaded(run: &Path) -> Result<LoadedConfig, Error> {
     recorded_amended(run, None, &[])
 }
 
+/// Where the configuration of a recorded run lies, and the files that it names, by their keys.
+#[cfg(feature = "report")]
+#[derive(Debug, Default)]
+pub(crate) struct BesideConfig {
+    /// Its directory; `None` where nobody knows.
+    pub(crate) base: Option<PathBuf>,
+    /// Files by their paths from there.
+    pub(crate) files: Vec<(String, PathBuf)>,
+    /// Files of other places: absolute paths, and those that an override has set.
+    pub(crate) elsewhere: Vec<(String, PathBuf)>,
+}
+
+/// Finds the files that the configuration of a run names.
+///
+/// # Errors
+///
+/// As [`recorded_loaded`], but for files that are missing.
+#[cfg(feature = "report")]
+pub(crate) fn beside_config(run: &Path) -> Result<BesideConfig, Error> {
+    let copy = run.join("config.toml");
+    let recorded = read_config(run).map_err(Error::Pipeline)?;
+    let (true, Some(recorded)) = (copy.is_file(), recorded) else { return Ok(BesideConfig::default()) };
+    let text = read_text(&copy)?;
+    let overrides = recorded_overrides(&text, &recorded.config);
+    let loaded = Config::parse(&text, &copy.display().to_string(), &overrides)?;
+    let files = loaded.files_beside_config();
+    let base = base_of(run, &loaded, &files, &Starts::of(run));
+    Ok(BesideConfig { base, files, elsewhere: loaded.files_elsewhere() })
+}
+
+/// Where the configuration of a run lay: where its files are.
+fn base_of(
+    run: &Path,
+    loaded: &LoadedConfig,
+    files: &[(String, PathBuf)],
+    starts: &Starts,
+) -> Option<PathBuf> {
+    let kept = starts.config_dir.as_ref().and_then(|dir| run.join(dir).canonicalize().ok());
+    let guessed = config_dir(run, loaded.config.run.dir.as_str());
+    let has_all = |base: &PathBuf| files.iter().all(|(_, file)| base.join(file).exists());
+    let base = [&kept, &guessed].into_iter().flatten().find(|base| has_all(base)).cloned();
+    base.or(kept).or(guessed)
+}
+
 /// As [`recorded_loaded`], with further overrides, and with the run itself as `run.dir` wherever it lies by now.
 ///
 /// # Errors
@@ -78,11 +122,7 @@ pub(super) fn recorded_configuration(
     let origin = copy.display().to_string();
     let loaded = Config::parse(&text, &origin, &overrides)?;
     let files = loaded.files_beside_config();
-    let kept = starts.config_dir.as_ref().and_then(|dir| run.join(dir).canonicalize().ok());
-    let guessed = config_dir(run, loaded.config.run.dir.as_str());
-    let has_all = |base: &PathBuf| files.iter().all(|(_, file)| base.join(file).exists());
-    let base = [&kept, &guessed].into_iter().flatten().find(|base| has_all(base)).cloned();
-    let base = base.or(kept).or(guessed);
+    let base = base_of(run, &loaded, &files, starts);
     let is_there = |file: &Path| base.as_ref().is_some_and(|base| base.join(file).exists());
     if let Some((key, file)) = files.into_iter().find(|(_, file)| !is_there(file)) {
         return Err(ReplayError::UnknownPlace { run: run.to_owned(), key, file }.into());

@@ -43,7 +43,7 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
         return bank::run(path, is_json);
     }
     if path.is_dir() {
-        return status::run(&StatusArgs { dir: path.to_owned(), json: is_json });
+        return status::run(&StatusArgs { dir: path.to_owned(), json: is_json, csv: false });
     }
     let mut file = File::open(path).map_err(|error| {
         CommandError::new(format!("cannot read {}: {error}", path.display())).with_hint(EXPECTED)

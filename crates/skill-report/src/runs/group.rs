@@ -1,0 +1,202 @@
+//! Runs of equal settings: means over their seeds, and how groups differ.
+
+use super::row::{RunRow, have_same_items, paired_by_items};
+use super::value_of;
+use crate::LEVEL;
+use indexmap::IndexMap;
+use serde::Serialize;
+use skill_core::stats::{mean_interval, means_interval};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where differences of scores are.
+const DIFFERENCES: [f64; 2] = [-1.0, 1.0];
+
+/// A mean over runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mean {
+    /// Runs.
+    pub n: usize,
+    /// The mean.
+    pub mean: f64,
+    /// Its 95 % t interval over runs; `None` for a single run.
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Mean {
+    /// The mean of these values, which are between the ends of `range`; `None` without any.
+    fn within(values: &[f64], [low, high]: [f64; 2]) -> Option<Self> {
+        let found = Self::of(values)?;
+        let interval = found.interval.map(|interval| interval.map(|end| end.clamp(low, high)));
+        Some(Self { interval, ..found })
+    }
+
+    /// The mean of these values; `None` without any.
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        (n > 0).then(|| Self { n, mean, interval: mean_interval(values, LEVEL) })
+    }
+}
+
+skill_core::named_enum! {
+    /// What is paired in a difference.
+    pub enum PairedBy {
+        /// Each item under two skills: the interval is about items.
+        Items = "items",
+        /// The runs of two groups with the same seed, on the same items: the interval is about seeds.
+        Seeds = "seeds",
+        /// Nothing: two groups of runs are compared by Welch's interval.
+        Nothing = "nothing",
+    }
+}
+
+/// How much more a run or a group scores on the test split than another one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupDifference {
+    /// The other one.
+    pub against: String,
+    /// What is paired.
+    pub paired_by: PairedBy,
+    /// Pairs; for unpaired groups the runs of both.
+    pub n: usize,
+    /// The mean difference.
+    pub difference: f64,
+    /// Its 95 % interval; `None` where there are too few runs.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Runs of equal settings and of the same task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunGroup {
+    /// The values of its settings, joined.
+    pub name: String,
+    /// The settings by which runs are grouped, with the values of this group.
+    pub settings: IndexMap<String, String>,
+    /// The number of its task.
+    pub task: usize,
+    /// The names of its runs.
+    pub runs: Vec<String>,
+    /// Their seeds, each once.
+    pub seeds: Vec<u64>,
+    /// The score of the first skills on the test split.
+    pub test_before: Option<Mean>,
+    /// The score of the best skills there.
+    pub test: Option<Mean>,
+    /// The difference of the two.
+    pub gain: Option<Mean>,
+    /// The score of the best skills on the validation split, by which they were chosen.
+    pub validation: Option<Mean>,
+    /// What a run costs.
+    pub cost: Option<Mean>,
+    /// Requests of a run.
+    pub calls: Option<Mean>,
+    /// How long a run takes, in seconds.
+    pub seconds: Option<Mean>,
+    /// How much more it scores than the first group of the same task.
+    pub versus_first: Option<GroupDifference>,
+    /// The places of its runs in the table.
+    #[serde(skip)]
+    pub(crate) places: Vec<usize>,
+}
+
+/// The groups, in the order of their first runs. A run that is damaged, named again, or without any score is in none.
+pub(super) fn groups(runs: &[RunRow], group_by: &[String]) -> Vec<RunGroup> {
+    let mut members: IndexMap<(usize, Vec<String>), Vec<usize>> = IndexMap::new();
+    for (place, run) in runs.iter().enumerate() {
+        if run.problem.is_some() || run.is_repeated || run.test.or(run.validation).is_none() {
+            continue;
+        }
+        let values = group_by.iter().map(|key| value_of(run, key)).collect();
+        members.entry((run.task, values)).or_default().push(place);
+    }
+    let mut groups: Vec<(RunGroup, Vec<&RunRow>)> = Vec::new();
+    for ((task, values), places) in members {
+        let of: Vec<&RunRow> = places.iter().filter_map(|place| runs.get(*place)).collect();
+        let mut group = group(task, group_by, values, places, &of);
+        let first = groups.iter().find(|(first, _)| first.task == task);
+        group.versus_first = first.and_then(|(first, others)| versus(first, others, &of));
+        groups.push((group, of));
+    }
+    groups.into_iter().map(|(group, _)| group).collect()
+}
+
+fn group(
+    task: usize,
+    group_by: &[String],
+    values: Vec<String>,
+    places: Vec<usize>,
+    runs: &[&RunRow],
+) -> RunGroup {
+    let known = |of: fn(&RunRow) -> Option<f64>| runs.iter().filter_map(|run| of(run)).collect::<Vec<f64>>();
+    let mean = |of| Mean::of(&known(of));
+    let share = |of| Mean::within(&known(of), [0.0, 1.0]);
+    let seeds: BTreeSet<u64> = runs.iter().filter_map(|run| run.seed).collect();
+    let name = if values.is_empty() { "all runs".to_owned() } else { values.join(", ") };
+    RunGroup {
+        name,
+        settings: group_by.iter().cloned().zip(values).collect(),
+        task,
+        runs: runs.iter().map(|run| run.name.clone()).collect(),
+        seeds: seeds.into_iter().collect(),
+        test_before: share(|run| run.test_before),
+        test: share(|run| run.test),
+        gain: Mean::within(&known(|run| run.gain), DIFFERENCES),
+        validation: share(|run| run.validation),
+        cost: mean(|run| run.cost),
+        calls: mean(|run| run.calls.map(|calls| calls as f64)),
+        seconds: mean(|run| run.seconds),
+        versus_first: None,
+        places,
+    }
+}
+
+/// How much more the second group scores: paired by seeds where each of its seeds is one of the first group and the items
+/// are equal; by items, where each group is one run; else unpaired.
+fn versus(first: &RunGroup, others: &[&RunRow], runs: &[&RunRow]) -> Option<GroupDifference> {
+    let against = first.name.clone();
+    if let ([other], [run]) = (others, runs) {
+        return paired_by_items(other, run).map(|found| GroupDifference { against, ..found });
+    }
+    if let Some(differences) = by_seed(others, runs) {
+        let found = Mean::within(&differences, DIFFERENCES)?;
+        return Some(GroupDifference {
+            against,
+            paired_by: PairedBy::Seeds,
+            n: found.n,
+            difference: found.mean,
+            interval: found.interval,
+        });
+    }
+    let [before, after] =
+        [others, runs].map(|runs| runs.iter().filter_map(|run| run.test).collect::<Vec<_>>());
+    let difference = Mean::of(&after)?.mean - Mean::of(&before)?.mean;
+    Some(GroupDifference {
+        against,
+        paired_by: PairedBy::Nothing,
+        n: before.len() + after.len(),
+        difference,
+        interval: means_interval([&before, &after], LEVEL)
+            .map(|interval| interval.map(|end| end.clamp(DIFFERENCES[0], DIFFERENCES[1]))),
+    })
+}
+
+/// The differences of the runs of equal seeds; `None` unless both groups have the same seeds, each once, on equal items.
+fn by_seed(others: &[&RunRow], runs: &[&RunRow]) -> Option<Vec<f64>> {
+    let (others, runs) = (each_seed_once(others)?, each_seed_once(runs)?);
+    if !others.keys().eq(runs.keys()) {
+        return None;
+    }
+    let pairs = others.values().zip(runs.values());
+    pairs
+        .map(|(other, run)| {
+            let difference = run.test? - other.test?;
+            have_same_items(other, run).then_some(difference)
+        })
+        .collect()
+}
+
+fn each_seed_once<'a>(runs: &[&'a RunRow]) -> Option<BTreeMap<u64, &'a RunRow>> {
+    let by_seed: BTreeMap<u64, &RunRow> =
+        runs.iter().map(|run| Some((run.seed?, *run))).collect::<Option<_>>()?;
+    (by_seed.len() == runs.len()).then_some(by_seed)
+}
