@@ -46,13 +46,12 @@ function boxes() {
   return [...rows.querySelectorAll("input[name=run]")];
 }
 
-// Two runs are compared: the button is there for two, and no third one can be chosen.
+// Two runs or more are compared.
 function applyChoice() {
   const names = boxes().filter((box) => box.checked).map((box) => box.value);
-  for (const box of boxes()) box.disabled = names.length >= 2 && !box.checked;
   compare.hidden = boxes().length < 2;
-  compare.querySelector("button").disabled = names.length !== 2;
-  chosen.textContent = names.length ? names.join(" and ") : "Choose two runs below.";
+  compare.querySelector("button").disabled = names.length < 2;
+  chosen.textContent = names.length > 4 ? names.length + " runs" : names.length ? names.join(" and ") : "Choose two or more runs below.";
 }
 rows.addEventListener("change", applyChoice);
 

@@ -117,7 +117,7 @@ impl Pages {
         }
     }
 
-    /// The page that compares two runs.
+    /// The page that compares runs.
     pub(crate) fn comparison(&self, names: &[String], content: String) -> String {
         self.render(
             "compare.html",

@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use skill_report::watch::{Found, leaving_link, report_version};
+use skillrl::runs::Depth;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -59,12 +60,12 @@ impl Reports {
         })
     }
 
-    /// Two runs side by side, as they are now, or what is wrong with them.
-    pub(crate) async fn comparison(&self, root: &Path, runs: [Found; 2]) -> Result<String, String> {
+    /// Two runs side by side or a table of more, as they are now, or what is wrong with them.
+    pub(crate) async fn comparison(&self, root: &Path, runs: Vec<Found>) -> Result<String, String> {
         // Nobody closes the semaphore.
         let _turn = self.turns.acquire().await;
         let root = root.to_owned();
-        let making = tokio::task::spawn_blocking(move || compare(&root, runs.each_ref()));
+        let making = tokio::task::spawn_blocking(move || compare(&root, &runs));
         making.await.unwrap_or_else(|error| Err(format!("the comparison could not be made: {error}")))
     }
 }
@@ -80,10 +81,15 @@ fn check_links(root: &Path, found: &Found) -> Result<(), String> {
     }
 }
 
-fn compare(root: &Path, [first, second]: [&Found; 2]) -> Result<String, String> {
-    check_links(root, first)?;
-    check_links(root, second)?;
-    skillrl::report::comparison_content(&first.path, &second.path).map_err(|error| first.problem(&error))
+fn compare(root: &Path, runs: &[Found]) -> Result<String, String> {
+    runs.iter().try_for_each(|run| check_links(root, run))?;
+    if let [first, second] = runs {
+        let content = skillrl::report::comparison_content(&first.path, &second.path);
+        return content.map_err(|error| first.problem(&error));
+    }
+    let paths: Vec<PathBuf> = runs.iter().map(|run| run.path.clone()).collect();
+    let table = skillrl::runs::table(&paths, &[], Depth::Courses).map_err(|error| error.to_string())?;
+    skill_report::runs_content(&table).map_err(|error| error.to_string())
 }
 
 fn make(root: &Path, found: &Found) -> Result<Arc<str>, String> {

@@ -40,6 +40,9 @@ const LIST_PERIOD: Duration = Duration::from_secs(1);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
+/// The most runs of a comparison.
+const MAX_COMPARED: usize = 200;
+
 /// The files of the pages, with their types.
 const ASSETS: [(&str, &str, &str); 6] = [
     ("report.css", "text/css", skill_report::STYLE),
@@ -66,6 +69,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/assets/{name}", get(asset))
         .fallback(unknown)
         .layer(from_fn_with_state(Arc::clone(&app), door))
+        // Behind no door: it says nothing of the runs, and those who watch the process have no token.
+        .route("/healthz", get(healthz))
         .with_state(app)
 }
 
@@ -153,6 +158,11 @@ async fn list(State(app): State<Arc<App>>) -> Response {
     Html(app.pages.list(&app.runs.root().display().to_string(), &listing)).into_response()
 }
 
+/// That the process answers.
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     let known = app.runs.listing().await;
     // Anyone who counts takes a run that is not there for one that has ended.
@@ -201,20 +211,25 @@ async fn report(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
     Html(content(&app, &made)).into_response()
 }
 
-/// Two runs side by side: `?run=A&run=B`, as the form of the list asks.
+/// Two runs side by side, or a table of more: `?run=A&run=B`, as the form of the list asks.
 async fn compare(State(app): State<Arc<App>>, uri: Uri) -> Response {
     let names: Vec<String> = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
         .filter(|(key, _)| key == "run")
         .map(|(_, name)| name.into_owned())
         .collect();
-    let [first, second] = names.as_slice() else {
-        let text = "Choose two runs in the list; the address of a comparison is /compare?run=A&run=B.";
-        return say(&app, StatusCode::BAD_REQUEST, "Two runs are compared", text);
-    };
-    let (Some((first, _)), Some((second, _))) = (find(&app, first).await, find(&app, second).await) else {
-        return no_run(&app);
-    };
-    match app.reports.comparison(app.runs.root(), [first, second]).await {
+    if names.len() < 2 || names.len() > MAX_COMPARED {
+        let text =
+            "Choose two or more runs in the list; the address of a comparison is /compare?run=A&run=B.";
+        return say(&app, StatusCode::BAD_REQUEST, "Runs are compared with each other", text);
+    }
+    let mut runs = Vec::new();
+    for name in &names {
+        match find(&app, name).await {
+            Some((found, _)) => runs.push(found),
+            None => return no_run(&app),
+        }
+    }
+    match app.reports.comparison(app.runs.root(), runs).await {
         Ok(content) => Html(app.pages.comparison(&names, content)).into_response(),
         Err(problem) => say(&app, StatusCode::CONFLICT, "These runs cannot be compared", &problem),
     }

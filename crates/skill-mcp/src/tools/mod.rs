@@ -1,5 +1,6 @@
 //! The tools: what each is called, says of itself, takes and answers. One module for each.
 
+mod compare;
 mod configurations;
 mod estimate;
 mod follow;
@@ -33,6 +34,7 @@ skill_core::named_enum! {
         EstimateRun = "estimate_run",
         StartRun = "start_run",
         ListRuns = "list_runs",
+        CompareRuns = "compare_runs",
         ReadRun = "read_run",
         FollowRun = "follow_run",
         StopRun = "stop_run",
@@ -53,6 +55,7 @@ impl Kind {
             Self::EstimateRun => "What a run will take",
             Self::StartRun => "Start or resume a run",
             Self::ListRuns => "Runs",
+            Self::CompareRuns => "Runs beside each other",
             Self::ReadRun => "Results of a run",
             Self::FollowRun => "Wait for news of a run",
             Self::StopRun => "Stop a run after its step",
@@ -72,6 +75,7 @@ impl Kind {
             Self::ListConfigurations
             | Self::EstimateRun
             | Self::ListRuns
+            | Self::CompareRuns
             | Self::ReadRun
             | Self::FollowRun
             | Self::ReadSkill
@@ -89,6 +93,7 @@ pub(crate) fn describe(kind: Kind) -> Result<Tool, String> {
         Kind::EstimateRun => tool::<estimate::Input, estimate::Output>(kind, estimate::DESCRIPTION),
         Kind::StartRun => tool::<start::Input, start::Output>(kind, start::DESCRIPTION),
         Kind::ListRuns => tool::<list::Input, list::Output>(kind, list::DESCRIPTION),
+        Kind::CompareRuns => tool::<compare::Input, compare::Output>(kind, compare::DESCRIPTION),
         Kind::ReadRun => tool::<read::Input, read::Output>(kind, read::DESCRIPTION),
         Kind::FollowRun => tool::<follow::Input, follow::Output>(kind, follow::DESCRIPTION),
         Kind::StopRun => tool::<stop::Input, stop::Output>(kind, stop::DESCRIPTION),
@@ -122,6 +127,7 @@ pub(crate) async fn call(
         Kind::EstimateRun => answer(arguments, |input| estimate::run(shared, input)).await,
         Kind::StartRun => answer(arguments, |input| start::run(shared, input)).await,
         Kind::ListRuns => answer(arguments, |input| list::run(shared, input)).await,
+        Kind::CompareRuns => answer(arguments, |input| compare::run(shared, input)).await,
         Kind::ReadRun => answer(arguments, |input| read::run(shared, input)).await,
         Kind::FollowRun => answer(arguments, |input| follow::run(shared, input, context)).await,
         Kind::StopRun => answer(arguments, |input| stop::run(shared, input)).await,

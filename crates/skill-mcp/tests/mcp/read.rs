@@ -34,6 +34,30 @@ async fn a_finished_run_is_listed_and_read() {
     client.leave().await;
 }
 
+#[tokio::test]
+async fn runs_are_compared_in_a_table() {
+    let place = Place::new();
+    finished(&place.path("runs/one"));
+    finished(&place.path("runs/two"));
+    let mut client = place.client().await;
+    let found = client.call("compare_runs", json!({"runs": ["one", "two"]})).await;
+    let scores: Vec<[&Value; 3]> = found["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| [&run["run"], &run["test_before"], &run["test"]])
+        .collect();
+    let [zero, all] = [&json!(0.0), &json!(1.0)];
+    assert_eq!(scores, [[&json!("one"), zero, all], [&json!("two"), zero, all]]);
+    assert_eq!((&found["n_tasks"], &found["groups"][0]["test"]["n"]), (&json!(1), &json!(2)), "{found}");
+    assert_eq!(found["runs"][1]["versus_first"], 0.0);
+    for arguments in [json!({"runs": ["one"]}), json!({"runs": ["one", "x"]})] {
+        client.refused("compare_runs", arguments).await;
+    }
+    client.refused("compare_runs", json!({"runs": ["one", "two"], "group_by": ["x"]})).await;
+    client.leave().await;
+}
+
 /// A report shows some steps of so many, and some of these without their edits.
 #[tokio::test]
 async fn every_step_of_a_long_run_can_be_read_whole() {

@@ -21,7 +21,7 @@ from task import HOSTILE, Models, write_task  # noqa: E402
 SKILLRL = str(pathlib.Path(sys.argv[1]).resolve())
 # Longer than anything here takes; only a check that fails waits so long.
 PATIENCE_S = 60
-READS = {"list_configurations", "estimate_run", "list_runs", "read_run", "follow_run", "read_skill", "read_trajectories"}
+READS = {"list_configurations", "estimate_run", "list_runs", "compare_runs", "read_run", "follow_run", "read_skill", "read_trajectories"}
 WRITES = {"start_run", "stop_run"}
 
 

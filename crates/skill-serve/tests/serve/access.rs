@@ -73,6 +73,9 @@ fn where_there_is_a_token_nothing_is_said_without_it() {
     assert_eq!(ask("GET /metrics", &[("Authorization", &right)]).status, 200);
     assert_eq!(ask("POST /continue/a", &[("Authorization", &right)]).status, 403, "the origin is missing");
 
+    // Who watches the process has no token, and learns nothing of the runs.
+    let health = ask("GET /healthz", &[]);
+    assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
     // A browser is given the token as a cookie, and the URL that it shows does not hold it any more.
     let entered = ask(&format!("GET /run/a?x=1&token={TOKEN}"), &[]);
     assert_eq!((entered.status, entered.header("location")), (303, "/run/a?x=1"));

@@ -56,10 +56,15 @@ fn two_runs_are_compared_with_their_curves_over_each_other() {
         [1, 1]
     );
     for (query, status) in
-        [("", 400), ("?run=z", 400), ("?run=z&run=z&run=z", 400), ("?run=z&run=..%2Fz", 404)]
+        [("", 400), ("?run=z", 400), ("?run=z&run=z&run=x", 404), ("?run=z&run=..%2Fz", 404)]
     {
         assert_eq!(site.get(&format!("/compare{query}")).status, status, "{query}");
     }
+    // More than two are rows of a table.
+    let table = site.body("/compare?run=team%2Fa+b&run=z&run=z");
+    let rows = table.split("id=\"run-table\"").nth(1).unwrap().split("</tbody>").next().unwrap();
+    assert_eq!(rows.matches("<tr>").count(), 1 + 3, "{table}");
+    assert!(!table.contains("style=\""), "the policy of the pages forbids styles in attributes");
     site.end();
 }
 
