@@ -36,6 +36,8 @@ mod program;
 #[cfg(feature = "extension")]
 mod result;
 #[cfg(feature = "extension")]
+mod table;
+#[cfg(feature = "extension")]
 mod threads;
 #[cfg(feature = "extension")]
 mod train;
@@ -70,6 +72,8 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::pipeline::run_select, module)?)?;
         module.add_function(wrap_pyfunction!(crate::program::program, module)?)?;
         module.add_function(wrap_pyfunction!(crate::result::plain_result, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::table::runs_table, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::table::spent, module)?)?;
         module.add_function(wrap_pyfunction!(crate::threads::wait_for_threads, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::train, module)?)?;
         module.add_function(wrap_pyfunction!(crate::train::report, module)?)?;

@@ -359,3 +359,38 @@ def test_other_errors_of_people_are_said_at_once(config: Any) -> None:
             trainer.train()
     error = skillrl.RunError("m", "outage", "h")
     assert json.dumps(str(error)) and error.hint == "h"
+
+
+def test_runs_are_compared_in_a_table(train: Any, tmp_path: Path) -> None:
+    first = train(out_root=str(tmp_path / "a"))
+    second = train(out_root=str(tmp_path / "b"), seed=7)
+    table = skillrl.compare([first, str(second.dir)])
+    assert [record["run"] for record in table.records] == ["a", "b"]
+    assert [record["seed"] for record in table.records] == [first["config"]["run"]["seed"], 7]
+    assert table["groups"][0]["test"]["n"] == 2
+    assert skillrl.compare(tmp_path, group_by="seed")["group_by"] == ["seed"]
+    with pytest.raises(skillrl.RunError):
+        skillrl.compare([first, second], group_by="nope")
+    for wrong, name in (((3,), "runs"), (([3],), "runs"), (([first], 3), "group_by"), (([first], [3]), "group_by")):
+        with pytest.raises(TypeError, match=name):
+            skillrl.compare(*wrong)
+    with pytest.raises(TypeError, match="directory"):
+        skillrl.runs_frame(3)
+
+
+def test_an_opened_run_has_spent_what_it_spent(train: Any) -> None:
+    run = train()
+    assert skillrl.Run.open(run.dir).spent == run.spent
+
+
+def test_parts_of_a_run_are_data_frames(train: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    run = train()
+    items = run.to_pandas()
+    test = items[(items["split"] == "test") & (items["skill"] == "best")]
+    assert test["hard"].mean() == run["test_hard"]
+    assert len(run.to_pandas("proposals")) == run["total_steps"]
+    assert run.to_pandas("calls")["calls"].sum() > 0
+    assert isinstance(skillrl.runs_frame(run.dir), pandas.DataFrame)
+    with pytest.raises(ValueError, match="what"):
+        run.to_pandas("steps")

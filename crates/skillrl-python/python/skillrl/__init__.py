@@ -14,6 +14,7 @@ from skillrl.config import SkillOptConfig
 from skillrl.envs.task import TaskEnv
 from skillrl.errors import ConfigError, ModelError, RunError, SkillRLError
 from skillrl.run import Run, Verdict
+from skillrl.table import RunsTable, compare, runs_frame
 from skillrl.trainer import SkillOptTrainer, train_file
 from skillrl.types import Edit, GateAction, GateResult, Patch, RawPatch, RolloutResult
 
@@ -30,16 +31,19 @@ __all__ = [
     "Run",
     "Verdict",
     "RunError",
+    "RunsTable",
     "SkillOptConfig",
     "SkillOptTrainer",
     "SkillRLError",
     "TaskEnv",
     "__version__",
+    "compare",
     "core",
     "envs",
     "llm",
     "pipeline",
     "prompts",
+    "runs_frame",
     "eval_agent",
     "traces",
     "train_agent",

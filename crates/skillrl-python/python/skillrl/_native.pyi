@@ -139,6 +139,12 @@ def report(directory: str) -> str:
 def verdict(directory: str) -> tuple[str, str]:
     """What a run came to: in one line, and with its cautions as JSON."""
 
+def runs_table(runs: list[str], group_by: list[str]) -> str:
+    """The table of these runs, with records of all columns and as Markdown, as JSON."""
+
+def spent(directory: str) -> str:
+    """What a run has sent over all its processes, as JSON."""
+
 def verdict_line(summary: str, n_test: int | None) -> str:
     """What a run came to in one line, by its summary as JSON and the number of its test items."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import os
 import warnings
@@ -12,6 +13,22 @@ from typing import Any
 
 from skillrl import _native
 from skillrl.config import flat
+
+
+# Split, skill and directory of the evaluations that every run has.
+_EVALUATIONS = (
+    ("validation", "first", "baseline_selection_eval"),
+    ("test", "first", "test_eval_baseline"),
+    ("test", "best", "test_eval_best"),
+)
+
+
+def pandas(user: str) -> Any:
+    """The package pandas, which is optional."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError as error:
+        raise ImportError(f"{user} needs pandas: pip install pandas") from error
 
 
 class Verdict(dict[str, Any]):
@@ -64,7 +81,8 @@ class Run(dict[str, Any]):
         path = Path(directory) / "summary.json"
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist: {directory} holds no run, or one that is not finished")
-        return cls(directory, json.loads(path.read_text(encoding="utf-8")))
+        spent = json.loads(_native.spent(str(directory)))
+        return cls(directory, json.loads(path.read_text(encoding="utf-8")), spent)
 
     @property
     def best_skill(self) -> str:
@@ -92,6 +110,28 @@ class Run(dict[str, Any]):
         """The state after the last step: scores, steps and hashes of the current and of the best skill."""
         state: dict[str, Any] = json.loads(self._text("runtime_state.json"))
         return state
+
+    def to_pandas(self, what: str = "items") -> Any:
+        """A part of the run as a pandas data frame.
+
+        ``"items"`` has a row for each item that the first and the best skill were measured on, ``"proposals"`` one for
+        each step with its candidate and its decision, and ``"calls"`` one for each stage with its calls and tokens.
+        """
+        if what not in ("items", "proposals", "calls"):
+            raise ValueError(f"what is 'items', 'proposals' or 'calls', not {what!r}")
+        frame = pandas("Run.to_pandas")
+        if what == "proposals":
+            return frame.json_normalize(self.history)
+        if what == "calls":
+            stages = self.get("token_summary") or {}
+            return frame.DataFrame([{"stage": stage, **used} for stage, used in stages.items()])
+        rows = []
+        for split, skill, name in _EVALUATIONS:
+            path = self.dir / name / "results.json"
+            if path.is_file():
+                results = json.loads(path.read_text(encoding="utf-8"))
+                rows += [{"split": split, "skill": skill, **result} for result in results]
+        return frame.DataFrame(rows)
 
     def report(self) -> Path:
         """Write the report, one HTML page, and return its path."""
