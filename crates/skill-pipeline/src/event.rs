@@ -63,6 +63,10 @@ skill_core::named_enum! {
         TestBest = "test_best",
         /// No skill at all on the test split, after the last step.
         TestNoSkill = "test_no_skill",
+        /// The optimizer writes the skill of the one-shot arm, after the last step.
+        OneShot = "one_shot",
+        /// The skill of the one-shot arm on the test split.
+        TestOneShot = "test_one_shot",
         /// Episodes for a teacher, before there is a bank.
         Collect = "collect",
         /// A teacher writes the skills of a bank from episodes.
@@ -86,7 +90,7 @@ impl Stage {
                 StageKind::Selection
             }
             Self::FreshBaseline | Self::FreshBest => StageKind::Fresh,
-            Self::TestBaseline | Self::TestBest | Self::TestNoSkill => StageKind::Test,
+            Self::TestBaseline | Self::TestBest | Self::TestNoSkill | Self::TestOneShot => StageKind::Test,
             Self::Reflect
             | Self::Aggregate
             | Self::Select
@@ -94,6 +98,7 @@ impl Stage {
             | Self::Appendix
             | Self::SlowUpdate
             | Self::MetaSkill
+            | Self::OneShot
             | Self::Distill
             | Self::Evolve => StageKind::Optimizer,
         }

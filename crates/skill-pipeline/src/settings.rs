@@ -17,7 +17,7 @@ pub use sft::SftSettings;
 pub use task::TaskTexts;
 
 use crate::error::{PipelineError, SettingsError};
-use crate::records::arm::NoSkillArm;
+use crate::records::arm::ArmSetting;
 use serde_json::{Value, json};
 use skill_core::SourceType;
 use skill_core::editor::EditRules;
@@ -94,7 +94,9 @@ pub struct TrainSettings {
     /// Whether the initial and the best skill are measured on the test split at the end.
     pub eval_test: bool,
     /// Whether no skill at all is measured there too.
-    pub no_skill: NoSkillArm,
+    pub no_skill: ArmSetting,
+    /// Whether the skill of one request to the optimizer is measured there too.
+    pub one_shot: ArmSetting,
     /// Model calls in flight at most; changes nothing but time.
     pub workers: usize,
 }
@@ -130,7 +132,8 @@ impl Default for TrainSettings {
             early_stop: EarlyStop::default(),
             max_reply_tokens: 16_384,
             eval_test: true,
-            no_skill: NoSkillArm::default(),
+            no_skill: ArmSetting::default(),
+            one_shot: ArmSetting::default(),
             workers: 8,
         }
     }

@@ -84,6 +84,11 @@ pub enum Warning {
         /// Where, and why.
         message: String,
     },
+    /// The one-shot arm was not measured on the test split.
+    OneShotFailed {
+        /// Where, and why.
+        message: String,
+    },
     /// A coding agent found the skill as a package, and loaded it in no run.
     NeverActivated {
         /// Of how many.
@@ -150,6 +155,11 @@ pub enum Warning {
     },
     /// The caps have no room for the test split with no skill at all: more was sent than the plan could know.
     NoRoomForNoSkill {
+        /// The cap: `calls`, `tokens` or `money`.
+        what: String,
+    },
+    /// The caps have no room for the one-shot arm: more was sent than the plan could know.
+    NoRoomForOneShot {
         /// The cap: `calls`, `tokens` or `money`.
         what: String,
     },
@@ -224,6 +234,7 @@ impl fmt::Display for Warning {
                 f,
                 "the test split could not be measured with no skill at all, which is left out: {message}"
             ),
+            Self::OneShotFailed { message } => write!(f, "the one-shot arm is left out: {message}"),
             Self::NeverActivated { n_runs } => {
                 write!(f, "the skill was activated in 0 of {n_runs} runs, so its text was not tested")
             }
@@ -275,6 +286,11 @@ impl fmt::Display for Warning {
                 "the cap on {what} has no room to measure the test split with no skill at all, which is left out: \
                  requests were repeated or lost, or tasks took more than before"
             ),
+            Self::NoRoomForOneShot { what } => write!(
+                f,
+                "the cap on {what} has no room for the one-shot arm, which is left out: requests were repeated or lost, or \
+                 tasks took more than before"
+            ),
             Self::LostJournal { n_requests } => write!(
                 f,
                 "the journal is missing earlier requests of the run: caps begin at its {n_requests} requests, \
@@ -324,6 +340,8 @@ impl Warning {
             | Self::LastSkillIsBest { .. }
             | Self::NoRoomForStep { .. }
             | Self::NoRoomForNoSkill { .. }
+            | Self::NoRoomForOneShot { .. }
+            | Self::OneShotFailed { .. }
             | Self::BrokenAgents { .. }
             | Self::LostJournal { .. }
             | Self::BrokenAttempt { .. }

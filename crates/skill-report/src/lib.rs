@@ -68,7 +68,7 @@ pub use runs::{
 };
 pub use skill_agents::kept::Kept;
 pub use tensorboard::TENSORBOARD_FILE;
-pub use verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
+pub use verdict::{Arms, Caution, CautionKind, MissingArm, Outcome, TestArm, Verdict, Versus, arm_title};
 pub use view::{
     Chart, Fact, Look, RunView, Series, TriggersRow, TriggersTable, TriggersView, ViewRow, fate_in_words,
     metric_words, training_of, triggers_at,

@@ -162,6 +162,7 @@ fn role_at(stage: &str) -> ModelRole {
         Stage::Appendix,
         Stage::SlowUpdate,
         Stage::MetaSkill,
+        Stage::OneShot,
     ]
     .map(Stage::as_str);
     let of_teacher = [Stage::Distill, Stage::Evolve].map(Stage::as_str);

@@ -31,7 +31,7 @@ use skill_core::rewrite::UpdateMode;
 use skill_core::{BudgetControl, StepIdx, Usage, steps_per_epoch};
 use skill_envs::{Env, Split};
 use skill_pipeline::event::StageKind;
-use skill_pipeline::records::arm::NoSkillArm;
+use skill_pipeline::records::arm::ArmSetting;
 use skill_pipeline::{Protocol, Stage, TrainSettings};
 
 /// A run of more steps is not estimated.
@@ -332,12 +332,21 @@ pub(crate) fn estimate(
         sent.push((Stage::TestBest, up_to(of_test(grown))));
         let pass = of_test(Span::default());
         match settings.no_skill {
-            NoSkillArm::On => sent.push((Stage::TestNoSkill, pass)),
+            ArmSetting::On => sent.push((Stage::TestNoSkill, pass)),
             // Whether it takes little is known when the first pass is measured.
-            NoSkillArm::Auto if may_measure_no_skill(config, pass.calls.low) => {
+            ArmSetting::Auto if may_measure_arm(config, pass.calls.low) => {
                 sent.push((Stage::TestNoSkill, up_to(pass)));
             }
-            NoSkillArm::Auto | NoSkillArm::Off => {}
+            ArmSetting::Auto | ArmSetting::Off => {}
+        }
+        let request = Sent::optimizer(Span::exactly(1), one_shot_bytes(probe, assumptions));
+        let one_shot = [(Stage::OneShot, request), (Stage::TestOneShot, of_test(grown))];
+        match settings.one_shot {
+            ArmSetting::On => sent.extend(one_shot),
+            ArmSetting::Auto if may_measure_arm(config, pass.calls.low.saturating_add(1)) => {
+                sent.extend(one_shot.map(|(stage, sent)| (stage, up_to(sent))));
+            }
+            ArmSetting::Auto | ArmSetting::Off => {}
         }
     }
     let stages: Vec<StageEstimate> = sent
@@ -405,8 +414,9 @@ fn stage_estimate(
     StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
 }
 
-/// True if a planned search under these caps may read the test split with no skill at all, which takes so many calls.
-fn may_measure_no_skill(config: &Config, calls: u64) -> bool {
+/// True if a planned search under these caps may measure an arm besides the initial and the best skill, which takes so many
+/// calls.
+fn may_measure_arm(config: &Config, calls: u64) -> bool {
     let caps = config.budget;
     let has_cap = caps.calls.is_some() || caps.tokens.is_some() || caps.money.is_some();
     config.train.protocol == Protocol::Auto
@@ -520,6 +530,11 @@ fn analyses(probe: &Probe, settings: &TrainSettings, step: &Step, assumptions: A
     Sent::optimizer(calls, asked.plus(trajectories))
 }
 
+/// Bytes of the request of the one-shot arm, which shows up to 8 failures.
+fn one_shot_bytes(probe: &Probe, assumptions: Assumptions) -> Span {
+    probe.analyst_bytes.plus(Span::new(1, 8).times(trajectory(probe, assumptions)))
+}
+
 /// Bytes of one trajectory in a prompt.
 fn trajectory(probe: &Probe, assumptions: Assumptions) -> Span {
     let reply = probe.target_reply(assumptions).high as f64 * assumptions.bytes_per_token[1];
@@ -607,8 +622,8 @@ fn reply_tokens(stage: Stage, probe: &Probe, settings: &TrainSettings, assumptio
     let skill = assumptions.tokens(grown, Span::default());
     let with_skill = Span { high: argument.high.saturating_add(skill.high), ..argument };
     let patches_are_skills = settings.update_mode == UpdateMode::FullRewriteMinibatch;
-    let writes_a_skill =
-        stage == Stage::Update || (patches_are_skills && matches!(stage, Stage::Reflect | Stage::Aggregate));
+    let writes_a_skill = matches!(stage, Stage::Update | Stage::OneShot)
+        || (patches_are_skills && matches!(stage, Stage::Reflect | Stage::Aggregate));
     match stage.kind() {
         StageKind::Optimizer if writes_a_skill => of_optimizer(with_skill),
         StageKind::Optimizer => of_optimizer(argument),

@@ -47,6 +47,7 @@ fn of_warning(warning: &Warning) -> Option<&'static str> {
              (docs/env-protocol.md); `skillrl try ITEM` shows its requests",
         ),
         Warning::NoSkillFailed { .. } => Some("`eval.no_skill = \"off\"` does not try it"),
+        Warning::OneShotFailed { .. } => Some("`eval.one_shot = \"off\"` does not try it"),
         Warning::SkillTwice { .. } => Some(
             "set `env.skill_delivery` to \"replace\", which puts the skill in its place, or take it out of the \
              agent's own prompt",

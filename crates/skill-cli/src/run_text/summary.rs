@@ -77,6 +77,7 @@ fn best_skill(run_dir: &Path) -> String {
 pub(crate) fn verdict_text(verdict: &Verdict, paid: Option<f64>, next: &str) -> String {
     let paid = paid.map(|paid| format!(", for {}", dollars(paid))).unwrap_or_default();
     let mut text = format!("\n{}{paid}.\n", verdict.line());
+    text.push_str(&verdict.arms_text());
     // These have lines of their own.
     let is_said = |kind| matches!(kind, CautionKind::Simulated | CautionKind::Sign | CautionKind::LeftOut);
     for caution in verdict.cautions.iter().filter(|caution| !is_said(caution.kind)).take(MAX_CAUTIONS) {

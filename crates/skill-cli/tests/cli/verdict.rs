@@ -57,11 +57,21 @@ fn a_skill_that_beats_the_initial_one_and_not_none_looks_bad_everywhere() {
     // All arms beside each other, with the trained skill against each of the others.
     let arms = report["headline"]["arms"].as_array().unwrap();
     let of = |key: &str| arms.iter().map(|arm| arm[key].clone()).collect::<Vec<_>>();
-    assert_eq!(of("name"), ["initial", "trained", "no_skill"]);
-    assert_eq!(of("score"), [0.0, 0.5, 1.0].map(Value::from));
+    assert_eq!(of("name"), ["no_skill", "initial", "trained"]);
+    assert_eq!(of("score"), [1.0, 0.0, 0.5].map(Value::from));
     let differences: Vec<&Value> = arms.iter().map(|arm| &arm["trained"]["difference"]).collect();
-    assert_eq!(differences, [&Value::from(0.5), &Value::Null, &Value::from(-0.5)]);
+    assert_eq!(differences, [&Value::from(-0.5), &Value::from(0.5), &Value::Null]);
     assert!(page.contains("no skill at all"));
+    // The same table is in the verdict of JSON, MCP and Python, and the arm that was left out has its command.
+    let of_verdict: Vec<_> =
+        verdict["arms"].as_array().unwrap().iter().map(|arm| arm["score"].clone()).collect();
+    assert_eq!(of_verdict, of("score"));
+    assert_eq!(verdict["arms"][0]["difference_interval"], verdict["interval"]);
+    let [missing] = &verdict["missing_arms"].as_array().unwrap()[..] else { panic!("{verdict}") };
+    assert_eq!(missing["name"], "one_shot");
+    let command = missing["command"].as_str().unwrap();
+    assert!(command.contains("eval.one_shot=on") && outcome.stdout.contains("one-shot skill"), "{command}");
+    assert!(page.contains("data-missing=\"one_shot\""));
     // What the checks before the run found in its data is a caution; what the run has measured since is not said twice.
     let found = |check: &str, message: &str| serde_json::json!({"check": check, "message": message});
     let checks = [found("splits", "15 items are in two splits"), found("selection", "30 items are few")];

@@ -1,38 +1,42 @@
 //! Skills that are measured beside each other on the test split at the end of a run.
 
+use super::StageTokens;
 use super::paired::PairedRecord;
 use serde::{Deserialize, Serialize};
+use skill_core::{ItemId, SkillHash};
 
 skill_core::named_enum! {
-    /// A skill by its part in the comparison at the end of a run.
+    /// A skill by its part in the comparison at the end of a run, in the order of the table.
     pub enum ArmName {
-        /// The skill that the run began with.
-        Initial = "initial",
-        /// The best skill.
-        Trained = "trained",
         /// No skill at all.
         NoSkill = "no_skill",
+        /// The skill that the run began with.
+        Initial = "initial",
+        /// The skill that the optimizer writes in one request, from failures of the initial skill on training tasks.
+        OneShot = "one_shot",
+        /// The best skill.
+        Trained = "trained",
     }
 }
 
 skill_core::named_enum! {
-    /// Whether the test split is read with no skill at all too.
+    /// Whether an arm besides the initial and the best skill is measured on the test split.
     #[derive(Default)]
-    pub enum NoSkillArm {
-        /// In a planned search with caps, where it takes at most a tenth of each.
+    pub enum ArmSetting {
+        /// In a planned search with caps, if it takes at most a tenth of each.
         #[default]
         Auto = "auto",
-        /// Always, where the test split is read.
+        /// Always, if the test split is read.
         On = "on",
         /// Never.
         Off = "off",
     }
 }
 
-/// The test split with no skill at all.
+/// An arm besides the initial and the best skill on the test split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct NoSkillRecord {
+pub struct ArmRecord {
     /// The mean of the strict scores.
     pub hard: f64,
     /// The mean of the graded scores.
@@ -41,4 +45,18 @@ pub struct NoSkillRecord {
     pub score: f64,
     /// The best skill against it.
     pub paired: Option<PairedRecord>,
+}
+
+/// `one_shot.json`: the request that made the skill of the one-shot arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OneShotRecord {
+    /// The version of this format, `major.minor`.
+    pub format_version: String,
+    /// The skill that the optimizer wrote.
+    pub skill_hash: SkillHash,
+    /// The training tasks whose failures it read.
+    pub items: Vec<ItemId>,
+    /// What the request took.
+    pub tokens: StageTokens,
 }

@@ -1,6 +1,6 @@
 //! `summary.json`: what a run came to.
 
-use super::arm::NoSkillRecord;
+use super::arm::ArmRecord;
 use super::document::{EpochEndCounts, RuntimeState, StepAction, StepRecord};
 use super::paired::{FreshRecord, PairedRecord};
 use super::proposal::{PlayPurpose, ProposalRecord};
@@ -92,7 +92,11 @@ pub struct Summary {
     pub test_paired: Option<PairedRecord>,
     /// The test split with no skill at all, and the best skill against it; absent if that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_no_skill: Option<NoSkillRecord>,
+    pub test_no_skill: Option<ArmRecord>,
+    /// The test split with the skill of one request to the optimizer, and the best skill against it; absent if that was not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_one_shot: Option<ArmRecord>,
     /// Calls and tokens by stage, of everything that the files of the run show: all finished steps and the
     /// evaluations that are there, whichever process made them. Work that was cut off is not in it.
     pub token_summary: TokensByStage,
@@ -199,6 +203,7 @@ impl Summary {
             test_delta_hard: None,
             test_paired: None,
             test_no_skill: None,
+            test_one_shot: None,
             token_summary: TokensByStage::new(),
             search: None,
             extras: Map::new(),

@@ -2,17 +2,25 @@
 
 use super::atomic;
 use super::held::RunDir;
-use super::path::{PLAYS_FILE, RESULTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path};
+use super::path::{
+    PLAYS_FILE, RESULTS_FILE, ROLLOUTS_FILE, SUMMARY_FILE, round_path, slow_update_path, step_path,
+};
 use super::read::{parse, parse_versioned};
 use crate::error::PipelineError;
-use crate::records::arm::ArmName;
+use crate::records::arm::{ArmName, OneShotRecord};
+use crate::records::document::StepRecord;
 use crate::records::evaluation::{
     Activations, CandidateEvaluation, Evaluation, EvaluationSummary, PartialEvaluationSummary, TaskTypeScore,
 };
 use crate::records::{FORMAT_VERSION, StageTokens};
 use indexmap::IndexMap;
-use skill_core::{EpochIdx, MeanScore, Origin, RolloutResult, SkillHash, SkillId, StepIdx};
+use skill_core::{EpochIdx, MeanScore, Origin, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
 use std::path::{Path, PathBuf};
+
+/// The skill of the one-shot arm, beside its results.
+pub(super) const ONE_SHOT_SKILL: &str = "skill.md";
+/// The request that made it.
+const ONE_SHOT_FILE: &str = "one_shot.json";
 
 /// Where an evaluation's results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +45,20 @@ pub enum EvaluationDir {
     TestBest,
     /// No skill at all on the test split.
     TestNoSkill,
+    /// The skill of the one-shot arm on the test split.
+    TestOneShot,
 }
 
 impl EvaluationDir {
     /// The evaluations that no state commits, since they are made after the last step.
-    pub(super) const AFTER_LAST_STEP: [Self; 6] = [
+    pub(super) const AFTER_LAST_STEP: [Self; 7] = [
         Self::FinalSelection,
         Self::FreshBaseline,
         Self::FreshBest,
         Self::TestBaseline,
         Self::TestBest,
         Self::TestNoSkill,
+        Self::TestOneShot,
     ];
 
     /// Where an arm is measured on the test split.
@@ -56,6 +67,7 @@ impl EvaluationDir {
             ArmName::Initial => Self::TestBaseline,
             ArmName::Trained => Self::TestBest,
             ArmName::NoSkill => Self::TestNoSkill,
+            ArmName::OneShot => Self::TestOneShot,
         }
     }
 
@@ -87,6 +99,7 @@ pub(super) fn evaluation_path(run: &Path, dir: EvaluationDir) -> PathBuf {
         EvaluationDir::TestBaseline => run.join("test_eval_baseline"),
         EvaluationDir::TestBest => run.join("test_eval_best"),
         EvaluationDir::TestNoSkill => run.join("test_eval_no_skill"),
+        EvaluationDir::TestOneShot => run.join("test_eval_one_shot"),
     }
 }
 
@@ -185,6 +198,51 @@ impl RunDir {
     pub fn read_results(&self, dir: EvaluationDir) -> Result<Vec<RolloutResult>, PipelineError> {
         let path = self.evaluation_dir(dir).join(RESULTS_FILE);
         parse(&path, &self.read_required(&path)?)
+    }
+
+    /// The rollouts that the analysts of a finished step could read, all micro-batches in order.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there, cannot be read, or is not what it should be.
+    pub(crate) fn read_rollouts(&self, record: &StepRecord) -> Result<Vec<RolloutResult>, PipelineError> {
+        let dir = self.step_dir(record.step);
+        let paths: Vec<PathBuf> = match record.accumulation_batches.len() {
+            0 => vec![dir.join(ROLLOUTS_FILE)],
+            n => (0..n).map(|batch| dir.join(format!("batch_{batch}")).join(ROLLOUTS_FILE)).collect(),
+        };
+        let mut rollouts = Vec::new();
+        for path in paths {
+            rollouts.extend(parse::<Vec<RolloutResult>>(&path, &self.read_required(&path)?)?);
+        }
+        Ok(rollouts)
+    }
+
+    /// The skill of the one-shot arm and the request that made it; `None` if they are not both whole.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or that has changed since the run wrote it.
+    pub(crate) fn read_one_shot(&self) -> Result<Option<(SkillDoc, OneShotRecord)>, PipelineError> {
+        let dir = self.evaluation_dir(EvaluationDir::TestOneShot);
+        let (skill_path, record_path) = (dir.join(ONE_SHOT_SKILL), dir.join(ONE_SHOT_FILE));
+        let Some(record) = self.read_recorded(&record_path)? else { return Ok(None) };
+        let Some(skill) = self.read_recorded(&skill_path)? else { return Ok(None) };
+        let record: OneShotRecord = parse_versioned(&record_path, &record)?;
+        let skill = SkillDoc::new(String::from_utf8_lossy(&skill).into_owned());
+        Ok((skill.hash() == record.skill_hash).then_some((skill, record)))
+    }
+
+    /// Writes the skill of the one-shot arm and the request that made it, as [`RunDir::put`] does.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub(crate) fn put_one_shot(&self, skill: &SkillDoc, record: &OneShotRecord) -> Result<(), PipelineError> {
+        let dir = self.evaluation_dir(EvaluationDir::TestOneShot);
+        atomic::create_dir(&dir)?;
+        self.put_skill(&dir.join(ONE_SHOT_SKILL), skill)?;
+        self.put_json(&dir.join(ONE_SHOT_FILE), record)
     }
 
     /// One result of the plays of a step's proposal.

@@ -1,6 +1,6 @@
 //! A run directory for those who only look: without its lock, while the run is in progress too.
 
-use super::evaluation::{EvaluationDir, evaluation_path};
+use super::evaluation::{EvaluationDir, ONE_SHOT_SKILL, evaluation_path};
 use super::history::{self, history_path, lacks_a_step, read_history};
 use super::live::{self, LiveState};
 use super::path::{COMPARISON_PAIRS, RESULTS_FILE, ROLLOUTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
@@ -13,7 +13,10 @@ use crate::records::summary::Summary;
 use crate::records::{ConfigFile, TokensByStage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use skill_core::{EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, StepIdx, Usage};
+use skill_core::{
+    EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx, Usage,
+};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Reads the files of a run. Missing files read as `None` or empty; malformed files are errors.
@@ -346,6 +349,12 @@ impl RunReader {
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn training_answers(&self, step: StepIdx) -> Result<Vec<AnswerBrief>, PipelineError> {
         self.of_batches(step, ROLLOUTS_FILE)
+    }
+
+    /// The skill of the one-shot arm; `None` if it was not made, or cannot be read.
+    pub fn one_shot_skill(&self) -> Option<SkillDoc> {
+        let path = evaluation_path(&self.path, EvaluationDir::TestOneShot).join(ONE_SHOT_SKILL);
+        fs::read_to_string(path).ok().map(SkillDoc::new)
     }
 
     /// The results of an evaluation; `None` if it was not made.

@@ -2,7 +2,7 @@
 
 use super::{Acceptance, EpochEnd, Evidence, TrainSettings};
 use crate::error::SettingsError;
-use crate::records::arm::NoSkillArm;
+use crate::records::arm::ArmSetting;
 use serde_json::{Value, json};
 use skill_core::editor::EditRules;
 use skill_core::rewrite::UpdateMode;
@@ -22,8 +22,10 @@ const PAPER_OPTIMIZER_CALLS: usize = 8;
 const OPTIMIZER_TOKENS: [f64; 2] = [3_000.0, 600.0];
 /// Trajectories that an analyst reads, while none has read any.
 const READ_AT_ONCE: f64 = 4.0;
-/// The most of each cap that the test split with no skill at all may take unasked.
-const NO_SKILL_SHARE: f64 = 0.1;
+/// The most failures that the request of the one-shot arm shows.
+pub(crate) const ONE_SHOT_FAILURES: usize = 8;
+/// The most of each cap that an arm besides the initial and the best skill may take by default.
+const ARM_SHARE: f64 = 0.1;
 /// What a run of this search calls its protocol in its identity: runs of versions before proposals are of another one.
 pub(crate) const PLANNED: &str = "auto, proposals";
 /// Proposals that may be made from one working skill.
@@ -159,27 +161,45 @@ impl TrainSettings {
         }
     }
 
-    /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split,
-    /// and the test split with no skill at all where it is measured.
+    /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split, and the test split
+    /// with no skill at all and with the one-shot skill if they are measured; its request counts as one.
     pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: Spending) -> usize {
         2 * (usize::from(self.effective().evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
             + usize::from(self.measures_no_skill(n_test, rollout)) * n_test
+            + usize::from(self.measures_one_shot(n_test, rollout)) * (n_test + 1)
     }
 
-    /// True if the test split is read with no skill at all too, where a rollout takes as much as this.
+    /// True if the test split is read with no skill at all too, if a rollout takes as much as this.
     pub(crate) fn measures_no_skill(&self, n_test: usize, rollout: Spending) -> bool {
-        let (cap, pass) = (self.search.budget, rollout.times(n_test as f64));
-        let is_small = |cap: Option<f64>, of_pass: f64| cap.is_none_or(|cap| of_pass <= NO_SKILL_SHARE * cap);
+        self.measures_arm(self.no_skill, rollout.times(n_test as f64))
+    }
+
+    /// True if the test split is read with the skill of one request too, if a rollout takes as much as this.
+    pub(crate) fn measures_one_shot(&self, n_test: usize, rollout: Spending) -> bool {
+        self.measures_arm(self.one_shot, self.cost_of_one_shot(n_test, rollout, rollout))
+    }
+
+    /// What the one-shot arm takes: its request, and the test split with a skill that takes `of_arm` for each rollout.
+    pub(crate) fn cost_of_one_shot(&self, n_test: usize, rollout: Spending, of_arm: Spending) -> Spending {
+        let shown = rollout.times(ONE_SHOT_FAILURES as f64 / READ_AT_ONCE);
+        let request = first_optimizer_call(shown, self.search.optimizer_prices);
+        request.plus(of_arm.times(n_test as f64))
+    }
+
+    /// True if an arm that takes so much is measured.
+    fn measures_arm(&self, setting: ArmSetting, arm: Spending) -> bool {
+        let cap = self.search.budget;
+        let is_small = |cap: Option<f64>, of_arm: f64| cap.is_none_or(|cap| of_arm <= ARM_SHARE * cap);
         let has_room = self.protocol == Protocol::Auto
             && !cap.is_unlimited()
-            && is_small(cap.calls, pass.calls)
-            && is_small(cap.tokens, pass.tokens)
-            && is_small(cap.money, pass.money);
+            && is_small(cap.calls, arm.calls)
+            && is_small(cap.tokens, arm.tokens)
+            && is_small(cap.money, arm.money);
         self.eval_test
-            && match self.no_skill {
-                NoSkillArm::On => true,
-                NoSkillArm::Auto => has_room,
-                NoSkillArm::Off => false,
+            && match setting {
+                ArmSetting::On => true,
+                ArmSetting::Auto => has_room,
+                ArmSetting::Off => false,
             }
     }
 
@@ -278,8 +298,8 @@ mod tests {
         assert!(!measures(auto(both)), "a tenth of each");
         assert!(!measures(auto(SearchBudget::default())), "without a cap nobody has said what may be spent");
         let asked = |no_skill, eval_test| TrainSettings { no_skill, eval_test, ..auto(calls(10.0)) };
-        assert!(measures(asked(NoSkillArm::On, true)) && !measures(asked(NoSkillArm::On, false)));
-        assert!(!measures(TrainSettings { no_skill: NoSkillArm::Off, ..auto(calls(400.0)) }));
+        assert!(measures(asked(ArmSetting::On, true)) && !measures(asked(ArmSetting::On, false)));
+        assert!(!measures(TrainSettings { no_skill: ArmSetting::Off, ..auto(calls(400.0)) }));
         assert!(!measures(TrainSettings { protocol: Protocol::Paper, ..auto(calls(400.0)) }));
         // What it takes is kept for the end of the run.
         let kept = |settings: TrainSettings| settings.n_rollouts_of_end(10, 40, rollout);

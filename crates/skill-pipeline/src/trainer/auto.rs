@@ -40,8 +40,8 @@ use skill_llm::{Prices, Spent};
 use std::time::Duration;
 
 /// The stages whose calls are the optimizer's.
-const OPTIMIZER_STAGES: [Stage; 5] =
-    [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix];
+const OPTIMIZER_STAGES: [Stage; 6] =
+    [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix, Stage::OneShot];
 /// How much more than their means the tasks of the end of a run are taken to use.
 const END_MARGIN: f64 = 1.1;
 /// So many imagined proposals say what one takes before any was made.
@@ -322,7 +322,11 @@ impl Run<'_> {
         let n_without = if self.measures_no_skill()? { n_test } else { 0 };
         let n_initial = n_test + n_without + if is_fresh { 0 } else { n_fresh };
         let (initial, best) = (self.initial_rollout()?, self.rollout_of(state, &state.best)?);
-        let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64));
+        let one_shot = match self.measures_one_shot()? {
+            true => settings.cost_of_one_shot(n_test, initial, best),
+            false => Spending::default(),
+        };
+        let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64)).plus(one_shot);
         // Other tasks have other lengths; that a task takes one call is known.
         let calls = if best.calls > 1.0 { END_MARGIN } else { 1.0 };
         Ok(Spending {
@@ -333,7 +337,7 @@ impl Run<'_> {
     }
 
     /// What a rollout of the initial skill takes.
-    fn initial_rollout(&self) -> Result<Spending, PipelineError> {
+    pub(super) fn initial_rollout(&self) -> Result<Spending, PipelineError> {
         let baseline = self.dir.read_evaluation(EvaluationDir::Baseline)?;
         let of_baseline = baseline.map(|measured| measured.tokens).unwrap_or_default();
         let per_draw = 1.0 / self.n_draws().max(1) as f64;

@@ -8,7 +8,7 @@ use super::run::Run;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
-use crate::records::arm::{ArmName, NoSkillArm, NoSkillRecord};
+use crate::records::arm::{ArmName, ArmRecord, ArmSetting};
 use crate::records::document::StepAction;
 use crate::records::evaluation::Evaluation;
 use crate::records::paired::PairedRecord;
@@ -55,16 +55,11 @@ impl Place {
             ArmName::Initial => Stage::TestBaseline,
             ArmName::Trained => Stage::TestBest,
             ArmName::NoSkill => Stage::TestNoSkill,
+            ArmName::OneShot => Stage::TestOneShot,
         };
         let (dir, baseline) = (EvaluationDir::of_arm(arm), EvaluationDir::of_arm(ArmName::Initial));
         Self { dir, baseline, stage, split: Split::Test }
     }
-}
-
-/// A skill that is measured on the test split beside others.
-struct Arm {
-    name: ArmName,
-    skill: SkillDoc,
 }
 
 /// What the test split has shown.
@@ -74,7 +69,8 @@ struct Tested {
     trained: Option<MeanScore>,
     /// The trained skill against the initial one; `None` if they are the same.
     paired: Option<PairedRecord>,
-    no_skill: Option<NoSkillRecord>,
+    no_skill: Option<ArmRecord>,
+    one_shot: Option<ArmRecord>,
 }
 
 impl Run<'_> {
@@ -92,7 +88,7 @@ impl Run<'_> {
         let best = self.promote(state, &mut tokens).await?;
         let is_noted = state.last_unmeasured_notes().is_some() && best.skill == state.current.skill;
         let fresh_selection = self.measure_fresh(&best, &mut tokens).await?;
-        let tested = self.test(&best, &mut tokens).await?;
+        let tested = self.test(state, &best, &mut tokens).await?;
         let (baseline_test, best_test) = (tested.initial, tested.trained);
         let count = |is_counted: fn(StepAction) -> bool| {
             state.history.iter().filter(|record| is_counted(record.action)).count()
@@ -131,6 +127,7 @@ impl Run<'_> {
             test_delta_hard: delta,
             test_paired: tested.paired,
             test_no_skill: tested.no_skill,
+            test_one_shot: tested.one_shot,
             token_summary: tokens,
             search: self.search_record(state)?,
             extras: serde_json::Map::new(),
@@ -141,10 +138,11 @@ impl Run<'_> {
         Ok(summary)
     }
 
-    /// Measures the arms on the test split, if it is read: the initial and the best skill, and no skill at all where that
-    /// is asked for or takes little.
+    /// Measures the arms on the test split, if it is read: the initial and the best skill, then no skill at all and the
+    /// one-shot skill if they are requested or take little.
     async fn test(
         &mut self,
+        state: &TrainState,
         best: &ScoredSkill,
         tokens: &mut TokensByStage,
     ) -> Result<Tested, PipelineError> {
@@ -154,52 +152,65 @@ impl Run<'_> {
         }
         let initial = self.initial_skill.clone();
         let is_same = initial == best.skill;
-        let arms = [
-            Arm { name: ArmName::Initial, skill: initial },
-            Arm { name: ArmName::Trained, skill: best.skill.clone() },
-            Arm { name: ArmName::NoSkill, skill: SkillDoc::default() },
-        ];
-        let has_no_skill = self.measures_no_skill()?;
-        for Arm { name, skill } in arms.into_iter().filter(|arm| has_no_skill || arm.name != ArmName::NoSkill)
-        {
-            let measured = self.measure(Place::of_arm(name), &skill, tokens).await;
-            let is_unasked = name == ArmName::NoSkill && self.settings.no_skill == NoSkillArm::Auto;
-            let score = match measured {
-                // The agent may need its skill, such as a file of it: the run has its result without this arm.
-                Err(PipelineError::Rollout { place, source, .. })
-                    if name == ArmName::NoSkill && !matches!(source, EnvError::Model(_)) =>
-                {
-                    let message = format!("stopped at {place}: {}", with_causes(&source));
-                    self.warn(None, Warning::NoSkillFailed { message });
-                    continue;
-                }
-                // Requests that a kill has lost may have used up its room, and the run has its result without it.
-                Err(error) if is_unasked => match error.cap() {
-                    Some("time") | None => return Err(error),
-                    Some(what) => {
-                        self.warn(None, Warning::NoRoomForNoSkill { what: what.to_owned() });
-                        continue;
-                    }
-                },
-                measured => measured?,
-            };
-            match name {
-                ArmName::Initial => tested.initial = Some(score),
-                ArmName::Trained => tested.trained = Some(score),
-                ArmName::NoSkill => {
-                    tested.no_skill = Some(NoSkillRecord {
-                        hard: score.hard,
-                        soft: score.soft,
-                        score: round_6(self.settings.gate.score(score)),
-                        paired: self.compare_with(ArmName::NoSkill)?,
-                    });
-                }
-            }
-        }
+        tested.initial = Some(self.measure(Place::of_arm(ArmName::Initial), &initial, tokens).await?);
+        tested.trained = Some(self.measure(Place::of_arm(ArmName::Trained), &best.skill, tokens).await?);
         if !is_same {
             tested.paired = self.compare_with(ArmName::Initial)?;
         }
+        if self.measures_no_skill()? {
+            let measured = self.measure(Place::of_arm(ArmName::NoSkill), &SkillDoc::default(), tokens).await;
+            tested.no_skill = self.arm_record(ArmName::NoSkill, measured)?;
+        }
+        if self.measures_one_shot()? {
+            let measured = match self.one_shot_skill(state, tokens).await {
+                Ok(Some(skill)) => self.measure(Place::of_arm(ArmName::OneShot), &skill, tokens).await,
+                Ok(None) => return Ok(tested),
+                Err(error) => Err(error),
+            };
+            tested.one_shot = self.arm_record(ArmName::OneShot, measured)?;
+        }
         Ok(tested)
+    }
+
+    /// The record of an arm besides the initial and the best skill; `None` with a warning if the run has its result without
+    /// it.
+    fn arm_record(
+        &mut self,
+        arm: ArmName,
+        measured: Result<MeanScore, PipelineError>,
+    ) -> Result<Option<ArmRecord>, PipelineError> {
+        let setting = match arm {
+            ArmName::OneShot => self.settings.one_shot,
+            ArmName::NoSkill | ArmName::Initial | ArmName::Trained => self.settings.no_skill,
+        };
+        let left_out = match measured {
+            Ok(score) => {
+                return Ok(Some(ArmRecord {
+                    hard: score.hard,
+                    soft: score.soft,
+                    score: round_6(self.settings.gate.score(score)),
+                    paired: self.compare_with(arm)?,
+                }));
+            }
+            // The agent may need its skill, such as a file of it.
+            Err(PipelineError::Rollout { place, source, .. }) if !matches!(source, EnvError::Model(_)) => {
+                let message = format!("stopped at {place}: {}", with_causes(&source));
+                match arm {
+                    ArmName::OneShot => Warning::OneShotFailed { message },
+                    ArmName::NoSkill | ArmName::Initial | ArmName::Trained => {
+                        Warning::NoSkillFailed { message }
+                    }
+                }
+            }
+            // Requests that a kill has lost may have used up its room.
+            Err(error) => match error.cap().filter(|what| *what != "time" && setting == ArmSetting::Auto) {
+                None => return Err(error),
+                Some(what) if arm == ArmName::OneShot => Warning::NoRoomForOneShot { what: what.to_owned() },
+                Some(what) => Warning::NoRoomForNoSkill { what: what.to_owned() },
+            },
+        };
+        self.warn(None, left_out);
+        Ok(None)
     }
 
     /// The skill that the run is worth: the last one, if it is better than the best one so far.

@@ -14,6 +14,7 @@ mod evidence;
 mod finish;
 mod fresh;
 mod notes;
+mod one_shot;
 mod run;
 mod search;
 mod state;

@@ -252,25 +252,38 @@ pub(crate) fn edits_in(prompt: &str) -> Vec<Value> {
 
 /// Proposes an append per missing word; every third analyst call proposes an edit that cannot land.
 pub(crate) fn optimizer() -> Arc<dyn ChatModel> {
-    Arc::new(ScriptedModel::from_fn("optimizer", |request: &ChatRequest, _: &CallCtx| {
-        let prompt = request.text_of(Role::User);
-        let edits = if prompt.contains("# Failed trajectories") {
-            let words: Vec<&str> =
-                prompt.lines().filter_map(|line| line.strip_prefix("Why it failed: missing: ")).collect();
-            if words.contains(&"hotel") {
-                json!([{"op": "replace", "target": "- not there", "content": "- x"}])
-            } else {
-                words
-                    .iter()
-                    .map(|word| json!({"op": "append", "content": format!("- rule {word}")}))
-                    .collect()
-            }
-        } else {
-            edits_in(&prompt).into()
-        };
-        let reply = json!({"reasoning": "r", "edits": edits, "selected_indices": [0, 1], "no_change": false});
+    Arc::new(ScriptedModel::from_fn("optimizer", |request: &ChatRequest, _: &CallCtx| Ok(edits_for(request))))
+}
+
+/// The same, which writes a skill with all words where it is asked for a whole one.
+pub(crate) fn one_shot_optimizer() -> Arc<Counted> {
+    let inner = ScriptedModel::from_fn("optimizer", |request: &ChatRequest, call: &CallCtx| {
+        if !call.place.to_string().contains("one_shot") {
+            return Ok(edits_for(request));
+        }
+        let candidates =
+            json!([{"title": "all words", "new_skill": format!("# Skill\n\n{}\n", WORDS.join("\n"))}]);
+        let reply = json!({"patch": {"skill_candidates": candidates}});
         Ok(ChatReply::text(reply.to_string(), Usage { input: 100, output: 20, ..Usage::default() }))
-    }))
+    });
+    counted(inner, usize::MAX, Value::Null)
+}
+
+fn edits_for(request: &ChatRequest) -> ChatReply {
+    let prompt = request.text_of(Role::User);
+    let edits = if prompt.contains("# Failed trajectories") {
+        let words: Vec<&str> =
+            prompt.lines().filter_map(|line| line.strip_prefix("Why it failed: missing: ")).collect();
+        if words.contains(&"hotel") {
+            json!([{"op": "replace", "target": "- not there", "content": "- x"}])
+        } else {
+            words.iter().map(|word| json!({"op": "append", "content": format!("- rule {word}")})).collect()
+        }
+    } else {
+        edits_in(&prompt).into()
+    };
+    let reply = json!({"reasoning": "r", "edits": edits, "selected_indices": [0, 1], "no_change": false});
+    ChatReply::text(reply.to_string(), Usage { input: 100, output: 20, ..Usage::default() })
 }
 
 /// Proposes the same useless edit to everybody.

@@ -3,11 +3,15 @@
 use super::front::mean_tokens;
 use super::headline::Comparison;
 use super::source::Source;
+use crate::LEVEL;
+use crate::verdict::{MissingArm, TestArm};
 use indexmap::IndexMap;
 use serde::Serialize;
+use skill_core::stats::score_interval;
 use skill_core::{Gate, MeanScore, RolloutResult, StepIdx};
 use skill_pipeline::PipelineError;
 use skill_pipeline::records::arm::ArmName;
+use skill_pipeline::stage::evaluate::by_item;
 
 /// A skill on the test split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,6 +20,8 @@ pub struct ArmRow {
     pub name: ArmName,
     /// Its score by the gate's metric.
     pub score: f64,
+    /// The 95 % interval of the score (Agresti-Coull).
+    pub interval: [f64; 2],
     /// How many rollouts that is the mean of.
     pub n_rollouts: usize,
     /// The trained skill against it, on the items that both have; `None` for the trained skill itself, and for the
@@ -30,12 +36,24 @@ pub struct ArmRow {
 }
 
 impl ArmRow {
+    /// As the verdict shows it.
+    pub(super) fn in_brief(&self) -> TestArm {
+        TestArm {
+            name: self.name,
+            score: self.score,
+            interval: self.interval,
+            difference: self.trained.as_ref().map(|trained| trained.difference),
+            difference_interval: self.trained.as_ref().map(|trained| trained.difference_interval),
+        }
+    }
+
     /// The stage that measured it.
     fn stage(&self) -> &'static str {
         match self.name {
             ArmName::Initial => "test_baseline",
             ArmName::Trained => "test_best",
             ArmName::NoSkill => "test_no_skill",
+            ArmName::OneShot => "test_one_shot",
         }
     }
 }
@@ -58,12 +76,16 @@ pub(super) fn read(source: &Source<'_>, gate: Gate) -> Result<Vec<ArmRow>, Pipel
             ArmName::Initial => (Some(test.before.as_slice()), initial),
             ArmName::Trained => (Some(test.after()), best),
             ArmName::NoSkill => (source.no_skill.as_deref().filter(|_| !is_none_first), 0),
+            ArmName::OneShot => {
+                (source.one_shot.as_deref(), run.one_shot_skill().map_or(0, |skill| skill.n_tokens()))
+            }
         };
         let Some(results) = results.filter(|results| !results.is_empty()) else { continue };
         let is_same = name == ArmName::Trained || (name == ArmName::Initial && is_unchanged);
         rows.push(ArmRow {
             name,
             score: score(results),
+            interval: score_interval(score(results), by_item(results).count(), LEVEL),
             n_rollouts: results.len(),
             trained: if is_same { None } else { Comparison::of(gate, results, test.after()) },
             skill_tokens,
@@ -72,6 +94,18 @@ pub(super) fn read(source: &Source<'_>, gate: Gate) -> Result<Vec<ArmRow>, Pipel
         });
     }
     Ok(rows)
+}
+
+/// The arms that a finished run has not measured on its test split, with the commands that add them.
+pub(super) fn missing(source: &Source<'_>, arms: &[ArmRow]) -> Result<Vec<MissingArm>, PipelineError> {
+    if source.test.is_none() || source.summary.is_none() {
+        return Ok(Vec::new());
+    }
+    let is_none_first = source.run.skill_after(StepIdx(0))?.is_blank();
+    let run = source.run.path().display().to_string();
+    let left_out = ArmName::ALL.into_iter().filter(|name| arms.iter().all(|arm| arm.name != *name));
+    let left_out = left_out.filter(|name| *name != ArmName::NoSkill || !is_none_first);
+    Ok(left_out.filter_map(|name| MissingArm::of(name, &run)).collect())
 }
 
 /// Prices a task of each arm by what its stage cost.

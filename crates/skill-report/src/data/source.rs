@@ -22,6 +22,8 @@ pub(super) struct Source<'run> {
     pub(super) test: Option<Pair>,
     /// The test split with no skill at all, where it was measured.
     pub(super) no_skill: Option<Vec<RolloutResult>>,
+    /// The test split with the one-shot skill, where it was measured.
+    pub(super) one_shot: Option<Vec<RolloutResult>>,
 }
 
 /// Results of the first and of the best skill on the same items.
@@ -57,8 +59,12 @@ impl<'run> Source<'run> {
             Some(summary) if summary.test_no_skill.is_some() => run.results(EvaluationDir::TestNoSkill)?,
             Some(_) | None => None,
         };
+        let one_shot = match &summary {
+            Some(summary) if summary.test_one_shot.is_some() => run.results(EvaluationDir::TestOneShot)?,
+            Some(_) | None => None,
+        };
         let (ends, test) = (run.epoch_ends()?, test.transpose()?);
-        Ok(Self { run, ends, maker, selection, test, no_skill, history, summary })
+        Ok(Self { run, ends, maker, selection, test, no_skill, one_shot, history, summary })
     }
 
     /// The tokens of each result of an evaluation, from what was read already where it was.

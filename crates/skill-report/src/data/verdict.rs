@@ -75,7 +75,9 @@ impl<'run> Judged<'run> {
             Err(error) => return Err(error),
         };
         let Standing { phase, reason, .. } = Standing::of(run.path(), source.summary.is_some());
-        let verdict = of_headline(&headline, &source);
+        let mut verdict = of_headline(&headline, &source);
+        verdict.arms = headline.arms.iter().map(ArmRow::in_brief).collect();
+        verdict.missing_arms = arms::missing(&source, &headline.arms)?;
         let cautions = cautions(&headline, verdict.outcome, classes.as_ref(), &source)?;
         let changed = is_skill_changed.then(|| {
             let said =

@@ -209,6 +209,8 @@ fn measured_words(stage: Stage) -> &'static str {
         Stage::TestBaseline => "test, initial skill",
         Stage::TestBest => "test, trained skill",
         Stage::TestNoSkill => "test, no skill at all",
+        Stage::OneShot => "one-shot skill",
+        Stage::TestOneShot => "test, one-shot skill",
         other => other.as_str(),
     }
 }

@@ -3,8 +3,10 @@
 //! [`Verdict::of_arms`] decides by numbers alone; whoever reads files brings them. A skill that is better than the one
 //! that the run began with and worse than none has failed.
 
+mod arm;
 mod caution;
 
+pub use arm::{MissingArm, TestArm, arm_title};
 pub use caution::{Caution, CautionKind};
 
 use crate::words::{counted, percent, points, sentence};
@@ -60,6 +62,13 @@ pub struct Verdict {
     /// The 95 % interval of the difference, by which the outcome was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+    /// The skills that were measured on the test split, in the order none, initial, one-shot, trained; of a run that trains
+    /// a document.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<TestArm>,
+    /// Those of them that were left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing_arms: Vec<MissingArm>,
     /// What a reader should know before trusting the numbers, the weightiest first.
     pub cautions: Vec<Caution>,
 }
@@ -116,7 +125,15 @@ pub struct Arms<'a> {
 impl Verdict {
     /// A verdict without cautions.
     pub fn new(outcome: Outcome, words: impl Into<String>) -> Self {
-        Self { outcome, words: words.into(), difference: None, interval: None, cautions: Vec::new() }
+        Self {
+            outcome,
+            words: words.into(),
+            difference: None,
+            interval: None,
+            arms: Vec::new(),
+            missing_arms: Vec::new(),
+            cautions: Vec::new(),
+        }
     }
 
     /// With the difference that decided it.

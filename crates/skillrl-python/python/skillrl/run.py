@@ -36,6 +36,8 @@ class Verdict(dict[str, Any]):
 
     ``outcome`` is the decision, such as ``"better"``, ``"worse"``, ``"worse than no skill"`` or ``"cannot tell"``;
     ``words`` are its numbers; ``difference`` and ``interval`` are fractions, and missing where nothing decides;
+    ``arms`` are the skills that were measured on the test split (none, initial, one-shot, trained), each with ``score``,
+    ``interval`` and what the trained skill has more; ``missing_arms`` names the command that adds one that was left out;
     ``cautions`` are what to know before trusting the numbers, the weightiest first, each with ``kind`` and ``words``.
     """
 
@@ -153,6 +155,9 @@ class Run(dict[str, Any]):
             return f"no verdict ({error})"
 
     def _steps(self) -> str:
+        proposals = (self.get("search") or {}).get("proposals")
+        if proposals:
+            return "{fixed} of {made} proposals fixed tasks they came from; {accepted} accepted".format(**proposals)
         counts = {name: self.get(f"total_{name}", 0) for name in ("steps", "accepts", "rejects", "skips")}
         steps = "{steps} steps: {accepts} accepted, {rejects} rejected, {skips} skipped".format(**counts)
         n_empty = self.get("total_empty_replies", 0)

@@ -89,7 +89,8 @@ fn is_without_effect(key: &str, value: &Value) -> bool {
 }
 
 /// Keys that may change while a run is resumed, but that say how far it goes.
-const LENGTH_KEYS: [&str; 4] = ["train.epochs", "eval.test", "eval.no_skill", "rl.iterations"];
+const LENGTH_KEYS: [&str; 5] =
+    ["train.epochs", "eval.test", "eval.no_skill", "eval.one_shot", "rl.iterations"];
 
 fn lookup_mut<'a>(json: &'a mut Value, section: &SectionSpec) -> Option<&'a mut Value> {
     section.path.split('.').try_fold(json, |value, segment| value.get_mut(segment))

@@ -27,7 +27,7 @@ use skill_core::gate::GateMetric;
 use skill_core::rewrite::UpdateMode;
 use skill_core::{GateKind, PairPolicy, named_enum};
 use skill_llm::{BudgetCaps, RetryPolicy};
-use skill_pipeline::records::arm::NoSkillArm;
+use skill_pipeline::records::arm::ArmSetting;
 use skill_pipeline::{AppendixSource, EarlyStop, Protocol, SlowUpdate, TargetsScore, TrainSettings};
 use std::collections::BTreeMap;
 
@@ -386,7 +386,12 @@ settings! {
         /// Whether the test split is read with no skill at all too: a skill may beat the one that it was made
         /// from and be worse than none. auto: in a planned search with caps, where it takes at most a tenth of
         /// each. on, off.
-        no_skill: NoSkillArm = process(choice::<NoSkillArm>(), Value("\"auto\"")) => no_skill;
+        no_skill: ArmSetting = process(choice::<ArmSetting>(), Value("\"auto\"")) => no_skill;
+        /// Whether the test split is read with a one-shot skill too: one request shows the optimizer up to 8
+        /// failures of the initial skill on training tasks, and its skill is measured and never delivered. The
+        /// difference is what the search adds to a single rewrite. auto: in a planned search with caps, where
+        /// it takes at most a tenth of each. on, off.
+        one_shot: ArmSetting = process(choice::<ArmSetting>(), Value("\"auto\"")) => one_shot;
     }
 }
 

@@ -32,6 +32,7 @@ use skillrl::envs::Split;
 use skillrl::envs::source::document;
 use skillrl::llm::{ChatModel, Journaled, Metered};
 use skillrl::pipeline::identity::scoring_changes;
+use skillrl::pipeline::records::arm::ArmName;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::records::{RunIdentity, StageTokens};
 use skillrl::pipeline::run_dir::{EvaluationDir, summarise};
@@ -225,9 +226,7 @@ impl InRun {
             Split::Val => {
                 [EvaluationDir::Baseline, EvaluationDir::FinalSelection].into_iter().chain(best).collect()
             }
-            Split::Test => {
-                vec![EvaluationDir::TestBaseline, EvaluationDir::TestBest, EvaluationDir::TestNoSkill]
-            }
+            Split::Test => ArmName::ALL.iter().map(|arm| EvaluationDir::of_arm(*arm)).collect(),
         };
         let is_same = |dir: &EvaluationDir| {
             run.evaluation_summary(*dir).ok().flatten().is_some_and(|known| known.skill_hash == *skill)
