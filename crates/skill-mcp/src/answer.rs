@@ -9,6 +9,7 @@ use crate::caps::Caps;
 use crate::room::start_of;
 use schemars::JsonSchema;
 use serde::Serialize;
+use skill_pipeline::records::summary::ProposalCounts;
 use skill_report::RunPhase;
 use skill_report::watch::{Now, Row, Spent};
 
@@ -61,6 +62,10 @@ pub(crate) struct RunBrief {
     pub(crate) rejected: usize,
     /// Steps that measured nothing.
     pub(crate) skipped: usize,
+    /// Proposals of a planned search: made, those that fixed tasks they came from, taken into the working skill, and part
+    /// of a skill that won a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proposals: Option<ProposalBrief>,
     /// Score of the initial skill on the selection split, by which skills are chosen.
     pub(crate) selection_first: Option<f64>,
     /// Score of the best skill there; it flatters the skill that was chosen by it.
@@ -77,6 +82,26 @@ pub(crate) struct RunBrief {
     pub(crate) changed_unix_ms: u64,
 }
 
+/// What became of the proposals of a planned search; each number is a part of the one before.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProposalBrief {
+    /// Proposals that were requested.
+    made: usize,
+    /// Those that fixed tasks they came from.
+    fixed: usize,
+    /// Those that became part of the working skill.
+    taken: usize,
+    /// Those that are part of a skill that won a comparison.
+    accepted: usize,
+}
+
+impl From<ProposalCounts> for ProposalBrief {
+    fn from(counts: ProposalCounts) -> Self {
+        let ProposalCounts { made, fixed, taken, accepted, .. } = counts;
+        Self { made, fixed, taken, accepted }
+    }
+}
+
 impl From<&Row> for RunBrief {
     fn from(row: &Row) -> Self {
         let files = &row.files;
@@ -90,6 +115,7 @@ impl From<&Row> for RunBrief {
             accepted: files.n_accepted,
             rejected: files.n_rejected,
             skipped: files.n_skipped,
+            proposals: files.proposals.map(ProposalBrief::from),
             selection_first: files.baseline,
             selection_best: files.best,
             best_step: files.best_step.unwrap_or_default(),

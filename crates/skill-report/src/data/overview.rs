@@ -8,12 +8,15 @@ use super::standing::{RunPhase, Standing, total_steps};
 use super::{bank, models, name_of, phases, rl, sft};
 use crate::verdict::Verdict;
 use serde::Serialize;
+use serde_json::Value;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::StageTokens;
+use skill_pipeline::records::summary::ProposalCounts;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{EvaluationDir, Sent, is_run, is_stop_requested};
+use skill_pipeline::settings::Protocol;
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +50,9 @@ pub struct RunOverview {
     pub n_accepted: usize,
     /// Candidates that were measured and not accepted.
     pub n_rejected: usize,
+    /// What became of the proposals of a planned search; `None` for any other run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposals: Option<ProposalCounts>,
     /// Steps without an evaluation; of a bank the trials that decided nothing.
     pub n_skipped: usize,
     /// The score on the test split of the first and of the best skill, once it is measured.
@@ -267,6 +273,17 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// What became of the proposals of a planned search so far; `None` for any other run.
+fn proposals(run: &RunReader) -> Result<Option<ProposalCounts>, PipelineError> {
+    let protocol = run.config().config.pointer("/train/protocol").and_then(Value::as_str);
+    match protocol.and_then(Protocol::parse) {
+        Some(Protocol::Auto) => {
+            Ok(Some(ProposalCounts::of(&run.history()?)).filter(|counts| counts.made > 0))
+        }
+        Some(Protocol::Paper) | None => Ok(None),
+    }
+}
+
 fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let (state, totals, summary) = (run.state()?, run.totals()?, run.summary()?);
     let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
@@ -287,6 +304,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         models: models(run),
         n_accepted: totals.n_accepted,
         n_rejected: totals.n_rejected,
+        proposals: proposals(run)?,
         n_skipped: totals.n_skipped,
         used: StageTokens::of_all(summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary)),
         test,

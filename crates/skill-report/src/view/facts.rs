@@ -10,6 +10,7 @@ use serde::Serialize;
 use skill_core::GateMetric;
 use skill_pipeline::records::phases::{Phase, TestGames};
 use skill_pipeline::records::sft::SftGames;
+use skill_pipeline::records::summary::ProposalCounts;
 use std::fmt::Write as _;
 
 /// A fact about a run.
@@ -48,14 +49,16 @@ impl RunOverview {
         let (mut facts, metric) = (Vec::new(), metric_words(self.metric));
         if let (Some(baseline), Some(best), Some(step)) = (self.baseline, self.best, self.best_step) {
             let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
-            let n_accepted = self.n_accepted;
+            let counts = match self.proposals {
+                None => format!("{} accepted", self.n_accepted),
+                Some(ProposalCounts { made, fixed, accepted, .. }) => format!(
+                    "{fixed} of {} fixed tasks they came from; {accepted} accepted",
+                    counted(made as u64, "proposal")
+                ),
+            };
             facts.push(Fact::new(
                 "score",
-                format!(
-                    "validation {} → {}{metric} ({origin}), {n_accepted} accepted",
-                    percent(baseline),
-                    percent(best)
-                ),
+                format!("validation {} → {}{metric} ({origin}), {counts}", percent(baseline), percent(best)),
             ));
         }
         if let Some([before, after]) = self.test {
