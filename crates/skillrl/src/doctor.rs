@@ -15,7 +15,7 @@ mod training;
 pub use answers::answer_finding;
 pub use labels::{choice_finding, label_findings};
 
-use crate::config::{ConfigError, LoadedConfig, ModelRole};
+use crate::config::{ConfigError, LoadedConfig, ModelRole, TrainMode};
 use crate::error::Error;
 use crate::{prompts, skills, trainer};
 use serde::Serialize;
@@ -297,6 +297,13 @@ async fn task(
             None
         }
     };
+    if let (Some(dir), TrainMode::Document) = (&loaded.config.prompts.dir, loaded.config.train.mode) {
+        let protocol = loaded.config.train.protocol;
+        findings.extend(prompts::unsent(&dir.to_path(), protocol).into_iter().map(|path| {
+            let hint = "remove the file, or replace a prompt that is sent";
+            Finding::warning(Check::Prompts, prompts::unsent_text(&path, protocol), hint)
+        }));
+    }
     if let (Some(prompts), Ok(settings)) = (&prompts, &settings) {
         findings.extend(plan::decisions(&loaded.config, env, settings));
         findings.extend(plan::cost(loaded, env, prompts, &skill, settings).await);

@@ -5,11 +5,12 @@ use crate::error::Error;
 use skill_bank::distill::{TeacherPrompt, TeacherPrompts};
 use skill_envs::Env;
 use skill_llm::{PromptTemplate, text_file};
-use skill_pipeline::prompts::PromptLibrary;
+use skill_pipeline::Protocol;
+use skill_pipeline::prompts::{PromptLibrary, PromptName};
 use skill_pipeline::prompts::{REASON_PROMPT, REASON_PROMPT_NAME};
 use skill_pipeline::trainer::environment_prompts;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name of the linter's prompt.
 pub(crate) const CONTRADICTIONS_PROMPT_NAME: &str = "lint_contradictions";
@@ -79,6 +80,26 @@ pub fn library(prompts: &PromptsConfig, env: &dyn Env) -> Result<PromptLibrary, 
     }
 }
 
+/// The files of a directory of prompts that training a document by this protocol never sends.
+pub fn unsent(dir: &Path, protocol: Protocol) -> Vec<PathBuf> {
+    let is_sent = |name: &PromptName| match protocol {
+        // The one-shot arm asks for a whole skill.
+        Protocol::Auto => matches!(name, PromptName::Propose | PromptName::AnalystFullRewrite),
+        Protocol::Paper => *name != PromptName::Propose,
+    };
+    let unsent = PromptName::ALL.into_iter().filter(|name| !is_sent(name));
+    unsent.map(|name| dir.join(name.file_name())).filter(|path| path.is_file()).collect()
+}
+
+/// What to say of such a file.
+pub(crate) fn unsent_text(path: &Path, protocol: Protocol) -> String {
+    format!(
+        "{} has no effect: `train.protocol = \"{}\"` never sends this prompt",
+        path.display(),
+        protocol.as_str()
+    )
+}
+
 /// The prompts of the teacher: built in, replaced by `prompts.dir`.
 ///
 /// # Errors
@@ -92,4 +113,23 @@ pub fn of_teacher(prompts: &PromptsConfig) -> Result<TeacherPrompts, Error> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_prompt_that_the_protocol_never_sends_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["analyst_error.md", "propose.md", "rollout_qa.md"] {
+            std::fs::write(dir.path().join(name), "Read.").unwrap();
+        }
+        let named = |protocol| -> Vec<String> {
+            let files = unsent(dir.path(), protocol).into_iter();
+            files.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(named(Protocol::Auto), ["analyst_error.md"]);
+        assert_eq!(named(Protocol::Paper), ["propose.md"]);
+    }
 }

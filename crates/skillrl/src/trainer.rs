@@ -99,6 +99,12 @@ pub fn document_with(
         .with_advice(Arc::new(CommandHints))
         .with_stop(stop)
         .with_config(run_config(loaded, config.identity_entries(), &simulated));
+    if let Some(dir) = &config.prompts.dir {
+        for path in prompts::unsent(&dir.to_path(), config.train.protocol) {
+            let message = prompts::unsent_text(&path, config.train.protocol);
+            told.emit(&Event::warning(None, Warning::Note { message }, None));
+        }
+    }
     if let Some(skill) = skills::configured_skill(&config.skill)? {
         if let Some(message) = skills::told_of_fixed_texts(&skill) {
             told.emit(&Event::warning(None, Warning::Note { message }, None));
