@@ -63,8 +63,9 @@ fn whole(args: &ShowArgs, run: &RunReader) -> crate::Result {
     if overview.verdict.is_none() {
         let _ = writeln!(text, "\n{}", verdict.line());
     }
-    if !verdict.arms.is_empty() {
-        let _ = write!(text, "\n{}", harmless(&verdict.arms_text()));
+    let arms = verdict.arms_text();
+    if !arms.is_empty() {
+        let _ = write!(text, "\n{arms}");
     }
     if !verdict.cautions.is_empty() {
         text.push_str("\nBefore you trust these numbers:\n");

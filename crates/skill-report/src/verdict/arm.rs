@@ -59,6 +59,9 @@ impl Verdict {
     /// is nothing besides the verdict's own numbers.
     pub fn arms_text(&self) -> String {
         let mut text = String::new();
+        if self.arms.iter().all(|arm| matches!(arm.name, ArmName::Initial | ArmName::Trained)) {
+            return text;
+        }
         for arm in &self.arms {
             let [low, high] = arm.interval.map(|bound| bound * 100.0);
             let score = format!("{} ({low:.1} to {high:.1})", percent(arm.score));
