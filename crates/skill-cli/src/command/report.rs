@@ -6,6 +6,7 @@ use crate::error::OfFile as _;
 use crate::table::counted;
 use skillrl::reports::DoubtfulLabel;
 use skillrl::reports::words::csv_line;
+use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ReportArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)?

@@ -17,7 +17,7 @@ use crate::records::arm::{ArmSetting, OneShotRecord};
 use crate::records::document::StepRecord;
 use crate::records::{FORMAT_VERSION, TokensByStage};
 use crate::settings::protocol::ONE_SHOT_FAILURES;
-use crate::stage::reflect::{ReflectSettings, propose};
+use crate::stage::reflect::{Material, ReflectSettings, propose};
 use crate::stage::update::take_whole;
 use crate::warning::Warning;
 use skill_core::rewrite::UpdateMode;
@@ -72,8 +72,8 @@ impl Run<'_> {
         let watch = self.begin(None, Stage::OneShot);
         let reflection = {
             let (optimizer, ctx) = (self.optimizer(), self.stage_ctx(&watch));
-            let shown: Vec<&RolloutResult> = failures.iter().collect();
-            propose(&shown, &[], &initial, settings, &prompts, &optimizer, &ctx).await?
+            let shown = Material { failures: failures.iter().collect(), solved: Vec::new(), patterns: "" };
+            propose(&shown, &initial, settings, &prompts, &optimizer, &ctx).await?
         };
         let used = self.end(&watch);
         self.journal.flush().await?;
