@@ -17,6 +17,7 @@
 mod args;
 mod coding_agent;
 mod command;
+mod consent;
 mod error;
 mod exit_code;
 mod files;

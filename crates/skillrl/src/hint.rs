@@ -10,6 +10,7 @@ use skill_llm::journal::JOURNAL_FILE;
 use skill_llm::{ErrorClass, JournalError, LlmError};
 use skill_pipeline::error::{NoteRefusal, SettingChange};
 use skill_pipeline::kind::RunKind;
+use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
 use std::path::Path;
@@ -74,6 +75,15 @@ fn of_warning(warning: &Warning) -> Option<&'static str> {
         }
         other => other.hint(),
     }
+}
+
+/// The command that measures an arm of the test split which a finished run has left out.
+pub(crate) fn arm_command(arm: ArmName, run: &Path) -> String {
+    let key = match arm {
+        ArmName::OneShot => "eval.one_shot",
+        ArmName::NoSkill | ArmName::Initial | ArmName::Trained => "eval.no_skill",
+    };
+    format!("skillrl train {} --set {key}=on", run.display())
 }
 
 /// As [`of_pipeline`], with text to copy for a run of other settings.

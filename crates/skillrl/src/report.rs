@@ -39,6 +39,7 @@ pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     let loaded = configuration(&run);
     let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
     let mut report = Report::read(&run, &options).map_err(of_report)?;
+    name_commands(&mut report.verdict, run.path());
     if let Some(loaded) = loaded {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
         report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
@@ -127,8 +128,17 @@ pub fn verdict(run: &Path) -> Result<Verdict, Error> {
                 Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
                 None => IndexMap::new(),
             };
-            Verdict::read(&run, &options, costs).map_err(of_report)
+            let mut verdict = Verdict::read(&run, &options, costs).map_err(of_report)?;
+            name_commands(&mut verdict, run.path());
+            Ok(verdict)
         }
+    }
+}
+
+/// Says how arms that were not measured are added.
+fn name_commands(verdict: &mut Verdict, run: &Path) {
+    for arm in &mut verdict.missing_arms {
+        arm.command = crate::hint::arm_command(arm.name, run);
     }
 }
 

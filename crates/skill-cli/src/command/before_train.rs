@@ -2,8 +2,8 @@
 //! question. After its first measurement: whether there is anything to gain.
 
 use super::CommandError;
-use super::consent::{Sending, agree, asked};
 use super::data_start::has_answered_call;
+use crate::consent::{Sending, agree, asked};
 use crate::progress::Progress;
 use crate::table::{grouped, harmless};
 use parking_lot::Mutex;

@@ -1,7 +1,8 @@
 //! `skillrl train --dry-run`: one prompt as it would be sent, the checks of `doctor`, and the estimate; nothing is sent.
 
-use super::{consent, doctor, estimate};
+use super::{doctor, estimate};
 use crate::args::Start;
+use crate::consent;
 use skillrl::config::EnvKind;
 use skillrl::doctor::{Examination, Network, Report, Status, examine};
 

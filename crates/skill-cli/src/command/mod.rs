@@ -8,7 +8,6 @@ pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod compare;
 pub(crate) mod config;
-mod consent;
 mod data_start;
 pub(crate) mod demo;
 pub(crate) mod diff;

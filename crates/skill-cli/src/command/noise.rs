@@ -1,8 +1,8 @@
 //! `skillrl doctor --measure`: what the selection split can show, before money is spent on training.
 
-use super::consent::{Sending, agree, is_new_address};
 use super::estimate::passes_cost;
 use crate::args::NoiseArgs;
+use crate::consent::{Sending, agree, is_new_address};
 use crate::measuring::{check_not_empty, warn_of_replies};
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped};

@@ -1,10 +1,10 @@
 //! `skillrl train`: from a configuration to a better skill.
 
 use super::before_train::served_name;
-use super::consent::is_new_address;
 use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::{CommandError, before_train, dry_run};
 use crate::args::{Start, TrainArgs};
+use crate::consent::is_new_address;
 use crate::progress::Show;
 use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
 use crate::start::{load_start, simulated_line};

@@ -1,8 +1,8 @@
 //! `skillrl try`: one item with the real models, and everything that happens.
 
 use super::CommandError;
-use super::consent::{self, agree, is_new_address};
 use crate::args::TryArgs;
+use crate::consent::{self, agree, is_new_address};
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
 use parking_lot::Mutex;

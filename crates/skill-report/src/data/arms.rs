@@ -102,10 +102,14 @@ pub(super) fn missing(source: &Source<'_>, arms: &[ArmRow]) -> Result<Vec<Missin
         return Ok(Vec::new());
     }
     let is_none_first = source.run.skill_after(StepIdx(0))?.is_blank();
-    let run = source.run.path().display().to_string();
     let left_out = ArmName::ALL.into_iter().filter(|name| arms.iter().all(|arm| arm.name != *name));
     let left_out = left_out.filter(|name| *name != ArmName::NoSkill || !is_none_first);
-    Ok(left_out.filter_map(|name| MissingArm::of(name, &run)).collect())
+    let can_be_added = |name: &ArmName| match name {
+        ArmName::NoSkill | ArmName::OneShot => true,
+        ArmName::Initial | ArmName::Trained => false,
+    };
+    let added = left_out.filter(can_be_added);
+    Ok(added.map(|name| MissingArm { name, command: String::new() }).collect())
 }
 
 /// Prices a task of each arm by what its stage cost.

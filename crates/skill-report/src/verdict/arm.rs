@@ -28,20 +28,8 @@ pub struct TestArm {
 pub struct MissingArm {
     /// Its part in the comparison.
     pub name: ArmName,
-    /// The command that adds it.
+    /// How it is added; empty until the program that has commands says it.
     pub command: String,
-}
-
-impl MissingArm {
-    /// The arm of the run in this directory; `None` for one that is no setting.
-    pub(crate) fn of(name: ArmName, run: &str) -> Option<Self> {
-        let key = match name {
-            ArmName::NoSkill => "eval.no_skill",
-            ArmName::OneShot => "eval.one_shot",
-            ArmName::Initial | ArmName::Trained => return None,
-        };
-        Some(Self { name, command: format!("skillrl train {run} --set {key}=on") })
-    }
 }
 
 /// An arm in the words of people.

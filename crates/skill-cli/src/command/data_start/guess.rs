@@ -85,7 +85,7 @@ impl Guess {
                 models::settings(args, purpose, is_set)?
             }
         });
-        settings.push(crate::command::init::PLANNED.to_owned());
+        settings.push(super::PLANNED.to_owned());
         if !is_of_paper(start) {
             settings.push(setting("train.patience", &PATIENCE.to_string()));
         }

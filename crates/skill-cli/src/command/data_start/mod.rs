@@ -12,8 +12,8 @@ pub(super) use models::judge_settings;
 pub(super) use written::{WrittenConfig, has_answered_call};
 
 use super::CommandError;
-use super::consent::asked;
 use crate::args::{DataArgs, MadeConfig, Start, as_word};
+use crate::consent::asked;
 use crate::start::load_start;
 use fields::Shown;
 use guess::Guess;
@@ -22,6 +22,9 @@ use skillrl::config::key::ValueType;
 use skillrl::config::{Config, ConfigError, FILE_NAME, LoadedConfig, Problem, ProblemKind};
 use skillrl::identify::{PathError, PathKind, identify};
 use std::path::{Component, Path, PathBuf};
+
+/// What a new file says of the search: a plan serves people better than the sizes of the paper.
+pub(super) const PLANNED: &str = "train.protocol=auto";
 
 /// What a command does with data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

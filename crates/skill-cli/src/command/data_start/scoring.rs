@@ -1,8 +1,8 @@
 //! Data for which a right reply could not score: a question with the option that settles it.
 
 use crate::args::Start;
-use crate::command::consent::asked;
 use crate::command::{CommandError, block_on_unwarned, say};
+use crate::consent::asked;
 use crate::table::harmless;
 use skillrl::config::Config;
 use skillrl::doctor::answer_finding;

@@ -12,9 +12,9 @@ mod transfer;
 use self::against::{Earlier, Limits};
 use self::out::{EvalOut, deciding};
 use crate::args::{EvalArgs, Start, TransferArgs};
-use crate::command::consent::{Sending, agree, is_new_address, total_words};
 use crate::command::data_start::{self, Use};
 use crate::command::estimate::passes_cost;
+use crate::consent::{Sending, agree, is_new_address, total_words};
 use crate::measuring::{
     activation_words, check_not_empty, choose_skill, score_words, unkept, usual_split, warn_of_other_data,
     warn_of_replies, warn_of_test_split,

@@ -5,15 +5,13 @@ mod interview;
 mod local;
 mod questions;
 
+use super::data_start::PLANNED;
 use crate::args::InitArgs;
 use questions::Questions;
 use skillrl::config::EnvKind;
 use skillrl::demo::DemoWorld;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
-
-/// What a new file says of the search: a plan serves people better than the sizes of the paper.
-pub(super) const PLANNED: &str = "train.protocol=auto";
 
 /// What a file of few settings says of the others.
 const HEAD: &str = "The configuration of a skillrl run.\nEvery other setting: `skillrl config show`, `skillrl init --full other.toml`.";

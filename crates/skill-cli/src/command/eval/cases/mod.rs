@@ -9,8 +9,8 @@ mod previous;
 
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
-use crate::command::consent::confirm;
 use crate::command::{CommandError, print, print_wrapped, say};
+use crate::consent::confirm;
 use crate::error::{CliError, OfFile as _};
 use crate::exit_code;
 use crate::table::counted;

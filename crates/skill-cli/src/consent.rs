@@ -1,11 +1,11 @@
 //! Consent: a person at a terminal is asked before data goes for the first time to an address that no configuration here
 //! names, before a run that may cost much, and before agents are started. Without a terminal nothing is asked.
 
-use super::CommandError;
 use crate::args::Start;
-use crate::error::OfFile as _;
+use crate::error::{CommandError, OfFile as _};
 use crate::exit_code;
-use crate::runtime::Interrupts;
+use crate::output::say;
+use crate::runtime::{Interrupts, block_on_unwarned};
 use crate::table::{grouped, harmless};
 use skillrl::config::{Config, FILE_NAME, LoadedConfig, ModelConfig, ModelRole};
 use skillrl::core::Role;
@@ -24,17 +24,17 @@ const ASK_ABOVE: f64 = 5.0;
 const MAX_SHOWN_CHARACTERS: usize = 3_000;
 
 /// What is about to be sent.
-pub(super) struct Sending<'a> {
+pub(crate) struct Sending<'a> {
     /// To whom, and with what.
-    pub(super) loaded: &'a LoadedConfig,
+    pub(crate) loaded: &'a LoadedConfig,
     /// Whether no configuration here names an address that receives data.
-    pub(super) is_new: bool,
+    pub(crate) is_new: bool,
     /// The calls and the cost in all, where they were not said before.
-    pub(super) total: String,
+    pub(crate) total: String,
     /// The most US dollars that it may cost in all.
-    pub(super) most: Option<f64>,
+    pub(crate) most: Option<f64>,
     /// `--yes`.
-    pub(super) agrees: bool,
+    pub(crate) agrees: bool,
 }
 
 /// Shows the first prompt and asks, where data goes to a new address or may cost much.
@@ -42,18 +42,18 @@ pub(super) struct Sending<'a> {
 /// # Errors
 ///
 /// The person does not agree, or a signal came instead of an answer.
-pub(super) fn agree(sending: &Sending<'_>) -> crate::Result {
+pub(crate) fn agree(sending: &Sending<'_>) -> crate::Result {
     let Sending { loaded, is_new, ref total, most, agrees } = *sending;
     let most = most.filter(|most| *most > ASK_ABOVE && loaded.config.budget.money.is_none());
     if agrees || !is_new && most.is_none() || !is_terminal() {
         return Ok(());
     }
     if !total.is_empty() {
-        super::say(total);
+        say(total);
     }
     let mut parts = Vec::new();
     if is_new && let Some(request) = first_request(loaded)? {
-        super::say(&prompt_lines(&request));
+        say(&prompt_lines(&request));
         parts.push(format!("Send this to {}?", receivers(loaded)));
     }
     parts.extend(most.map(|most| format!("It may cost up to {}.", dollars(most))));
@@ -72,7 +72,7 @@ pub(super) fn agree(sending: &Sending<'_>) -> crate::Result {
 
 /// True if data would go to an address that no configuration here names: neither the file that was named nor that of this
 /// directory, without what options override.
-pub(super) fn is_new_address(start: &Start, loaded: &LoadedConfig) -> bool {
+pub(crate) fn is_new_address(start: &Start, loaded: &LoadedConfig) -> bool {
     let overrides = |key: &str| start.overrides.iter().any(|setting| setting.starts_with(key));
     if start.made.is_none() && !overrides("models.") {
         return false;
@@ -85,7 +85,7 @@ pub(super) fn is_new_address(start: &Start, loaded: &LoadedConfig) -> bool {
 }
 
 /// The calls and the cost of a pass over a split.
-pub(super) fn total_words(total: &StageEstimate, split: Split) -> String {
+pub(crate) fn total_words(total: &StageEstimate, split: Split) -> String {
     let calls = grouped(total.calls.high);
     match total.cost {
         Some([low, high]) => {
@@ -123,12 +123,12 @@ fn receivers(loaded: &LoadedConfig) -> String {
 }
 
 /// The first request of the agent.
-pub(super) fn first_request(loaded: &LoadedConfig) -> crate::Result<Option<ChatRequest>> {
-    Ok(super::block_on_unwarned(skillrl::doctor::first_request(loaded))??)
+pub(crate) fn first_request(loaded: &LoadedConfig) -> crate::Result<Option<ChatRequest>> {
+    Ok(block_on_unwarned(skillrl::doctor::first_request(loaded))??)
 }
 
 /// A request as a person reads it.
-pub(super) fn prompt_lines(request: &ChatRequest) -> String {
+pub(crate) fn prompt_lines(request: &ChatRequest) -> String {
     let mut text = "The first prompt, as it will be sent:".to_owned();
     for message in &request.messages {
         let whole = message.text();
@@ -154,7 +154,7 @@ fn role_name(role: Role) -> &'static str {
 /// # Errors
 ///
 /// The person does not agree.
-pub(super) fn confirm(is_agreed: bool) -> crate::Result {
+pub(crate) fn confirm(is_agreed: bool) -> crate::Result {
     if is_agreed || asked("Start? [y/N]")? != Some(false) {
         return Ok(());
     }
@@ -172,14 +172,14 @@ fn is_terminal() -> bool {
 /// # Errors
 ///
 /// Ctrl-C or another signal that ends programs.
-pub(super) fn asked(question: &str) -> crate::Result<Option<bool>> {
+pub(crate) fn asked(question: &str) -> crate::Result<Option<bool>> {
     if !is_terminal() {
         return Ok(None);
     }
     let (answers, answer) = mpsc::channel();
     // The signals may be caught already by a run under way, so they are listened to beside the terminal.
     let listening = listen(answers.clone());
-    super::say(question);
+    say(question);
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line).map(|_| line);
