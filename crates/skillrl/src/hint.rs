@@ -10,7 +10,6 @@ use skill_llm::journal::JOURNAL_FILE;
 use skill_llm::{ErrorClass, JournalError, LlmError};
 use skill_pipeline::error::{NoteRefusal, SettingChange};
 use skill_pipeline::kind::RunKind;
-use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
 use std::path::Path;
@@ -78,7 +77,9 @@ fn of_warning(warning: &Warning) -> Option<&'static str> {
 }
 
 /// The command that measures an arm of the test split which a finished run has left out.
-pub(crate) fn arm_command(arm: ArmName, run: &Path) -> String {
+#[cfg(feature = "report")]
+pub(crate) fn arm_command(arm: skill_pipeline::records::arm::ArmName, run: &Path) -> String {
+    use skill_pipeline::records::arm::ArmName;
     let key = match arm {
         ArmName::OneShot => "eval.one_shot",
         ArmName::NoSkill | ArmName::Initial | ArmName::Trained => "eval.no_skill",
