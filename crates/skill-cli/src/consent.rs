@@ -18,14 +18,14 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
 
-/// Above so many US dollars, a person at a terminal is asked first, unless there is a cap.
+/// The cost in US dollars above which a person at a terminal is asked first, unless there is a cap.
 const ASK_ABOVE: f64 = 5.0;
-/// So much of a prompt is shown.
+/// The most characters of a prompt that are shown.
 const MAX_SHOWN_CHARACTERS: usize = 3_000;
 
-/// What is about to be sent.
+/// A request for consent: what is about to be sent, to whom, and at what cost.
 pub(crate) struct Sending<'a> {
-    /// To whom, and with what.
+    /// The configuration, which has the addresses and models.
     pub(crate) loaded: &'a LoadedConfig,
     /// Whether no configuration here names an address that receives data.
     pub(crate) is_new: bool,
@@ -95,7 +95,7 @@ pub(crate) fn total_words(total: &StageEstimate, split: Split) -> String {
     }
 }
 
-/// The addresses of the servers of all models.
+/// The base URLs of all models.
 fn addresses(loaded: &LoadedConfig) -> Vec<String> {
     let roles = [ModelRole::Target, ModelRole::Optimizer, ModelRole::Judge];
     let served = roles.into_iter().filter_map(|role| match role.config(&loaded.config)? {

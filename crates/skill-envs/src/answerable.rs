@@ -4,7 +4,7 @@
 use serde::Serialize;
 use skill_core::ItemId;
 
-/// How a model writes an answer.
+/// A form in which a model writes an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyForm {
@@ -16,7 +16,7 @@ pub enum ReplyForm {
     Sentence,
 }
 
-/// Why right replies do not score.
+/// Why a correct reply does not score 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AnswerFinding {
@@ -24,7 +24,7 @@ pub enum AnswerFinding {
     ReferenceRejected {
         /// The form.
         form: ReplyForm,
-        /// So many items.
+        /// The number of items.
         n_items: usize,
         /// The first of them.
         id: ItemId,
@@ -33,7 +33,7 @@ pub enum AnswerFinding {
     },
     /// Choices that the prompt does not show.
     ChoicesHidden {
-        /// So many items.
+        /// The number of items.
         n_items: usize,
         /// The first of them.
         id: ItemId,

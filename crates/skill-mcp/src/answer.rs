@@ -82,7 +82,7 @@ pub(crate) struct RunBrief {
     pub(crate) changed_unix_ms: u64,
 }
 
-/// What became of the proposals of a planned search; each number is a part of the one before.
+/// Counts of the proposals of a planned search; each is a subset of the one before.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ProposalBrief {
     /// Proposals that were requested.

@@ -25,10 +25,10 @@ const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32", "/nix/st
 /// What the loader and the alternatives of a distribution need of `/etc`.
 const CONFIGURATION: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
 
-/// The number under which `bwrap` finds the filter of system calls.
+/// The file descriptor from which `bwrap` reads the filter of system calls.
 const FILTER: &str = "9";
 
-/// A shell that opens the filter of system calls and becomes what follows.
+/// A shell command that opens the filter of system calls and replaces itself with the words that follow.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_filter(path: &Path) -> Vec<OsString> {
     let script = format!(r#"exec {FILTER}<"$1" || exit 125; shift; exec "$@""#);

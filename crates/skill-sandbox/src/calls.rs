@@ -1,4 +1,4 @@
-//! System calls that take memory which no process shows, and are refused where no cgroup counts it.
+//! A seccomp filter that refuses system calls for memory outside of processes, for sandboxes without a cgroup.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 const ENOSYS: u32 = 38;
 /// `memfd_secret` has this number on every processor.
 const MEMFD_SECRET: i64 = 447;
-/// Files, segments and messages in memory that are in no file system and need not be mapped.
+/// Anonymous files, System V segments and message queues: none of them has to be mapped by a process.
 const REFUSED: [i64; 4] = [libc::SYS_memfd_create, MEMFD_SECRET, libc::SYS_shmget, libc::SYS_msgget];
-/// What the numbers of a second interface of the same processor have besides.
+/// The bit that marks system calls of the x32 interface, which would pass a filter of the usual numbers.
 const X32: i64 = 0x4000_0000;
 
 /// The filter as `bwrap --seccomp` reads it.

@@ -12,13 +12,13 @@ use std::path::Path;
 const OWN_PROCESSES: usize = 2;
 /// More are not looked at: there are too many by then.
 const MAX_LOOKED_AT: usize = 4096;
-/// What a socket can hold, with the largest buffer that it may ask for.
+/// The largest buffer of a socket, in bytes.
 const SOCKET: u64 = 416 << 10;
-/// What a pipe can hold; the kernel limits all pipes of a user together.
+/// The buffer of a pipe, in bytes; the kernel limits larger ones for all pipes of a user together.
 const PIPE: u64 = 64 << 10;
-/// What a file takes besides its content.
+/// Kernel memory of a file besides its content, in bytes.
 const INODE: u64 = 1 << 10;
-/// How memory that processes share, and that is in no file system, is named among the mappings of a process.
+/// Names in `/proc/PID/maps` of shared memory that is in no file system.
 const SHARED: [&str; 3] = ["/dev/zero (deleted)", "/memfd:", "/SYSV"];
 
 /// The limit that the processes below this one are over, if any.
@@ -35,8 +35,8 @@ pub(crate) fn over(bwrap: u32, limits: &Limits) -> Option<Seen> {
     (memory(resident) > limits.memory && memory(share) > limits.memory).then_some(Seen::Memory)
 }
 
-/// What these processes take, or may have taken, outside of their own pages: memory that they share, which stays while one
-/// of them maps it, whoever has written to it; sockets and pipes that nobody reads; files without content.
+/// An upper bound of the memory that these processes hold outside of their own pages, in bytes: shared memory objects up
+/// to the farthest mapped page, buffers of sockets and pipes, and inodes of empty files.
 fn outside(family: &[u32]) -> u64 {
     let mut mapped: BTreeMap<String, u64> = BTreeMap::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
@@ -63,7 +63,7 @@ fn outside(family: &[u32]) -> u64 {
     mapped.values().sum::<u64>() + open.iter().map(held).sum::<u64>() + files
 }
 
-/// Objects of shared memory among the mappings of a process, each with how far into it the process reaches.
+/// Shared memory objects in `/proc/PID/maps`, each with the end of its farthest mapping, in bytes.
 fn shared_mappings(maps: &str) -> Vec<(String, u64)> {
     let read = |line: &str| {
         let mut words = line.splitn(6, ' ');
@@ -81,7 +81,7 @@ fn shared_mappings(maps: &str) -> Vec<(String, u64)> {
     maps.lines().filter_map(read).collect()
 }
 
-/// Files in the directories that the process may write to, once it sees no others.
+/// The number of files in the writable directories of the sandbox; 0 before the process has left the root of this machine.
 fn n_files(pid: u32) -> u64 {
     let root = |path: &str| fs::metadata(path).map(|found| (found.st_dev(), found.st_ino())).ok();
     let inside = root(&format!("/proc/{pid}/root/"));

@@ -69,7 +69,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/assets/{name}", get(asset))
         .fallback(unknown)
         .layer(from_fn_with_state(Arc::clone(&app), door))
-        // Behind no door: it says nothing of the runs, and those who watch the process have no token.
+        // Without authentication: health checks have no token, and the answer says nothing about runs.
         .route("/healthz", get(healthz))
         .with_state(app)
 }
@@ -158,7 +158,7 @@ async fn list(State(app): State<Arc<App>>) -> Response {
     Html(app.pages.list(&app.runs.root().display().to_string(), &listing)).into_response()
 }
 
-/// That the process answers.
+/// The health check.
 async fn healthz() -> &'static str {
     "ok\n"
 }

@@ -368,7 +368,7 @@ fn is_planned(config: &Config) -> bool {
     config.train.protocol == Protocol::Auto && config.train.mode == TrainMode::Document
 }
 
-/// What so many samples of each item of a split with the initial skill will take.
+/// The cost of `samples` rollouts of each item of a split with the initial skill.
 pub fn estimate_passes(
     probe: &Probe,
     settings: &TrainSettings,
@@ -414,8 +414,7 @@ fn stage_estimate(
     StageEstimate { stage: stage.as_str(), calls: sent.calls, input_tokens, output_tokens, cost }
 }
 
-/// True if a planned search under these caps may measure an arm besides the initial and the best skill, which takes so many
-/// calls.
+/// True if a planned search under these caps may measure an additional arm of `calls` calls.
 fn may_measure_arm(config: &Config, calls: u64) -> bool {
     let caps = config.budget;
     let has_cap = caps.calls.is_some() || caps.tokens.is_some() || caps.money.is_some();

@@ -91,7 +91,7 @@ pub fn unsent(dir: &Path, protocol: Protocol) -> Vec<PathBuf> {
     unsent.map(|name| dir.join(name.file_name())).filter(|path| path.is_file()).collect()
 }
 
-/// What to say of such a file.
+/// The warning about such a file.
 pub(crate) fn unsent_text(path: &Path, protocol: Protocol) -> String {
     format!(
         "{} has no effect: `train.protocol = \"{}\"` never sends this prompt",

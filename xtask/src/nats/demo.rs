@@ -10,9 +10,9 @@ use xshell::{Shell, cmd};
 
 /// Rollouts of the worker at a time.
 const SLOTS: [u32; 4] = [1, 4, 16, 64];
-/// How long the demo may take by workers, as a multiple of its time in one process.
+/// The longest time of the demo by workers, as a multiple of its time in one process.
 const MOST_TIMES: f64 = 2.0;
-/// A worker with nothing under way ends so soon after SIGTERM.
+/// The longest time in which an idle worker ends after SIGTERM.
 const END: Duration = Duration::from_secs(2);
 
 pub(super) fn run(sh: &Shell, scene: &Scene) -> anyhow::Result<()> {

@@ -79,7 +79,7 @@ pub(super) fn of(prepared: &Prepared) -> crate::Result<Estimate> {
     Ok(super::block_on_unwarned(prepared.estimate())??)
 }
 
-/// Upper bound on the cost of so many samples of each item of a split.
+/// Upper bound on the cost of `samples` rollouts of each item of a split, in US dollars.
 pub(super) fn passes_cost(
     loaded: &LoadedConfig,
     env: &dyn Env,

@@ -46,7 +46,7 @@ fn runs_are_a_table_with_means_over_seeds() {
     assert!(page.contains("id=\"run-table\"") && page.matches("class=\"curve").count() == 2, "{page}");
     assert!(!page.contains("data-left-out"), "{page}");
 
-    // A directory stands for its runs, and all media have the same rows.
+    // A directory is replaced by the runs in it, and every output format has the same rows.
     let csv = context.succeed(&["compare", "runs", "--csv"]);
     assert_eq!(csv, context.succeed(&["status", "runs", "--csv"]));
     let titles: Vec<&str> = csv.lines().next().unwrap().split(',').collect();

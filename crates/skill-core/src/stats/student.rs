@@ -2,10 +2,10 @@
 
 use super::normal::upper_quantile;
 
-/// With more degrees of freedom the normal distribution takes its place; the quantiles differ by less than 0.3 %.
+/// From this many degrees of freedom on, the normal distribution is used; the quantiles differ by less than 0.3 %.
 const MAX_DEGREES: u32 = 1_000;
 
-/// No quantile that is searched is above this.
+/// The upper end of the search for a quantile.
 const MAX_QUANTILE: f64 = 1e6;
 
 /// The two-sided quantile: a variable of `degrees` degrees of freedom is between its negative and itself with

@@ -13,7 +13,7 @@ use skill_core::{SkillDoc, Usage};
 use skill_llm::ChatReply;
 use std::collections::BTreeSet;
 
-/// The prompts of so many items are searched for what all of them have to say.
+/// The number of items whose prompts are searched for what every prompt has to state.
 const MAX_PROMPTS: usize = 20;
 /// Words with which prompts in some languages request the answer alone.
 const ALONE: [&str; 26] = [

@@ -30,9 +30,9 @@ const MIN_FILLED_SHARE: f64 = 0.5;
 const MIN_LETTER_SHARE: f64 = 0.5;
 /// So few rows tell nothing of what a field gives away.
 const MIN_ROWS_OF_LEAK: usize = 8;
-/// Names of fields with a title of what is asked, which many rows may share.
+/// Names of fields with a title of the input, which many rows may share.
 const TITLES: [&str; 4] = ["subject", "headline", "title", "heading"];
-/// A title has so many words on average.
+/// The fewest words of a title, on average.
 const MIN_WORDS_OF_TITLE: f64 = 1.5;
 /// Words in the names of fields with personal data, which are no free text.
 const PERSONAL_NAMES: [&str; 9] =

@@ -36,7 +36,7 @@ pub(crate) struct Output {
     /// The groups: means over their runs with 95 % t intervals, and `versus_first`, the difference to the first group,
     /// with what is paired in it.
     groups: Vec<Value>,
-    /// How many different tasks the runs are measured on; scores of different tasks are not compared.
+    /// The number of different tasks of the runs; scores of different tasks are not compared.
     n_tasks: usize,
 }
 

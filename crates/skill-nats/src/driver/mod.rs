@@ -441,7 +441,7 @@ impl Shared {
         }
     }
 
-    /// Frees the workers whose results nobody will acknowledge: those of a stage that was decided before its end.
+    /// Releases workers that wait for an acknowledgement which will not come: their stage was decided before its end.
     async fn release_delivered(&self) {
         let released: Vec<(String, String)> = {
             let mut state = self.state.lock();
@@ -458,8 +458,8 @@ impl Shared {
         }
     }
 
-    /// Waits until the calls of jobs that nobody wants have ended, frees the workers that still hold results, and deletes
-    /// the queue if no job is left.
+    /// Waits until the calls of cancelled jobs have ended, releases workers that still hold results, and deletes the queue
+    /// if no job is left.
     async fn settle(&self) {
         loop {
             let answered = self.answered.notified();

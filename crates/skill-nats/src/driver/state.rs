@@ -208,14 +208,14 @@ impl State {
         if let Some(entry) = self.jobs.remove(job) {
             entry.cancel.cancel();
         }
-        // Whoever wants the job again does not wait for a worker that is done with it.
+        // A worker that has finished a job must not be taken for its holder when the job is requested again.
         for worker in self.workers.values_mut() {
             worker.jobs.retain(|doing| doing.job != job);
         }
     }
 
-    /// Gives jobs that this worker does not name any longer to others: what it says arrives in the order in which it was
-    /// said, and a job is named before it is claimed.
+    /// Requeues the jobs of this worker that its heartbeat does not name any longer. A heartbeat cannot be older than the claim
+    /// of a job it leaves out: messages of a worker arrive in order, and a job is in its heartbeats before it is claimed.
     pub(super) fn release_unnamed(&mut self, worker: &str, named: &[Doing]) {
         for (job, entry) in &mut self.jobs {
             let is_held = matches!(&entry.holder, Holder::Worker(holder) if holder == worker);

@@ -87,7 +87,7 @@ impl Bench {
             biased;
             () = cancel.cancelled() => return self.cancelled(),
             answer = self.link.answer(claim) => answer,
-            // Nothing is begun yet, and a driver that is gone never answers.
+            // The rollout has not begun, and a driver that is gone never answers.
             () = self.drain.cancelled() => return Ended::Aborted,
         };
         let spec = match answer {

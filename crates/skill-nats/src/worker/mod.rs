@@ -445,7 +445,7 @@ impl Slot {
             let pulled = tokio::select! {
                 biased;
                 pulled = link.broker.pull(&queue, link.times.pull) => pulled,
-                // The queue is deleted, and the broker may not say so to a request that waits.
+                // A broker does not always answer requests that wait at a queue while it is deleted.
                 _ = self.queue.changed() => continue,
                 () = self.drain.cancelled() => return,
             };

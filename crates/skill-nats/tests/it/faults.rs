@@ -301,7 +301,7 @@ async fn a_stage_begins_at_once_though_requests_of_the_one_before_are_never_answ
         let begun = tokio::time::Instant::now();
         check_same(driver.make(&env).await, &expected);
         driver.runner.settle().await;
-        // The first one connects as well.
+        // The first stage also connects.
         let took = begun.elapsed();
         assert!(stage == 0 || took < alone * 2, "stage {stage}: {took:?}");
     }
@@ -332,7 +332,7 @@ async fn a_result_that_nobody_acknowledges_holds_its_worker_no_longer_than_its_s
     let (dir, server, sent, env) = cluster(4);
     let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
     let worker = start(&server, "w", 2, &env, sending(CALL, &sent));
-    // The decision of a stage falls before its last results are recorded.
+    // As when a gate decides before the last results of a stage are recorded.
     for item in env.items.iter().take(2) {
         let link = JobLink::new(Arc::clone(&driver.source)).with_models(driver.models.clone());
         driver.runner.run(job(item, true), link).await.unwrap();

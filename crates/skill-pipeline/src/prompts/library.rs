@@ -319,8 +319,8 @@ impl PromptLibrary {
         self.render(self.analyst_name(source), Ok(context))
     }
 
-    /// What an analyst of failures is told who is shown solved tasks of the same kind too, and what the failures of all tasks
-    /// have in common.
+    /// The prompt variables of an analyst of failures that also gets solved tasks of the same kind and the patterns of all
+    /// failures.
     ///
     /// # Errors
     ///

@@ -57,6 +57,6 @@ pub struct OneShotRecord {
     pub skill_hash: SkillHash,
     /// The training tasks whose failures it read.
     pub items: Vec<ItemId>,
-    /// What the request took.
+    /// Tokens of the request.
     pub tokens: StageTokens,
 }

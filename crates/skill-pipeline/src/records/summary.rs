@@ -121,7 +121,7 @@ pub struct SearchRecord {
     pub ended: SearchEnd,
 }
 
-/// What became of the proposals of a planned search; each number is a part of the one before.
+/// Counts of the proposals of a planned search; each is a subset of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProposalCounts {

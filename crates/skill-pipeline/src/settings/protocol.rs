@@ -24,7 +24,7 @@ const OPTIMIZER_TOKENS: [f64; 2] = [3_000.0, 600.0];
 const READ_AT_ONCE: f64 = 4.0;
 /// The most failures that the request of the one-shot arm shows.
 pub(crate) const ONE_SHOT_FAILURES: usize = 8;
-/// The most of each cap that an arm besides the initial and the best skill may take by default.
+/// The share of each cap that an additional arm may cost by default.
 const ARM_SHARE: f64 = 0.1;
 /// What a run of this search calls its protocol in its identity: runs of versions before proposals are of another one.
 pub(crate) const PLANNED: &str = "auto, proposals";
@@ -161,32 +161,33 @@ impl TrainSettings {
         }
     }
 
-    /// Rollouts of the end of a run: two skills on the selection split once more, two on the test split, and the test split
-    /// with no skill at all and with the one-shot skill if they are measured; its request counts as one.
+    /// Rollouts after the last step: the re-evaluation of two skills on the validation split, and on the test split the
+    /// initial and the best skill with the no-skill and one-shot arms where they are measured. The request for the
+    /// one-shot skill counts as one.
     pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: Spending) -> usize {
         2 * (usize::from(self.effective().evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
             + usize::from(self.measures_no_skill(n_test, rollout)) * n_test
             + usize::from(self.measures_one_shot(n_test, rollout)) * (n_test + 1)
     }
 
-    /// True if the test split is read with no skill at all too, if a rollout takes as much as this.
+    /// True if the no-skill arm is measured, given the cost of a rollout.
     pub(crate) fn measures_no_skill(&self, n_test: usize, rollout: Spending) -> bool {
         self.measures_arm(self.no_skill, rollout.times(n_test as f64))
     }
 
-    /// True if the test split is read with the skill of one request too, if a rollout takes as much as this.
+    /// True if the one-shot arm is measured, given the cost of a rollout.
     pub(crate) fn measures_one_shot(&self, n_test: usize, rollout: Spending) -> bool {
         self.measures_arm(self.one_shot, self.cost_of_one_shot(n_test, rollout, rollout))
     }
 
-    /// What the one-shot arm takes: its request, and the test split with a skill that takes `of_arm` for each rollout.
+    /// The cost of the one-shot arm: its request, and a pass over the test split with `of_arm` for each rollout.
     pub(crate) fn cost_of_one_shot(&self, n_test: usize, rollout: Spending, of_arm: Spending) -> Spending {
         let shown = rollout.times(ONE_SHOT_FAILURES as f64 / READ_AT_ONCE);
         let request = first_optimizer_call(shown, self.search.optimizer_prices);
         request.plus(of_arm.times(n_test as f64))
     }
 
-    /// True if an arm that takes so much is measured.
+    /// True if an arm of this cost is measured.
     fn measures_arm(&self, setting: ArmSetting, arm: Spending) -> bool {
         let cap = self.search.budget;
         let is_small = |cap: Option<f64>, of_arm: f64| cap.is_none_or(|cap| of_arm <= ARM_SHARE * cap);

@@ -4,11 +4,11 @@ use skill_core::RolloutResult;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// So many failures with the same two labels are a pattern.
+/// The fewest failures with the same expected and predicted label that are a pattern.
 const MIN_FAILURES: usize = 3;
-/// So many patterns are said.
+/// The most patterns in a prompt.
 const MAX_PATTERNS: usize = 5;
-/// A longer text is no label.
+/// The longest text that is taken for a label, in characters.
 const MAX_CHARACTERS: usize = 40;
 
 /// The patterns of these failures, as a text for the analyst; empty without any.

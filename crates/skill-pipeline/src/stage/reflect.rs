@@ -117,7 +117,7 @@ pub(crate) struct Material<'run> {
     pub(crate) failures: Vec<&'run RolloutResult>,
     /// Solved tasks of the same kind.
     pub(crate) solved: Vec<&'run RolloutResult>,
-    /// What the failures of all tasks have in common.
+    /// Patterns in the failures of all tasks.
     pub(crate) patterns: &'run str,
 }
 
@@ -283,7 +283,7 @@ struct Minibatch<'run> {
     trajectories: Vec<&'run RolloutResult>,
     /// Tasks of the same kind that were solved, of failures where they are to be shown.
     solved: Vec<&'run RolloutResult>,
-    /// What the failures of all tasks have in common; empty where nothing is known of it.
+    /// Patterns in the failures of all tasks; empty without any.
     patterns: &'run str,
 }
 

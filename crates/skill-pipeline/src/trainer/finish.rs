@@ -202,7 +202,7 @@ impl Run<'_> {
                     }
                 }
             }
-            // Requests that a kill has lost may have used up its room.
+            // Requests that a kill has lost may have used up the calls that were set aside for it.
             Err(error) => match error.cap().filter(|what| *what != "time" && setting == ArmSetting::Auto) {
                 None => return Err(error),
                 Some(what) if arm == ArmName::OneShot => Warning::NoRoomForOneShot { what: what.to_owned() },

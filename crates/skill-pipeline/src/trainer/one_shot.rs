@@ -26,8 +26,8 @@ use skill_envs::Split;
 use std::collections::BTreeSet;
 
 impl Run<'_> {
-    /// True if the end of the run measures the one-shot arm. An environment that reflects itself asks the optimizer its own
-    /// way, which no single request stands for.
+    /// True if the one-shot arm is measured after the last step. It is left out where the environment reflects by itself:
+    /// a single request of ours would not be comparable with its requests.
     pub(super) fn measures_one_shot(&self) -> Result<bool, PipelineError> {
         let n_test = self.env.items(Split::Test).len();
         let is_measured = self.settings.measures_one_shot(n_test, self.initial_rollout()?);

@@ -1,4 +1,4 @@
-//! Runs beside each other: scores by what was used, and final scores.
+//! Charts of several runs: scores over calls or cost, and final scores.
 
 use super::{BOTTOM, HEIGHT, LEFT, MAX_LABELS, RIGHT, TOP, WIDTH, round_step, shares};
 use crate::runs::{Band, FinalScore};
@@ -19,7 +19,7 @@ fn hue(place: usize) -> String {
     format!("hue-{}", place % N_HUES)
 }
 
-/// What is on the horizontal axis.
+/// The quantity on the horizontal axis.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Used {
     Calls,
@@ -35,7 +35,7 @@ impl Used {
     }
 }
 
-/// The mean score of each group by what its runs had used, with its interval over runs as a band; empty without any.
+/// The mean score of each group over calls or cost, with its interval over runs as a band; empty without any.
 pub(crate) fn bands(bands: &[Band], used: Used) -> String {
     let ends = bands.iter().filter_map(|band| band.points.last()).map(|(at, ..)| *at);
     let last = ends.fold(0.0, f64::max);

@@ -21,9 +21,9 @@ const MIN_SHARE: f64 = 0.8;
 /// The class must be known: at least this share of its other items is right with the best skill.
 const MIN_KNOWN: f64 = 0.5;
 
-/// So many items with one label that are answered with the same other label show a missing rule; fewer may have wrong labels.
+/// The fewest items with the same expected and predicted label that show a missing rule; fewer may be wrong labels.
 const MIN_PATTERN: usize = 3;
-/// So many items of a pattern are named.
+/// The most items of a pattern that are named.
 const MAX_EXAMPLES: usize = 5;
 
 /// The classes of a run's items.
@@ -60,14 +60,14 @@ pub struct ClassRow {
     pub precision: Option<f64>,
 }
 
-/// A label whose items are answered with the same other label: the skill lacks a rule, rather than that the data are wrong.
+/// A pair of expected and predicted label that is frequent enough to be a missing rule of the skill, not wrong labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingRule {
     /// The label in the data.
     pub label: String,
     /// The label that was answered.
     pub answered: String,
-    /// So many items.
+    /// The number of items.
     pub n_items: usize,
     /// The first of them.
     pub examples: Vec<String>,

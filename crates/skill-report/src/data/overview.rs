@@ -50,7 +50,7 @@ pub struct RunOverview {
     pub n_accepted: usize,
     /// Candidates that were measured and not accepted.
     pub n_rejected: usize,
-    /// What became of the proposals of a planned search; `None` for any other run.
+    /// Counts of the proposals of a planned search; `None` for any other run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposals: Option<ProposalCounts>,
     /// Steps without an evaluation; of a bank the trials that decided nothing.
@@ -273,7 +273,7 @@ fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What became of the proposals of a planned search so far; `None` for any other run.
+/// Counts of the proposals of a planned search so far; `None` for any other run.
 fn proposals(run: &RunReader) -> Result<Option<ProposalCounts>, PipelineError> {
     let protocol = run.config().config.pointer("/train/protocol").and_then(Value::as_str);
     match protocol.and_then(Protocol::parse) {

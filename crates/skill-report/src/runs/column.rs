@@ -58,7 +58,7 @@ pub(super) fn difference(difference: f64, interval: Option<[f64; 2]>) -> String 
     format!("{:+.1}{}", 100.0 * difference, interval.unwrap_or_default())
 }
 
-/// What a run cost, in words.
+/// The cost of a run as text.
 fn cost(run: &RunRow) -> String {
     match run.cost {
         Some(cost) => dollars(cost),

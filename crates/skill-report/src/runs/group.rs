@@ -1,4 +1,4 @@
-//! Runs of equal settings: means over their seeds, and how groups differ.
+//! Groups of runs with equal settings: means over seeds, and differences between groups.
 
 use super::row::{RunRow, have_same_items, paired_by_items};
 use super::value_of;
@@ -39,7 +39,7 @@ impl Mean {
 }
 
 skill_core::named_enum! {
-    /// What is paired in a difference.
+    /// How the values of a difference are paired.
     pub enum PairedBy {
         /// Each item under two skills: the interval is about items.
         Items = "items",
@@ -50,7 +50,7 @@ skill_core::named_enum! {
     }
 }
 
-/// How much more a run or a group scores on the test split than another one.
+/// The difference of a run or a group to another one on the test split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupDifference {
     /// The other one.
@@ -78,13 +78,13 @@ pub struct RunGroup {
     pub runs: Vec<String>,
     /// Their seeds, each once.
     pub seeds: Vec<u64>,
-    /// The score of the first skills on the test split.
+    /// The mean test score of the initial skills.
     pub test_before: Option<Mean>,
-    /// The score of the best skills there.
+    /// The mean test score of the best skills.
     pub test: Option<Mean>,
     /// The difference of the two.
     pub gain: Option<Mean>,
-    /// The score of the best skills on the validation split, by which they were chosen.
+    /// The mean validation score of the best skills, by which they were selected.
     pub validation: Option<Mean>,
     /// What a run costs.
     pub cost: Option<Mean>,
@@ -92,7 +92,7 @@ pub struct RunGroup {
     pub calls: Option<Mean>,
     /// How long a run takes, in seconds.
     pub seconds: Option<Mean>,
-    /// How much more it scores than the first group of the same task.
+    /// The difference to the first group of the same task.
     pub versus_first: Option<GroupDifference>,
     /// The places of its runs in the table.
     #[serde(skip)]
@@ -150,8 +150,8 @@ fn group(
     }
 }
 
-/// How much more the second group scores: paired by seeds where each of its seeds is one of the first group and the items
-/// are equal; by items, where each group is one run; else unpaired.
+/// The difference of the second group to the first: paired by seed where both have the same seeds and items, by item where
+/// each group is one run, else unpaired.
 fn versus(first: &RunGroup, others: &[&RunRow], runs: &[&RunRow]) -> Option<GroupDifference> {
     let against = first.name.clone();
     if let ([other], [run]) = (others, runs) {

@@ -1,4 +1,4 @@
-//! A table of runs: how each was set up, what it scored, cost and took, and the means over the seeds of equal settings.
+//! A table of runs: settings, scores, cost and time of each, and means over the seeds of equal settings.
 //!
 //! [`RunsTable::of`] makes it from a [`RunRow`] for each run; nothing else in this program puts runs beside each other,
 //! but for [`crate::RunComparison`], which goes into the items of two.
@@ -27,7 +27,7 @@ use skill_pipeline::identity::scoring_changes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Up to so many runs are compared item by item with the first one.
+/// The most runs that are compared item by item with the first one.
 pub const MAX_PAIRED_RUNS: usize = 200;
 
 /// Runs in a table.
@@ -194,7 +194,7 @@ fn mark_tasks(runs: &mut [RunRow]) -> usize {
     tasks.len()
 }
 
-/// The settings whose values differ. A setting that a run of another kind does not have is no difference.
+/// The settings whose values differ between runs; a setting is compared only among runs of the kinds that have it.
 fn differing(runs: &[RunRow]) -> Vec<String> {
     let read: Vec<&RunRow> = runs.iter().filter(|run| run.problem.is_none()).collect();
     let mut n_of_kind: BTreeMap<Option<&str>, usize> = BTreeMap::new();
@@ -265,7 +265,7 @@ fn settings_of(config: &Value) -> BTreeMap<String, Value> {
     found
 }
 
-/// How many runs and groups the table has, in words.
+/// The numbers of runs and groups of the table as text.
 pub(crate) fn size_in_words(table: &RunsTable) -> String {
     let runs = counted(table.runs.len() as u64, "run");
     match table.groups.len() {

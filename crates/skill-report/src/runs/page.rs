@@ -4,7 +4,7 @@ use super::{CoursePoint, RunsTable};
 use crate::LEVEL;
 use skill_core::stats::{mean_interval, score_interval};
 
-/// At so many places a curve of a group is computed.
+/// The number of points of a group's curve.
 const N_PLACES: usize = 48;
 
 /// The most groups that are drawn.
@@ -13,11 +13,11 @@ pub(crate) const MAX_BANDS: usize = 8;
 /// The most final scores that are drawn.
 const MAX_FINAL_SCORES: usize = 100;
 
-/// The score of a group by what its runs had used.
+/// The mean score of a group over calls or cost.
 pub(crate) struct Band {
     pub(crate) name: String,
     pub(crate) n_runs: usize,
-    /// What was used, the mean score of the runs there, and its interval over runs.
+    /// Points: calls or cost, the mean score of the runs, and its interval over runs.
     pub(crate) points: Vec<(f64, f64, Option<[f64; 2]>)>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn bands(table: &RunsTable, used: fn(&CoursePoint) -> Option<f64>) ->
             let at = last * place as f64 / (N_PLACES - 1) as f64;
             let scores: Vec<f64> = courses.iter().filter_map(|course| score_at(course, at)).collect();
             let mean = scores.iter().sum::<f64>() / scores.len() as f64;
-            // A curve begins where every run has measured its first skill.
+            // Before that, the mean would jump whenever another run has measured its initial skill.
             (scores.len() == courses.len()).then(|| {
                 let interval = mean_interval(&scores, LEVEL);
                 (at, mean, interval.map(|interval| interval.map(|end| end.clamp(0.0, 1.0))))

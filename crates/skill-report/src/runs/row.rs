@@ -37,7 +37,7 @@ pub struct RunRow {
     pub is_repeated: bool,
     /// The environment.
     pub env: String,
-    /// Runs with the same number are measured alike: data, environment, scorer and metric.
+    /// The number of its task: runs of one task have the same data, environment, scorer and metric.
     pub task: usize,
     /// The settings that differ between the runs of the table, as far as this run has them.
     pub settings: IndexMap<String, Value>,
@@ -47,9 +47,9 @@ pub struct RunRow {
     pub metric: GateMetric,
     /// Items of the test split; `None` if it was not measured.
     pub n_test: Option<usize>,
-    /// The score of the first skill there, or without the bank.
+    /// The test score of the initial skill, or without the bank.
     pub test_before: Option<f64>,
-    /// The score of the best skill there, or with the bank.
+    /// The test score of the best skill, or with the bank.
     pub test: Option<f64>,
     /// Its 95 % interval over items (Agresti-Coull).
     pub test_interval: Option<[f64; 2]>,
@@ -59,9 +59,9 @@ pub struct RunRow {
     pub gain_interval: Option<[f64; 2]>,
     /// Items of the validation split.
     pub n_validation: Option<usize>,
-    /// The score of the first skill on the validation split.
+    /// The validation score of the initial skill.
     pub validation_before: Option<f64>,
-    /// The score of the best skill there, by which it was chosen.
+    /// The validation score of the best skill, by which it was selected.
     pub validation: Option<f64>,
     /// Its 95 % interval over items.
     pub validation_interval: Option<[f64; 2]>,
@@ -89,9 +89,9 @@ pub struct RunRow {
     pub started_unix_ms: Option<u64>,
     /// The program that wrote it, once it is finished.
     pub version: Option<String>,
-    /// What a reader has to know before comparing it, one phrase each.
+    /// Cautions for comparing it, one phrase each.
     pub notes: Vec<String>,
-    /// Its score by what it had used; empty unless it was requested.
+    /// Its validation score over calls and cost; empty unless it was requested.
     #[serde(skip)]
     pub course: Vec<CoursePoint>,
     /// Its resolved configuration by the names of settings.
@@ -255,14 +255,14 @@ impl RunRow {
             return;
         }
         let Ok(run) = RunReader::open(&self.path) else { return };
-        // A best skill that is the first one was measured once.
+        // If the best skill is the initial one, its only measurement is that of the initial skill.
         let scores = [EvaluationDir::TestBest, EvaluationDir::TestBaseline]
             .into_iter()
             .find_map(|dir| run.scores(dir).ok().flatten());
         self.scores = scores.unwrap_or_default();
     }
 
-    /// Reads the score by what the run had used, with the prices that `price` knows; empty if the run trains no document.
+    /// Reads the validation score over calls and cost, with the prices that `price` knows; empty if the run trains no document.
     ///
     /// # Errors
     ///

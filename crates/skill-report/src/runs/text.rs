@@ -95,7 +95,7 @@ impl RunsTable {
         self.runs.iter().map(row).collect()
     }
 
-    /// What a reader has to know of single runs, one sentence each.
+    /// Cautions about single runs, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
         let read = || self.runs.iter().filter(|run| run.problem.is_none());
         let of_all: Vec<&String> = match read().next() {
@@ -144,13 +144,13 @@ impl RunsTable {
         text
     }
 
-    /// How many runs and groups there are, in words.
+    /// The numbers of runs and groups as text.
     pub fn size(&self) -> String {
         size_in_words(self)
     }
 }
 
-/// Text that ends no cell and is no markup.
+/// Text of a cell with the column separator and HTML escaped.
 fn in_markdown(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

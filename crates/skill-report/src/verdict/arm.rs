@@ -1,4 +1,4 @@
-//! The skills that a run measured on the test split, as all media show them.
+//! The arms that a run measured on the test split, in the form that page, terminal, JSON and Python share.
 
 use super::Verdict;
 use crate::words::{percent, points};
@@ -32,7 +32,7 @@ pub struct MissingArm {
     pub command: String,
 }
 
-/// An arm in the words of people.
+/// The title of an arm.
 pub fn arm_title(name: ArmName) -> &'static str {
     match name {
         ArmName::NoSkill => "no skill at all",

@@ -73,7 +73,7 @@ fn where_there_is_a_token_nothing_is_said_without_it() {
     assert_eq!(ask("GET /metrics", &[("Authorization", &right)]).status, 200);
     assert_eq!(ask("POST /continue/a", &[("Authorization", &right)]).status, 403, "the origin is missing");
 
-    // Who watches the process has no token, and learns nothing of the runs.
+    // Health checks have no token, and the answer says nothing about runs.
     let health = ask("GET /healthz", &[]);
     assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
     // A browser is given the token as a cookie, and the URL that it shows does not hold it any more.

@@ -6,7 +6,7 @@ use skill_core::SkillDoc;
 use skill_envs::Env;
 use skill_envs::answerable::{AnswerFinding, ReplyForm};
 
-/// So many characters of a text are shown.
+/// The most characters of a text that are shown.
 const MAX_SHOWN: usize = 80;
 
 /// The findings with this skill.

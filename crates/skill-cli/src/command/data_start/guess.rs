@@ -94,7 +94,7 @@ impl Guess {
     }
 }
 
-/// What is proposed for data with this answer, where nobody has chosen anything else.
+/// The settings that are proposed for data with this answer column.
 pub(in crate::command) struct Proposal {
     /// The scorer.
     pub(in crate::command) scorer: &'static str,
@@ -102,7 +102,7 @@ pub(in crate::command) struct Proposal {
     pub(in crate::command) prompt: Option<String>,
     /// Settings of fields, labels and rows, in the form `KEY=VALUE`.
     pub(in crate::command) settings: Vec<String>,
-    /// What a person should know, line by line.
+    /// Notes for the person, one per line.
     pub(in crate::command) said: Vec<String>,
 }
 

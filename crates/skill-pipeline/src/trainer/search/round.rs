@@ -46,7 +46,7 @@ struct Member {
     /// What the analyst is shown: the failures, and solved tasks.
     failures: Vec<RolloutResult>,
     solved: Vec<RolloutResult>,
-    /// What the failures of all tasks have in common.
+    /// Patterns in the failures of all tasks.
     patterns: String,
     patch: Option<Patch>,
     trace: StepTrace,
