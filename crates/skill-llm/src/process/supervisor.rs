@@ -77,6 +77,9 @@ mod linux {
     const PARENT_PAUSE: Duration = Duration::from_millis(100);
     /// What a shell says of a program that cannot be started.
     const NOT_STARTED: u8 = 127;
+    /// How often and how long a program waits for its file to be closed.
+    const MAX_BUSY_PAUSES: usize = 100;
+    const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
     pub(super) fn command(program: &Path, path: Option<&OsStr>) -> Option<Command> {
         // A program that cannot be started is the caller's to name, by the error of the system.
@@ -109,7 +112,9 @@ mod linux {
         if let Err(error) = set_child_subreaper(Some(getpid())) {
             return failed(&program, error.into());
         }
-        let mut child = match std::process::Command::new(&program).args(arguments).spawn() {
+        let mut command = std::process::Command::new(&program);
+        let pause = || thread::sleep(BUSY_PAUSE);
+        let mut child = match spawn_when_closed(command.args(arguments), pause) {
             Ok(child) => child,
             Err(error) => return failed(&program, error),
         };
@@ -132,6 +137,23 @@ mod linux {
             Ok(status) => as_ended(status),
             Err(error) => failed(&program, error),
         }
+    }
+
+    /// Starts a program whose file another process may still hold open for writing.
+    ///
+    /// Whoever has just written a program closes its file, but a process that was forked meanwhile holds it until it
+    /// starts its own program, and until then the kernel refuses (`ETXTBSY`).
+    fn spawn_when_closed(
+        command: &mut std::process::Command,
+        mut pause: impl FnMut(),
+    ) -> std::io::Result<std::process::Child> {
+        for _ in 0..MAX_BUSY_PAUSES {
+            match command.spawn() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => pause(),
+                other => return other,
+            }
+        }
+        command.spawn()
     }
 
     fn let_go_of_streams() -> std::io::Result<()> {
@@ -161,5 +183,44 @@ mod linux {
         let of_signal = || status.signal().and_then(|signal| u8::try_from(signal).ok()?.checked_add(128));
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         code.or_else(of_signal).unwrap_or(NOT_STARTED)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use std::io::Write as _;
+
+        fn script(dir: &Path) -> (std::path::PathBuf, std::fs::File) {
+            let path = dir.join("program");
+            let mut file = std::fs::File::create(&path).unwrap();
+            file.write_all(b"#!/bin/sh\nexit 7\n").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            (path, file)
+        }
+
+        #[test]
+        fn a_program_that_was_just_written_is_started_when_its_file_is_closed() {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, file) = script(dir.path());
+            let mut open = Some(file);
+            let mut n_pauses = 0;
+            let pause = || {
+                n_pauses += 1;
+                if n_pauses == 3 {
+                    open.take();
+                }
+            };
+            let status =
+                spawn_when_closed(&mut std::process::Command::new(&path), pause).unwrap().wait().unwrap();
+            assert_eq!((status.code(), n_pauses >= 3), (Some(7), true));
+        }
+
+        #[test]
+        fn a_program_that_stays_open_for_writing_is_an_error() {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, _open) = script(dir.path());
+            let error = spawn_when_closed(&mut std::process::Command::new(&path), || {}).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ExecutableFileBusy);
+        }
     }
 }
