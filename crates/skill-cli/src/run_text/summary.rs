@@ -108,7 +108,8 @@ pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &
         }
         Outcome::Unchanged if n_candidates == 0 => {
             format!(
-                "raise the caps of `[budget]` if they left no step; `skillrl report {run}` shows what each step came to"
+                "`skillrl report {run}` shows what each step came to; raise the caps of `[budget]` or `train.patience` \
+                 where they ended the search"
             )
         }
         Outcome::Unchanged => format!("`skillrl report {run}` shows why candidates were rejected"),

@@ -102,3 +102,21 @@ fn without_the_arm_the_same_skill_is_better() {
         (&"better".into(), &Value::Null)
     );
 }
+
+#[test]
+fn a_page_shows_all_arms_where_none_is_missing() {
+    let context = TestContext::new();
+    let rows =
+        (0..48).map(|n| format!("{n},request {n} about {},{}\n", n % 3, ["red", "green", "blue"][n % 3]));
+    context.write("colours.csv", &format!("id,text,label\n{}", rows.collect::<String>()));
+    let train =
+        ["train", "colours.csv", "--answer", "label", "--mock", "--quiet", "--set", "eval.one_shot=on"];
+    context.succeed(&[&train[..], &["--set", "run.dir=run"]].concat());
+    let report = context.succeed_json(&["report", "run", "--json"]);
+    let arms = report["headline"]["arms"].as_array().unwrap();
+    let names: Vec<&Value> = arms.iter().map(|arm| &arm["name"]).collect();
+    assert_eq!(names, ["initial", "one_shot", "trained"]);
+    assert_eq!(report["verdict"]["missing_arms"], Value::Null);
+    let page = context.read("run/report.html");
+    assert!(page.contains("id=\"arms\"") && !page.contains("data-left-out"), "{page}");
+}

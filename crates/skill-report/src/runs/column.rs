@@ -1,6 +1,7 @@
 //! The columns of a table of runs: one list for CSV files, tables for people, pages and data frames.
 
-use super::{RunRow, RunsTable, in_words};
+use super::{MAX_SETTING_CHARACTERS, RunRow, RunsTable, in_words};
+use crate::data::conversation::clip;
 use crate::words::{dollars, grouped, one_line, percent, seconds, utc};
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ impl RunColumn {
     pub fn words(&self, run: &RunRow) -> String {
         match self.cell {
             Cell::Setting if run.problem.is_some() => String::new(),
-            Cell::Setting => one_line(&in_words(&self.value(run))),
+            Cell::Setting => clip(&one_line(&in_words(&self.value(run))), MAX_SETTING_CHARACTERS),
             Cell::Field(_, words) => words(run),
         }
     }

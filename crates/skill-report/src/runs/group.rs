@@ -1,8 +1,9 @@
 //! Groups of runs with equal settings: means over seeds, and differences between groups.
 
 use super::row::{RunRow, have_same_items, paired_by_items};
-use super::value_of;
+use super::{MAX_SETTING_CHARACTERS, value_of};
 use crate::LEVEL;
+use crate::data::conversation::clip;
 use indexmap::IndexMap;
 use serde::Serialize;
 use skill_core::stats::{mean_interval, means_interval};
@@ -68,7 +69,7 @@ pub struct GroupDifference {
 /// Runs of equal settings and of the same task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunGroup {
-    /// The values of its settings, joined.
+    /// The beginnings of the values of its settings, joined.
     pub name: String,
     /// The settings by which runs are grouped, with the values of this group.
     pub settings: IndexMap<String, String>,
@@ -131,7 +132,10 @@ fn group(
     let mean = |of| Mean::of(&known(of));
     let share = |of| Mean::within(&known(of), [0.0, 1.0]);
     let seeds: BTreeSet<u64> = runs.iter().filter_map(|run| run.seed).collect();
-    let name = if values.is_empty() { "all runs".to_owned() } else { values.join(", ") };
+    let name = match values[..] {
+        [] => "all runs".to_owned(),
+        _ => values.iter().map(|value| clip(value, MAX_SETTING_CHARACTERS)).collect::<Vec<_>>().join(", "),
+    };
     RunGroup {
         name,
         settings: group_by.iter().cloned().zip(values).collect(),

@@ -29,6 +29,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The most runs that are compared item by item with the first one.
 pub const MAX_PAIRED_RUNS: usize = 200;
+/// The most characters of a setting's value in names and cells for people; files have all of it.
+const MAX_SETTING_CHARACTERS: usize = 40;
 
 /// Runs in a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -131,7 +133,7 @@ fn name_runs(runs: &mut [RunRow]) {
 }
 
 fn whole_path(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Marks a run that is named again: it counts once.
@@ -194,25 +196,30 @@ fn mark_tasks(runs: &mut [RunRow]) -> usize {
     tasks.len()
 }
 
-/// The settings whose values differ between runs; a setting is compared only among runs of the kinds that have it.
+/// The settings whose values differ between runs; a setting is compared only among runs of the kinds and environments that
+/// have it.
 fn differing(runs: &[RunRow]) -> Vec<String> {
+    type Kind<'run> = (Option<&'run str>, &'run str);
     let read: Vec<&RunRow> = runs.iter().filter(|run| run.problem.is_none()).collect();
-    let mut n_of_kind: BTreeMap<Option<&str>, usize> = BTreeMap::new();
-    read.iter().for_each(|run| *n_of_kind.entry(run.kind).or_default() += 1);
+    fn kind(run: &RunRow) -> Kind<'_> {
+        (run.kind, run.env.as_str())
+    }
+    let mut n_of_kind: BTreeMap<Kind<'_>, usize> = BTreeMap::new();
+    read.iter().for_each(|run| *n_of_kind.entry(kind(run)).or_default() += 1);
     // The values of each key, and in how many runs of each kind it is there.
     let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    let mut n_with: BTreeMap<(&str, Option<&str>), usize> = BTreeMap::new();
+    let mut n_with: BTreeMap<(&str, Kind<'_>), usize> = BTreeMap::new();
     for run in &read {
         for (key, value) in &run.config {
             let known = values.entry(key).or_default();
             if known.len() < 2 {
                 known.insert(value.to_string());
             }
-            *n_with.entry((key, run.kind)).or_default() += 1;
+            *n_with.entry((key, kind(run))).or_default() += 1;
         }
     }
     let is_partial = |key: &str| {
-        let with = |kind: Option<&str>| n_with.get(&(key, kind)).copied().unwrap_or_default();
+        let with = |kind: Kind<'_>| n_with.get(&(key, kind)).copied().unwrap_or_default();
         n_of_kind.iter().any(|(kind, n)| with(*kind) > 0 && with(*kind) < *n)
     };
     let differ = values.iter().filter(|(key, values)| values.len() > 1 || is_partial(key));

@@ -178,3 +178,21 @@ fn a_page_of_a_hundred_runs_stays_small() {
     assert_eq!(page.matches("<tr>").count(), 100 + 2 + 2);
     assert_eq!(page.matches("<path class=\"curve").count(), 4);
 }
+
+/// A prompt of an environment is a setting too; of another environment's runs it is no difference.
+#[test]
+fn long_values_are_cut_for_people_and_whole_in_files() {
+    let prompt = format!("Answer {}", "at length ".repeat(20));
+    let mut long = run("a", 1, &HALF);
+    long.config.insert("env.user_prompt".to_owned(), json!(prompt));
+    let found = table(vec![long.clone(), run("a", 2, &HALF)]);
+    assert_eq!(found.group_by, ["env.user_prompt"]);
+    let column = found.columns().into_iter().find(|column| column.name == "env.user_prompt").unwrap();
+    assert_eq!(column.value(&found.runs[0]), json!(prompt));
+    let shown = column.words(&found.runs[0]);
+    assert!(shown.chars().count() < 50 && prompt.starts_with(shown.trim_end_matches(" […]")), "{shown}");
+    assert_eq!(found.groups[0].name, shown);
+    assert_eq!(found.groups[0].settings["env.user_prompt"], prompt);
+    long.env = "spreadsheet".to_owned();
+    assert_eq!(table(vec![long, run("a", 1, &HALF)]).settings, Vec::<String>::new());
+}

@@ -1,5 +1,6 @@
 //! The end of a run's log of events: what the run is at, and its last lines in words.
 
+use crate::data::conversation::clip;
 use crate::lines::EventLines;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
@@ -214,12 +215,4 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 fn unix_ms(event: &Value) -> u64 {
     event.get("unix_ms").and_then(Value::as_u64).unwrap_or_default()
-}
-
-/// The beginning of a text, with a mark where it was cut.
-pub(crate) fn clip(text: &str, max_characters: usize) -> String {
-    match text.char_indices().nth(max_characters) {
-        Some((end, _)) => format!("{} […]", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

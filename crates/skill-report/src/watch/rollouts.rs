@@ -1,6 +1,6 @@
 //! The rollouts that were finished last, from the journal.
 
-use super::log::clip;
+use crate::data::conversation::clip;
 use serde::Serialize;
 use serde_json::Value;
 use skill_core::{Role, RolloutResult, TrajectoryMessage};
