@@ -185,6 +185,6 @@ pub(crate) fn documentation(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo doc {everything...} --no-deps --quiet").run()?)
 }
 
-fn has(sh: &Shell, subcommand: &str) -> bool {
+pub(crate) fn has(sh: &Shell, subcommand: &str) -> bool {
     cmd!(sh, "cargo {subcommand} --version").quiet().ignore_stdout().ignore_stderr().run().is_ok()
 }

@@ -1,5 +1,6 @@
 //! Checks of builds: features, packages, the default program, what compiles the tensor library.
 
+use crate::ci;
 use anyhow::{bail, ensure};
 use std::path::Path;
 use xshell::{Shell, cmd};
@@ -64,7 +65,7 @@ pub(super) fn weights(sh: &Shell) -> anyhow::Result<()> {
     cmd!(sh, "cargo clippy {program...} --all-targets -- -D warnings").run()?;
     // A model of embeddings is no part of the recorded data.
     let has_model = std::env::var_os("SKILLRL_MINILM").is_some();
-    let recorded = if crate::ci::recorded() { &["--include-ignored"][..] } else { &[] };
+    let recorded = if ci::recorded() { &["--include-ignored"][..] } else { &[] };
     let left_out = if has_model { &[][..] } else { &["--skip", "conformance_of_embeddings"] };
     cmd!(
         sh,
@@ -77,7 +78,11 @@ pub(super) fn weights(sh: &Shell) -> anyhow::Result<()> {
 
 /// The commands of the full program: models on this machine change what some of them do.
 pub(super) fn full_program(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo test --package skill-cli --features full --test cli").run()?)
+    let program = ["--package", "skill-cli", "--features", "full", "--test", "cli"];
+    // Without the tests that take longest: what they are about is the same in both programs.
+    let how =
+        if ci::has(sh, "nextest") { &["nextest", "run", "--status-level", "slow"][..] } else { &["test"] };
+    Ok(cmd!(sh, "cargo {how...} {program...}").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo

@@ -28,10 +28,14 @@ fn unprotect(path: &Path) {
 }
 
 /// A copy of the binary, since nobody may look into the directory of the build.
+///
+/// Another process writes it: a program that a thread of this one forks meanwhile would hold it open for writing, and
+/// then it could not be started.
 pub(crate) fn copy_of_program(context: &TestContext) -> PathBuf {
     let binary = context.path("skillrl");
     if !binary.exists() {
-        std::fs::copy(env!("CARGO_BIN_EXE_skillrl"), &binary).unwrap();
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_skillrl")).arg(&binary).status().unwrap();
+        assert!(copied.success(), "{copied}");
     }
     binary
 }
