@@ -110,9 +110,15 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "features",
-        about: "builds the libraries without their environments and without the journal, and the facade with each feature alone",
-        is_external: IsExternal::Yes,
+        about: "checks the libraries without their environments and without the journal, and the facade with each feature alone (minutes)",
+        is_external: IsExternal::No,
         run: builds::features,
+    },
+    Check {
+        name: "no-features",
+        about: "checks the libraries and the facade without any feature",
+        is_external: IsExternal::Yes,
+        run: builds::no_features,
     },
     Check {
         name: "packages",

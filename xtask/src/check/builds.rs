@@ -12,9 +12,7 @@ pub(super) fn public_interface(sh: &Shell) -> anyhow::Result<()> {
 
 /// Each environment is a feature that can be left out, and so is the journal; the facade has features of its own.
 pub(super) fn features(sh: &Shell) -> anyhow::Result<()> {
-    for package in ["skill-llm", "skill-envs", "skill-sim", "skillrl"] {
-        checked(sh, package, "")?;
-    }
+    no_features(sh)?;
     checked(sh, "skill-envs", "endpoint")?;
     let has_cuda = cmd!(sh, "nvcc --version").quiet().ignore_stdout().ignore_stderr().run().is_ok();
     if !has_cuda {
@@ -25,7 +23,14 @@ pub(super) fn features(sh: &Shell) -> anyhow::Result<()> {
             checked(sh, "skillrl", &feature)?;
         }
     }
-    // What is left out is named to anyone who configures it.
+    Ok(())
+}
+
+/// The same without any feature; what is left out is named to anyone who configures it.
+pub(super) fn no_features(sh: &Shell) -> anyhow::Result<()> {
+    for package in ["skill-llm", "skill-envs", "skill-sim", "skillrl"] {
+        checked(sh, package, "")?;
+    }
     Ok(cmd!(sh, "cargo test --package skillrl --no-default-features --lib --quiet -- left_out").run()?)
 }
 
