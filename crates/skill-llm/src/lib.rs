@@ -85,6 +85,7 @@ pub mod process;
 pub mod prompt;
 pub mod provider;
 pub mod reasoning;
+pub mod regular_file;
 pub mod responses;
 pub mod scope;
 pub mod scripted;
@@ -114,8 +115,8 @@ pub use journal::{
     Journal, JournalError, JournalOptions, JournalReader, Journaled, NotInRecording, Recording,
 };
 pub use layer::{
-    Batched, Budget, BudgetCaps, Budgeted, Metered, ModelSeen, PaceConfig, PaceSnapshot, Paced, Pacer,
-    Prices, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
+    Batched, Budget, BudgetCaps, Budgeted, Metered, ModelSeen, PaceConfig, PaceSnapshot, Paced,
+    Pacer, Prices, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 pub use meter::{Meter, MeterReading};
 pub use named::model;

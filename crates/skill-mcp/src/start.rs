@@ -1,6 +1,7 @@
 //! A run in a process of its own, which lives on when the server ends.
 
 use crate::error::ToolError;
+use skill_llm::regular_file;
 use skill_pipeline::RunReader;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -127,7 +128,7 @@ fn failed(status: ExitStatus, log: &Path, from: u64) -> ToolError {
 }
 
 fn tail(log: &Path, from: u64) -> io::Result<String> {
-    let mut file = File::open(log)?;
+    let mut file = regular_file::open(log)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(from.max(length.saturating_sub(LOG_BYTES))))?;
     let mut bytes = Vec::new();

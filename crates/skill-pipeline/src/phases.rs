@@ -27,6 +27,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use skill_core::canonical::{canonical_hash, hex_sha256};
+use skill_llm::regular_file;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -127,7 +128,7 @@ impl TestResult {
     /// A file that cannot be read or is damaged.
     pub fn read(run: &Path) -> Result<Option<Self>, PipelineError> {
         let path = Phase::Test.dir(run).join(TEST_FILE);
-        match std::fs::read(&path) {
+        match regular_file::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
                 .map_err(|error| PipelineError::Corrupt { path, message: error.to_string() }),
@@ -197,7 +198,7 @@ fn collect_files(
         if path.is_dir() {
             collect_files(&path, &format!("{name}/"), files)?;
         } else {
-            let bytes = std::fs::read(&path).map_err(failed("read", &path))?;
+            let bytes = regular_file::read(&path).map_err(failed("read", &path))?;
             files.insert(name, hex_sha256(&bytes));
         }
     }

@@ -16,6 +16,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
+use skill_llm::regular_file;
 use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::{RunStatus, is_held, run_status};
 use std::collections::BTreeMap;
@@ -144,7 +145,7 @@ fn archive(
     let text = serde_json::to_vec_pretty(manifest)?;
     append(&mut archive, &root.join(MANIFEST), text.len() as u64, text.as_slice())?;
     for (name, file) in files {
-        let file = File::open(file)?;
+        let file = regular_file::open(file)?;
         let n_bytes = file.metadata()?.len();
         // A file that grows meanwhile ends where it ended.
         append(&mut archive, &root.join(name), n_bytes, file.take(n_bytes))?;
@@ -203,7 +204,7 @@ fn stem(path: &Path) -> String {
 pub fn is_bundle(path: &Path) -> bool {
     let mut start = [0; 2];
     path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && regular_file::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
         && start == GZIP
 }
 
@@ -239,7 +240,7 @@ fn unpack_into(bundle: &Path, into: &Path) -> io::Result<()> {
     if into.exists() {
         std::fs::remove_dir_all(into)?;
     }
-    let unpacked = GzDecoder::new(BufReader::new(File::open(bundle)?)).take(MAX_BYTES);
+    let unpacked = GzDecoder::new(BufReader::new(regular_file::open(bundle)?)).take(MAX_BYTES);
     for (n_files, entry) in Archive::new(unpacked).entries()?.enumerate() {
         let mut entry = entry?;
         let refused = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what.to_owned()));
@@ -265,7 +266,7 @@ fn unpack_into(bundle: &Path, into: &Path) -> io::Result<()> {
 
 /// The run in the directory of a bundle.
 fn run_of(directory: &Path, bundle: &Path) -> Result<PathBuf, BundleError> {
-    let text = std::fs::read(directory.join(MANIFEST));
+    let text = regular_file::read(&directory.join(MANIFEST));
     let manifest = text.ok().and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
     match manifest {
         Some(manifest) if manifest.format > FORMAT => {

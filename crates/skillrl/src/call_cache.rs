@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use skill_core::usage::Usage;
 use skill_envs::Env;
 use skill_llm::journal::ModelSpent;
+use skill_llm::regular_file;
 use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered};
 use skill_pipeline::run_dir::{RunDir, atomic};
 use skill_pipeline::shell::{count_spent, count_spent_since};
@@ -78,7 +79,7 @@ pub fn count_spent_on(
         time: journal.elapsed_before(),
         models: journal.spent_before().iter().map(of_model).collect(),
     };
-    let bytes = std::fs::read(&path).ok();
+    let bytes = regular_file::read(&path).ok();
     let n_requests =
         |of: &SpentBefore| of.models.iter().map(|model| model.requests).fold(0, u64::saturating_add);
     let found = bytes.and_then(|bytes| serde_json::from_slice::<SpentBefore>(&bytes).ok());
@@ -186,7 +187,7 @@ impl CallCache {
 
     /// True if the file beside which the calls are was finished from these inputs.
     pub fn is_made_from(&self, inputs: &str) -> bool {
-        std::fs::read_to_string(self.dir.path().join(MADE_FILE)).is_ok_and(|made| made.trim() == inputs)
+        regular_file::read_to_string(&self.dir.path().join(MADE_FILE)).is_ok_and(|made| made.trim() == inputs)
     }
 
     /// True if a process was making the file from these inputs and died: what is there of it is its own.

@@ -8,9 +8,9 @@ use crate::config::FILE_NAME;
 use serde_json::Value;
 use skill_core::encoding::compression;
 use skill_core::package::MAIN_FILE;
+use skill_llm::regular_file;
 use skill_pipeline::bank_dir::is_bank;
 use skill_pipeline::run_dir::is_run;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -208,7 +208,7 @@ fn of_file(path: &Path, n_bytes: u64) -> Option<PathKind> {
 /// In which format a file is compressed, by its first bytes or its ending.
 fn compression_of(path: &Path) -> Option<String> {
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(COMPRESSED_HEAD).read_to_end(&mut head));
+    let read = regular_file::open(path).and_then(|file| file.take(COMPRESSED_HEAD).read_to_end(&mut head));
     let by_bytes = read.ok().and_then(|_| compression(&head));
     by_bytes.map(|format| format!("compressed ({format})")).or_else(|| {
         let ending = ending(path).filter(|ending| COMPRESSED_ENDINGS.contains(&ending.as_str()))?;
@@ -218,7 +218,7 @@ fn compression_of(path: &Path) -> Option<String> {
 
 /// JSON is data if it is a list, an object with the list `data`, or objects line by line; else it configures something.
 fn of_json(path: &Path) -> PathKind {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = regular_file::read_to_string(path).unwrap_or_default();
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Array(_)) => PathKind::Data,
         Ok(Value::Object(fields)) => match (fields.get("evals"), fields.get("data")) {
@@ -238,7 +238,7 @@ fn of_json(path: &Path) -> PathKind {
 
 /// True if each of the first lines is one of a session: of Claude Code by its id, of Codex by what it wraps.
 fn is_session(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = regular_file::open(path) else { return false };
     let lines = BufReader::new(file.take(MAX_SESSION_HEAD)).lines().map_while(Result::ok);
     let read = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
     let is_line = |line: &Value| {
@@ -261,7 +261,7 @@ fn has_tasks(path: &Path, names: &[String], depth: usize) -> bool {
 
 /// False for a configuration that somebody gave the name of a task.
 fn is_task(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = regular_file::read_to_string(path).unwrap_or_default();
     let table: toml::Table = toml::from_str(&text).unwrap_or_default();
     !OWN_SECTIONS.iter().any(|section| table.contains_key(*section))
 }

@@ -25,6 +25,7 @@ use skill_bank::read_episodes;
 use skill_core::canonical::hex_sha256;
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
+use skill_llm::regular_file;
 use skill_llm::{CallCtx, CallPlace, text_file};
 use skill_pipeline::bank::{Admission, check_embedding, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
@@ -450,7 +451,7 @@ fn check_result(phase: Phase, dir: &Path, record: &PhaseRecord) -> Result<(), Pi
     let found = match phase {
         Phase::Collect => {
             let path = dir.join(TRAJECTORIES_FILE);
-            let bytes = std::fs::read(&path).map_err(failed("read", &path))?;
+            let bytes = regular_file::read(&path).map_err(failed("read", &path))?;
             hex_sha256(&bytes)
         }
         Phase::Distill => hash_of_dir(&dir.join(SHOWN_DIR))?,

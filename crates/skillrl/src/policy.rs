@@ -12,6 +12,7 @@ use files::TOKENIZER_FILE;
 use serde_json::{Value, json};
 use skill_llm::LlmError;
 use skill_llm::error::with_causes;
+use skill_llm::regular_file;
 use skill_pipeline::run_dir::policy_hashes::verify_policy;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic};
@@ -192,7 +193,7 @@ pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig,
     verify_policy(&policy)?;
     let adapter = policy.join(skill_train::lora::CONFIG_FILE);
     let (path, adapter) = if adapter.is_file() {
-        let text = std::fs::read_to_string(&adapter).map_err(|source| Error::Read {
+        let text = regular_file::read_to_string(&adapter).map_err(|source| Error::Read {
             what: "adapter",
             path: adapter.clone(),
             source,
@@ -206,7 +207,7 @@ pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig,
         let base = base.filter(|base| base.exists()).or(configured).ok_or_else(|| {
             target_error(format!("the base of the adapter {} is not found", policy.display()))
         })?;
-        let tokenizer = |folder: &Path| std::fs::read(folder.join(TOKENIZER_FILE)).ok();
+        let tokenizer = |folder: &Path| regular_file::read(&folder.join(TOKENIZER_FILE)).ok();
         let both = tokenizer(&policy).zip(tokenizer(&base));
         if both.is_some_and(|(of_policy, of_base)| of_policy != of_base) {
             return Err(target_error(format!(

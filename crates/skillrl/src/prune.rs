@@ -10,6 +10,7 @@ use skill_core::rules::SkillRule;
 use skill_core::{NonInferiority, SkillDoc, SkillPackage};
 use skill_envs::Env;
 use skill_envs::folder::write_folder;
+use skill_llm::regular_file;
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
 use skill_pipeline::run_dir::atomic;
@@ -123,7 +124,7 @@ pub async fn prune(
 /// Refuses a place with a pruning of something else.
 fn check_place(options: &PruneOptions, metric: &str) -> Result<(), Error> {
     let path = options.out.join(RECORD_FILE);
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+    let Ok(text) = regular_file::read_to_string(&path) else { return Ok(()) };
     let corrupt = |error: serde_json::Error| PipelineError::Corrupt {
         path: path.clone(),
         message: format!("is not JSON: {error}"),

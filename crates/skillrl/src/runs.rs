@@ -5,6 +5,7 @@ use crate::{Error, cost};
 use parking_lot::Mutex;
 use serde_json::Value;
 use skill_llm::error::with_causes;
+use skill_llm::regular_file;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{MAX_PAIRED_RUNS, ReportError, RunOverview, RunRow, RunsTable, runs_in};
@@ -94,7 +95,7 @@ struct Terms(Mutex<HashMap<String, Option<Arc<Spending>>>>);
 
 impl Terms {
     fn of(&self, run: &RunReader) -> Option<Arc<Spending>> {
-        let text = std::fs::read_to_string(run.path().join("config.toml")).ok()?;
+        let text = regular_file::read_to_string(&run.path().join("config.toml")).ok()?;
         let mut config = run.config().config.clone();
         // No price depends on it.
         if let Some(seed) = config.pointer_mut("/run/seed") {

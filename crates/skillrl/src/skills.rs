@@ -19,6 +19,7 @@ use skill_core::package::SkillPackage;
 use skill_core::{SkillDoc, encoding};
 use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError};
+use skill_llm::regular_file;
 use skill_llm::{EmbeddingModel, text_file};
 use skill_pipeline::bank_dir::{read_bank, read_source};
 use skill_pipeline::run_dir::CARRIED_DIR;
@@ -140,7 +141,7 @@ pub fn best_skill(run: &Path) -> Result<SkillDoc, Error> {
     let mut carried = CarriedFiles::default();
     for path in SkillPackage::of(&skill).carried.into_keys() {
         let file = kept.join(&path);
-        let bytes = std::fs::read(&file).map_err(|source| Error::Read {
+        let bytes = regular_file::read(&file).map_err(|source| Error::Read {
             what: "skill",
             path: file.clone(),
             source,

@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::{cost, trainer};
 use skill_core::Gate;
 use skill_llm::journal::ModelSpent;
+use skill_llm::regular_file;
 use skill_llm::{ModelId, Prices};
 use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::Sent;
@@ -70,7 +71,7 @@ impl Spending {
 /// The configuration of a run; `None` where the run keeps none, or one that this version does not read.
 pub(crate) fn configuration(run: &RunReader) -> Option<LoadedConfig> {
     let path = run.path().join("config.toml");
-    let text = std::fs::read_to_string(&path).ok()?;
+    let text = regular_file::read_to_string(&path).ok()?;
     let overrides = recorded_overrides(&text, &run.config().config);
     Config::parse(&text, &path.to_string_lossy(), &overrides).ok()
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::policy::{LocalPolicy, LocalTarget, Method, target_error, texts_of_base};
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skill_llm::regular_file;
 use skill_llm::transport::ScrubbedTransport;
 use skill_llm::{ApiKey, LlmError, ReqwestTransport};
 use skill_tinker::{Connection, ConnectionSettings, SavedAdapter, TinkerBackend, TinkerSettings};
@@ -132,7 +133,7 @@ fn start_on_server(
 
 /// Where the server keeps the weights of a policy that it has trained.
 fn place_of(policy: &Path) -> Option<String> {
-    let note: Value = serde_json::from_slice(&std::fs::read(policy.join(NOTE)).ok()?).ok()?;
+    let note: Value = serde_json::from_slice(&regular_file::read(&policy.join(NOTE)).ok()?).ok()?;
     note.get("training").and_then(Value::as_str).map(str::to_owned)
 }
 

@@ -63,6 +63,8 @@ mod output;
 mod packages;
 mod phased;
 mod phases;
+#[cfg(unix)]
+mod pipes;
 mod prompts;
 mod prune;
 #[cfg(target_os = "linux")]

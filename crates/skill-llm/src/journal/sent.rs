@@ -19,6 +19,7 @@ use super::error::JournalError;
 use super::record::{ModelSpent, unix_ms, usage_at};
 use crate::attempt::SendRecord;
 use crate::error::LlmError;
+use crate::regular_file;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use skill_core::Usage;
@@ -126,7 +127,7 @@ pub(super) fn read(journal: &Path) -> Result<Vec<SentRow>, JournalError> {
         }
         Ok(_) | Err(_) => {}
     }
-    match std::fs::read(&path) {
+    match regular_file::read(&path) {
         Ok(bytes) => Ok(rows_of(&bytes)),
         // Somebody has just taken it away, with nothing in it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -9,6 +9,7 @@
 //!   `every_changed_byte_of_a_closed_journal_is_seen`.
 
 use super::error::JournalError;
+use crate::regular_file;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ pub fn sum_path(journal: &Path) -> PathBuf {
 /// A file that cannot be read.
 pub fn compare_with_sum(journal: &Path) -> Result<Closed, JournalError> {
     let path = sum_path(journal);
-    let noted = match std::fs::read(&path) {
+    let noted = match regular_file::read(&path) {
         Ok(noted) => noted,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Closed::Missing),
         Err(error) => return Err(JournalError::sent("read", path, &error)),
@@ -86,7 +87,7 @@ fn write(journal: &Path, text: &str) -> io::Result<()> {
 
 fn hash_of(journal: &Path) -> io::Result<blake3::Hash> {
     let (mut hasher, mut file, mut buffer) =
-        (blake3::Hasher::new(), File::open(journal)?, vec![0; BUFFER_BYTES]);
+        (blake3::Hasher::new(), regular_file::open(journal)?, vec![0; BUFFER_BYTES]);
     loop {
         match file.read(&mut buffer) {
             Ok(0) => return Ok(hasher.finalize()),

@@ -6,6 +6,7 @@ use crate::places;
 use crate::shared::Shared;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use skill_llm::regular_file;
 use skillrl::config::Config;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,7 +104,7 @@ impl Search {
 
 fn has_mark(path: &Path) -> bool {
     let is_short = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
-    is_short && std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK))
+    is_short && regular_file::read_to_string(path).is_ok_and(|text| text.contains(MARK))
 }
 
 fn listed(shared: &Shared, name: &str) -> Option<Listed> {

@@ -32,6 +32,7 @@ use skill_bank::{BankView, SkillRef, State};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{ItemId, MeanScore, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::{Env, SkillSource, Split};
+use skill_llm::regular_file;
 use skill_llm::{ChatModel, EmbeddingModel, Journal};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -419,7 +420,7 @@ impl BankRun<'_> {
 ///
 /// A file that cannot be read or is not what it should be.
 pub fn read_record(path: &Path) -> Result<RoundRecord, PipelineError> {
-    let bytes = std::fs::read(path).map_err(failed("read", path))?;
+    let bytes = regular_file::read(path).map_err(failed("read", path))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| PipelineError::Corrupt { path: path.to_owned(), message: error.to_string() })
 }

@@ -20,8 +20,9 @@ use serde_json::{Value, json};
 use skill_bank::format::{self, BankFormat, Note, ReadBank};
 use skill_bank::{Author, Bank, BankError, BankEvent, LogChain, ReadLog};
 use skill_core::canonical::hex_sha256;
+use skill_llm::regular_file;
 use skill_llm::text_file;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,7 @@ fn measured_events(dir: &Path) -> Option<u64> {
     struct Measured {
         events: u64,
     }
-    let bytes = fs::read(dir.join(MEASUREMENTS_FILE)).ok()?;
+    let bytes = regular_file::read(&dir.join(MEASUREMENTS_FILE)).ok()?;
     serde_json::from_slice::<Measured>(&bytes).ok().map(|measured| measured.events)
 }
 
@@ -182,7 +183,7 @@ impl BankDir {
             Err(TryLockError::WouldBlock) => return Err(PipelineError::BankLocked { path: path.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(failed("lock", &file)(source)),
         }
-        let text = fs::read_to_string(&file).map_err(failed("read", &file))?;
+        let text = regular_file::read_to_string(&file).map_err(failed("read", &file))?;
         let whole = whole_lines(&text);
         if whole.len() < text.len() {
             let n_bytes = u64::try_from(whole.len()).unwrap_or(u64::MAX);
@@ -237,7 +238,7 @@ impl BankDir {
             .map_err(|source| PipelineError::Bank { path: self.path.join(BANK_FILE), source })?
         {
             let path = self.path.join(name);
-            if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
+            if regular_file::read(&path).ok().as_deref() != Some(text.as_bytes()) {
                 atomic::write(&path, text.as_bytes())?;
             }
         }

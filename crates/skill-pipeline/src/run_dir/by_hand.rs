@@ -4,6 +4,7 @@ use super::atomic;
 use super::held::RunDir;
 use crate::error::PipelineError;
 use skill_core::{SkillDoc, SkillHash};
+use skill_llm::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,7 @@ impl RunDir {
     ) -> Result<Option<PathBuf>, PipelineError> {
         let path = self.path().join(format!("{name}.md"));
         // What is not there, or no text, is written again as the run has it.
-        let Ok(bytes) = fs::read(&path) else { return Ok(None) };
+        let Ok(bytes) = regular_file::read(&path) else { return Ok(None) };
         let hash = SkillHash::of(&String::from_utf8_lossy(&bytes));
         if bytes.is_empty() || own.iter().any(|skill| skill.hash() == hash) || self.has_skill(&hash) {
             return Ok(None);
@@ -42,7 +43,7 @@ impl RunDir {
         for number in 1_u32.. {
             let number = if number == 1 { String::new() } else { format!("-{number}") };
             let kept = self.path().join(format!("{name}{CHANGED}{number}.md"));
-            match fs::read(&kept) {
+            match regular_file::read(&kept) {
                 Ok(there) if there == bytes => return Ok(Some(kept)),
                 Ok(_) => {}
                 Err(_) => {
@@ -60,7 +61,7 @@ impl RunDir {
         let candidates = of_dir("steps").into_iter().chain(of_dir("slow_update"));
         let candidates = candidates.map(|dir| dir.join("candidate_skill.md"));
         let mut files = of_dir("skills").into_iter().chain(candidates);
-        files.any(|path| fs::read_to_string(path).is_ok_and(|text| SkillHash::of(&text) == *hash))
+        files.any(|path| regular_file::read_to_string(&path).is_ok_and(|text| SkillHash::of(&text) == *hash))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::event::{Event, EventSink};
 use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::canonical::RunningSha256;
+use skill_llm::regular_file;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -60,7 +61,7 @@ impl<'run> EventLog<'run> {
 }
 
 fn hash_of_file(path: &Path) -> std::io::Result<RunningSha256> {
-    let mut file = File::open(path)?;
+    let mut file = regular_file::open(path)?;
     let (mut hash, mut part) = (RunningSha256::default(), vec![0; PART_BYTES]);
     loop {
         match file.read(&mut part)? {

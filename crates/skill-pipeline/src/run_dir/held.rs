@@ -26,7 +26,8 @@ use serde::de::IgnoredAny;
 use skill_core::package::SkillPackage;
 use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
 use skill_llm::journal::JOURNAL_FILE;
-use std::fs::{self, File, TryLockError};
+use skill_llm::regular_file;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -383,7 +384,7 @@ impl RunDir {
     }
 
     fn read_skill(path: PathBuf, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
-        let text = fs::read_to_string(&path).map_err(atomic::failed("read", &path))?;
+        let text = regular_file::read_to_string(&path).map_err(atomic::failed("read", &path))?;
         let skill = SkillDoc::new(text);
         if skill.hash() == *hash {
             return Ok(skill);
@@ -399,7 +400,8 @@ impl RunDir {
     ///
     /// A file that cannot be read or has been changed.
     pub(crate) fn read_made_skill(&self, step: StepIdx, hash: &SkillHash) -> Result<SkillDoc, PipelineError> {
-        let candidate = fs::read_to_string(self.step_dir(step).join("candidate_skill.md")).map(SkillDoc::new);
+        let candidate =
+            regular_file::read_to_string(&self.step_dir(step).join("candidate_skill.md")).map(SkillDoc::new);
         match candidate {
             Ok(candidate) if candidate.hash() == *hash => Ok(candidate),
             Ok(_) | Err(_) => self.read_snapshot(step, hash),

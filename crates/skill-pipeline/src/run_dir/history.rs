@@ -21,8 +21,8 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use skill_core::StepIdx;
 use skill_core::canonical::hex_sha256;
+use skill_llm::regular_file;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub(super) fn for_each<T: DeserializeOwned>(
     mut take: impl FnMut(T) -> bool,
 ) -> Result<PathBuf, PipelineError> {
     let path = history_path(run);
-    let file = match File::open(&path) {
+    let file = match regular_file::open(&path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(path);

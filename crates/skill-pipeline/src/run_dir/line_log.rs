@@ -8,8 +8,9 @@ use super::atomic::failed;
 use crate::error::PipelineError;
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{RunningSha256, hex_sha256};
+use skill_llm::regular_file;
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,7 @@ impl LineLog {
     ///
     /// A file that cannot be read.
     pub fn open(path: &Path, n_kept: u64) -> Result<(Self, Vec<Vec<u8>>), PipelineError> {
-        let bytes = match fs::read(path) {
+        let bytes = match regular_file::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed("read", path)(error)),
@@ -209,6 +210,7 @@ pub(super) fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// What a file holds after lines were added behind the first `n_kept` of these bytes.
     fn after(bytes: &str, n_kept: u64, add: &[&str]) -> String {

@@ -12,6 +12,7 @@ use crate::records::FORMAT_VERSION;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
+use skill_llm::regular_file;
 use skill_llm::{BudgetCaps, Spent};
 use std::fs;
 use std::io;
@@ -250,7 +251,7 @@ pub(super) fn holder(run_dir: &Path) -> Option<LockHolder> {
 /// What the last process said last, which may be gone since: one that is killed leaves the file. `None` where there is
 /// none, or one of a version that this one does not know.
 pub fn last_seen(run_dir: &Path) -> Option<LiveState> {
-    let bytes = fs::read(run_dir.join(LIVE_FILE)).ok()?;
+    let bytes = regular_file::read(&run_dir.join(LIVE_FILE)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

@@ -16,6 +16,7 @@ use super::policy_hashes::{HASHES_FILE, hashes_text, parse_hashes, verify_policy
 use super::read::{is_run, read_bytes};
 use crate::error::PipelineError;
 use skill_core::canonical::hex_sha256;
+use skill_llm::regular_file;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -30,7 +31,7 @@ const FILES: [&str; 4] = [RESULTS_FILE, SUMMARY_FILE, MEASURED_WITH_FILE, BANK_E
 /// True for a directory that holds a measurement, damaged or not, and no run.
 pub fn is_measurement(dir: &Path) -> bool {
     let names_one = || {
-        let text = std::fs::read_to_string(dir.join(HASHES_FILE)).unwrap_or_default();
+        let text = regular_file::read_to_string(&dir.join(HASHES_FILE)).unwrap_or_default();
         parse_hashes(&text).is_some_and(|files| files.iter().any(|(name, _)| FILES.contains(name)))
     };
     let has = |name: &str| dir.join(name).is_file();

@@ -16,7 +16,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use skill_core::{EpochIdx, StepIdx};
-use std::fs::{self, File, TryLockError};
+use skill_llm::regular_file;
+use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +63,7 @@ pub fn read_bank_summary(path: &Path) -> Result<Option<BankSummary>, PipelineErr
 
 /// Whether a process works on a run.
 pub fn is_held(path: &Path) -> bool {
-    let Ok(lock) = File::open(path.join(LOCK_FILE)) else { return false };
+    let Ok(lock) = regular_file::open(&path.join(LOCK_FILE)) else { return false };
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
@@ -96,7 +97,7 @@ pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError>
 }
 
 pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
-    match fs::read(path) {
+    match regular_file::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         // In what is a file itself there is none.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

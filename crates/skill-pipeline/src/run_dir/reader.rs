@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use skill_core::{
     EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx, Usage,
 };
-use std::fs;
+use skill_llm::regular_file;
 use std::path::{Path, PathBuf};
 
 /// Reads the files of a run. Missing files read as `None` or empty; malformed files are errors.
@@ -354,7 +354,7 @@ impl RunReader {
     /// The skill of the one-shot arm; `None` if it was not made, or cannot be read.
     pub fn one_shot_skill(&self) -> Option<SkillDoc> {
         let path = evaluation_path(&self.path, EvaluationDir::TestOneShot).join(ONE_SHOT_SKILL);
-        fs::read_to_string(path).ok().map(SkillDoc::new)
+        regular_file::read_to_string(&path).ok().map(SkillDoc::new)
     }
 
     /// The results of an evaluation; `None` if it was not made.

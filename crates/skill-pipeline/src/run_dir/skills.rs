@@ -11,6 +11,7 @@ use crate::error::PipelineError;
 use crate::records::document::{RuntimeState, StepRecord};
 use skill_core::appendix::inject_appendix;
 use skill_core::{EpochIdx, SkillDoc, SkillHash, StepIdx};
+use skill_llm::regular_file;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -203,12 +204,12 @@ fn hashes(
 }
 
 fn read_skill(path: PathBuf) -> Result<SkillDoc, PipelineError> {
-    let text = std::fs::read_to_string(&path).map_err(failed("read", &path))?;
+    let text = regular_file::read_to_string(&path).map_err(failed("read", &path))?;
     Ok(SkillDoc::new(text))
 }
 
 fn read_skill_if_there(path: PathBuf) -> Result<Option<SkillDoc>, PipelineError> {
-    match std::fs::read_to_string(&path) {
+    match regular_file::read_to_string(&path) {
         Ok(text) => Ok(Some(SkillDoc::new(text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("read", &path)(error)),

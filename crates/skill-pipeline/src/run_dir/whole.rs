@@ -5,7 +5,7 @@ use super::held::RunDir;
 use super::path::{PLAYS_FILE, RESULTS_FILE, ROLLOUTS_FILE, snapshot_path, step_path};
 use crate::records::document::StepRecord;
 use skill_core::{SkillHash, StepIdx};
-use std::fs::File;
+use skill_llm::regular_file;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -45,14 +45,14 @@ pub(super) fn damaged_files(run: &Path, history: &[StepRecord]) -> Vec<PathBuf> 
 
 fn changed_skill(run: &Path, step: StepIdx, hash: &SkillHash) -> Option<PathBuf> {
     let path = snapshot_path(run, step);
-    let is_it = std::fs::read_to_string(&path).is_ok_and(|text| SkillHash::of(&text) == *hash);
+    let is_it = regular_file::read_to_string(&path).is_ok_and(|text| SkillHash::of(&text) == *hash);
     (!is_it).then_some(path)
 }
 
 /// Whether a file of JSON is there to its end; what is in the middle of it is for its readers.
 fn is_whole_json(path: &Path) -> bool {
     let tail = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+        let mut file = regular_file::open(path)?;
         let n_bytes = file.seek(SeekFrom::End(0))?;
         file.seek(SeekFrom::Start(n_bytes.saturating_sub(TAIL)))?;
         let mut tail = Vec::new();

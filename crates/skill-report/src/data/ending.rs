@@ -1,9 +1,9 @@
 //! How the last process that worked on a run ended, by the end of the run's events.
 
 use serde_json::Value;
+use skill_llm::regular_file;
 use skill_pipeline::run_dir::live;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn name_of(event: &Value) -> Option<&str> {
 }
 
 fn tail(run_dir: &Path) -> Option<String> {
-    let mut file = File::open(run_dir.join("events.jsonl")).ok()?;
+    let mut file = regular_file::open(&run_dir.join("events.jsonl")).ok()?;
     let n_bytes = file.seek(SeekFrom::End(0)).ok()?;
     file.seek(SeekFrom::Start(n_bytes.saturating_sub(EVENTS_TAIL))).ok()?;
     let mut tail = Vec::new();

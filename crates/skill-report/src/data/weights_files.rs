@@ -1,6 +1,7 @@
 //! The files of a run that trains weights, as they are.
 
 use serde::de::DeserializeOwned;
+use skill_llm::regular_file;
 use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::atomic::failed;
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(super) fn whole<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Pipel
 }
 
 pub(super) fn open(path: &Path) -> Result<Option<File>, PipelineError> {
-    match File::open(path) {
+    match regular_file::open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("read", path)(error)),

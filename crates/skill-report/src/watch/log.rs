@@ -4,11 +4,11 @@ use crate::data::conversation::clip;
 use crate::lines::EventLines;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
+use skill_llm::regular_file;
 use skill_pipeline::Event;
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ impl Log {
     }
 
     fn read_new(&mut self) -> io::Result<bool> {
-        let mut file = File::open(&self.path)?;
+        let mut file = regular_file::open(&self.path)?;
         let length = file.metadata()?.len();
         let is_first = self.offset.is_none_or(|offset| offset > length);
         let from = if is_first { length.saturating_sub(TAIL_BYTES) } else { self.offset.unwrap_or_default() };

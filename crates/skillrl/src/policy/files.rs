@@ -1,6 +1,7 @@
 //! The files of a policy that this machine has trained.
 
 use async_trait::async_trait;
+use skill_llm::regular_file;
 use skill_train::TrainError;
 use skill_train::local::LocalBackend;
 use skill_weights::policy::{PolicyFile, PolicyWriter};
@@ -40,7 +41,7 @@ impl PolicyWriter for LocalPolicy {
         if files.is_empty() {
             files.push(("model.safetensors".to_owned(), model.base_file()?));
             let path = self.base.join("config.json");
-            let bytes = std::fs::read(&path).map_err(|source| TrainError::Io { path, source })?;
+            let bytes = regular_file::read(&path).map_err(|source| TrainError::Io { path, source })?;
             files.push(("config.json".to_owned(), bytes));
         }
         files.extend(texts_of_base(&self.base));
@@ -50,5 +51,7 @@ impl PolicyWriter for LocalPolicy {
 
 /// The files of a model's folder that a policy takes over as they are.
 pub(crate) fn texts_of_base(base: &Path) -> impl Iterator<Item = PolicyFile> {
-    TEXT_FILES.iter().filter_map(|name| Some(((*name).to_owned(), std::fs::read(base.join(name)).ok()?)))
+    TEXT_FILES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), regular_file::read(&base.join(name)).ok()?)))
 }

@@ -3,6 +3,7 @@
 use super::TRANSFER_DIR;
 use crate::error::Error;
 use crate::prune::PRUNED_DIR;
+use skill_llm::regular_file;
 use skill_pipeline::run_dir::atomic::failed;
 use skill_pipeline::run_dir::checks::CHECKS_FILE;
 use skill_pipeline::run_dir::notes::NOTES_FILE;
@@ -64,5 +65,5 @@ fn is_of_others(below: &Path) -> bool {
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    Ok(std::fs::read(path).map_err(failed("read", path))?)
+    Ok(regular_file::read(path).map_err(failed("read", path))?)
 }

@@ -5,6 +5,7 @@ use super::{ReplayOptions, files};
 use crate::config::recorded::recorded_overrides;
 use crate::config::{Config, FILE_NAME, LoadedConfig};
 use crate::error::{Error, ReplayError};
+use skill_llm::regular_file;
 use skill_pipeline::PipelineError;
 use skill_pipeline::records::ConfigFile;
 use skill_pipeline::run_dir::read_config;
@@ -13,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 /// The configuration of a recorded run, for what can be said of it without reading a file beside it; `None` if the
 /// run has none or it is not what it should be.
 pub fn recorded_config(run: &Path) -> Option<Config> {
-    let text = std::fs::read_to_string(run.join("config.toml")).ok()?;
+    let text = regular_file::read_to_string(&run.join("config.toml")).ok()?;
     let recorded = read_config(run).ok()??;
     let overrides = recorded_overrides(&text, &recorded.config);
     Config::parse(&text, "config.toml", &overrides).ok().map(|loaded| loaded.config)

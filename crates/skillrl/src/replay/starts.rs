@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 use skill_core::StepIdx;
+use skill_llm::regular_file;
 use skill_pipeline::{Event, EventSink, StopSignal};
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Starts {
     /// Reads the run's log; what cannot be read says nothing.
     pub(super) fn of(run: &Path) -> Self {
         let mut starts = Self::default();
-        let Ok(file) = File::open(run.join("events.jsonl")) else { return starts };
+        let Ok(file) = regular_file::open(&run.join("events.jsonl")) else { return starts };
         for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
             if let Ok(Told::RunStarted { total_steps, finished_steps, config_dir }) =
                 serde_json::from_slice(&line)

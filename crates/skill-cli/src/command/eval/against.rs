@@ -8,6 +8,7 @@ use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::{Item, Split};
+use skillrl::llm::regular_file;
 use skillrl::pipeline::error::describe_changes;
 use skillrl::pipeline::identity::scoring_changes;
 use skillrl::pipeline::records::RunIdentity;
@@ -35,7 +36,7 @@ impl Earlier {
         if let Some(dir) = path.parent() {
             check_whole(dir)?;
         }
-        let bytes = std::fs::read(&path)
+        let bytes = regular_file::read(&path)
             .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
         let results: Vec<RolloutResult> = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("{} holds no results: {error}", path.display())))?;

@@ -20,6 +20,7 @@ use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, SkillSource, Split};
+use skillrl::llm::regular_file;
 use skillrl::llm::{CallCtx, ChatModel};
 use skillrl::pipeline::bank::check_embedding;
 use skillrl::pipeline::bank_dir::read_bank;
@@ -266,7 +267,7 @@ fn shown_to_all(env: &dyn Env, source: &BankSource, evaluation: &Evaluation) -> 
 
 /// Refuses to write over the result of another measurement.
 fn check_same_measurement(path: &Path, settings: &RunIdentity) -> crate::Result {
-    let found = match std::fs::read(path) {
+    let found = match regular_file::read(path) {
         Ok(bytes) => serde_json::from_slice::<Value>(&bytes).unwrap_or_default(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {

@@ -18,6 +18,7 @@ use skillrl::core::{ItemId, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::journal::requests_written;
+use skillrl::llm::regular_file;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
 use skillrl::pipeline::error::describe_changes;
 use skillrl::pipeline::identity::{check_identity, data_of};
@@ -27,7 +28,6 @@ use skillrl::pipeline::run_dir::measurement::{MEASURED_WITH_FILE, is_measurement
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use skillrl::pipeline::{PipelineError, RunReader};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, targe
 
 /// What the measurement in a directory was made with: as it says itself, or the run whose evaluation it is.
 pub(super) fn measured_with(dir: &Path) -> Option<RunIdentity> {
-    if let Ok(bytes) = std::fs::read(dir.join(MEASURED_WITH_FILE)) {
+    if let Ok(bytes) = regular_file::read(&dir.join(MEASURED_WITH_FILE)) {
         let with: MeasuredWith = serde_json::from_slice(&bytes).ok()?;
         return is_supported(&with.format_version).then_some(with.settings);
     }
@@ -169,7 +169,7 @@ fn other_measurement(
     items: &[Item],
     settings: &RunIdentity,
 ) -> Option<String> {
-    let read = |name: &str| match std::fs::read(path.join(name)) {
+    let read = |name: &str| match regular_file::read(&path.join(name)) {
         Ok(bytes) => Some(serde_json::from_slice::<Value>(&bytes).unwrap_or_default()),
         Err(_) => None,
     };
@@ -182,7 +182,7 @@ fn other_measurement(
             Some(_) => {}
         }
     }
-    let results = File::open(path.join(RESULTS_FILE)).ok()?;
+    let results = regular_file::open(&path.join(RESULTS_FILE)).ok()?;
     // The trajectories are passed over as they are read.
     let Ok(results) = serde_json::from_reader::<_, Vec<Named>>(BufReader::new(results)) else {
         return Some(format!("a damaged {RESULTS_FILE}"));

@@ -13,11 +13,11 @@ use skillrl::core::encoding;
 use skillrl::core::package::MAIN_FILE;
 use skillrl::core::{RegionKind, SkillDoc, SkillPackage, estimate_tokens, protected_regions};
 use skillrl::identify::{PathKind, identify};
+use skillrl::llm::regular_file;
 use skillrl::not_a_skill::NotASkill;
 use skillrl::pipeline::bank_dir::is_bank;
 use skillrl::pipeline::run_dir::is_run;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub(super) fn say_what_it_is(path: &Path, is_json: bool) -> crate::Result {
     if path.is_dir() {
         return status::run(&StatusArgs { dir: path.to_owned(), json: is_json, csv: false });
     }
-    let mut file = File::open(path).map_err(|error| {
+    let mut file = regular_file::open(path).map_err(|error| {
         CommandError::new(format!("cannot read {}: {error}", path.display())).with_hint(EXPECTED)
     })?;
     let mut bytes = Vec::new();

@@ -15,6 +15,7 @@ use skill_agents::measure::{
 use skill_agents::query::{Query, beginning, read_queries, resolve, warnings};
 use skill_agents::{SameName, Shown, Skill, listed};
 use skillrl::llm::agent::ProgramLauncher;
+use skillrl::llm::regular_file;
 use skillrl::reports::words::dollars;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -277,7 +278,7 @@ pub(crate) fn store_error(error: &StoreError) -> crate::CliError {
 
 fn queries(args: &MeasureArgs, setup: &Setup) -> crate::Result<Vec<Query>> {
     let path = queries_file(args);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match regular_file::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let message = format!("no queries: {} is not there", path.display());

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use skill_bank::SkillRef;
 use skill_bank::trial::TrialResult;
 use skill_core::ItemId;
-use std::fs::{self, File};
+use skill_llm::regular_file;
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ impl ResultsFile {
         if !is_bank(bank) {
             return Ok((Self { path, file: None }, Vec::new()));
         }
-        let text = match fs::read_to_string(&path) {
+        let text = match regular_file::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(source) => return Err(Self::failed("read", &path)(source)),
