@@ -52,6 +52,45 @@ impl Spending {
     }
 }
 
+/// How often requests have failed so far: with `n_replied` replies known, of which each took `calls` requests more than one
+/// and `tokens` times its own tokens more.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Failures {
+    /// Replies so far.
+    pub n_replied: f64,
+    /// Failed requests per reply.
+    pub calls: f64,
+    /// Tokens of failed requests that may be billed, per token of a reply and its prompt.
+    pub tokens: f64,
+}
+
+/// So many standard deviations are set aside above the mean number of failures.
+const FAILURE_DEVIATIONS: f64 = 2.0;
+
+impl Failures {
+    /// What `replies` take if requests go on to fail as often: their mean and two standard deviations more, by the negative
+    /// binomial distribution with the share of failures that was estimated from the replies so far.
+    ///
+    /// Without failures so far it is `replies` itself.
+    #[must_use]
+    pub fn on_top_of(self, replies: Spending) -> Spending {
+        let n = replies.calls;
+        if n <= 0.0 || self.calls <= 0.0 || self.n_replied <= 0.0 {
+            return replies;
+        }
+        // n replies take n r requests, with the variance n r (r - 1), where r is 1 / (1 - p); the estimate of r adds n / m of it.
+        let variance = n * (1.0 + self.calls) * self.calls * (1.0 + n / self.n_replied);
+        let calls = n * self.calls + FAILURE_DEVIATIONS * variance.sqrt();
+        // Tokens and money are lost with the requests.
+        let part = self.tokens * calls / (n * self.calls);
+        Spending {
+            calls: n + calls,
+            tokens: replies.tokens * (1.0 + part),
+            money: replies.money * (1.0 + part),
+        }
+    }
+}
+
 /// The caps of a search; `None` means no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct SearchBudget {
@@ -144,6 +183,22 @@ mod tests {
         let budget = SearchBudget { calls: Some(760.0), ..SearchBudget::default() };
         assert_eq!(budget.risk_at_end(ONE.times(600.0), ONE.times(120.0), ONE), Some(20));
         assert_eq!(budget.risk_at_end(ONE.times(700.0), ONE.times(120.0), ONE), Some(0));
+    }
+
+    #[test]
+    fn failures_make_the_end_dearer_and_none_leave_it_alone() {
+        let end = Spending { calls: 100.0, tokens: 1_000.0, money: 1.0 };
+        let healthy = Failures { n_replied: 50.0, calls: 0.0, tokens: 0.0 };
+        assert_eq!(healthy.on_top_of(end), end);
+        // 30 % of the requests fail, after very many: 100 / 0.7 in the mean, with a deviation of √(100 × 0.3) / 0.7.
+        let failing = Failures { n_replied: 1e9, calls: 3.0 / 7.0, tokens: 0.0 };
+        let found = failing.on_top_of(end);
+        assert!((found.calls - (100.0 / 0.7 + 2.0 * 30.0_f64.sqrt() / 0.7)).abs() < 1e-3, "{found:?}");
+        assert_eq!((found.tokens, found.money), (1_000.0, 1.0));
+        // Fewer replies say less, and what fails may be billed.
+        let unsure = Failures { n_replied: 100.0, tokens: 3.0 / 7.0, ..failing }.on_top_of(end);
+        assert!(unsure.calls > found.calls && unsure.tokens > 1_428.0, "{unsure:?}");
+        assert!((unsure.tokens / 1_000.0 - unsure.calls / 100.0).abs() < 1e-9);
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub use journal::{
     Journal, JournalError, JournalOptions, JournalReader, Journaled, NotInRecording, Recording,
 };
 pub use layer::{
-    Batched, Budget, BudgetCaps, Budgeted, Metered, ModelSeen, PaceConfig, PaceSnapshot, Paced,
+    AttemptsSeen, Batched, Budget, BudgetCaps, Budgeted, Metered, ModelSeen, PaceConfig, PaceSnapshot, Paced,
     Pacer, Prices, Retried, RetryBudget, RetryBudgetConfig, RetryPolicy, SeenReply, Spent, Traced, Trouble,
 };
 pub use meter::{Meter, MeterReading};

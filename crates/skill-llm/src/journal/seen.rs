@@ -1,26 +1,48 @@
 //! What the replies in a journal show of the tokens of the next call.
 
 use super::record::REPLY;
-use crate::layer::{ModelSeen, SeenReply};
+use crate::error::ErrorClass;
+use crate::layer::{AttemptsSeen, ModelSeen, SeenReply};
 use rusqlite::{Connection, params};
 use skill_core::Usage;
 
 /// How many replies of each model are looked at, but for the longest.
 const N_LATEST: u32 = 256;
 
-/// The latest replies of each model, and its longest.
+fn count(value: i64) -> u64 {
+    value.max(0).unsigned_abs()
+}
+
+/// What became of each model's requests, its latest replies, and its longest.
 pub(super) fn seen(connection: &Connection) -> rusqlite::Result<Vec<ModelSeen>> {
+    let number_and_tokens = |condition: &str| {
+        format!(
+            "count(CASE WHEN {condition} THEN 1 END), \
+             total(CASE WHEN {condition} THEN attempts.input_tokens + attempts.output_tokens END)"
+        )
+    };
+    let dropped = ErrorClass::Cancelled.as_str();
+    let of_replies = number_and_tokens(&format!("attempts.outcome = '{REPLY}'"));
+    let of_failures = number_and_tokens(&format!("attempts.outcome NOT IN ('{REPLY}', '{dropped}')"));
     let mut statement = connection.prepare(&format!(
-        "SELECT models.id, provider, name, max(attempts.output_tokens) FROM attempts \
+        "SELECT models.id, provider, name, \
+         max(CASE WHEN attempts.outcome = '{REPLY}' THEN attempts.output_tokens ELSE 0 END), \
+         {of_replies}, {of_failures} FROM attempts \
          JOIN calls ON calls.id = attempts.call JOIN models ON models.id = calls.model \
-         WHERE attempts.outcome = '{REPLY}' GROUP BY models.id ORDER BY models.id"
+         GROUP BY models.id ORDER BY models.id"
     ))?;
     let models = statement
         .query_map([], |row| {
             let seen = ModelSeen {
                 provider: row.get(1)?,
                 model: row.get(2)?,
-                longest_reply: row.get::<_, i64>(3)?.max(0).unsigned_abs(),
+                attempts: AttemptsSeen {
+                    n_replied: count(row.get(4)?),
+                    replied_tokens: row.get::<_, f64>(5)? as u64,
+                    n_failed: count(row.get(6)?),
+                    failed_tokens: row.get::<_, f64>(7)? as u64,
+                },
+                longest_reply: count(row.get(3)?),
                 latest: Vec::new(),
             };
             Ok((row.get::<_, i64>(0)?, seen))
@@ -47,7 +69,6 @@ fn latest(connection: &Connection, model: i64) -> rusqlite::Result<Vec<SeenReply
          WHERE calls.model = ?1 ORDER BY calls.id DESC LIMIT {N_LATEST}) AS reply, json_each(reply.messages) AS each \
          JOIN messages ON messages.id = each.value GROUP BY reply.id ORDER BY reply.id"
     ))?;
-    let count = |value: i64| value.max(0).unsigned_abs();
     let rows = statement.query_map(params![model], |row| {
         let is_more_than_text: bool = row.get(2)?;
         Ok(SeenReply {

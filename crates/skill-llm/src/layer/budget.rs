@@ -12,7 +12,7 @@ mod gate;
 mod room;
 
 use super::amount::{Amount, Prices, money_of, units_of};
-use super::estimate::{ModelSeen, Seen};
+use super::estimate::{AttemptsSeen, ModelSeen, Seen};
 use super::layered::{Layered, Prompt, Used as _, layer};
 use super::limits::{AttemptSize, AttemptUse};
 use crate::attempt::{AttemptLog, Bounds};
@@ -132,6 +132,15 @@ impl Budget {
         Spent { calls, tokens, money: money_of(units), time: ledger.time() }
     }
 
+    /// What became of the requests of all models, in earlier processes of the run too; those that nobody waited for are
+    /// left out.
+    pub fn attempts(&self) -> AttemptsSeen {
+        let models = self.models.lock();
+        models
+            .values()
+            .fold(AttemptsSeen::default(), |all, model| all.plus(model.with_seen(|seen| seen.attempts)))
+    }
+
     /// Reserves the most that this attempt may use, and waits where others may leave room; dropping the future reserves
     /// nothing.
     ///
@@ -183,7 +192,11 @@ impl Budget {
                 self.learn(attempt, usage);
                 Amount::of(usage, &attempt.prices)
             }
-            AttemptUse::Billed(usage) => Amount::of(usage, &attempt.prices),
+            AttemptUse::Failed(usage) => {
+                self.model(&attempt.model).with_seen(|seen| seen.attempts.failed(usage));
+                Amount::of(usage, &attempt.prices)
+            }
+            AttemptUse::Dropped(usage) => Amount::of(usage, &attempt.prices),
             AttemptUse::Unsent => Amount::default(),
         };
         self.ledger.lock().settle(Amount::of(granted.reserved, &attempt.prices), used);
@@ -245,7 +258,7 @@ impl Drop for Reservation<'_> {
             // A request that is out may be billed.
             None if self.log.may_be_out() => {
                 self.log.settle_request(unanswered);
-                AttemptUse::Billed(unanswered)
+                AttemptUse::Dropped(unanswered)
             }
             None => {
                 self.log.retract_request();
@@ -385,7 +398,7 @@ impl<M: ?Sized> Budgeted<M> {
                 }
                 let usage = log.may_be_billed(error, || request.may_be_billed(error));
                 log.settle_request(usage);
-                AttemptUse::Billed(usage)
+                AttemptUse::Failed(usage)
             }
         }
     }

@@ -126,6 +126,48 @@ pub struct SeenReply {
     pub usage: Usage,
 }
 
+/// What became of requests, those that were sent again included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AttemptsSeen {
+    /// Requests with a reply.
+    pub n_replied: u64,
+    /// Tokens of prompts and replies of these.
+    pub replied_tokens: u64,
+    /// Requests that ended with an error.
+    pub n_failed: u64,
+    /// Tokens of these that may be billed.
+    pub failed_tokens: u64,
+}
+
+impl AttemptsSeen {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            n_replied: self.n_replied.saturating_add(other.n_replied),
+            replied_tokens: self.replied_tokens.saturating_add(other.replied_tokens),
+            n_failed: self.n_failed.saturating_add(other.n_failed),
+            failed_tokens: self.failed_tokens.saturating_add(other.failed_tokens),
+        }
+    }
+
+    fn replied(&mut self, usage: Usage) {
+        *self = self.plus(Self {
+            n_replied: 1,
+            replied_tokens: usage.input.saturating_add(usage.output),
+            ..Self::default()
+        });
+    }
+
+    pub(super) fn failed(&mut self, usage: Usage) {
+        *self = self.plus(Self {
+            n_failed: 1,
+            failed_tokens: usage.input.saturating_add(usage.output),
+            ..Self::default()
+        });
+    }
+}
+
 /// Replies of one model that were received before, for [`super::Budget::recall`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelSeen {
@@ -133,6 +175,8 @@ pub struct ModelSeen {
     pub provider: String,
     /// The model's name there.
     pub model: String,
+    /// What became of its requests.
+    pub attempts: AttemptsSeen,
     /// Tokens of the longest reply of all.
     pub longest_reply: u64,
     /// The latest replies, oldest first.
@@ -142,6 +186,7 @@ pub struct ModelSeen {
 /// What a model's replies have shown of its tokens.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
+    pub(super) attempts: AttemptsSeen,
     mean: RunningMean,
     longest: u64,
     /// Replies until now, with and without a report of their tokens.
@@ -160,6 +205,7 @@ impl Seen {
     /// Takes a reply in; `limit` is the one that its request had. True if this is the first reply beyond a limit.
     pub(super) fn reply(&mut self, prompt: PromptSize, limit: Option<u64>, usage: Usage) -> bool {
         self.n_replies = self.n_replies.saturating_add(1);
+        self.attempts.replied(usage);
         self.prompt(prompt, usage.input);
         self.output(usage.output);
         let is_beyond = limit.is_some_and(|limit| usage.output > limit);
@@ -168,6 +214,7 @@ impl Seen {
 
     /// Takes in what earlier processes saw.
     pub(super) fn recall(&mut self, seen: &ModelSeen) {
+        self.attempts = self.attempts.plus(seen.attempts);
         let n_latest = u64::try_from(seen.latest.len()).unwrap_or(u64::MAX);
         self.n_replies = self.n_replies.saturating_add(n_latest);
         for reply in &seen.latest {

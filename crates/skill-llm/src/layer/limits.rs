@@ -26,8 +26,10 @@ pub(super) struct AttemptSize {
 pub(super) enum AttemptUse {
     /// A reply with these tokens.
     Replied(Usage),
-    /// No reply, and so many tokens that may be billed.
-    Billed(Usage),
+    /// An error, and so many tokens that may be billed.
+    Failed(Usage),
+    /// Nobody waited for the reply, and so many tokens may be billed.
+    Dropped(Usage),
     /// Nothing was sent.
     Unsent,
 }

@@ -67,7 +67,7 @@ pub use batch::Batched;
 #[cfg(feature = "journal")]
 pub(crate) use batch::all_batches;
 pub use budget::{Budget, BudgetCaps, Budgeted, Spent};
-pub use estimate::{ModelSeen, SeenReply};
+pub use estimate::{AttemptsSeen, ModelSeen, SeenReply};
 #[cfg(feature = "journal")]
 pub(crate) use layered::{Answer, Prompt, Used};
 pub use meter::Metered;

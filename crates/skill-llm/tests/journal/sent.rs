@@ -158,10 +158,18 @@ async fn what_replies_have_shown_is_read_again() {
         for text in ["a", "b", "c"] {
             ask(&journaled, text, &at("step 1")).await;
         }
+        for text in ["fail", "fail again"] {
+            journaled.chat(&request(text), &at("step 1")).await.unwrap_err();
+        }
     }
     let journal = bench.open();
     let [seen] = journal.seen_before() else { panic!("one model: {:?}", journal.seen_before()) };
     assert_eq!((seen.model.as_str(), seen.longest_reply, seen.latest.len()), ("m", 3, 3));
     let last = seen.latest.last().unwrap();
     assert_eq!((last.prompt_bytes, last.n_messages, last.usage.input), (9, 2, 10));
+    assert_eq!((seen.attempts.n_replied, seen.attempts.n_failed), (3, 2));
+    assert_eq!(
+        seen.attempts.replied_tokens,
+        seen.latest.iter().map(|reply| reply.usage.input + reply.usage.output).sum::<u64>()
+    );
 }

@@ -23,6 +23,7 @@ use super::search::Search;
 use super::{ScoredSkill, TrainState};
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink as _, Stage};
+use crate::records::arm::ArmSetting;
 use crate::records::summary::{ProposalCounts, SearchEnd, SearchRecord};
 use crate::records::{StageTokens, TokensByStage};
 use crate::run_dir::EvaluationDir;
@@ -31,12 +32,12 @@ use crate::settings::protocol::{COMPARED_PART, PLAYS_OF_PROPOSAL};
 use crate::shell::spent_by;
 use crate::warning::{RunModel, Warning};
 use skill_core::search::{Allowance, Due, GROUP, MOST_EDITS};
-use skill_core::search_plan::{SearchBudget, Spending};
+use skill_core::search_plan::{Failures, SearchBudget, Spending};
 use skill_core::stats::{detectable_effect, flip_rate};
 use skill_core::usage::{dollars, grouped};
 use skill_core::{ItemScore, StepIdx, Usage};
 use skill_envs::Split;
-use skill_llm::{Prices, Spent};
+use skill_llm::{AttemptsSeen, Prices, Spent};
 use std::time::Duration;
 
 /// The stages whose calls are the optimizer's.
@@ -65,13 +66,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sets aside what only the end of the run may use.
-    pub(super) fn set_aside(&self, end: Spending) {
-        let Some(budget) = &self.budget else { return };
-        let Spending { calls, tokens, money } = end;
+    /// Sets aside what only the end of the run may use, and what the next comparison takes: more, the more requests have
+    /// failed. The arms that are left out where there is no room for them count without failures.
+    pub(super) fn set_aside(&self, state: &TrainState, compared: Spending) -> Result<(), PipelineError> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let (needed, spare) = self.end_costs(state)?;
+        let needed = failures(budget.attempts()).on_top_of(needed.plus(compared));
+        let Spending { calls, tokens, money } = needed.plus(spare);
         // The casts saturate, and less than nothing is nothing.
         let aside = Spent { calls: calls.ceil() as u64, tokens: tokens as u64, money, time: Duration::ZERO };
         budget.set_aside(aside);
+        Ok(())
     }
 
     /// Gives the end of the run what was set aside for it. While the caps leave little more than it needs, so few requests
@@ -81,7 +86,8 @@ impl Run<'_> {
             return Ok(());
         };
         budget.set_aside(Spent::default());
-        let (spent, end) = (spending_of(budget.spent()), self.end_cost(state)?);
+        let end = failures(budget.attempts()).on_top_of(self.end_cost(state)?);
+        let spent = spending_of(budget.spent());
         let risk = self.settings.search.budget.risk_at_end(spent, end, self.rollout_of(state, &state.best)?);
         self.workers = risk.map_or(self.workers, |risk| self.workers.min(risk).max(1));
         Ok(())
@@ -312,28 +318,39 @@ impl Run<'_> {
         spending(used, prices)
     }
 
-    /// What the end of the run will take: the initial and the best skill on the selection split once more, and on the test
-    /// split.
+    /// What the end of the run will take: the initial and the best skill on the selection split once more, and all arms on
+    /// the test split.
     pub(super) fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
+        let (needed, spare) = self.end_costs(state)?;
+        Ok(needed.plus(spare))
+    }
+
+    /// The same in two parts: what a verdict needs, and the arms that are left out where there is no room for them.
+    fn end_costs(&self, state: &TrainState) -> Result<(Spending, Spending), PipelineError> {
         let (settings, n_draws) = (self.settings, self.n_draws());
         let n_test = if settings.eval_test { self.env.items(Split::Test).len() } else { 0 };
         let n_fresh = if settings.evidence.fresh { n_draws } else { 0 };
         let is_fresh = self.dir.read_evaluation(EvaluationDir::FreshBaseline)?.is_some();
-        let n_without = if self.measures_no_skill()? { n_test } else { 0 };
-        let n_initial = n_test + n_without + if is_fresh { 0 } else { n_fresh };
+        let n_initial = n_test + if is_fresh { 0 } else { n_fresh };
         let (initial, best) = (self.initial_rollout()?, self.rollout_of(state, &state.best)?);
-        let one_shot = match self.measures_one_shot()? {
-            true => settings.cost_of_one_shot(n_test, initial, best),
-            false => Spending::default(),
-        };
-        let end = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64)).plus(one_shot);
+        let arms = [
+            (settings.no_skill, self.measures_no_skill()?, initial.times(n_test as f64)),
+            (settings.one_shot, self.measures_one_shot()?, settings.cost_of_one_shot(n_test, initial, best)),
+        ];
+        let mut needed = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64));
+        let mut spare = Spending::default();
+        for (setting, is_measured, cost) in arms {
+            let part = if setting == ArmSetting::Auto { &mut spare } else { &mut needed };
+            *part = if is_measured { part.plus(cost) } else { *part };
+        }
         // Other tasks have other lengths; that a task takes one call is known.
         let calls = if best.calls > 1.0 { END_MARGIN } else { 1.0 };
-        Ok(Spending {
-            calls: end.calls * calls,
-            tokens: end.tokens * END_MARGIN,
-            money: end.money * END_MARGIN,
-        })
+        let with_margin = |cost: Spending| Spending {
+            calls: cost.calls * calls,
+            tokens: cost.tokens * END_MARGIN,
+            money: cost.money * END_MARGIN,
+        };
+        Ok((with_margin(needed), with_margin(spare)))
     }
 
     /// What a rollout of the initial skill takes.
@@ -384,6 +401,12 @@ fn of_optimizer(state: &TrainState) -> StageTokens {
 
 fn is_of_optimizer(stage: &str) -> bool {
     OPTIMIZER_STAGES.iter().any(|own| own.as_str() == stage)
+}
+
+fn failures(seen: AttemptsSeen) -> Failures {
+    let [n_replied, of_replies, n_failed, of_failures] =
+        [seen.n_replied, seen.replied_tokens, seen.n_failed, seen.failed_tokens].map(|n| n as f64);
+    Failures { n_replied, calls: n_failed / n_replied.max(1.0), tokens: of_failures / of_replies.max(1.0) }
 }
 
 fn spending_of(spent: Spent) -> Spending {

@@ -194,7 +194,7 @@ impl Run<'_> {
                 }
                 Due::Comparison | Due::Nothing => Spending::default(),
             };
-            self.set_aside(self.end_cost(state)?.plus(compared));
+            self.set_aside(state, compared)?;
             self.bound_workers(Some(state))?;
             let step = StepIdx(state.last_step.0.saturating_add(1));
             let span = spans::of_step(step, EPOCH);

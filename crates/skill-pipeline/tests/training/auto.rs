@@ -315,6 +315,27 @@ fn a_step_that_the_cap_has_no_room_for_is_left_out_and_the_end_is_measured() {
     }
 }
 
+/// What is set aside for the end grows with the requests that have failed so far.
+#[test]
+fn a_planned_run_on_a_failing_server_ends_with_its_verdict() {
+    for percent in [5, 15, 30] {
+        for seed in 0..8 {
+            let dir = tempfile::tempdir().unwrap();
+            let (target, optimizer) = (fickle_target(), counted_optimizer());
+            let job = Job {
+                settings: TrainSettings { workers: [1, 16][seed as usize % 2], ..planned(300.0) },
+                target,
+                optimizer,
+                calls: Some((300, 0)),
+                failing: Some((percent, seed)),
+                ..Job::default()
+            };
+            let summary = job.run(dir.path()).unwrap();
+            assert!(summary.test_hard.is_some() && summary.total_steps > 0, "{percent} %, seed {seed}");
+        }
+    }
+}
+
 /// It is measured last and unasked: a run whose other measurements had room has its result.
 #[test]
 fn no_skill_at_all_is_left_out_where_lost_requests_have_used_up_its_room() {

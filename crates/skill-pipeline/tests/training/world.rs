@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_core::canonical::hex_sha256;
+use skill_core::random::Dice;
 use skill_core::{RolloutResult, SkillDoc};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{
     Budget, BudgetCaps, Budgeted, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Message, ModelId,
-    Prices, Role, Spent, Usage,
+    Prices, Retried, RetryPolicy, Role, Spent, Usage,
 };
 use skill_pipeline::error::SettingChange;
 use skill_pipeline::{
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 pub(crate) const WORDS: [&str; 10] =
     ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet"];
@@ -183,6 +185,34 @@ impl ChatModel for Counted {
     }
 }
 
+/// A server that answers a part of the requests with an error that may pass.
+struct Failing {
+    inner: Arc<dyn ChatModel>,
+    dice: Dice,
+    percent: u64,
+    n_requests: AtomicUsize,
+}
+
+#[async_trait]
+impl ChatModel for Failing {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn parameters(&self) -> Value {
+        self.inner.parameters()
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let number = self.n_requests.fetch_add(1, Ordering::Relaxed);
+        if self.dice.unit(&number.to_string()) * 100.0 < self.percent as f64 {
+            let (provider, message) = ("test".to_owned(), "busy".to_owned());
+            return Err(LlmError::ServerError { provider, status: 503, message, retry_after: None });
+        }
+        self.inner.chat(request, call).await
+    }
+}
+
 pub(crate) fn target(fails_from: usize) -> Arc<Counted> {
     let inner = ScriptedModel::from_fn("target", |request: &ChatRequest, _: &CallCtx| {
         let is_known = request.text_of(Role::System).contains(&request.text_of(Role::User));
@@ -334,6 +364,8 @@ pub(crate) struct Job {
     pub(crate) further: Box<dyn FnOnce(Trainer) -> Trainer>,
     /// A cap on calls, and how many of them are lost: sent, and in no record.
     pub(crate) calls: Option<(u64, u64)>,
+    /// Of 100 requests so many fail, by a seed; they are sent again.
+    pub(crate) failing: Option<(u64, u64)>,
 }
 
 impl Default for Job {
@@ -347,6 +379,7 @@ impl Default for Job {
             optimizer: optimizer(),
             further: Box::new(|trainer| trainer),
             calls: None,
+            failing: None,
         }
     }
 }
@@ -362,8 +395,15 @@ impl Job {
             budget
         });
         if let Some(budget) = &budget {
-            let capped = |model| -> Arc<dyn ChatModel> {
-                Arc::new(Budgeted::new(model, Arc::clone(budget), Prices::default()))
+            let failing = self.failing;
+            let capped = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {
+                let budgeted = |model| Arc::new(Budgeted::new(model, Arc::clone(budget), Prices::default()));
+                let Some((percent, seed)) = failing else { return budgeted(model) };
+                let dice = Dice::new(seed, &[&model.id().to_string()]);
+                let failing = Failing { inner: model, dice, percent, n_requests: AtomicUsize::new(0) };
+                let at_once =
+                    RetryPolicy { max_attempts: 30, first_delay: Duration::ZERO, ..RetryPolicy::default() };
+                Arc::new(Retried::new(budgeted(Arc::new(failing)), at_once, Arc::default()))
             };
             (target, optimizer) = (capped(target), capped(optimizer));
         }

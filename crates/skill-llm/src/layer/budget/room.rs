@@ -146,7 +146,10 @@ impl Ledger {
         }
         let time = self.time();
         if let Some(cap) = caps.time.filter(|cap| time >= *cap) {
-            let shown = |time: Duration| format!("{:.0} s", time.as_secs_f64());
+            let shown = |time: Duration| match time.as_secs_f64() {
+                seconds if seconds < 10.0 => format!("{seconds:.1} s"),
+                seconds => format!("{seconds:.0} s"),
+            };
             // Time does not come back, regardless of who settles.
             let exhausted = Exhausted { what: "time", spent: shown(time), cap: shown(cap), next: None };
             self.exhausted = Some(exhausted.clone());

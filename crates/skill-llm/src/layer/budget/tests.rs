@@ -119,7 +119,7 @@ async fn each_cap_ends_the_run_and_says_so() {
     check(money(0.060_927), 9, &format!("money is reached: $0.0540 of $0.0609; {next} $0.006927 is left"))
         .await;
     check(BudgetCaps { calls: Some(0), ..caps }, 0, "calls is reached: 0 of 0").await;
-    check(BudgetCaps { time: Some(Duration::ZERO), ..caps }, 0, "time is reached: 0 s of 0 s").await;
+    check(BudgetCaps { time: Some(Duration::ZERO), ..caps }, 0, "time is reached: 0.0 s of 0.0 s").await;
     let time = Budget::new(BudgetCaps { time: Some(SECOND * 3), ..caps });
     let model = budgeted(Model::using(10, 5), &time);
     assert_eq!([crowd(&model, 2).await, crowd(&model, 2).await, crowd(&model, 2).await], [2, 2, 2]);
@@ -314,6 +314,7 @@ async fn what_earlier_processes_saw_is_reserved() {
         model: "m".to_owned(),
         longest_reply,
         latest,
+        ..ModelSeen::default()
     };
     let reply = |prompt_bytes, input, output| SeenReply {
         prompt_bytes,
