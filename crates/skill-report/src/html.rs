@@ -8,8 +8,8 @@ use crate::chart::runs::Used;
 use crate::data::conversation::clip;
 use crate::view::{Chart, TriggersView};
 use crate::words::{
-    counted, dollars, e_value, escaped, grouped, measured, p_words, percent, points, seconds, sentence,
-    split_name, utc,
+    counted, dollars, e_value, escaped, grouped, harmless, measured, p_words, percent, points, seconds,
+    sentence, split_name, utc,
 };
 use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, RunsTable, chart, difference, runs};
 use minijinja::syntax::SyntaxConfig;
@@ -69,14 +69,16 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
         }
         AnyReport::Phases(_) => ("phases.html", context! {}),
     };
-    let rendered = environment()?.get_template(template)?.render(context! {
-        is_page,
-        report => Value::from(Serde(report)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        ..pictures
-    });
-    Ok(rendered?)
+    rendered(
+        template,
+        context! {
+            is_page,
+            report => Value::from(Serde(report)),
+            style => Value::from_safe_string(STYLE.to_owned()),
+            script => Value::from_safe_string(SCRIPT.to_owned()),
+            ..pictures
+        },
+    )
 }
 
 /// Which skills an agent loads as one HTML page, as self-contained as a [`page`]; `name` is that of the directory.
@@ -85,13 +87,15 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
 ///
 /// As for [`page`].
 pub fn triggers_page(name: &str, view: &TriggersView) -> Result<String, ReportError> {
-    let rendered = environment()?.get_template("triggers.html")?.render(context! {
-        name,
-        view => Value::from(Serde(view)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-    });
-    Ok(rendered?)
+    rendered(
+        "triggers.html",
+        context! {
+            name,
+            view => Value::from(Serde(view)),
+            style => Value::from_safe_string(STYLE.to_owned()),
+            script => Value::from_safe_string(SCRIPT.to_owned()),
+        },
+    )
 }
 
 fn pictures(charts: Vec<Chart>) -> Value {
@@ -125,16 +129,18 @@ fn render_comparison(
     is_page: bool,
 ) -> Result<String, ReportError> {
     let [first, second] = reports;
-    let rendered = environment()?.get_template("compare.html")?.render(context! {
-        is_page,
-        comparison => Value::from(Serde(comparison)),
-        overlaid => overlaid(reports),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-        scores => reports.map(scores).to_vec(),
-        skills => Value::from(Serde(&difference(&first.text(), &second.text()))),
-    });
-    Ok(rendered?)
+    rendered(
+        "compare.html",
+        context! {
+            is_page,
+            comparison => Value::from(Serde(comparison)),
+            overlaid => overlaid(reports),
+            style => Value::from_safe_string(STYLE.to_owned()),
+            script => Value::from_safe_string(SCRIPT.to_owned()),
+            scores => reports.map(scores).to_vec(),
+            skills => Value::from(Serde(&difference(&first.text(), &second.text()))),
+        },
+    )
 }
 
 /// A table of runs as one HTML page, as self-contained as a [`page`]: the groups, their scores over calls and money, the
@@ -160,23 +166,25 @@ fn render_runs(table: &RunsTable, is_page: bool) -> Result<String, ReportError> 
     let by_calls = runs::bands(table, |point| Some(point.calls as f64));
     let by_money = runs::bands(table, |point| point.cost);
     let scores = runs::final_scores(table);
-    let rendered = environment()?.get_template("runs.html")?.render(context! {
-        is_page,
-        size => table.size(),
-        group_by => &table.group_by,
-        groups => Value::from(Serde(&table.group_cells())),
-        runs => Value::from(Serde(&table.run_cells())),
-        sort_keys => table.sort_keys(),
-        remarks => table.remarks(),
-        legend => chart::runs::legend(&by_calls),
-        n_groups_left_out => table.groups.len().saturating_sub(by_calls.len()),
-        by_calls => Value::from_safe_string(chart::runs::bands(&by_calls, Used::Calls)),
-        by_money => Value::from_safe_string(chart::runs::bands(&by_money, Used::Money)),
-        final_scores => Value::from_safe_string(chart::runs::final_scores(&scores)),
-        style => Value::from_safe_string(STYLE.to_owned()),
-        script => Value::from_safe_string(SCRIPT.to_owned()),
-    });
-    Ok(rendered?)
+    rendered(
+        "runs.html",
+        context! {
+            is_page,
+            size => table.size(),
+            group_by => &table.group_by,
+            groups => Value::from(Serde(&table.group_cells())),
+            runs => Value::from(Serde(&table.run_cells())),
+            sort_keys => table.sort_keys(),
+            remarks => table.remarks(),
+            legend => chart::runs::legend(&by_calls),
+            n_groups_left_out => table.groups.len().saturating_sub(by_calls.len()),
+            by_calls => Value::from_safe_string(chart::runs::bands(&by_calls, Used::Calls)),
+            by_money => Value::from_safe_string(chart::runs::bands(&by_money, Used::Money)),
+            final_scores => Value::from_safe_string(chart::runs::final_scores(&scores)),
+            style => Value::from_safe_string(STYLE.to_owned()),
+            script => Value::from_safe_string(SCRIPT.to_owned()),
+        },
+    )
 }
 
 /// The curves of two runs over each other, where both train a document.
@@ -196,6 +204,12 @@ fn scores(report: &AnyReport) -> Value {
         AnyReport::Bank(report) => chart::rounds(report.baseline, &report.rounds),
         AnyReport::Sft(_) | AnyReport::Rl(_) | AnyReport::Phases(_) => String::new(),
     })
+}
+
+/// A page of this template, in which control and bidirectional characters of models and data are shown as escapes.
+fn rendered(template: &str, context: Value) -> Result<String, ReportError> {
+    let page = environment()?.get_template(template)?.render(context)?;
+    Ok(harmless(&page.replace("\r\n", "\n")))
 }
 
 fn environment() -> Result<Environment<'static>, minijinja::Error> {

@@ -74,7 +74,7 @@ impl Pages {
 
     fn render(&self, name: &str, context: Value) -> String {
         let rendered = self.environment.get_template(name).and_then(|template| template.render(context));
-        rendered.unwrap_or_else(|error| {
+        rendered.map(|page| words::harmless(&page)).unwrap_or_else(|error| {
             tracing::error!(%error, name, "a page could not be made");
             "The page could not be made; this is a fault of the program.".to_owned()
         })

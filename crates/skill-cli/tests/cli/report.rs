@@ -151,7 +151,8 @@ fn what_models_and_data_say_is_text_in_a_report() {
         "{ kind = \"scripted\", file = \"target.json\" }",
         "{ kind = \"scripted\", file = \"optimizer.json\" }",
     );
-    context.write("task/target.json", &script(hostile));
+    let steering = format!("{hostile}\u{1b}[2J\u{7}\u{9b}1m\u{202e}");
+    context.write("task/target.json", &script(&steering));
     context.write("task/optimizer.json", &script(&reply.to_string()));
     context.succeed(&["train", "task/skillrl.toml", "--quiet"]);
     let run = ["task/run", "run"].into_iter().find(|run| context.path(run).is_dir()).unwrap();
@@ -162,10 +163,12 @@ fn what_models_and_data_say_is_text_in_a_report() {
     );
     assert!(page.contains("&lt;script&gt;alert(1)&lt;&#x2f;script&gt;"), "what it said is there as text");
     assert_eq!(page.matches("<script>").count(), 1);
+    let steers = |page: &str| page.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']);
+    assert!(!steers(&page) && page.contains("\\u{1b}[2J") && page.contains("\\u{202e}"), "{page}");
     // Nor in the page of a comparison.
     context.succeed(&["compare", run, run, "--html", "both.html"]);
     let page = context.read("both.html");
-    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    assert!(!page.contains("<script>alert") && !page.contains("<img") && !steers(&page));
     assert_eq!(page.matches("<script>").count(), 1);
 }
 

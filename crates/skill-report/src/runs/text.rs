@@ -152,7 +152,7 @@ impl RunsTable {
 
 /// Text of a cell with the column separator and HTML escaped.
 fn in_markdown(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;")
+    one_line(text).replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// A value as the cell of a file: empty for none.

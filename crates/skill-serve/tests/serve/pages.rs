@@ -115,7 +115,7 @@ fn an_empty_directory_says_how_runs_come() {
 
 #[test]
 fn what_models_data_and_directories_say_is_text_everywhere() {
-    let hostile_name = "<img src=x onerror=alert(3)>";
+    let hostile_name = "<img src=x onerror=alert(3)>\u{202e}";
     let site = Site::new(|runs| {
         finished(&runs.join(hostile_name));
         finished(&runs.join("broken"));
@@ -125,9 +125,13 @@ fn what_models_data_and_directories_say_is_text_everywhere() {
         )
         .unwrap();
     });
-    let path = hostile_name.replace('<', "%3C").replace('>', "%3E").replace(' ', "%20");
+    let path = hostile_name
+        .replace('<', "%3C")
+        .replace('>', "%3E")
+        .replace(' ', "%20")
+        .replace('\u{202e}', "%E2%80%AE");
     for page in [site.body("/"), site.body(&format!("/run/{path}")), site.body("/run/broken")] {
-        assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
+        assert!(!page.contains("<script>") && !page.contains("<img") && !page.contains('\u{202e}'), "{page}");
         assert!(page.contains("&lt;img") || page.contains("&lt;script&gt;"), "it is there as text");
     }
     let report = site.body(&format!("/report/{path}"));
