@@ -59,8 +59,7 @@ fn prepare(sh: &Shell) -> anyhow::Result<Scene> {
     cmd!(sh, "nats-server --version")
         .run()
         .context("this check needs `nats-server` (apt-get install nats-server)")?;
-    cmd!(sh, "cargo build --package skill-cli --bin skillrl --features nats").run()?;
-    cmd!(sh, "cargo build --package skillrl-bench --bin skillrl-bench").run()?;
+    crate::check::builds::build_full(sh)?;
     let dir = sh.current_dir().join("target/nats-check");
     sh.remove_path(&dir)?;
     sh.create_dir(&dir)?;
