@@ -1,5 +1,6 @@
 //! Starts coding agents for measurements of which skills they load.
 
+use super::MAX_OUTPUT_BYTES;
 use crate::error::ErrorClass;
 use crate::http::{class_of_report, is_account_limit};
 use crate::process::{self, Daemons, Ending, Passed, Run, temporary_dir};
@@ -13,7 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
+/// So much is kept of what a program has printed that was killed for printing too much.
+const KEPT_OF_TOO_MUCH: usize = 64 * 1024;
 const MAX_STDERR_BYTES: usize = 64 * 1024;
 
 /// Starts programs, each in a temporary directory that is gone afterwards.
@@ -96,15 +98,20 @@ impl Launcher for ProgramLauncher {
             program: launch.command.first().cloned().unwrap_or_default(),
             what: error.to_string(),
         })?;
+        let ended = match outcome.ending {
+            Ending::Exited(status) => Ended::Exited(status.code()),
+            Ending::Cut if is_over => Ended::TurnLimit,
+            Ending::Cut => Ended::TooMuch,
+            Ending::Deadline => Ended::Deadline,
+        };
+        let mut printed = outcome.stdout;
+        if ended == Ended::TooMuch {
+            printed.truncate(KEPT_OF_TOO_MUCH);
+        }
         Ok(Launched {
-            stdout: passed.scrub(&String::from_utf8_lossy(&outcome.stdout)),
+            stdout: passed.scrub(&String::from_utf8_lossy(&printed)),
             stderr: passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES),
-            ended: match outcome.ending {
-                Ending::Exited(status) => Ended::Exited(status.code()),
-                Ending::Cut if is_over => Ended::TurnLimit,
-                Ending::Cut => Ended::TooMuch,
-                Ending::Deadline => Ended::Deadline,
-            },
+            ended,
             elapsed: started.elapsed(),
         })
     }

@@ -64,7 +64,14 @@ impl Checking<'_> {
             }
         };
         let position: Option<Position> = self.versioned(file, Remedy::OnlyCopy)?;
-        let times: Times = read_times(&self.run.join(times)).unwrap_or_default();
+        let read: Result<Times, PipelineError> = read_times(&self.run.join(times));
+        let times = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.unreadable(times, &error, Remedy::NotNeeded);
+                Times::default()
+            }
+        };
         let has_worked = is_finished || times.seconds > 0.0 || recorded.has(&RunPart::End);
         let Some(position) = position else {
             if has_worked && !self.run.join(file).exists() {
