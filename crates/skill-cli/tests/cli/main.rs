@@ -8,6 +8,7 @@ mod bank;
 mod bank_live;
 mod bank_run;
 mod bank_training;
+mod broken_replies;
 mod caps;
 mod changed;
 mod check;
