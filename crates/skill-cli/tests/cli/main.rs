@@ -81,6 +81,7 @@ mod sft;
 mod shapes;
 mod silent;
 mod skill;
+mod split_names;
 #[cfg(target_os = "linux")]
 mod spreadsheets;
 mod status;
