@@ -85,6 +85,7 @@ mod split_names;
 #[cfg(target_os = "linux")]
 mod spreadsheets;
 mod status;
+mod table_files;
 mod tables;
 mod tasks;
 #[cfg(target_os = "linux")]
