@@ -4,6 +4,7 @@
 
 use crate::chat::{FinishReason, UsageGap};
 use crate::http::Fault;
+use crate::oddity::estimated;
 use serde_json::Value;
 
 /// Words for a reply that came to its end.
@@ -136,11 +137,6 @@ pub(crate) fn count(value: Option<&Value>) -> Option<u64> {
 /// The first of these fields that holds a count.
 pub(crate) fn first_count(usage: &Value, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| count(usage.get(*name)))
-}
-
-/// About how many tokens a text has, where nobody has counted them.
-pub(crate) fn estimated(n_characters: usize) -> u64 {
-    u64::try_from(n_characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
 
 /// Prompt tokens and completion tokens, and which of them the server does not count. If it leaves one out, or reports fewer

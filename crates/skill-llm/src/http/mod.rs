@@ -22,13 +22,12 @@ use crate::call::CallCtx;
 use crate::chat::{ChatReply, FinishReason, ModelId, UsageGap};
 use crate::embedding::EmbeddingReply;
 use crate::error::{LlmError, wrong};
-use crate::oddity;
+use crate::oddity::{self, estimated};
 use crate::secret::{ApiKey, Secrets};
 use crate::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
     TransportError,
 };
-use crate::wire::estimated;
 use credential::Shown;
 use errors::Reader;
 use serde_json::{Map, Value};
