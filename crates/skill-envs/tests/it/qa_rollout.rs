@@ -276,7 +276,7 @@ fn references_that_are_sentences_are_found() {
         )]
     };
     let findings = found(&sentence, QaScorer::EmF1);
-    assert!(matches!(findings.as_slice(), [AnswerFinding::ReferencesProse { n_words: 17 }]), "{findings:?}");
+    assert!(matches!(findings.as_slice(), [AnswerFinding::ReferencesProse { n_words: 18 }]), "{findings:?}");
     assert_eq!(found(&sentence, QaScorer::Contains), []);
     // One of several references will do, and a name of some words is no sentence.
     let with_short = |n: usize| vec![sentence(n).remove(0), format!("parcel {n} is lost")];
