@@ -95,6 +95,20 @@ pub(crate) fn total_words(total: &StageEstimate, split: Split) -> String {
     }
 }
 
+/// The calls and the cost of one item, by what a pass over a split of so many items takes.
+pub(crate) fn item_words(pass: &StageEstimate, n_items: usize) -> String {
+    let n_items = u64::try_from(n_items.max(1)).unwrap_or(u64::MAX);
+    let calls = pass.calls.high.div_ceil(n_items);
+    let calls = if calls == 1 { "1 call".to_owned() } else { format!("up to {} calls", grouped(calls)) };
+    match pass.cost {
+        Some(cost) => {
+            let [low, high] = cost.map(|cost| dollars(cost / n_items as f64));
+            format!("an item of this split takes {calls}, {low} to {high}")
+        }
+        None => format!("an item of this split takes {calls}, cost unknown without prices of the model"),
+    }
+}
+
 /// The base URLs of all models.
 fn addresses(loaded: &LoadedConfig) -> Vec<String> {
     let roles = [ModelRole::Target, ModelRole::Optimizer, ModelRole::Judge];

@@ -60,26 +60,106 @@ pub fn without_emphasis(text: &str) -> String {
     kept.map(|(character, _)| *character).collect()
 }
 
-/// The entities of HTML that exports of help desks and forms have, with what they stand for.
-const ENTITIES: [(&str, &str); 9] = [
-    ("&lt;", "<"),
-    ("&gt;", ">"),
-    ("&quot;", "\""),
-    ("&#39;", "'"),
-    ("&#039;", "'"),
-    ("&apos;", "'"),
-    ("&nbsp;", " "),
-    ("&#160;", " "),
-    // The last, so that `&amp;lt;` is `&lt;`.
-    ("&amp;", "&"),
+/// Entities of HTML by their names, with what they stand for; those with a number are read by it.
+const ENTITIES: [(&str, &str); 66] = [
+    ("amp", "&"),
+    ("lt", "<"),
+    ("gt", ">"),
+    ("quot", "\""),
+    ("apos", "'"),
+    ("nbsp", " "),
+    ("Agrave", "À"),
+    ("Aacute", "Á"),
+    ("Acirc", "Â"),
+    ("Atilde", "Ã"),
+    ("Auml", "Ä"),
+    ("Aring", "Å"),
+    ("AElig", "Æ"),
+    ("Ccedil", "Ç"),
+    ("Egrave", "È"),
+    ("Eacute", "É"),
+    ("Ecirc", "Ê"),
+    ("Iacute", "Í"),
+    ("Ntilde", "Ñ"),
+    ("Oacute", "Ó"),
+    ("Ocirc", "Ô"),
+    ("Ouml", "Ö"),
+    ("Oslash", "Ø"),
+    ("Uacute", "Ú"),
+    ("Uuml", "Ü"),
+    ("szlig", "ß"),
+    ("agrave", "à"),
+    ("aacute", "á"),
+    ("acirc", "â"),
+    ("atilde", "ã"),
+    ("auml", "ä"),
+    ("aring", "å"),
+    ("aelig", "æ"),
+    ("ccedil", "ç"),
+    ("egrave", "è"),
+    ("eacute", "é"),
+    ("ecirc", "ê"),
+    ("euml", "ë"),
+    ("iacute", "í"),
+    ("icirc", "î"),
+    ("iuml", "ï"),
+    ("ntilde", "ñ"),
+    ("oacute", "ó"),
+    ("ocirc", "ô"),
+    ("otilde", "õ"),
+    ("ouml", "ö"),
+    ("oslash", "ø"),
+    ("ugrave", "ù"),
+    ("uacute", "ú"),
+    ("uuml", "ü"),
+    ("euro", "€"),
+    ("pound", "£"),
+    ("yen", "¥"),
+    ("deg", "°"),
+    ("ndash", "–"),
+    ("mdash", "—"),
+    ("minus", "−"),
+    ("times", "×"),
+    ("hellip", "…"),
+    ("bull", "•"),
+    ("lsquo", "‘"),
+    ("rsquo", "’"),
+    ("ldquo", "“"),
+    ("rdquo", "”"),
+    ("laquo", "«"),
+    ("raquo", "»"),
 ];
+
+/// The longest name of an entity, and the most digits of a number of one.
+const MAX_ENTITY_BYTES: usize = 8;
 
 /// Tags of HTML that only change how a text looks.
 const TAGS: [&str; 9] = ["b", "i", "em", "strong", "u", "mark", "code", "p", "span"];
 
-/// True if a text has an entity of HTML, such as `&amp;`.
+/// True if a text has an entity of HTML, such as `&amp;` or `&#39;`.
 pub fn has_entities(text: &str) -> bool {
-    ENTITIES.iter().any(|(entity, _)| text.contains(entity))
+    text.match_indices('&').any(|(at, _)| entity_at(text, at).is_some())
+}
+
+/// The entity at a place of a text: what it stands for, and where it ends.
+fn entity_at(text: &str, at: usize) -> Option<(char, usize)> {
+    let rest = text.get(at..)?.strip_prefix('&')?;
+    let end = rest.bytes().take(MAX_ENTITY_BYTES + 1).position(|byte| byte == b';')?;
+    let name = rest.get(..end)?;
+    let number = name.strip_prefix('#').map(|digits| match digits.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => digits.parse(),
+    });
+    let sign = match number {
+        // A blank that does not break is a blank to readers.
+        Some(number) => match char::from_u32(number.ok()?)? {
+            '\u{a0}' => ' ',
+            sign if sign.is_control() => return None,
+            sign => sign,
+        },
+        None => ENTITIES.iter().find(|(known, _)| *known == name)?.1.chars().next()?,
+    };
+    Some((sign, at + 1 + end + 1))
 }
 
 /// The text that a cell of a table means: entities of HTML read, and Excel's `="00123"` without its formula.
@@ -88,6 +168,7 @@ pub fn has_entities(text: &str) -> bool {
 /// use skill_core::decoration::of_cell;
 ///
 /// assert_eq!(of_cell("Billing &amp; Payments"), "Billing & Payments");
+/// assert_eq!(of_cell("Caf&eacute; &#8211; Bar"), "Café – Bar");
 /// assert_eq!(of_cell("=\"00123\""), "00123");
 /// ```
 pub fn of_cell(text: &str) -> Cow<'_, str> {
@@ -100,7 +181,25 @@ pub fn of_cell(text: &str) -> Cow<'_, str> {
     if !has_entities(text) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(ENTITIES.iter().fold(text.to_owned(), |text, (entity, sign)| text.replace(entity, sign)))
+    let (mut read, mut at) = (String::with_capacity(text.len()), 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let next = rest.find('&').unwrap_or(rest.len());
+        read.push_str(rest.get(..next).unwrap_or_default());
+        at += next;
+        match entity_at(text, at) {
+            // Once: `&amp;lt;` is `&lt;`.
+            Some((sign, end)) => {
+                read.push(sign);
+                at = end;
+            }
+            None if at < text.len() => {
+                read.push('&');
+                at += 1;
+            }
+            None => {}
+        }
+    }
+    Cow::Owned(read)
 }
 
 /// A text without the emphasis, the code marks and the one full stop around it; `None` if there is nothing of the kind, or
@@ -137,8 +236,8 @@ pub fn folded(text: &str) -> String {
 }
 
 fn without_stop(text: &str) -> &str {
-    match text.strip_suffix('.') {
-        Some(rest) if !rest.is_empty() && !rest.ends_with('.') => rest,
+    match text.strip_suffix(['.', '。', '．']) {
+        Some(rest) if !rest.is_empty() && !rest.ends_with(['.', '。', '．']) => rest,
         Some(_) | None => text,
     }
 }
@@ -230,6 +329,8 @@ mod tests {
             "<b>Billing</b>",
             "=\"Billing\"",
             "`Billing`.",
+            "Billing。",
+            "<strong>Billing</strong>.",
         ] {
             assert_eq!(undecorated(text).as_deref(), Some("Billing"), "{text:?}");
         }
@@ -241,6 +342,29 @@ mod tests {
             assert_eq!(folded(text), "billing", "{text:?}");
         }
         assert_eq!(of_cell("AT&T"), "AT&T");
+    }
+
+    #[test]
+    fn entities_are_read_once_and_nothing_else_is() {
+        for (text, expect) in [
+            ("Caf&eacute;", "Café"),
+            ("It&#8217;s", "It’s"),
+            ("It&#x27;s", "It's"),
+            ("42&nbsp;km", "42 km"),
+            ("&#160;42", " 42"),
+            ("&euro;42", "€42"),
+            ("&amp;lt;", "&lt;"),
+            ("&amp;&amp;", "&&"),
+            ("ä&amp;ö", "ä&ö"),
+        ] {
+            assert!(has_entities(text), "{text}");
+            assert_eq!(of_cell(text), expect, "{text}");
+        }
+        for text in ["AT&T", "a & b; c", "&unknown;", "&#;", "&#x;", "&#99999999;", "&#0;", "&", "&;", "&amp"]
+        {
+            assert!(!has_entities(text), "{text}");
+            assert_eq!(of_cell(text), text, "{text}");
+        }
     }
 
     #[test]

@@ -11,14 +11,17 @@ use std::collections::BTreeMap;
 
 /// More different answers than these are taken for free texts.
 pub const MAX_LABELS: usize = 200;
-/// A longer text is an answer, not a label.
-pub(crate) const MAX_LABEL_CHARACTERS: usize = 40;
+/// A longer text is an answer, not a label. Some data sets have whole phrases as classes.
+pub(crate) const MAX_LABEL_CHARACTERS: usize = 120;
 /// Labels with at least this many characters may differ by one edit and still look like the same word.
 const MIN_CHARACTERS_ONE_EDIT: usize = 4;
 /// The same for two edits.
 const MIN_CHARACTERS_TWO_EDITS: usize = 8;
 /// A misspelling is at least this many times rarer than the label that was meant.
 const MIN_TIMES_RARER: usize = 5;
+
+/// A grade before `+` or `-` has so many characters at most.
+const MAX_GRADE_CHARACTERS: usize = 3;
 
 /// Classes that are numbers, such as grades and ratings, are at most so many.
 const MAX_NUMBERS: usize = 12;
@@ -153,12 +156,25 @@ pub fn similar_labels(counts: &BTreeMap<String, usize>) -> Vec<SimilarLabels> {
     found
 }
 
-/// A label as people read it: letters and digits in lower case.
+/// A label as people read it: letters and digits in lower case, and the signs that make it another one: `C++`, `C#`, `-1`,
+/// `A+`, `<5`, `1-2`.
 fn folded(label: &str) -> String {
-    let folded: String =
-        label.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    // Labels of signs alone, such as `+` and `-`, are what they are.
-    if folded.is_empty() { label.to_owned() } else { folded }
+    let label: Vec<char> = label.trim().chars().collect();
+    let at = |place: usize| label.get(place).copied();
+    let is_digit = |place: Option<usize>| place.and_then(at).is_some_and(char::is_numeric);
+    let n_stem = label.iter().rposition(|sign| !"+#-%".contains(*sign)).map_or(0, |last| last + 1);
+    let counts = |place: usize, sign: char| {
+        let before = place.checked_sub(1);
+        sign.is_alphanumeric()
+            || "<>=≤≥".contains(sign)
+            || is_digit(before) && is_digit(Some(place + 1))
+            || before.is_none() && "-−".contains(sign) && is_digit(Some(place + 1))
+            // `A-` is a grade, and behind a word a hyphen is nothing.
+            || place >= n_stem && (sign != '-' || n_stem <= MAX_GRADE_CHARACTERS)
+    };
+    let kept = label.iter().enumerate().filter(|(place, sign)| counts(*place, **sign));
+    let kept: String = kept.flat_map(|(_, sign)| sign.to_lowercase()).collect();
+    if kept.is_empty() { label.iter().collect() } else { kept }
 }
 
 fn is_misspelt(rare: &str, usual: &str) -> bool {
@@ -316,6 +332,13 @@ mod tests {
         check_similar(&[("yes", 1), ("yet", 40)], &[]);
         check_similar(&[("valid", 1), ("invalid", 40)], &[]);
         check_similar(&[("+", 20), ("-", 20)], &[]);
+        for (first, second) in
+            [("1", "-1"), ("C", "C++"), ("C", "C#"), ("A+", "A-"), ("<5", ">5"), ("1-2", "12"), ("1.0", "10")]
+        {
+            check_similar(&[(first, 20), (second, 20)], &[]);
+        }
+        check_similar(&[("Billing", 20), ("Billing-", 20)], &[("Billing", "Billing-")]);
+        check_similar(&[("Billing", 20), ("- billing.", 20)], &[("- billing.", "Billing")]);
         check_similar(&[("positive", 1), ("negative", 40)], &[]);
     }
 

@@ -4,6 +4,9 @@
 use serde::Serialize;
 use skill_core::ItemId;
 
+/// A median reference with more words is a text that nobody writes twice in the same words.
+pub const MAX_EXACT_WORDS: usize = 12;
+
 /// A form in which a model writes an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +49,12 @@ pub enum AnswerFinding {
         n_classes: usize,
         /// Those that are not named.
         unnamed: Vec<String>,
+    },
+    /// References that are texts of several sentences, which nobody writes twice in the same words, under a scorer that
+    /// compares words.
+    ReferencesProse {
+        /// The words of the median reference.
+        n_words: usize,
     },
     /// Parts of the requested form that the prompt does not name: a tag, or members of a JSON object.
     FormUnnamed {

@@ -25,7 +25,10 @@ use std::sync::Arc;
 ///
 /// 3: marks of emphasis, of chat formats and of lists are no part of an answer; choices are found before and behind their
 /// explanation.
-pub const SCORING_VERSION: u32 = 3;
+///
+/// 4: all entities of HTML are read; numbers in brackets are below zero, and more words multiply; choices are found behind
+/// lead-ins of more languages.
+pub const SCORING_VERSION: u32 = 4;
 
 /// The name under which it is in the settings.
 pub(crate) const SCORING_VERSION_KEY: &str = "scoring_version";

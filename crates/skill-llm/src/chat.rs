@@ -367,6 +367,35 @@ impl ProviderState {
     }
 }
 
+/// A part of the usage that a provider does not report, by where its count comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UsageGap {
+    /// Completion tokens are the total without those of the prompt.
+    ReplyFromTotal,
+    /// Prompt tokens are the total without those of the completion.
+    PromptFromTotal,
+    /// Completion tokens are estimated from the text.
+    ReplyEstimated,
+    /// Prompt tokens are estimated from what was sent.
+    PromptEstimated,
+    /// Only the total is reported; completion tokens are estimated from the text.
+    OnlyTotal,
+}
+
+impl UsageGap {
+    /// What is missing, and where the count comes from.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ReplyFromTotal => "completion tokens are missing, and are derived from the total",
+            Self::PromptFromTotal => "prompt tokens are missing, and are derived from the total",
+            Self::ReplyEstimated => "completion tokens are missing, and are estimated from the text",
+            Self::PromptEstimated => "prompt tokens are missing, and are estimated from what was sent",
+            Self::OnlyTotal => "only the total is there, and completion tokens are estimated from the text",
+        }
+    }
+}
+
 /// What the model said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -378,6 +407,9 @@ pub struct ChatReply {
     pub tool_calls: Vec<ToolCall>,
     /// Tokens, as the provider counts them; zeros if it does not say.
     pub usage: Usage,
+    /// The part of the usage that the provider does not count itself. No journal keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_gap: Option<UsageGap>,
     /// Why the reply ended.
     pub finish: FinishReason,
     /// The model's reasoning, where the server returned it.
@@ -402,6 +434,7 @@ impl ChatReply {
             text: text.into(),
             tool_calls: Vec::new(),
             usage,
+            usage_gap: None,
             finish,
             reasoning: None,
             tokens: None,
@@ -441,6 +474,12 @@ impl ChatReply {
     #[must_use]
     pub fn with_tool_calls(self, tool_calls: Vec<ToolCall>) -> Self {
         Self { tool_calls, ..self }
+    }
+
+    /// The same with the part of the usage that the provider does not count itself.
+    #[must_use]
+    pub fn with_usage_gap(self, usage_gap: Option<UsageGap>) -> Self {
+        Self { usage_gap, ..self }
     }
 
     /// The same with the model's reasoning; an empty one is none.

@@ -26,6 +26,7 @@
 //! | `agent` | programs that play a model; feature `process`, on by default |
 //! | [`agent_work`] | what a program finds besides its prompt, and what it did |
 //! | [`provider`] | what is known about providers, as a table |
+//! | [`oddity`] | what a server does that spoils results without being an error |
 //! | [`listing`] | the models that a server lists, for checks before a run |
 //! | [`http`] | what all dialects over HTTP share: addresses, keys, errors |
 //! | [`reasoning`] | how much a model thinks, and under which names servers take that |
@@ -78,6 +79,7 @@ pub mod layer;
 pub mod listing;
 pub mod meter;
 mod named;
+pub mod oddity;
 pub mod openai;
 pub mod price_table;
 #[cfg(feature = "process")]
@@ -105,7 +107,7 @@ pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
 pub use call::{CallCtx, CallPlace, Extensions};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
-    ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec,
+    ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec, UsageGap,
 };
 pub use embedding::{EmbeddingModel, EmbeddingReply, EmbeddingRequest};
 pub use error::{ErrorClass, GiveUpReason, LengthSource, LlmError};

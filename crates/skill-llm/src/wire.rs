@@ -2,8 +2,9 @@
 //!
 //! A word that is in no list here is kept as [`FinishReason::Other`]: the reply counts, and a run says so once.
 
-use crate::chat::FinishReason;
+use crate::chat::{FinishReason, UsageGap};
 use crate::http::Fault;
+use crate::oddity::estimated;
 use serde_json::Value;
 
 /// Words for a reply that came to its end.
@@ -138,34 +139,34 @@ pub(crate) fn first_count(usage: &Value, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| count(usage.get(*name)))
 }
 
-/// About how many tokens a text has, where nobody has counted them.
-pub(crate) fn estimated(n_characters: usize) -> u64 {
-    u64::try_from(n_characters.div_ceil(4)).unwrap_or(u64::MAX)
-}
-
-/// Prompt tokens and completion tokens. If a server leaves one out, or reports fewer completion tokens than its total
-/// implies, the missing one is the total minus the other; without a total, completion tokens are estimated from
-/// `n_characters`.
+/// Prompt tokens and completion tokens, and which of them the server does not count. If it leaves one out, or reports fewer
+/// completion tokens than its total implies, the missing one is the total minus the other; without a total, completion tokens
+/// are estimated from `n_characters`, and prompt tokens by whoever knows what was sent.
 pub(crate) fn both(
     input: Option<u64>,
     output: Option<u64>,
     total: Option<u64>,
     n_characters: usize,
-) -> (u64, u64) {
+) -> (u64, u64, Option<UsageGap>) {
     match (input, output, total) {
         // A total of more than both has tokens of the reply that `output` leaves out, such as those of a thought.
         (Some(input), Some(output), Some(total)) if total > input.saturating_add(output) => {
-            (input, total - input)
+            (input, total - input, (output == 0).then_some(UsageGap::ReplyFromTotal))
         }
-        (Some(input), Some(output), _) => (input, output),
-        (Some(input), None, Some(total)) if total >= input => (input, total - input),
-        (Some(input), None, _) => (input, estimated(n_characters)),
-        (None, Some(output), total) => (total.unwrap_or_default().saturating_sub(output), output),
+        (Some(input), Some(output), _) => (input, output, None),
+        (Some(input), None, Some(total)) if total >= input => {
+            (input, total - input, Some(UsageGap::ReplyFromTotal))
+        }
+        (Some(input), None, _) => (input, estimated(n_characters), Some(UsageGap::ReplyEstimated)),
+        (None, Some(output), Some(total)) if total >= output => {
+            (total - output, output, Some(UsageGap::PromptFromTotal))
+        }
+        (None, Some(output), _) => (0, output, Some(UsageGap::PromptEstimated)),
         (None, None, Some(total)) => {
             let output = estimated(n_characters).min(total);
-            (total - output, output)
+            (total - output, output, Some(UsageGap::OnlyTotal))
         }
-        (None, None, None) => (0, 0),
+        (None, None, None) => (0, 0, None),
     }
 }
 
@@ -221,17 +222,22 @@ mod tests {
         ] {
             assert_eq!(count(Some(&value)), expect, "{value}");
         }
+        let gap = Some;
         for (input, output, total, expect) in [
-            (Some(100), Some(1400), Some(1500), (100, 1400)),
-            (Some(100), None, Some(1500), (100, 1400)),
-            (Some(100), Some(0), Some(1500), (100, 1400)),
-            (Some(100), Some(1400), Some(1400), (100, 1400)),
-            (None, Some(1400), Some(1500), (100, 1400)),
-            (None, None, Some(1500), (1490, 10)),
-            (Some(1500), None, None, (1500, 10)),
-            (None, Some(5), None, (0, 5)),
-            (None, None, Some(3), (0, 3)),
-            (None, None, None, (0, 0)),
+            (Some(100), Some(1400), Some(1500), (100, 1400, None)),
+            (Some(100), None, Some(1500), (100, 1400, gap(UsageGap::ReplyFromTotal))),
+            (Some(100), Some(0), Some(1500), (100, 1400, gap(UsageGap::ReplyFromTotal))),
+            // The completion tokens of some servers are those without the thought.
+            (Some(100), Some(400), Some(1500), (100, 1400, None)),
+            (Some(100), Some(1400), Some(1400), (100, 1400, None)),
+            (None, Some(1400), Some(1500), (100, 1400, gap(UsageGap::PromptFromTotal))),
+            (None, None, Some(1500), (1490, 10, gap(UsageGap::OnlyTotal))),
+            (Some(1500), None, None, (1500, 10, gap(UsageGap::ReplyEstimated))),
+            (Some(1500), None, Some(7), (1500, 10, gap(UsageGap::ReplyEstimated))),
+            (None, Some(5), None, (0, 5, gap(UsageGap::PromptEstimated))),
+            (None, Some(5), Some(0), (0, 5, gap(UsageGap::PromptEstimated))),
+            (None, None, Some(3), (0, 3, gap(UsageGap::OnlyTotal))),
+            (None, None, None, (0, 0, None)),
         ] {
             assert_eq!(both(input, output, total, 40), expect, "{input:?} {output:?} {total:?}");
         }

@@ -383,6 +383,11 @@ impl PipelineError {
             || matches!(self, Self::Optimizer { source, .. } if is_cancelled(source))
     }
 
+    /// True if a reply to one item cannot be read, however often it was requested: the others may go on.
+    pub(crate) fn is_of_one_item(&self) -> bool {
+        matches!(self, Self::Rollout { source: EnvError::Model(error), .. } if error.class() == ErrorClass::InvalidReply)
+    }
+
     /// The cap that a model's call would have exceeded, such as `calls`.
     pub(crate) fn cap(&self) -> Option<&'static str> {
         match self {

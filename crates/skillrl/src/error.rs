@@ -217,6 +217,11 @@ pub enum Failure {
     Other,
 }
 
+/// True if a server sends what is not a reply.
+fn is_unreadable(error: &EnvError) -> bool {
+    matches!(error, EnvError::Model(error) if error.class() == ErrorClass::InvalidReply)
+}
+
 impl Error {
     /// What kind of failure this is.
     pub fn failure(&self) -> Failure {
@@ -278,7 +283,7 @@ impl Error {
             Self::Config(error) => error.hint(),
             Self::Env(error) => hint::of_env(error).to_owned(),
             // Nothing of an attempt by hand is kept, so there is nothing to go on with.
-            Self::Attempt(error) if error.is_retryable() => {
+            Self::Attempt(error) if error.is_retryable() && !is_unreadable(error) => {
                 "retry it; if it fails in the same way, fix the cause".to_owned()
             }
             Self::Attempt(error) => hint::of_env(error).to_owned(),

@@ -302,9 +302,16 @@ fn of_bad_request(status: u16, message: &str) -> &'static str {
     if says(&["system role", "system message", "role 'system'", "roles must alternate", "`system` role"]) {
         return "the model has no system role: set `system_role = \"user\"` for it, which puts the system message, and with it the skill, at the head of the first user message";
     }
+    let is_region = says(&["country", "region", "territory", "location is not", "legal reasons"]);
     match status {
-        403 if says(&["country", "region", "territory", "location"]) => {
+        300..400 => {
+            return "name the address itself as `base_url`, without a redirection; a page of a login means that a gateway in front of the server wants a sign-in";
+        }
+        400 | 403 | 451 if is_region => {
             return "the provider does not serve this country or region: take another provider, or an address of it that does";
+        }
+        403 if says(&["model"]) => {
+            return "check the model's name, and that the account or project of the key may use this model";
         }
         403 => {
             return "the network between refuses this client (a firewall or gateway in front of the provider): try another network, or ask who runs the gateway to let it through";
@@ -313,7 +320,10 @@ fn of_bad_request(status: u16, message: &str) -> &'static str {
         407 => {
             return "a proxy wants its own credentials: check `HTTPS_PROXY`, or name the host in `NO_PROXY`";
         }
-        413 => {
+        413 | 429 if says(&["per minute", "tpm"]) => {
+            return "one request is larger than the account may send in a minute: raise the limit at the provider, or shorten skill, prompt and `train.minibatch_size`";
+        }
+        413 | 431 => {
             return "the request is too large for the server or a proxy in front of it: raise the limit there (such as `client_max_body_size`), or shorten skill, prompt and `train.minibatch_size`";
         }
         _ => {}
@@ -331,11 +341,20 @@ fn of_bad_request(status: u16, message: &str) -> &'static str {
     )
 }
 
+/// True if words of a server are those of a page of the web.
+fn is_page(message: &str) -> bool {
+    let lower = message.to_lowercase();
+    ["<!doctype html", "<html", "<head>"].iter().any(|tag| lower.contains(tag))
+}
+
 /// What to do about an error of a model.
 pub(crate) fn of_model(error: &LlmError) -> &'static str {
     match error {
         LlmError::RateLimited { .. } => "lower the number of workers, or start the same command again later",
         LlmError::QuotaExhausted { .. } => "add credit at the provider, then start the same command again",
+        LlmError::Authentication { status: 403, .. } => {
+            "check the key in the variable that `api_key_env` names, and what it may be used for; a gateway in front of the server may refuse the client too"
+        }
         LlmError::Authentication { .. } => "check the key in the variable that `api_key_env` names",
         LlmError::StaleToken { .. } => "start the same command again: it asks for a fresh token",
         LlmError::NoToken { .. } => {
@@ -372,6 +391,12 @@ pub(crate) fn of_model(error: &LlmError) -> &'static str {
         }
         LlmError::NotRecorded { .. } => {
             "let it continue with the models, or see what has changed since the recording"
+        }
+        LlmError::InvalidReply { message, .. } if is_page(message) => {
+            "a web page came in the place of a reply: check `base_url`, and whether a gateway in front of the server wants a sign-in"
+        }
+        LlmError::InvalidReply { message, .. } if message.contains("charset") => {
+            "nothing of this is scored: have the server write UTF-8, or name its charset in the header `content-type`"
         }
         LlmError::InvalidReply { .. } => {
             "check that `base_url` is an endpoint of the model's `kind`, usually ending in /v1"
@@ -428,5 +453,43 @@ fn of_file(error: &io::Error) -> &'static str {
             "check who may write there, or name another place (of a run that is `run.dir`)"
         }
         _ => "check the path (of a run that is `run.dir`), its permissions and the free space",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_requests_lead_to_their_cause() {
+        for (status, message, names) in [
+            (302, "it redirects to https://login.example/sso", "sign-in"),
+            (400, "User location is not supported for the API use.", "region"),
+            (403, "Country, region, or territory not supported", "region"),
+            (451, "Unavailable for legal reasons", "region"),
+            (403, "Project does not have access to model `m`", "model"),
+            (403, "error code: 1010", "gateway"),
+            (405, "Method Not Allowed", "base_url"),
+            (407, "Proxy Authentication Required", "NO_PROXY"),
+            (413, "<html>413 Request Entity Too Large</html>", "client_max_body_size"),
+            (413, "Request too large for model: 8000 tokens per minute (TPM)", "account"),
+            (422, "`seed`: Extra inputs are not permitted", "seed_field"),
+            (400, "property 'seed' is unsupported", "seed_field"),
+            (400, "System role not supported", "system_role"),
+            (400, "no such thing", "doctor"),
+        ] {
+            let hint = of_bad_request(status, message);
+            assert!(hint.contains(names), "{status} {message}: {hint}");
+        }
+        let unreadable =
+            |message: &str| LlmError::InvalidReply { provider: "p".to_owned(), message: message.to_owned() };
+        for (message, names) in [
+            ("it is not JSON: <!DOCTYPE html><title>Sign in</title>", "sign-in"),
+            ("the body is not text in UTF-8, or in the charset that its header names", "UTF-8"),
+            ("`choices` is empty", "base_url"),
+        ] {
+            let hint = of_model(&unreadable(message));
+            assert!(hint.contains(names), "{message}: {hint}");
+        }
     }
 }

@@ -6,7 +6,8 @@
 use serde_json::Value;
 use skill_core::python_json;
 use skill_envs::EnvError;
-use skill_envs::tasks::write_json_lines;
+use skill_envs::Split;
+use skill_envs::tasks::{split_of_file, write_json_lines};
 use skill_llm::transport::{HttpMethod, HttpRequest, HttpResponse, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,11 +24,10 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_BYTES: u64 = 1 << 30;
 /// The most redirections from the Hub to where its files are.
 const MAX_REDIRECTIONS: usize = 5;
+/// The most pages of a list of files.
+const MAX_PAGES: usize = 100;
 /// So many characters of a revision are in the name of a directory.
 const SHOWN_REVISION: usize = 12;
-/// The parts of a data set that make a split of their own, by the names of the Hub.
-const PARTS: [&str; 3] = ["train", "validation", "test"];
-
 /// The name of a data set of the Hub, such as `hf://owner/name`, `hf://owner/name/CONFIG` or `hf://owner/name:test`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubName {
@@ -187,7 +187,7 @@ impl<'a> Hub<'a> {
     }
 
     /// Downloads a data set below a directory, unless this revision of it is there; returns what `env.data` names: a
-    /// directory with `train`, `validation` and `test`, or one file.
+    /// directory with `train` and `validation` or `test`, or one file.
     ///
     /// Without a network, the copy of an earlier revision is taken, if there is one alone.
     ///
@@ -220,9 +220,18 @@ impl<'a> Hub<'a> {
     /// The files of the configuration and the splits that are asked for, in order.
     async fn files(&self, name: &HubName, revision: &str) -> Result<Vec<HubFile>, HubError> {
         let url = format!("{}/api/datasets/{}/tree/{revision}?recursive=true", self.endpoint, name.id);
-        let body = self.json(&url, name).await?;
-        let entries = body.as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut files: Vec<HubFile> = entries.iter().filter_map(hub_file).collect();
+        let mut files: Vec<HubFile> = Vec::new();
+        let mut next = Some(url.clone());
+        for _ in 0..MAX_PAGES {
+            let Some(page) = next.take() else { break };
+            let response = self.get(&page, name).await?;
+            let body = json_of(&page, &response)?;
+            files.extend(body.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(hub_file));
+            next = next_page(&page, &response)?;
+        }
+        if next.is_some() {
+            return Err(wrong_answer(&url, format!("more than {MAX_PAGES} pages of files")));
+        }
         files.sort_by(|first, second| first.path.cmp(&second.path));
         let known = |of: fn(&HubFile) -> &String| -> Vec<String> {
             files.iter().map(of).cloned().collect::<BTreeSet<_>>().into_iter().collect()
@@ -293,9 +302,7 @@ impl<'a> Hub<'a> {
     }
 
     async fn json(&self, url: &str, name: &HubName) -> Result<Value, HubError> {
-        let answer = |what: String| HubError::Answer { url: url.to_owned(), what };
-        let text = self.get(url, name).await?.text().map_err(|fault| answer(fault.to_string()))?;
-        python_json::read(&text).map_err(|error| answer(format!("something that is not JSON: {error}")))
+        json_of(url, &self.get(url, name).await?)
     }
 
     /// Reads an address; redirections lead from the Hub to the store of its files.
@@ -334,6 +341,33 @@ impl<'a> Hub<'a> {
     }
 }
 
+fn json_of(url: &str, response: &HttpResponse) -> Result<Value, HubError> {
+    let text = response.text().map_err(|fault| wrong_answer(url, fault.to_string()))?;
+    python_json::read(&text)
+        .map_err(|error| wrong_answer(url, format!("something that is not JSON: {error}")))
+}
+
+/// The address of the next page of a list, from the header `link` (RFC 8288); it has to be at the same server.
+fn next_page(url: &str, response: &HttpResponse) -> Result<Option<String>, HubError> {
+    let links = response.header("link").unwrap_or_default();
+    let next = links.split(',').find_map(|link| {
+        let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+        parameters
+            .replace([' ', '"'], "")
+            .split(';')
+            .any(|parameter| parameter == "rel=next")
+            .then_some(target)
+    });
+    let Some(next) = next else { return Ok(None) };
+    let wrong = || wrong_answer(url, format!("a wrong address of its next page: {next}"));
+    let base = url::Url::parse(url).map_err(|_| wrong())?;
+    let address = base.join(next).map_err(|_| wrong())?;
+    if address.origin() != base.origin() {
+        return Err(wrong());
+    }
+    Ok(Some(address.into()))
+}
+
 fn wrong_answer(url: &str, what: String) -> HubError {
     HubError::Answer { url: url.to_owned(), what }
 }
@@ -356,20 +390,16 @@ fn hub_file(entry: &Value) -> Option<HubFile> {
     })
 }
 
-/// What is named as data: the directory where it has all parts, else the file to be split.
+/// What is named as data: the directory where it has a part to train on and another one, else the file to be split.
 fn data_in(folder: &Path) -> PathBuf {
-    let file = |split: &str| folder.join(format!("{split}.jsonl"));
-    if PARTS.iter().all(|split| file(split).is_file()) {
+    let names = || fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let has = |split: Split| names().any(|path| split_of_file(&path) == Some(split));
+    if has(Split::Train) && (has(Split::Test) || has(Split::Val)) {
         return folder.to_owned();
     }
-    let first = PARTS.iter().map(|split| file(split)).find(|path| path.is_file());
-    let other = || {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        paths.into_iter().next()
-    };
-    first.or_else(other).unwrap_or_else(|| folder.to_owned())
+    let mut paths: Vec<PathBuf> = names().collect();
+    paths.sort_by_key(|path| (split_of_file(path).is_none(), split_of_file(path), path.clone()));
+    paths.into_iter().next().unwrap_or_else(|| folder.to_owned())
 }
 
 /// The only copy of a data set that is on this machine.
@@ -386,4 +416,54 @@ fn copy_of(name: &HubName, below: &Path) -> Option<PathBuf> {
     }
     tracing::warn!(copy = %copy.display(), "the Hub cannot be reached; the copy of the data set is used");
     Some(data_in(&copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_files_has_pages() {
+        let at = |link: &str| {
+            let headers = vec![("link".to_owned(), link.to_owned())];
+            let response = HttpResponse { status: 200, headers, body: Vec::new() };
+            next_page("https://hub.example/api/tree/1", &response)
+        };
+        for (link, expect) in [
+            (
+                "<https://hub.example/api/tree/1?cursor=a>; rel=\"next\"",
+                Some("https://hub.example/api/tree/1?cursor=a"),
+            ),
+            ("</api/tree/1?cursor=b>;rel=next", Some("https://hub.example/api/tree/1?cursor=b")),
+            (
+                "<https://hub.example/x>; rel=\"prev\", <https://hub.example/y>; rel=\"next\"",
+                Some("https://hub.example/y"),
+            ),
+            ("<https://hub.example/x>; rel=\"prev\"", None),
+            ("", None),
+        ] {
+            assert_eq!(at(link).unwrap().as_deref(), expect, "{link}");
+        }
+        // A list goes on at its own server alone.
+        assert!(at("<https://other.example/x>; rel=\"next\"").is_err());
+    }
+
+    #[test]
+    fn parts_stay_what_they_are() {
+        #[track_caller]
+        fn check(files: &[&str], expect: &str) {
+            let dir = tempfile::tempdir().unwrap();
+            files.iter().for_each(|name| fs::write(dir.path().join(name), "{}").unwrap());
+            let found = data_in(dir.path());
+            assert_eq!(found.strip_prefix(dir.path()).unwrap(), Path::new(expect), "{files:?}");
+        }
+        check(&["train.jsonl", "validation.jsonl", "test.jsonl"], "");
+        check(&["train.jsonl", "test.jsonl"], "");
+        check(&["train.jsonl", "validation.jsonl"], "");
+        check(&["train.jsonl", "validation_matched.jsonl", "unsupervised.jsonl"], "");
+        check(&["train.jsonl"], "train.jsonl");
+        check(&["train.jsonl", "unsupervised.jsonl"], "train.jsonl");
+        check(&["test.jsonl"], "test.jsonl");
+        check(&["test.jsonl", "validation.jsonl"], "validation.jsonl");
+    }
 }

@@ -1,8 +1,9 @@
 //! `skillrl try`: one item with the real models, and everything that happens.
 
 use super::CommandError;
+use super::estimate::passes_cost;
 use crate::args::TryArgs;
-use crate::consent::{self, agree, is_new_address};
+use crate::consent::{self, agree, is_new_address, item_words};
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -82,10 +83,16 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
         // The caps of the run hold for what is tried in it too.
         count_spent(&engine.budget(), &engine.prices(), journal);
     }
+    let is_new = is_new_address(&args.config.start(), &loaded);
+    let pass = (is_new && !args.yes).then(|| {
+        let settings = skillrl::trainer::settings(&loaded.config)?;
+        passes_cost(&loaded, env.as_ref(), &skill, &settings, (split, 1))
+    });
+    let pass = pass.transpose()?;
     agree(&consent::Sending {
         loaded: &loaded,
-        is_new: is_new_address(&args.config.start(), &loaded),
-        total: String::new(),
+        is_new,
+        total: pass.as_ref().map(|pass| item_words(pass, env.items(split).len())).unwrap_or_default(),
         most: None,
         agrees: args.yes,
     })?;

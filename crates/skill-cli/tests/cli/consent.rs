@@ -57,9 +57,26 @@ fn every_command_that_sends_data_to_a_new_address_asks() {
     assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
     assert_names(&screen.text, &["Send this to 127.0.0.1:"]);
     context.run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--set", "budget.calls=200"]);
-    let other = format!("models.target={{provider=\"custom\",base_url=\"{url}\",model=\"m\"}}");
-    let item = on_terminal(&context, &["try", "tickets-1", "--set", &other, "--mock=false"], 200, "n\n");
+    let base_url = format!("models.target.base_url={url}");
+    let settings = [
+        "models.target.kind=openai",
+        &base_url,
+        "models.target.model=m",
+        "models.target.price_input=1",
+        "models.target.price_output=2",
+    ];
+    let mut attempt = vec!["try", "tickets-1", "--mock=false"];
+    attempt.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
+    let item = on_terminal(&context, &attempt, 200, "n\n");
+    assert_eq!(item.code, Some(code::USAGE), "{}", item.text);
+    assert_names(
+        &item.text,
+        &["as it will be sent", "1 call, $", "Send this to 127.0.0.1:", "nothing was sent"],
+    );
     assert_eq!(server.n_calls(), 0, "{}", item.text);
+    let agreed = on_terminal(&context, &[&attempt[..], &["--yes"]].concat(), 200, "");
+    assert!(!agreed.text.contains("[y/N]"), "{}", agreed.text);
+    assert_eq!((agreed.code, server.n_calls()), (Some(code::SUCCESS), 1), "{}", agreed.text);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod bank;
 mod bank_live;
 mod bank_run;
 mod bank_training;
+mod broken_replies;
 mod caps;
 mod changed;
 mod check;
@@ -82,9 +83,11 @@ mod sft;
 mod shapes;
 mod silent;
 mod skill;
+mod split_names;
 #[cfg(target_os = "linux")]
 mod spreadsheets;
 mod status;
+mod table_files;
 mod tables;
 mod tasks;
 #[cfg(target_os = "linux")]

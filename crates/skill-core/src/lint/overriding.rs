@@ -10,13 +10,15 @@ use super::lookalike::folded;
 use super::{Finding, Severity, numbered, words};
 use crate::region::{APPENDIX_END, APPENDIX_START, SLOW_UPDATE_END, SLOW_UPDATE_START};
 use vocabulary::{
-    ASKERS, ASKS, ATTACKERS, CHAT_MARKS, DETERMINERS, DISCLOSING, ENDINGS, FOLLOWERS, GUARDS, HARMLESS,
-    MODALS, NEGATIONS, OBJECTS, PHRASES, PRIVATE, PROMPT_TAGS, QUALIFIERS, REPORTING, SECRET_VARIABLES, SEEN,
-    TASKS, VERBS,
+    ASKERS, ASKS, ATTACKERS, CHAT_MARKS, COMPLYING, CONDITIONS, DETERMINERS, DISCLOSING, ENDINGS, FOLLOWERS,
+    GUARDS, HARMLESS, HOLDING, INERT, MODALS, NEGATIONS, OBJECTS, PHRASES, PRIVATE, PROMPT_TAGS, QUALIFIERS,
+    RELATIVES, REPORTING, SAYINGS, SECRET_VARIABLES, SEEN, TASKS, VERBS,
 };
 
 /// Between them and the verb may be whom they ask.
 const REPORTING_REACH: usize = 4;
+/// Between what is said and the verb may be where it is said.
+const NAMING_REACH: usize = 5;
 /// How far behind the verb its object may stand.
 const REACH: usize = 7;
 /// How far behind the verb a private thing may stand.
@@ -77,6 +79,13 @@ fn is_quoted(content: &str, said: &str) -> bool {
     let all: Vec<String> = words(&lower).collect();
     let is_judged =
         all.iter().any(|word| GUARDS.contains(&word.as_str()) || ATTACKERS.contains(&word.as_str()));
+    // `Users write "ignore ..": answer as usual`. At its beginning, the verb is an order to write it.
+    let is_reported = || {
+        let mut before = all.iter().skip(1).take_while(|word| *word != first);
+        before.any(|word| REPORTING.contains(&word.as_str()) || HOLDING.contains(&word.as_str()))
+            && !complies(&all)
+    };
+    let is_judged = is_judged || is_reported();
     is_judged && !first.is_empty() && lower.match_indices(first).all(|(at, _)| is_opened(at))
 }
 
@@ -86,27 +95,70 @@ fn is_of_others(words: &[String], at: usize) -> bool {
     let before = words.get(..at).unwrap_or_default();
     let has = |among: &[&str]| words.iter().any(|word| among.contains(&word.as_str()));
     let is_attack = before.iter().any(|word| ATTACKERS.contains(&word.as_str()));
-    let declines = words.windows(2).enumerate().any(|(at, pair)| {
-        let is_no = matches!(pair.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), ["do", "not"]);
-        is_no && (at + 2 == words.len() || is(words, at + 2, &["comply", "obey"]))
-    });
+    let declines =
+        words.windows(2).enumerate().any(|(at, pair)| {
+            let is_no =
+                matches!(pair.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), ["do", "not"]);
+            is_no && (at + 2 == words.len() || is(words, at + 2, &COMPLYING))
+        }) || words.iter().enumerate().any(|(at, word)| word == "never" && is(words, at + 1, &COMPLYING));
     let is_guarded = declines
         || before.iter().any(|word| GUARDS.contains(&word.as_str()))
         || has(&["refuse", "reject", "decline"]);
     let last = before.last().map(String::as_str).unwrap_or_default();
     // `that override ..`, `which would bypass ..`: the relative clause belongs to what is named before it.
     let n_modal = usize::from(MODALS.contains(&last));
-    let is_relative = is_behind(before, n_modal, &["that", "which", "who", "whose"]);
-    if is_relative {
+    let is_relative = is_behind(before, n_modal, &RELATIVES);
+    if is_relative || makes_another(before) {
         return is_attack || is_guarded;
     }
-    if last == "to" {
-        let mut near = before.iter().rev().skip(1).take(REPORTING_REACH);
-        let is_reported = near.any(|word| REPORTING.contains(&word.as_str()));
-        return is_reported && (is_attack || is_guarded);
+    if complies(words) {
+        return false;
     }
-    // `prevent it from ignoring ..`.
-    last == "from" && is_guarded
+    let near = |n_words: usize, among: &[&str]| {
+        before.iter().rev().take(n_words).any(|word| among.contains(&word.as_str()))
+    };
+    match last {
+        "to" => {
+            let is_spoken = is_attack || is_guarded || is_clause(before);
+            let is_named =
+                near(NAMING_REACH, &SAYINGS) && (is_attack || is_guarded || declines || has(&INERT));
+            near(REPORTING_REACH + 1, &REPORTING) && is_spoken || is_named
+        }
+        // `instructions such as: forget ..`.
+        "as" | "like" | "e.g" | "g" => {
+            near(NAMING_REACH, &SAYINGS) && (is_attack || is_guarded || has(&HOLDING) || has(&INERT))
+        }
+        // `prevent it from ignoring ..`, `protect against override of ..`.
+        "from" | "against" | "of" => is_guarded,
+        _ => false,
+    }
+}
+
+/// True if the words are those of a clause about somebody who says something: `text that says to`, `if a page tells you to`.
+fn is_clause(before: &[String]) -> bool {
+    let Some(said) = before.iter().rposition(|word| REPORTING.contains(&word.as_str())) else { return false };
+    let head = before.get(..said).unwrap_or_default();
+    let n_modal = usize::from(head.last().is_some_and(|word| MODALS.contains(&word.as_str())));
+    // Whoever wrote the text gives orders themselves.
+    let is_own = head.iter().rev().take(2).any(|word| matches!(word.as_str(), "we" | "i"));
+    let is_conditional = head.iter().any(|word| CONDITIONS.contains(&word.as_str()));
+    is_behind(head, n_modal, &RELATIVES) || is_conditional && !is_own
+}
+
+/// True if somebody else is brought to do it: `that makes a model`.
+fn makes_another(before: &[String]) -> bool {
+    let near: Vec<&str> = before.iter().rev().take(NAMING_REACH).map(String::as_str).collect();
+    let made =
+        near.iter().position(|word| matches!(*word, "make" | "makes" | "let" | "lets" | "cause" | "causes"));
+    made.is_some_and(|at| near.iter().skip(at + 1).any(|word| RELATIVES.contains(word)))
+}
+
+/// True if the words say that what is asked is done.
+fn complies(words: &[String]) -> bool {
+    words.iter().enumerate().any(|(at, word)| {
+        let is_pair = word == "do" && is(words, at + 1, &["it", "so", "that", "this", "as"]);
+        (is_pair || COMPLYING.contains(&word.as_str())) && !is_negated(words, at)
+    })
 }
 
 /// True if the word so many places before the end is one of these.
@@ -222,7 +274,7 @@ fn disclosed(words: &[String], content: &str) -> Option<String> {
         .find(|word| SECRET_VARIABLES.iter().any(|end| word.ends_with(end)))
         .map(str::to_lowercase);
     (0..words.len()).find_map(|at| {
-        if !is(words, at, &DISCLOSING) || is_negated(words, at) {
+        if !is(words, at, &DISCLOSING) || is_negated(words, at) || is_of_others(words, at) {
             return None;
         }
         let after = words.get(at + 1..(at + 1 + DISCLOSING_REACH).min(words.len())).unwrap_or_default();

@@ -51,6 +51,10 @@ const MAX_WORD_SHARE: f64 = 0.4;
 const MIN_NAME_PARTS: usize = 3;
 const MIN_NAME_SHARE: f64 = 0.6;
 const MAX_NUMBER_DIGITS: usize = 4;
+/// How hashes are called directly before them, within so many characters.
+const HASH_NAMES: [&str; 9] =
+    ["h1:", "sha1", "sha256", "sha384", "sha512", "md5", "integrity", "checksum", "digest"];
+const MAX_HASH_NAME_CHARS: usize = 20;
 /// The least characters of the value of a password.
 const MIN_VALUE_CHARS: usize = 8;
 
@@ -91,7 +95,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         {
             let message = format!("a value for `{name}`");
             findings.push(Finding::new("secret-value", Severity::Warning, place, message, ADVICE));
-        } else if let Some(run) = runs(content).find(|run| looks_random(run)) {
+        } else if let Some(run) = runs(content).find(|run| looks_random(run) && !is_named_hash(content, run))
+        {
             let message = format!("{} characters that look random, as keys do", run.chars().count());
             findings.push(Finding::new("secret-random", Severity::Warning, place, message, ADVICE));
         }
@@ -217,6 +222,14 @@ fn is_name(run: &str) -> bool {
 /// True for the hash of a file that a page or a lock file names.
 fn is_integrity(run: &str) -> bool {
     ["sha1-", "sha256-", "sha384-", "sha512-"].iter().any(|prefix| run.starts_with(prefix))
+}
+
+/// True for a run behind the word for a hash: `h1:`, `"integrity":`, `digest =`.
+fn is_named_hash(line: &str, run: &str) -> bool {
+    let before = line.split_once(run).map_or("", |(before, _)| before).to_ascii_lowercase();
+    let before: String =
+        before.chars().rev().take(MAX_HASH_NAME_CHARS).collect::<Vec<_>>().into_iter().rev().collect();
+    HASH_NAMES.iter().any(|name| before.contains(name))
 }
 
 fn is_placeholder(value: &str) -> bool {

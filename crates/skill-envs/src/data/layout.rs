@@ -141,6 +141,28 @@ fn split_of_name(stem: &str) -> Option<Split> {
     }
 }
 
+/// The split that the name of a file says, such as `test` for `gsm8k_test.jsonl`; `None` for a folder and for a name that says
+/// nothing.
+pub fn split_of_file(path: &Path) -> Option<Split> {
+    Format::of(path)?;
+    split_of_name(path.file_stem()?.to_str()?)
+}
+
+/// The splits that are there by the names of files and folders, in their order; none for a file, and for a folder whose names
+/// say nothing.
+///
+/// # Errors
+///
+/// A directory that cannot be read, or in which a part is ambiguous.
+pub fn splits_of_names(path: &Path) -> Result<Vec<Split>, EnvError> {
+    Ok(match find(path, &Split::ALL)? {
+        DataFiles::Whole(_) => Vec::new(),
+        DataFiles::Parts(parts) => {
+            Split::ALL.into_iter().filter(|split| parts.iter().any(|(found, _)| found == split)).collect()
+        }
+    })
+}
+
 /// The words of a name in lower case: runs of letters, each of which ends before a capital letter behind a small one.
 fn words_of(name: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
@@ -184,8 +206,20 @@ fn parts_of(directory: &Path, names: &[String]) -> Result<Vec<(Split, PathBuf)>,
         .iter()
         .filter(|name| is_data(name) || is_folder(name) || exact(name).is_some())
         .filter_map(|name| {
-            // Where parts have their usual names, folders and files of other names are something else.
-            let split = if has_exact && !is_data(name) { exact(name) } else { said(name) };
+            // Where a part has its usual name, folders of other names are something else, and so are those without data.
+            let of_folder = || {
+                let split = said(name)?;
+                let is_taken = names.iter().any(|other| exact(other) == Some(split));
+                let holds_data = || {
+                    let inner = directory.join(name);
+                    entry_names(&inner).is_ok_and(|names| !data_files(&inner, &names).is_empty())
+                };
+                (!is_taken && holds_data()).then_some(split)
+            };
+            let split = match is_data(name) {
+                true => said(name),
+                false => exact(name).or_else(of_folder),
+            };
             Some((split?, name))
         })
         .collect();

@@ -16,6 +16,7 @@ mod spreadsheet;
 
 pub use convert::write_json_lines;
 pub(crate) use layout::{DataFiles, all_files, bad_data, entry_names, find, part_names, train_and_val};
+pub use layout::{split_of_file, splits_of_names};
 pub(crate) use read::read_records;
 
 use crate::error::EnvError;

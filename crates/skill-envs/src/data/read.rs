@@ -166,10 +166,32 @@ fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
     };
     let numbered = elements.into_iter().zip(starts).enumerate();
     numbered
-        .map(|(element_idx, (value, line))| {
-            record(value, Place { file: Arc::clone(&file), line, element: Some(element_idx + 1) })
+        .flat_map(|(element_idx, (value, line))| {
+            let place = Place { file: Arc::clone(&file), line, element: Some(element_idx + 1) };
+            questions_in(&value)
+                .unwrap_or_else(|| vec![value])
+                .into_iter()
+                .map(move |value| record(value, place.clone()))
         })
         .collect()
+}
+
+/// The questions of an article as the original files of SQuAD nest them: `paragraphs` with a `context` and `qas`, each
+/// question an item with the context and the title. `None` for an element of another form.
+fn questions_in(article: &Value) -> Option<Vec<Value>> {
+    let mut items = Vec::new();
+    for paragraph in article.get("paragraphs")?.as_array()? {
+        let context = paragraph.get("context")?;
+        for question in paragraph.get("qas")?.as_array()? {
+            let mut fields = question.as_object()?.clone();
+            fields.insert("context".to_owned(), context.clone());
+            if let Some(title) = article.get("title") {
+                fields.insert("title".to_owned(), title.clone());
+            }
+            items.push(Value::Object(fields));
+        }
+    }
+    Some(items)
 }
 
 fn record(value: Value, place: Place) -> Result<Record, EnvError> {
@@ -269,6 +291,18 @@ mod tests {
         assert_eq!(element_lines(text, 1), expect, "{text}");
         let elements: Vec<Value> = serde_json::from_str(text).unwrap();
         assert_eq!(elements.len(), expect.len(), "{text}");
+    }
+
+    #[test]
+    fn nested_questions_are_items_with_their_context() {
+        let text = r#"{"version": "1.1", "data": [{"title": "T", "paragraphs": [
+            {"context": "C", "qas": [{"id": "a", "question": "q", "answers": []}, {"id": "b", "question": "r", "answers": []}]}]}]}"#;
+        let records = json_records(Path::new("squad.json"), text).unwrap();
+        let ids: Vec<&Value> = records.iter().map(|record| &record.fields["id"]).collect();
+        assert_eq!(ids, ["a", "b"]);
+        assert_eq!((&records[1].fields["context"], &records[1].fields["title"]), (&"C".into(), &"T".into()));
+        let other = json_records(Path::new("a.json"), r#"[{"paragraphs": ["x"], "id": 1}]"#).unwrap();
+        assert!(other[0].fields.contains_key("paragraphs"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::Score;
 use super::text::collapsed;
 use serde::{Deserialize, Serialize};
+use skill_core::decoration::{of_cell, undecorated};
 use skill_core::random::PyRandom;
 use skill_core::text::composed;
 
@@ -19,7 +20,35 @@ const AFTER_LABEL: [char; 5] = ['.', ')', ':', ']', '}'];
 const BETWEEN: [char; 5] = ['-', '–', '—', ',', '='];
 
 /// What an answer may begin with before it names a choice, the longest first.
-const LEAD_INS: [&str; 15] = [
+const LEAD_INS: [&str; 43] = [
+    "die richtige antwort lautet",
+    "die richtige antwort ist",
+    "die antwort lautet",
+    "die antwort ist",
+    "richtige antwort",
+    "antwort",
+    "la respuesta correcta es",
+    "la respuesta es",
+    "respuesta correcta",
+    "respuesta",
+    "la bonne réponse est",
+    "la réponse correcte est",
+    "la réponse est",
+    "bonne réponse",
+    "réponse",
+    "a resposta correta é",
+    "a resposta é",
+    "resposta",
+    "risposta corretta",
+    "risposta",
+    "正确答案是",
+    "答案是",
+    "答案为",
+    "答案",
+    "正解は",
+    "答えは",
+    "정답은",
+    "정답",
     "the correct answer is",
     "the correct option is",
     "the correct choice is",
@@ -112,7 +141,9 @@ pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usiz
             let plain = without_marks(prediction);
             named(prediction)
                 .or_else(|| named(&plain))
-                .or_else(|| named(behind_lead_in(&plain)?))
+                .or_else(|| named(in_answer_tag(&plain)))
+                .or_else(|| named(&undecorated(in_answer_tag(&plain))?))
+                .or_else(|| led(&plain, &named))
                 .or_else(|| named(&answer_member(prediction)?))
                 .or_else(|| said_once(&plain, &named))
         }
@@ -139,10 +170,13 @@ fn said_once(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize>
     if lines().count() < 2 && !states(text) {
         return None;
     }
-    let led = |line: &str| named(behind_lead_in(line)?);
-    let stated = lines().filter(|line| states(line)).filter_map(led).next_back();
-    let alone = || only(lines().filter_map(|line| named(line).or_else(|| led(line))).collect());
-    let called = || lines().filter_map(|line| named(called_answer(line)?)).next_back();
+    let stated = lines().filter(|line| states(line)).filter_map(|line| led(line, named)).next_back();
+    let alone = || only(lines().filter_map(|line| named(line).or_else(|| led(line, named))).collect());
+    let of_call = |line: &str| {
+        let called = called_answer(line)?;
+        named(called).or_else(|| led(called, named)).or_else(|| named(before_reason(called)?))
+    };
+    let called = || lines().filter_map(of_call).next_back();
     stated.or_else(alone).or_else(called)
 }
 
@@ -177,6 +211,29 @@ fn called_answer(line: &str) -> Option<&str> {
     Some(head.trim())
 }
 
+/// What is before the words that give a reason: `B because A is tea`.
+fn before_reason(text: &str) -> Option<&str> {
+    [" because ", " since ", " as ", " – ", " — "]
+        .iter()
+        .filter_map(|words| Some(text.split_once(words)?.0))
+        .min_by_key(|head| head.len())
+}
+
+/// A text without the tag of an answer around it as a whole: `<answer>B</answer>`.
+fn in_answer_tag(text: &str) -> &str {
+    let text = text.trim();
+    let inner = ["answer", "final_answer", "choice", "label"]
+        .iter()
+        .find_map(|name| text.strip_prefix(&format!("<{name}>"))?.strip_suffix(&format!("</{name}>")));
+    inner.unwrap_or(text)
+}
+
+/// The choice that is named behind words such as `The correct answer is option`.
+fn led(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
+    let behind = behind_lead_in(text)?;
+    named(behind).or_else(|| named(behind_lead_in(behind)?))
+}
+
 /// The member of a JSON answer such as `{"answer": "C"}` that says it.
 fn answer_member(text: &str) -> Option<String> {
     if !text.contains('{') {
@@ -197,11 +254,12 @@ fn answer_member(text: &str) -> Option<String> {
 
 /// A text with full-width letters and signs as they are typed.
 fn typed(text: &str) -> std::borrow::Cow<'_, str> {
-    let is_wide = |character: char| ('\u{ff01}'..='\u{ff5e}').contains(&character);
+    let is_wide = |character: char| ('\u{ff01}'..='\u{ff5e}').contains(&character) || character == '。';
     if !text.contains(is_wide) {
         return text.into();
     }
     let plain = |character: char| match is_wide(character) {
+        true if character == '。' => '.',
         true => char::from_u32(u32::from(character) - 0xfee0).unwrap_or(character),
         false => character,
     };
@@ -283,13 +341,15 @@ fn by_label(prediction: &str, choices: &[Choice]) -> Option<usize> {
 /// What follows the words that an answer may begin with; `None` if it begins otherwise.
 fn behind_lead_in(prediction: &str) -> Option<&str> {
     let trimmed = prediction.trim();
-    let behind = LEAD_INS.iter().find_map(|words| {
+    let (words, behind) = LEAD_INS.iter().find_map(|words| {
         let head = trimmed.get(..words.len()).filter(|head| head.eq_ignore_ascii_case(words))?;
-        trimmed.get(head.len()..)
+        Some((words, trimmed.get(head.len()..)?))
     })?;
-    // The words end where they do: `Options` is no `Option`.
+    // The words end where they do: `Options` is no `Option`. Some scripts have no blanks.
     let is_end = behind.starts_with(|next: char| !next.is_alphanumeric());
-    is_end.then(|| behind.trim_start_matches(|next: char| next.is_whitespace() || next == ':'))
+    let has_blanks = words.chars().next_back().is_some_and(|last| last.is_lowercase() || last == ':');
+    (is_end || !has_blanks && !behind.is_empty())
+        .then(|| behind.trim_start_matches(|next: char| next.is_whitespace() || next == ':'))
 }
 
 /// A text without the marks of emphasis and code in it, as in `**Answer:** B`.
@@ -320,7 +380,8 @@ fn by_label_and_text(prediction: &str, choices: &[Choice]) -> Option<usize> {
 /// A text as choices are compared: white space collapsed, no case, no period at the end, no decoration around it, in one
 /// form of Unicode.
 fn plain_text(text: &str) -> String {
-    let text = composed(text);
+    let text = of_cell(text);
+    let text = composed(&text);
     collapsed(&unwrapped(&text).trim_end_matches('.').to_lowercase())
 }
 
@@ -400,6 +461,41 @@ mod tests {
     fn check(prediction: &str, by: ChoiceBy, expect: Option<usize>) {
         let choices = choices(&["Lyon", "Paris", "The Hague", "A", "x (y)"]);
         assert_eq!(chosen(prediction, &choices, by), expect, "{prediction:?} {by:?}");
+    }
+
+    #[test]
+    fn an_answer_names_a_choice_in_every_decoration() {
+        for prediction in [
+            "<b>B</b>",
+            "<strong>B</strong>.",
+            "<answer>B</answer>",
+            "<answer>**B**</answer>",
+            "=\"B\"",
+            "The correct answer is option **B**.",
+            "The answer is option B.",
+            "The answer is B because A is in the south.",
+            "B。",
+            "答案是B。",
+            "答案：B",
+            "答案为 B",
+            "Antwort: **B**",
+            "Die richtige Antwort ist B.",
+            "Réponse : B",
+            "La respuesta correcta es B.",
+            "正解はB",
+            "**Antwort: B) Paris**",
+        ] {
+            check(prediction, ChoiceBy::Either, Some(1));
+        }
+        for prediction in
+            ["Antworten B", "答案", "The answer is A or B because both are.", "<answer></answer>"]
+        {
+            check(prediction, ChoiceBy::Either, None);
+        }
+        let escaped = choices(&["AT&amp;T", "O&#39;Neill"]);
+        for (prediction, expect) in [("AT&T", 0), ("AT&amp;T", 0), ("A. AT&T", 0), ("**O'Neill**", 1)] {
+            assert_eq!(chosen(prediction, &escaped, ChoiceBy::Either), Some(expect), "{prediction}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::number::{Item, is_currency, numbers};
 use super::numeric::{is_currency_word, is_known_unit, parse_reference, unit, with_magnitude};
+use skill_core::decoration::of_cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -43,6 +44,7 @@ pub(crate) fn column_kind<'a>(texts: impl IntoIterator<Item = &'a str>) -> Colum
 /// with a zero that counts.
 fn whole_number(text: &str) -> Option<(String, bool)> {
     parse_reference(text)?;
+    let text = &*of_cell(text);
     let text = text.rsplit_once("####").map_or(text, |(_, answer)| answer);
     let numbers = numbers(text, is_known_unit);
     let [Item::Number { value, range }] = numbers.items.as_slice() else { return None };

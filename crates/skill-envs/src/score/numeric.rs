@@ -3,6 +3,7 @@
 use super::Score;
 use super::number::{Item, is_currency, numbers};
 use serde::{Deserialize, Serialize};
+use skill_core::decoration::of_cell;
 use std::ops::Range;
 
 /// Results of conversions are compared with this relative slack, so that rounding in binary never decides.
@@ -37,14 +38,32 @@ const UNITS: &[(&[&str], &str, f64)] = &[
 ];
 
 /// Letters that multiply a number directly before them: a small `m` is a metre, and `300 K` is a temperature.
-const LETTERS: [(&str, f64); 4] = [("k", 1e3), ("K", 1e3), ("M", 1e6), ("B", 1e9)];
+const LETTERS: [(&str, f64); 5] = [("k", 1e3), ("K", 1e3), ("M", 1e6), ("B", 1e9), ("T", 1e12)];
+/// Those of them that are units as well.
+const UNIT_LETTERS: [&str; 3] = ["k", "K", "T"];
 
 /// Words that multiply the number before them.
 const MAGNITUDES: &[(&[&str], f64)] = &[
-    (&["thousand", "thousands"], 1e3),
-    (&["million", "millions", "mn", "mio"], 1e6),
-    (&["billion", "billions", "bn"], 1e9),
-    (&["trillion", "trillions"], 1e12),
+    (&["thousand", "thousands", "tausend"], 1e3),
+    (&["lakh", "lakhs"], 1e5),
+    (&["million", "millions", "mn", "mln", "mio", "millionen", "millones"], 1e6),
+    (&["crore", "crores"], 1e7),
+    (
+        &[
+            "billion",
+            "billions",
+            "bn",
+            "mrd",
+            "mia",
+            "mld",
+            "milliarde",
+            "milliarden",
+            "milliard",
+            "milliards",
+        ],
+        1e9,
+    ),
+    (&["trillion", "trillions", "tn", "trn"], 1e12),
 ];
 
 skill_core::named_enum! {
@@ -110,11 +129,12 @@ pub struct Quantity {
 /// assert_eq!(numeric("I do not know", &["1 km"], &options), None);
 /// ```
 pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericOptions) -> Option<Score> {
-    let Readings { usual: whole, with_letter } = readings(prediction)?;
+    let Readings { usual: whole, with_letter, owed } = readings(prediction)?;
     let score = compared(&whole, answers, options);
-    let score_of_letter = with_letter.map(|plain| compared(&plain, answers, options));
-    if let Some(score_of_letter) = score_of_letter.filter(|other| score.hard < 1.0 && other.hard > 0.0) {
-        return Some(score_of_letter);
+    // Brackets around a reply are those of bookkeeping or nothing: what it is to the reference decides.
+    let others = [with_letter, owed].into_iter().flatten().map(|other| compared(&other, answers, options));
+    if let Some(other) = others.into_iter().find(|other| score.hard < 1.0 && other.hard > 0.0) {
+        return Some(other);
     }
     // `- 42` is -5 or an entry of a list: what it is to the reference decides.
     let entry = prediction.lines().last().and_then(|line| line.trim_start().strip_prefix("- "));
@@ -131,7 +151,7 @@ pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericO
 fn compared(prediction: &Quantity, answers: &[impl AsRef<str>], options: &NumericOptions) -> Score {
     let mut best = Score::default();
     let references = answers.iter().filter_map(|answer| readings_of_reference(answer.as_ref()));
-    for answer in references.flat_map(|found| std::iter::once(found.usual).chain(found.with_letter)) {
+    for answer in references.flat_map(Readings::of_reference) {
         for (ours, reference) in pairs(prediction, &answer, options) {
             let difference = (ours - reference).abs();
             let allowed = options.tolerance.max(options.relative_tolerance * reference.abs());
@@ -202,9 +222,23 @@ struct Readings {
     usual: Quantity,
     /// The same where `k` directly behind the number is a unit: `300K` may be 300 kelvin.
     with_letter: Option<Quantity>,
+    /// The same below zero, where the text is a number in brackets as books have it: `(1,234)`, `($5.50)`.
+    owed: Option<Quantity>,
+}
+
+impl Readings {
+    /// What a reference may be: in brackets it is below zero.
+    fn of_reference(self) -> impl Iterator<Item = Quantity> {
+        let (usual, with_letter) = match self.owed {
+            Some(owed) => (owed, None),
+            None => (self.usual, self.with_letter),
+        };
+        std::iter::once(usual).chain(with_letter)
+    }
 }
 
 fn readings(text: &str) -> Option<Readings> {
+    let text = &*of_cell(text);
     let numbers = numbers(text, is_known_unit);
     match numbers.items.last()? {
         Item::Number { value, range } => Some(readings_at(&numbers.text, *value, range)),
@@ -215,10 +249,11 @@ fn readings(text: &str) -> Option<Readings> {
 /// The number that a reference is: its text has one number, which no sign of inequality makes a bound; a solution in the
 /// form of GSM8K is what follows `####`.
 pub fn parse_reference(text: &str) -> Option<Quantity> {
-    readings_of_reference(text).map(|found| found.usual)
+    readings_of_reference(text).map(|found| found.owed.unwrap_or(found.usual))
 }
 
 fn readings_of_reference(text: &str) -> Option<Readings> {
+    let text = &*of_cell(text);
     let text = text.rsplit_once("####").map_or(text, |(_, answer)| answer);
     let numbers = numbers(text, is_known_unit);
     let [Item::Number { value, range }] = numbers.items.as_slice() else { return None };
@@ -233,8 +268,21 @@ fn readings_at(text: &[char], value: f64, range: &Range<usize>) -> Readings {
     let tail: String = text.get(range.end..).unwrap_or_default().iter().collect();
     let (multiplied, rest) = with_magnitude(value, &tail);
     let word = tail.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default();
-    let with_letter = matches!(word, "k" | "K").then(|| quantity(text, value, range, &tail));
-    Readings { usual: quantity(text, multiplied, range, rest), with_letter }
+    let with_letter = UNIT_LETTERS.contains(&word).then(|| quantity(text, value, range, &tail));
+    let usual = quantity(text, multiplied, range, rest);
+    let owed = is_in_brackets(text).then(|| Quantity { value: -usual.value, unit: usual.unit.clone() });
+    Readings { usual, with_letter, owed: owed.filter(|owed| owed.value < 0.0) }
+}
+
+/// True for a number in brackets with nothing but a currency or what multiplies it.
+fn is_in_brackets(text: &[char]) -> bool {
+    let text: String = text.iter().collect();
+    let inner = text.trim().trim_end_matches('.').strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    inner.is_some_and(|inner| {
+        !inner.contains(['(', ')', '-', '−', '+'])
+            && inner.split_whitespace().count() <= 2
+            && inner.contains(char::is_numeric)
+    })
 }
 
 /// A number of a text with its unit; `tail` is what is behind it and what multiplies it.
@@ -286,7 +334,8 @@ pub(super) fn with_magnitude(value: f64, tail: &str) -> (f64, &str) {
     }
     let word = word.to_lowercase();
     match MAGNITUDES.iter().find(|(names, _)| names.contains(&word.as_str())) {
-        Some((_, factor)) => (value * factor, rest),
+        // `Mrd.` and `Mio.` are short.
+        Some((_, factor)) => (value * factor, rest.strip_prefix(". ").unwrap_or(rest)),
         None => (value, tail),
     }
 }
@@ -521,6 +570,39 @@ mod tests {
         ] {
             assert_eq!(parse_quantity(text), None, "{text:?}");
             assert_eq!(parse_reference(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn cells_brackets_and_magnitudes_are_read_in_references_and_replies() {
+        let plain = NumericOptions::default;
+        for (prediction, answer) in [
+            ("-1234", "(1,234)"),
+            ("(1,234)", "-1234"),
+            ("(1,234)", "(1,234)"),
+            ("**(1,234)**", "(1,234)"),
+            ("-1234.5", "($1,234.50)"),
+            ("(1.2M)", "-1200000"),
+            // In a reply, brackets may be nothing.
+            ("(42)", "42"),
+            ("42 km", "42&nbsp;km"),
+            ("€42", "&#8364;42"),
+            ("&euro;42", "42"),
+            ("1.5 trillion", "1.5T"),
+            ("1.5 t", "1.5T"),
+            ("500000", "5 lakh"),
+            ("1200000000", "1,2 Mrd. €"),
+            ("1.2 Mio. EUR", "1200000"),
+            ("3 Milliarden", "3bn"),
+            ("123", "=\"00123\""),
+        ] {
+            check(prediction, answer, plain(), 1.0, 1.0);
+        }
+        for (prediction, answer) in [("1234", "(1,234)"), ("1.3M", "1.2M"), ("5 (of 6)", "-5")] {
+            assert!(
+                numeric(prediction, &[answer], &plain()).is_none_or(|score| score.hard == 0.0),
+                "{prediction}"
+            );
         }
     }
 

@@ -209,6 +209,13 @@ pub(crate) fn labels_of(text: &str) -> Vec<String> {
         return listed;
     }
     let plain = plain.trim();
+    // The tags of a question in an export of Stack Overflow: `<python><pandas>`.
+    if let Some(tags) = plain.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'))
+        && tags.contains("><")
+        && !tags.contains(['/', ' '])
+    {
+        return tags.split("><").map(str::to_owned).collect();
+    }
     let lead = plain.split_once(':').filter(|(lead, _)| {
         let lead = lead.trim().to_lowercase();
         lead.ends_with("labels")

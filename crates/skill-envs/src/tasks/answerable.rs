@@ -6,15 +6,18 @@ use super::config::Extraction;
 use super::rollout::Agenda;
 use super::scorer::Answer;
 use super::task::Asked;
-use crate::answerable::{AnswerFinding, ReplyForm};
+use crate::answerable::{AnswerFinding, MAX_EXACT_WORDS, ReplyForm};
 use skill_core::decoration::of_cell;
-use skill_core::labels::class_counts;
+use skill_core::labels::{class_counts, class_label};
 use skill_core::{SkillDoc, Usage};
 use skill_llm::ChatReply;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of items whose prompts are searched for what every prompt has to state.
 const MAX_PROMPTS: usize = 20;
+/// So many different answers, and so many items with each of them on average, are classes, whatever they look like.
+const MIN_REPEATED: usize = 2;
+const MIN_ITEMS_OF_ANSWER: usize = 3;
 /// Words with which prompts in some languages request the answer alone.
 const ALONE: [&str; 26] = [
     "nothing else",
@@ -63,6 +66,7 @@ pub(crate) fn answerable<'a>(
     let mut findings = Vec::new();
     findings.extend(hidden_choices(&tasks, agenda, &prompt_of));
     findings.extend(unnamed_classes(&tasks, agenda, &is_everywhere));
+    findings.extend(prose(&tasks, agenda));
     let parts: Vec<String> =
         parts_of_form(&tasks, agenda).into_iter().filter(|part| !is_everywhere(part)).collect();
     if !parts.is_empty() {
@@ -115,9 +119,38 @@ fn unnamed_classes(
         ScorerConfig::LabelSet => tasks.iter().flat_map(|task| task.answers.iter().cloned()).collect(),
         _ => tasks.iter().map(|task| agenda.label(*task)).collect::<Option<_>>()?,
     };
-    let classes = class_counts(labels.iter().map(String::as_str))?;
+    let classes = class_counts(labels.iter().map(String::as_str)).or_else(|| repeated(&labels, agenda))?;
     let unnamed: Vec<String> = classes.keys().filter(|label| !is_everywhere(label)).cloned().collect();
     (!unnamed.is_empty()).then_some(AnswerFinding::ClassesUnnamed { n_classes: classes.len(), unnamed })
+}
+
+/// How many items have each answer, if the answers are repeated as classes are, but are too many or too long for what is
+/// taken for labels elsewhere.
+fn repeated(answers: &[String], agenda: &Agenda) -> Option<BTreeMap<String, usize>> {
+    if !matches!(agenda.scorer.config(), ScorerConfig::Exact { .. } | ScorerConfig::EmF1) {
+        return None;
+    }
+    let mut counts = BTreeMap::<String, usize>::new();
+    for answer in answers {
+        *counts.entry(class_label(answer).into_owned()).or_default() += 1;
+    }
+    let is_number = |answer: &String| answer.parse::<f64>().is_ok();
+    let is_repeated = counts.len() >= MIN_REPEATED && answers.len() >= MIN_ITEMS_OF_ANSWER * counts.len();
+    (is_repeated && !counts.keys().all(is_number)).then_some(counts)
+}
+
+/// References that are texts of several sentences, under a scorer that compares words.
+fn prose(tasks: &[Asked<'_>], agenda: &Agenda) -> Option<AnswerFinding> {
+    if !matches!(agenda.scorer.config(), ScorerConfig::Exact { .. } | ScorerConfig::EmF1) {
+        return None;
+    }
+    let n_words = |answer: &String| answer.split_whitespace().count();
+    // A reply has to be one of them.
+    let mut words: Vec<usize> =
+        tasks.iter().filter_map(|task| task.answers.iter().map(n_words).min()).collect();
+    words.sort_unstable();
+    let n_words = words.get(words.len() / 2).copied()?;
+    (n_words > MAX_EXACT_WORDS).then_some(AnswerFinding::ReferencesProse { n_words })
 }
 
 /// What a reply has to contain besides the answer, by the names that a prompt has to say.
@@ -299,6 +332,26 @@ mod tests {
         check(choice, "{{ question }} {{ choice_list }}", whole(by_choice()), &[]);
         let number = |n: usize| json!({"question": "how many?", "answer": format!("{n},50 EUR")});
         check(number, "{{ question }}", whole(ScorerConfig::Numeric(NumericOptions::default())), &[]);
+    }
+
+    #[test]
+    fn references_that_nobody_repeats_and_classes_beyond_every_list_are_found() {
+        let whole = |scorer: ScorerConfig| (scorer, Extraction::Whole);
+        let only = "{{ question }} Only that.";
+        let text = |n: usize| {
+            let answer = format!(
+                "Parcel {n} was sent on Monday, and since then nobody has seen it again, so it is lost."
+            );
+            json!({"question": format!("case {n}"), "answer": answer})
+        };
+        for scorer in [EXACT, ScorerConfig::EmF1] {
+            check(text, only, whole(scorer), &["references_prose"]);
+        }
+        check(text, only, whole(ScorerConfig::Contains), &[]);
+        let short = |n: usize| json!({"question": format!("case {n}"), "answer": [format!("Parcel {n}"), text(n)["answer"]]});
+        check(short, only, whole(ScorerConfig::EmF1), &[]);
+        let long = |n: usize| json!({"question": format!("case {n}"), "answer": format!("{} {}", "very ".repeat(30), n % 2)});
+        check(long, only, whole(EXACT), &["classes_unnamed", "references_prose"]);
     }
 
     #[test]

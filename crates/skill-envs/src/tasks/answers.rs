@@ -11,6 +11,13 @@ pub(super) fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, Strin
     if let Some(answers) = value.as_object().and_then(answers_in) {
         return texts_of(name, &Value::Array(answers));
     }
+    // Tables hold objects as texts.
+    if let Some(answers) = value.as_str().and_then(object_in).as_ref().and_then(answers_in) {
+        return texts_of(name, &Value::Array(answers));
+    }
+    if let Some(answers) = value.as_array().and_then(|list| answers_in_each(list)) {
+        return texts_of(name, &Value::Array(answers));
+    }
     match value {
         Value::String(text) if is_of_promptfoo(name) => Ok(vec![of_assertion(name, text)?]),
         Value::String(text) => match (list_in(text), final_answer(text)) {
@@ -29,8 +36,51 @@ fn final_answer(text: &str) -> Option<&str> {
 }
 
 /// Names of members that say the answer of an object.
-const ANSWER_MEMBERS: [&str; 9] =
-    ["ground_truth", "answer", "value", "output", "text", "label", "result", "expected", "content"];
+const ANSWER_MEMBERS: [&str; 13] = [
+    "ground_truth",
+    "answer",
+    "value",
+    "output",
+    "text",
+    "label",
+    "result",
+    "expected",
+    "content",
+    "input_text",
+    "span_text",
+    "spans",
+    "texts",
+];
+
+/// Names of members that say something of an answer and are no part of it, and the ends of further ones.
+const NOTES: [&str; 24] = [
+    "start",
+    "end",
+    "offset",
+    "index",
+    "idx",
+    "id",
+    "type",
+    "types",
+    "kind",
+    "status",
+    "score",
+    "confidence",
+    "style",
+    "source",
+    "url",
+    "annotator",
+    "worker",
+    "user",
+    "comment",
+    "timestamp",
+    "created_at",
+    "question",
+    "turn_id",
+    "metadata",
+];
+const NOTE_ENDINGS: [&str; 9] =
+    ["_start", "_end", "_id", "_ids", "_type", "_index", "_offset", "_score", "_by"];
 
 /// The references in an object as public data sets have it: the texts of SQuAD (`text` beside `answer_start`), value and
 /// aliases of TriviaQA, `ground_truth` of verl, and the one member of an object that has no other. `None` for an object that
@@ -63,16 +113,46 @@ pub(super) fn answers_in(object: &Map<String, Value>) -> Option<Vec<Value>> {
     if let Some(truth) = plain("ground_truth") {
         return Some(texts(truth));
     }
-    let known = ANSWER_MEMBERS.iter().find_map(|name| plain(name));
-    known.filter(|_| object.len() == 1).map(texts)
+    let is_note = |name: &str| {
+        let name = name.to_lowercase();
+        NOTES.contains(&name.as_str()) || NOTE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    };
+    let mut others = object.keys().filter(|name| !is_note(name));
+    let name = others.next().filter(|_| others.next().is_none())?;
+    plain(name).filter(|_| ANSWER_MEMBERS.contains(&name.as_str())).map(texts)
+}
+
+/// The references in a list of objects that each hold some, as the original files of SQuAD have it, each once.
+fn answers_in_each(list: &[Value]) -> Option<Vec<Value>> {
+    let each = list.iter().map(|value| value.as_object().and_then(answers_in));
+    let mut answers: Vec<Value> = Vec::new();
+    for found in each.collect::<Option<Vec<_>>>()?.into_iter().flatten() {
+        if !answers.contains(&found) {
+            answers.push(found);
+        }
+    }
+    (!list.is_empty()).then_some(answers)
+}
+
+/// The object that a text is in JSON or Python.
+fn object_in(text: &str) -> Option<Map<String, Value>> {
+    match structured(text)? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    }
 }
 
 /// True if an answer is not there, in whatever form data sets say so.
 pub(super) fn is_blank_answer(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
-        Value::Array(values) => values.is_empty(),
+        Value::String(text) => {
+            text.trim().is_empty()
+                || object_in(text).is_some_and(|object| is_blank_answer(&Value::Object(object)))
+        }
+        Value::Array(values) => {
+            answers_in_each(values).map_or(values.is_empty(), |answers| answers.is_empty())
+        }
         Value::Object(object) => {
             answers_in(object).is_some_and(|answers| answers.iter().all(is_blank_answer))
         }
@@ -170,6 +250,7 @@ pub(super) fn not_a_number(name: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[track_caller]
     fn check(cell: &str, expect: &[&str]) {
@@ -192,6 +273,39 @@ mod tests {
         ] {
             let fault = read(text).unwrap_err();
             assert!(fault.contains(kind), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn objects_of_public_data_sets_say_their_answers() {
+        let read = |value: Value| answers_of("answers", &value).ok();
+        for (value, expect) in [
+            (json!({"text": ["Paris"], "answer_start": [3]}), "Paris"),
+            (json!("{'text': ['Paris'], 'answer_start': [3]}"), "Paris"),
+            (
+                json!("{'text': array(['Paris'], dtype=object), 'answer_start': array([3], dtype=int32)}"),
+                "Paris",
+            ),
+            (json!("{\"text\": [\"Paris\"], \"answer_start\": [3]}"), "Paris"),
+            (json!([{"text": "Paris", "answer_start": 3}, {"text": "Paris", "answer_start": 9}]), "Paris"),
+            (json!({"input_text": "Paris", "span_start": 3, "span_end": 8}), "Paris"),
+            (json!({"spans": ["Paris"], "types": ["span"]}), "Paris"),
+            (json!({"value": "Paris", "status": "submitted", "user_id": "u"}), "Paris"),
+            (json!({"answer": "Paris", "confidence": 0.9}), "Paris"),
+            (json!({"style": "rule", "ground_truth": "Paris"}), "Paris"),
+        ] {
+            assert_eq!(read(value.clone()), Some(vec![expect.to_owned()]), "{value}");
+        }
+        // What is a record stays one.
+        for value in [json!({"city": "Paris", "country": "France"}), json!({"answer": "Paris", "unit": "km"})]
+        {
+            assert_eq!(read(value.clone()), None, "{value}");
+        }
+        for text in ["{x}", "{'a'}", "{\"city\": \"Paris\", \"n\": 2}"] {
+            check(text, &[text]);
+        }
+        for value in [json!({"text": [], "answer_start": []}), json!("{'text': [], 'answer_start': []}")] {
+            assert!(is_blank_answer(&value), "{value}");
         }
     }
 

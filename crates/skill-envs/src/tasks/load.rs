@@ -5,7 +5,7 @@
 use super::config::Splitting;
 use crate::data::{
     DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, part_names, read_records,
-    train_and_val,
+    split_of_file, train_and_val,
 };
 use crate::error::{EnvError, read_error};
 use crate::item::{Item, Split, Splits};
@@ -116,6 +116,14 @@ impl<T> Loader<'_, T> {
                 let place = files.first().filter(|_| files.len() == 1).map_or(source.data, PathBuf::as_path);
                 if items.is_empty() {
                     return Err(bad_data(place, "holds no items".to_owned()));
+                }
+                let [n_train, ..] = by.ratio.shares(items.len());
+                if n_train > 0 && split_of_file(place) == Some(Split::Test) {
+                    tracing::warn!(
+                        "{}: is a test split by its name, and a part of it is trained on; name the folder with its training \
+                         split, or give the file another name",
+                        place.display()
+                    );
                 }
                 split(place, items, source, by)
             }

@@ -51,7 +51,7 @@ mod talk;
 pub(crate) mod task;
 mod world;
 
-pub use crate::data::{DATA_FORMATS, write_json_lines};
+pub use crate::data::{DATA_FORMATS, split_of_file, splits_of_names, write_json_lines};
 pub use config::{
     CommandConfig, DEFAULT_ANLS_THRESHOLD, Extraction, FieldNames, NamedPrompt, RubricConfig, ScorerConfig,
     Splitting, TasksConfig, TasksSettings,

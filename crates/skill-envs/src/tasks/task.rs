@@ -167,9 +167,9 @@ impl TaskReader<'_> {
     /// True if the field of the right answer is not there, or blank.
     fn is_unanswered(&self, record: &Record) -> bool {
         match self.reference(record) {
-            Ok(Some((_, Value::String(text)))) => text.trim().is_empty(),
-            Ok(Some((_, Value::Array(list)))) => list.is_empty(),
-            Ok(Some((_, value @ Value::Object(_)))) => is_blank_answer(value),
+            Ok(Some((_, value @ (Value::String(_) | Value::Array(_) | Value::Object(_))))) => {
+                is_blank_answer(value)
+            }
             Ok(Some(_)) => false,
             // Whether any record has the field that a setting names is known when all are read.
             Ok(None) | Err(_) => true,

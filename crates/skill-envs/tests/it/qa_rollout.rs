@@ -256,3 +256,29 @@ fn a_prompt_that_cannot_work_is_refused_before_the_run() {
         "never shows `{{ question }}`, without which nothing can be learned",
     );
 }
+
+#[test]
+fn references_that_are_sentences_are_found() {
+    use skill_envs::answerable::AnswerFinding;
+    let items = |answer: &dyn Fn(usize) -> Vec<String>| -> Vec<QaItem> {
+        (0..9)
+            .map(|n| QaItem::new(format!("q{n}"), format!("What became of parcel {n}?"), answer(n)))
+            .collect()
+    };
+    let found = |answer: &dyn Fn(usize) -> Vec<String>, scorer| {
+        let settings = QaSettings { scorer, ..QaSettings::default() };
+        let env = QaEnv::from_items(items(answer), Vec::new(), Vec::new(), settings).unwrap();
+        env.answerable(&skill_core::SkillDoc::default())
+    };
+    let sentence = |n: usize| {
+        vec![format!(
+            "Parcel {n} was sent on Monday, and nobody has seen it since, so that it counts as lost."
+        )]
+    };
+    let findings = found(&sentence, QaScorer::EmF1);
+    assert!(matches!(findings.as_slice(), [AnswerFinding::ReferencesProse { n_words: 18 }]), "{findings:?}");
+    assert_eq!(found(&sentence, QaScorer::Contains), []);
+    // One of several references will do, and a name of some words is no sentence.
+    let with_short = |n: usize| vec![sentence(n).remove(0), format!("parcel {n} is lost")];
+    assert_eq!(found(&with_short, QaScorer::EmF1), []);
+}

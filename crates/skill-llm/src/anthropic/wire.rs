@@ -6,7 +6,7 @@
 //! when they have nothing to add. Without a reason the server failed behind a successful status.
 
 use super::DIALECT;
-use crate::chat::{ChatReply, FinishReason, ToolCall};
+use crate::chat::{ChatReply, FinishReason, ToolCall, UsageGap};
 use crate::http::Fault;
 use crate::wire;
 use serde_json::Value;
@@ -81,8 +81,9 @@ pub(super) fn reply(body: &Value, schema_tool: Option<&str>) -> Result<ChatReply
     let state = (thinks && !tool_calls.is_empty()).then(|| Value::from(blocks));
     let n_characters =
         text.chars().count() + reasoning.iter().map(|text| text.chars().count()).sum::<usize>();
-    let usage = usage(body.get("usage"), n_characters);
+    let (usage, gap) = usage(body.get("usage"), n_characters);
     Ok(ChatReply::new(text, usage, finish)
+        .with_usage_gap(gap)
         .with_tool_calls(tool_calls)
         .with_reasoning(Some(reasoning.join("\n\n")))
         .with_provider_state(DIALECT, state))
@@ -105,23 +106,24 @@ fn tool_call(block: &Value, block_idx: usize) -> Result<ToolCall, String> {
 }
 
 /// The dialect counts what was read from the cache and what was written to it apart from the other tokens.
-fn usage(usage: Option<&Value>, n_characters: usize) -> Usage {
-    let Some(usage) = usage else { return Usage::default() };
+fn usage(usage: Option<&Value>, n_characters: usize) -> (Usage, Option<UsageGap>) {
+    let Some(usage) = usage else { return (Usage::default(), None) };
     let tokens = |name: &str| wire::count(usage.get(name)).unwrap_or(0);
     let read = tokens("cache_read_input_tokens");
     let written = tokens("cache_creation_input_tokens");
     let thinking = usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
-    let (input, output) = wire::both(
+    let (input, output, gap) = wire::both(
         wire::first_count(usage, &["input_tokens", "prompt_tokens"]),
         wire::first_count(usage, &["output_tokens", "completion_tokens"]),
         wire::count(usage.get("total_tokens")),
         n_characters,
     );
-    Usage {
+    let usage = Usage {
         input: input.saturating_add(read).saturating_add(written),
         cached: read,
         cache_written: written,
         output,
         reasoning: wire::count(thinking).unwrap_or(0),
-    }
+    };
+    (usage, gap)
 }

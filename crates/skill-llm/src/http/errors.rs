@@ -476,6 +476,10 @@ impl Complaint {
             {
                 Kind::BadRequest
             }
+            // The key is right, and the model is not for it.
+            403 if has_code(&["model_not_found"]) || says(&["access to model", "access to the model"]) => {
+                Kind::BadRequest
+            }
             403 if refused() => Kind::Refused,
             403 if quota() => Kind::Quota,
             403 => Kind::Authentication,
@@ -576,7 +580,7 @@ fn is_network_rule(message: &str, is_page: bool) -> bool {
     // Cloudflare's codes of rules.
     let is_code = message.split("error code:").nth(1).is_some_and(|code| code.trim_start().starts_with("10"));
     is_code
-        || (is_page && says(&["access denied"]))
+        || (is_page && says(&["access denied", "blocked"]) && !says(&["key", "token", "credential"]))
         || says(&["<html", "<!doctype", "cloudflare", "web application firewall", "captcha"])
 }
 

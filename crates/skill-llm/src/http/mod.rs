@@ -19,9 +19,10 @@ pub(crate) use errors::{class_of_report, class_of_words, is_account_limit};
 pub use token::TokenCommand;
 
 use crate::call::CallCtx;
-use crate::chat::{ChatReply, FinishReason, ModelId};
+use crate::chat::{ChatReply, FinishReason, ModelId, UsageGap};
 use crate::embedding::EmbeddingReply;
 use crate::error::{LlmError, wrong};
+use crate::oddity::{self, estimated};
 use crate::secret::{ApiKey, Secrets};
 use crate::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
@@ -30,8 +31,8 @@ use crate::transport::{
 use credential::Shown;
 use errors::Reader;
 use serde_json::{Map, Value};
+use skill_core::Usage;
 use skill_core::secret::begins_like_key;
-use skill_core::{Usage, thought};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,8 +190,8 @@ pub(crate) trait Incoming: Send {
     /// The reason why it ended, where the dialect has one.
     fn finish(&self) -> Option<&FinishReason>;
 
-    /// What it says in words, where it does.
-    fn text(&self) -> Option<&str>;
+    /// It as a reply of a chat model, where it is one.
+    fn as_chat(&mut self) -> Option<&mut ChatReply>;
 }
 
 impl Incoming for ChatReply {
@@ -206,8 +207,8 @@ impl Incoming for ChatReply {
         Some(&self.finish)
     }
 
-    fn text(&self) -> Option<&str> {
-        Some(&self.text)
+    fn as_chat(&mut self) -> Option<&mut ChatReply> {
+        Some(self)
     }
 }
 
@@ -223,7 +224,7 @@ impl Incoming for EmbeddingReply {
         None
     }
 
-    fn text(&self) -> Option<&str> {
+    fn as_chat(&mut self) -> Option<&mut ChatReply> {
         None
     }
 }
@@ -236,19 +237,7 @@ pub(crate) struct Connection {
     own_headers: &'static [(&'static str, &'static str)],
     secrets: Vec<ApiKey>,
     transport: Arc<dyn Transport>,
-    oddities: Oddities,
-}
-
-/// Below so many characters nothing is said of a prompt that a server may have cut.
-const MIN_CUT_CHARACTERS: u64 = 4000;
-/// A text has seldom more characters than this for each token.
-const MAX_CHARACTERS_OF_TOKEN: u64 = 8;
-
-/// True if the server has probably truncated the prompt, by the prompt tokens that it reports; false if it reports none.
-fn is_probably_cut(n_characters: u64, n_tokens: u64) -> bool {
-    n_characters >= MIN_CUT_CHARACTERS
-        && n_tokens > 0
-        && n_tokens.saturating_mul(MAX_CHARACTERS_OF_TOKEN) < n_characters
+    told: Told,
 }
 
 /// The characters of a body in UTF-8: each has one byte that does not continue another.
@@ -257,39 +246,18 @@ fn characters_of(body: &[u8]) -> u64 {
     u64::try_from(n_characters).unwrap_or(u64::MAX)
 }
 
-/// What a server does that spoils results without being an error; each is told once.
+/// Which oddities of a server were told: each kind is told once.
 #[derive(Default)]
-struct Oddities {
-    cuts_prompts: AtomicBool,
-    leaves_marks: AtomicBool,
-    ends_otherwise: AtomicBool,
-}
+struct Told([AtomicBool; oddity::N_KINDS]);
 
-impl Oddities {
+impl Told {
     /// Looks at a reply to a body of so many characters.
-    fn look(&self, provider: &str, n_characters: u64, reply: &impl Incoming) {
-        let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
-        let n_tokens = reply.usage().input;
-        let is_cut = is_probably_cut(n_characters, n_tokens) && reply.text().is_some();
-        if is_cut && is_first(&self.cuts_prompts) {
-            tracing::warn!(
-                "{provider} has probably cut the prompt: {n_characters} characters were sent, and it counts {n_tokens} tokens of prompt; raise its \
-                 context, at Ollama by OLLAMA_CONTEXT_LENGTH or `num_ctx` in a Modelfile"
-            );
-        }
-        if reply.text().is_some_and(thought::has_marks) && is_first(&self.leaves_marks) {
-            tracing::warn!(
-                "{provider} leaves marks of the chat format in its replies, such as <|im_end|>; they are taken off answers, and the \
-                 server may have another chat template than the model"
-            );
-        }
-        if let Some(FinishReason::Other(word)) = reply.finish()
-            && !word.is_empty()
-            && is_first(&self.ends_otherwise)
-        {
-            tracing::warn!(
-                "{provider} ended a reply with the unknown finish reason `{word}`; it counts as a reply"
-            );
+    fn look(&self, provider: &str, n_characters: u64, reply: &ChatReply) {
+        for odd in oddity::oddities_of(n_characters, reply) {
+            let is_told = self.0.get(odd.kind_index()).is_some_and(|flag| flag.swap(true, Ordering::Relaxed));
+            if !is_told {
+                tracing::warn!("{provider} {odd}; {}", odd.hint());
+            }
         }
     }
 }
@@ -308,7 +276,7 @@ impl Connection {
             server.secrets.add(key);
         }
         secrets.iter().for_each(|secret| server.secrets.add(secret));
-        Ok(Self { server, endpoint, own_headers, secrets, transport, oddities: Oddities::default() })
+        Ok(Self { server, endpoint, own_headers, secrets, transport, told: Told::default() })
     }
 
     /// The identity of a model of this server.
@@ -326,19 +294,25 @@ impl Connection {
         // The characters of an image say nothing of tokens.
         let has_image = body.windows(7).any(|part| part == b";base64");
         let n_characters = if has_image { 0 } else { characters_of(&body) };
-        let reply = tokio::select! {
+        let mut reply = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(LlmError::Cancelled),
             reply = self.exchange(body, call, read) => reply,
         };
         let provider = &self.endpoint.provider;
+        if let Ok(Some(reply)) = reply.as_mut().map(Incoming::as_chat) {
+            // What was cached is counted.
+            if reply.usage_gap == Some(UsageGap::PromptEstimated) && reply.usage.input == 0 {
+                reply.usage.input = estimated(usize::try_from(n_characters).unwrap_or(usize::MAX));
+            }
+            self.told.look(provider, n_characters, reply);
+        }
         match &reply {
             Ok(reply) => {
                 tracing::debug!(
                     provider, place = %call.place, input = reply.usage().input, output = reply.usage().output,
                     finish = reply.finish().map(tracing::field::debug), "the model replied"
                 );
-                self.oddities.look(provider, n_characters, reply);
             }
             Err(error) => {
                 tracing::debug!(provider, place = %call.place, class = ?error.class(), %error, "no reply");
@@ -516,19 +490,10 @@ pub(crate) fn check_model(
 
 #[cfg(test)]
 mod tests {
-    use super::{characters_of, is_probably_cut};
+    use super::characters_of;
 
     #[test]
-    fn a_prompt_that_was_cut_is_told_from_a_long_one() {
-        for (n_characters, n_tokens, expect) in [
-            // Ollama's usual context.
-            (35_798, 4_096, true),
-            (16_000, 4_096, false),
-            (35_798, 0, false),
-            (3_999, 1, false),
-        ] {
-            assert_eq!(is_probably_cut(n_characters, n_tokens), expect, "{n_characters} {n_tokens}");
-        }
+    fn characters_are_counted_in_bytes_of_utf_8() {
         assert_eq!(characters_of("aé日😀".as_bytes()), 4);
     }
 }

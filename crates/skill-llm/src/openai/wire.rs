@@ -10,7 +10,7 @@
 //! Reasoning, log-probabilities and token ids are extras: what is not of the expected form is left out.
 
 use super::{DIALECT, RETURNED_FIELDS};
-use crate::chat::{ChatReply, FinishReason, ToolCall};
+use crate::chat::{ChatReply, FinishReason, ToolCall, UsageGap};
 use crate::http::Fault;
 use crate::wire;
 use serde_json::{Map, Value, json};
@@ -53,8 +53,9 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let reasoning = reasoning(message);
     let n_characters =
         [Some(&text), reasoning.as_ref()].into_iter().flatten().map(|text| text.chars().count());
-    let usage = usage(body.get("usage"), n_characters.sum());
+    let (usage, gap) = usage(body.get("usage"), n_characters.sum());
     Ok(ChatReply::new(text, usage, finish)
+        .with_usage_gap(gap)
         .with_tool_calls(tool_calls)
         .with_reasoning(reasoning)
         .with_tokens(reply_tokens(body, choice))
@@ -216,26 +217,27 @@ fn tool_call(function: &Value, id: Option<&Value>, call_idx: usize) -> Result<To
 
 /// The tokens, under the names of this interface and of others that servers mix up with it; `n_characters` are those of the
 /// reply.
-pub(crate) fn usage(usage: Option<&Value>, n_characters: usize) -> Usage {
-    let Some(usage) = usage else { return Usage::default() };
+pub(crate) fn usage(usage: Option<&Value>, n_characters: usize) -> (Usage, Option<UsageGap>) {
+    let Some(usage) = usage else { return (Usage::default(), None) };
     let detail = |groups: [&str; 2], name: &str| {
         groups.iter().find_map(|group| wire::count(usage.get(*group)?.get(name)))
     };
     // DeepSeek names the cached tokens at the top.
     let cached = detail(["prompt_tokens_details", "input_tokens_details"], "cached_tokens")
         .or_else(|| wire::count(usage.get("prompt_cache_hit_tokens")));
-    let (input, output) = wire::both(
+    let (input, output, gap) = wire::both(
         wire::first_count(usage, &["prompt_tokens", "input_tokens", "promptTokenCount"]),
         wire::first_count(usage, &["completion_tokens", "output_tokens", "candidatesTokenCount"]),
         wire::first_count(usage, &["total_tokens", "totalTokenCount"]),
         n_characters,
     );
-    Usage {
+    let usage = Usage {
         input,
         cached: cached.unwrap_or(0),
         output,
         reasoning: detail(["completion_tokens_details", "output_tokens_details"], "reasoning_tokens")
             .unwrap_or(0),
         ..Usage::default()
-    }
+    };
+    (usage, gap)
 }

@@ -69,7 +69,9 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     // After an answer the thoughts that led to it are needed no more.
     let state = (thinks && !tool_calls.is_empty()).then(|| Value::from(items));
     let n_characters = [&text].into_iter().chain(&reasoning).map(|text| text.chars().count()).sum();
-    Ok(ChatReply::new(text, usage(body.get("usage"), n_characters), finish)
+    let (usage, gap) = usage(body.get("usage"), n_characters);
+    Ok(ChatReply::new(text, usage, finish)
+        .with_usage_gap(gap)
         .with_tool_calls(tool_calls)
         .with_reasoning(Some(reasoning.join("\n\n")))
         .with_tokens(Some(ReplyTokens::new(Vec::new(), logprobs(items, answering))))

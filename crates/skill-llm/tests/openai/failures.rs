@@ -60,6 +60,12 @@ fn keys_and_policies() {
     check_status(403, "forbidden", "Authentication: forbidden");
     check_status(403, r#"{"error": {"message": "Access denied"}}"#, "Authentication: Access denied");
     check_status(403, "Access denied", "BadRequest: Access denied");
+    check_status(403, "Your request was blocked.", "BadRequest: Your request was blocked.");
+    check_status(
+        403,
+        r#"{"error": {"message": "Project does not have access to model `m`", "code": "model_not_found"}}"#,
+        "BadRequest: Project does not have access to model `m`",
+    );
     check_status(
         403,
         r#"{"error": {"code": 403, "message": "moderated", "metadata": {"reasons": ["violence"]}}}"#,

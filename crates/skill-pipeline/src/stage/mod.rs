@@ -40,6 +40,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
+/// After so many items whose replies cannot be read the server is at fault, and a stage begins nothing further.
+const MAX_FAILED_ALONE: usize = 5;
+
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.
 const FINISH_LIMIT: Duration = Duration::from_secs(120);
 
@@ -147,7 +150,9 @@ impl<'run> StageCtx<'run> {
 
     /// Does the work for each input, at most [`StageCtx::workers`] at once, and returns the outputs in input order.
     ///
-    /// After an error nothing further is begun, and what is under way is finished.
+    /// After an error nothing further is begun, and what is under way is finished. Errors of single items, such as a reply
+    /// that cannot be read however often it is requested, end the stage behind the other items: what those cost is kept for
+    /// the run that resumes.
     pub(crate) async fn map_ordered<Input, Output, Work>(
         &self,
         inputs: Vec<Input>,
@@ -208,6 +213,8 @@ impl<'run> StageCtx<'run> {
         let mut inputs = inputs.into_iter().enumerate();
         let mut under_way = FuturesUnordered::new();
         let (mut n_begun, mut n_done, mut may_begin) = (0, 0, first.max(1));
+        // The first of those that failed alone, by the order of the inputs, and how many there are.
+        let (mut failed_alone, mut n_failed_alone): (Option<(usize, PipelineError)>, usize) = (None, 0);
         loop {
             while under_way.len() < workers && n_begun < may_begin && !self.halt.is_cancelled() {
                 let Some((input_idx, input)) = inputs.next() else { break };
@@ -223,11 +230,24 @@ impl<'run> StageCtx<'run> {
                 {
                     continue;
                 }
-                Some((_, Err(error))) => {
+                Some((input_idx, Err(error))) => {
+                    let is_alone = error.is_of_one_item() && n_failed_alone + 1 < MAX_FAILED_ALONE;
+                    n_failed_alone += 1;
+                    let first = match failed_alone.take() {
+                        Some(earlier) if is_alone && earlier.0 < input_idx => earlier,
+                        Some(_) | None => (input_idx, error),
+                    };
+                    if is_alone {
+                        failed_alone = Some(first);
+                        continue;
+                    }
                     drop(tokio::time::timeout(FINISH_LIMIT, under_way.count()).await);
-                    return Err(error);
+                    return Err(first.1);
                 }
-                None if n_done < total => return Err(PipelineError::Halted),
+                None if n_done < total => {
+                    let failed = failed_alone.filter(|_| !self.halt.is_cancelled());
+                    return Err(failed.map_or(PipelineError::Halted, |(_, error)| error));
+                }
                 None => return Ok(outputs),
             };
             n_done += 1;

@@ -51,6 +51,10 @@ pub fn answer_finding(finding: &AnswerFinding) -> Finding {
             "list the labels in `env.user_prompt` or in the initial skill: the model cannot guess them"
                 .to_owned(),
         ),
+        AnswerFinding::ReferencesProse { n_words } => (
+            format!("half of the right answers have {n_words} words or more, and no reply repeats texts like these word by word"),
+            "have a judge grade them with `env.scorer = \"rubric\"`, or expect `env.metric = \"soft\"` to be all that rises".to_owned(),
+        ),
         AnswerFinding::FormUnnamed { parts } => (
             format!("the scorer requires {}, which the prompt and the skill do not name", named(parts.iter().map(|part| in_code(part)))),
             "name the form of an answer in `env.user_prompt`, where `{{ answer_format }}` states tags and members"

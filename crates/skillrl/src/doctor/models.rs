@@ -13,6 +13,7 @@ use skill_core::json::read_patch;
 use skill_core::rewrite::UpdateMode;
 use skill_llm::error::with_causes;
 use skill_llm::listing::{ModelList, is_listed_as};
+use skill_llm::oddity::{Oddity, oddities};
 use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, EmbeddingModel, EmbeddingRequest,
     ErrorClass, FinishReason, LlmError, Message, Sampling,
@@ -22,6 +23,8 @@ use skill_pipeline::{OWN_TARGET, Protocol};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
 
 /// How many names of a server's list a message holds.
 const MAX_NAMED_MODELS: usize = 5;
@@ -189,6 +192,13 @@ async fn named_target(
             Finding::error(Check::Answer, message, hint::of_model(&error))
         }
     }
+}
+
+/// What the server does that spoils results: prompts that are cut, marks in the text, an unknown finish reason, and usage of
+/// which a part is missing.
+fn odd(reply: &ChatReply, request: &ChatRequest) -> Vec<Finding> {
+    let finding = |odd: &Oddity| Finding::warning(Check::Answer, format!("the server {odd}"), odd.hint());
+    oddities(request, reply).iter().map(finding).collect()
 }
 
 /// Whether the server leaves what the model thinks in the text of its replies.
@@ -440,6 +450,7 @@ impl Examined<'_> {
         match outcome {
             Ok(reply) => {
                 found.push(self.answer(&reply, &request, started.elapsed().as_secs_f64()));
+                found.extend(odd(&reply, &request));
                 if is_optimizer {
                     found.push(self.schema(&reply));
                 }
@@ -450,6 +461,7 @@ impl Examined<'_> {
                     let plain = ChatRequest { response_schema: None, ..request };
                     if let Ok(reply) = self.ask(model, &plain).await {
                         found.push(self.answer(&reply, &plain, started.elapsed().as_secs_f64()));
+                        found.extend(odd(&reply, &plain));
                         found.push(Finding::error(Check::Schema, with_causes(&error), self.schema_hint()));
                         return;
                     }
@@ -460,7 +472,9 @@ impl Examined<'_> {
     }
 
     async fn ask(&self, model: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
-        model.chat(request, &call(self.asked, self.role.as_str())).await
+        let call = call(self.asked, self.role.as_str());
+        // What is odd about the reply is a finding, and is not told beside it.
+        model.chat(request, &call).with_subscriber(NoSubscriber::default()).await
     }
 
     fn answer(&self, reply: &ChatReply, request: &ChatRequest, seconds: f64) -> Finding {

@@ -7,12 +7,12 @@ use crate::args::{DataArgs, Start};
 use crate::command::CommandError;
 use skillrl::config::nearest_name;
 use skillrl::core::decoration::of_cell;
-use skillrl::envs::tasks::{DataSample, DataSurvey, folds};
+use skillrl::envs::Split;
+use skillrl::envs::answerable::MAX_EXACT_WORDS;
+use skillrl::envs::tasks::{DataSample, DataSurvey, folds, split_of_file, splits_of_names};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A median answer with more words is a text that nobody writes twice in the same words.
-const MAX_EXACT_WORDS: usize = 12;
 /// Fewer rows cannot be split into parts that show anything.
 const MIN_ROWS: usize = 12;
 /// What to start with.
@@ -75,6 +75,7 @@ impl Guess {
         ];
         settings.extend(facts.scoring());
         settings.extend(facts.labels_and_rows(&mut said));
+        settings.extend(splits(data, used, &mut said)?);
         if let Some(prompt) = facts.prompt(&shown.shown) {
             settings.push(setting("env.user_prompt", &crate::output::json(&prompt)));
         }
@@ -92,6 +93,22 @@ impl Guess {
         settings.extend(args.budget.map(|budget| setting("budget.money", &format!("{budget:?}"))));
         Ok(Self { settings, shown, said })
     }
+}
+
+/// The settings of the splits that the names of files say.
+fn splits(data: &Path, used: Use, said: &mut Vec<String>) -> Result<Option<String>, skillrl::Error> {
+    if used == Use::Measures && split_of_file(data) == Some(Split::Test) {
+        said.push("the file is a test split by its name: all of it is measured".to_owned());
+        return Ok(Some(setting("env.split_ratio", "0:0:1")));
+    }
+    let found = splits_of_names(data).map_err(skillrl::Error::Env)?;
+    Ok((found == [Split::Train, Split::Val]).then(|| {
+        said.push(
+            "the data have no test split: a run ends with the validation score, which chose the skill"
+                .to_owned(),
+        );
+        setting("eval.test", "false")
+    }))
 }
 
 /// The settings that are proposed for data with this answer column.

@@ -20,6 +20,8 @@ use guess::Guess;
 use models::setting;
 use skillrl::config::key::ValueType;
 use skillrl::config::{Config, ConfigError, FILE_NAME, LoadedConfig, Problem, ProblemKind};
+use skillrl::envs::Split;
+use skillrl::envs::tasks::split_of_file;
 use skillrl::identify::{PathError, PathKind, identify};
 use std::path::{Component, Path, PathBuf};
 
@@ -33,6 +35,8 @@ pub(super) enum Use {
     Trains,
     /// It sends items to models, and writes no configuration.
     Sends,
+    /// It measures on one split, and writes no configuration.
+    Measures,
     /// It shows what training would send, and refuses what training would ask about.
     Plans,
     /// It sends nothing.
@@ -42,7 +46,7 @@ pub(super) enum Use {
 impl Use {
     fn sends(self) -> bool {
         match self {
-            Self::Trains | Self::Sends => true,
+            Self::Trains | Self::Sends | Self::Measures => true,
             Self::Plans | Self::Looks => false,
         }
     }
@@ -86,6 +90,9 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     if !quiet {
         super::say(&guess.said.join("\n"));
     }
+    if matches!(used, Use::Trains | Use::Plans) {
+        agree_to_test(&data, &start, quiet)?;
+    }
     if used.sends() {
         agree(&guess.shown)?;
     } else if !quiet {
@@ -112,9 +119,9 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
             let loaded = Config::parse(&text, "the options", &[])?;
             Some(WrittenConfig::put(&file, &loaded, &text)?)
         }
-        Use::Sends | Use::Plans | Use::Looks => None,
+        Use::Sends | Use::Measures | Use::Plans | Use::Looks => None,
     };
-    if !quiet && used != Use::Sends {
+    if !quiet && !matches!(used, Use::Sends | Use::Measures) {
         let lines: String =
             settings.iter().map(|setting| format!("\n  {}", setting.replacen('=', " = ", 1))).collect();
         let place = match &written {
@@ -160,6 +167,31 @@ fn reaching(settings: Vec<String>, file: &Path) -> Vec<String> {
 
 fn is_path(key: &str) -> bool {
     skillrl::config::keys::find(key).is_some_and(|(_, key)| matches!(key.value, ValueType::Path(_)))
+}
+
+/// Asks whether to train on a file that is a test split by its name.
+///
+/// # Errors
+///
+/// Nobody can be asked, or nobody agreed.
+fn agree_to_test(data: &Path, start: &Start, quiet: bool) -> crate::Result {
+    if split_of_file(data) != Some(Split::Test) {
+        return Ok(());
+    }
+    let message =
+        format!("{} is a test split by its name, and a part of it would be trained on", data.display());
+    if start.agrees {
+        if !quiet {
+            super::say(&format!("warning: {message}"));
+        }
+        return Ok(());
+    }
+    let hint = "name the folder that has its training split beside it; `skillrl eval` measures on this file; `--yes` trains \
+                on it all the same";
+    if asked(&format!("{message}.\n{hint}.\nGo on? [y/N]"))? == Some(true) {
+        return Ok(());
+    }
+    Err(CommandError::of_data(format!("{message}; nothing was sent")).with_hint(hint).into())
 }
 
 /// Asks whether fields may be sent that hold what a person may not want to send.

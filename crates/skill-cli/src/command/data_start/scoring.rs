@@ -27,8 +27,14 @@ pub(super) fn agree(text: &str, start: &Start, quiet: bool) -> crate::Result {
         let skill = skills::first_skill(&loaded.config.skill, env.as_ref()).ok()?.unwrap_or_default();
         Some(Ok(env.answerable(&skill)))
     };
+    let is_chosen = start.overrides.iter().any(|set| set.starts_with("env.scorer"));
     let findings = match block_on_unwarned(reading)? {
-        Some(Ok(findings)) => findings,
+        // Who names the scorer knows the answers.
+        Some(Ok(mut findings)) => {
+            findings
+                .retain(|finding| !is_chosen || !matches!(finding, AnswerFinding::ReferencesProse { .. }));
+            findings
+        }
         Some(Err(faults)) => return unscored(&faults),
         None => Vec::new(),
     };
@@ -69,6 +75,7 @@ fn option_for(finding: &AnswerFinding) -> String {
         }
         AnswerFinding::ChoicesHidden { .. } => format!("show them: {prompt} with `{{{{ choice_list }}}}`"),
         AnswerFinding::ClassesUnnamed { .. } => format!("list them in {prompt}"),
+        AnswerFinding::ReferencesProse { .. } => "have a judge grade them by `--rubric TEXT`".to_owned(),
         AnswerFinding::FormUnnamed { .. } => format!("name them in {prompt}"),
         AnswerFinding::AnswerAloneUnstated { .. } => {
             format!("request it in {prompt}, or accept sentences with `--set env.scorer=contains`")

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     let (start, loaded) = data_start::load(
         &args.data,
         Start { agrees: args.yes, ..args.config.start() },
-        Use::Sends,
+        Use::Measures,
         args.quiet || args.json || args.markdown,
     )?;
     let loaded = crate::command::with_policy(loaded, args.policy.as_deref())?;

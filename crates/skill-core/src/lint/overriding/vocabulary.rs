@@ -242,6 +242,55 @@ pub(super) const REPORTING: [&str; 32] = [
     "trick",
     "tricks",
 ];
+/// What begins a clause about what is named before it.
+pub(super) const RELATIVES: [&str; 4] = ["that", "which", "who", "whose"];
+/// What begins a clause about a case.
+pub(super) const CONDITIONS: [&str; 5] = ["if", "when", "whenever", "where", "unless"];
+/// What others say or write.
+pub(super) const SAYINGS: [&str; 22] = [
+    "request",
+    "requests",
+    "attempt",
+    "attempts",
+    "instruction",
+    "instructions",
+    "order",
+    "orders",
+    "command",
+    "commands",
+    "phrase",
+    "phrases",
+    "sentence",
+    "sentences",
+    "text",
+    "texts",
+    "message",
+    "messages",
+    "prompt",
+    "prompts",
+    "line",
+    "lines",
+];
+/// How texts hold what is said in them.
+pub(super) const HOLDING: [&str; 12] = [
+    "contain",
+    "contains",
+    "containing",
+    "include",
+    "includes",
+    "including",
+    "write",
+    "writes",
+    "wrote",
+    "read",
+    "reads",
+    "like",
+];
+/// What texts of others are to an agent.
+pub(super) const INERT: [&str; 7] = ["data", "content", "effect", "quoted", "harmless", "material", "input"];
+/// To do what is asked.
+pub(super) const COMPLYING: [&str; 10] =
+    ["comply", "complies", "obey", "obeys", "follow", "follows", "heed", "accept", "honor", "agree"];
 /// What may be between `that` and its verb.
 pub(super) const MODALS: [&str; 8] = ["may", "might", "can", "could", "will", "would", "should", "only"];
 /// What makes something of a secret thing that is none: `the credentials policy`.

@@ -66,7 +66,17 @@ pub(super) fn are_sets(records: &[Map<String, Value>], answer_field: Option<&str
     let beside_others: Vec<&String> = sets.iter().filter(|set| set.len() > 1).flatten().collect();
     let is_shared = |part: &str| wholes.get(part).is_some_and(|wholes| wholes.len() > 1);
     let n_shared = beside_others.iter().filter(|part| is_shared(part)).count();
-    n_shared as f64 >= MIN_SHARED_PARTS * beside_others.len() as f64
+    // A semicolon or a bar is seldom a part of a label.
+    let has_comma = sets.iter().zip(&answers).any(|(set, answer)| {
+        set.len() > 1
+            && !answer
+                .as_str()
+                .is_some_and(|text| !text.contains(',') && text.contains([';', '|', '>', '\n']))
+    });
+    match has_comma {
+        true => n_shared as f64 >= MIN_SHARED_PARTS * beside_others.len() as f64,
+        false => n_shared > 0,
+    }
 }
 
 /// The fields with one choice each, by their names (`A` to `D`, `1` to `4`, `opa` to `opd`, `Option 1`), where the answers name or count
