@@ -4,7 +4,7 @@
 //! program is a failure, and nothing is skipped but the feature `cuda` without nvcc, which is said. `.ci/run` installs
 //! what the external checks need.
 
-pub(crate) mod builds;
+mod builds;
 mod programs;
 
 use crate::ci::{self, step};
@@ -360,7 +360,7 @@ fn seeds(sh: &Shell) -> anyhow::Result<()> {
         "evolution.max_trials=1",
         "evolution.max_trial_rollouts=64",
     ];
-    builds::build_full(sh)?;
+    workspace::build_full(sh)?;
     let small: Vec<&str> = SMALL.iter().flat_map(|setting| ["--set", *setting]).collect();
     type_seeds(sh, "debug", &|command| match command.split_once(' ') {
         // What takes no configuration, and what takes seconds.

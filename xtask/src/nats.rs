@@ -59,7 +59,7 @@ fn prepare(sh: &Shell) -> anyhow::Result<Scene> {
     cmd!(sh, "nats-server --version")
         .run()
         .context("this check needs `nats-server` (apt-get install nats-server)")?;
-    crate::check::builds::build_full(sh)?;
+    crate::workspace::build_full(sh)?;
     let dir = sh.current_dir().join("target/nats-check");
     sh.remove_path(&dir)?;
     sh.create_dir(&dir)?;

@@ -29,6 +29,16 @@ pub(crate) fn as_tested(sh: &Shell) -> anyhow::Result<Vec<String>> {
     Ok(vec!["--workspace".to_owned(), format!("--features={}", light_features(sh)?.join(","))])
 }
 
+/// The full program with its tests and the bench. The features of the tests are among them, so whoever builds just this
+/// shares one build with the others.
+pub(crate) const FULL: [&str; 3] =
+    ["--package=skill-cli", "--package=skillrl-bench", "--features=skill-cli/full"];
+
+/// Builds the full program and the bench as `cargo xtask check full` does.
+pub(crate) fn build_full(sh: &Shell) -> anyhow::Result<()> {
+    Ok(cmd!(sh, "cargo build --quiet {FULL...} --bin skillrl --bin skillrl-bench --test cli").run()?)
+}
+
 /// `crate/feature` for each feature that is not heavy, in the order of the crates.
 pub(crate) fn light_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
     let described = cmd!(sh, "cargo metadata --format-version 1 --no-deps").quiet().read()?;

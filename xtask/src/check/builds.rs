@@ -1,6 +1,6 @@
 //! Checks of builds: features, packages, the default program, what compiles the tensor library.
 
-use crate::ci;
+use crate::{ci, workspace};
 use anyhow::{bail, ensure};
 use std::path::Path;
 use xshell::{Shell, cmd};
@@ -83,19 +83,11 @@ pub(super) fn weights(sh: &Shell) -> anyhow::Result<()> {
 
 /// The commands of the full program: models on this machine change what some of them do.
 pub(super) fn full_program(sh: &Shell) -> anyhow::Result<()> {
+    let full = workspace::FULL;
     // Without the tests that take longest: what they are about is the same in both programs.
     let how =
         if ci::has(sh, "nextest") { &["nextest", "run", "--status-level", "slow"][..] } else { &["test"] };
-    Ok(cmd!(sh, "cargo {how...} {FULL...} --test cli").run()?)
-}
-
-/// The full program with its tests and the bench. The features of the tests are among them, so whoever builds just this
-/// shares one build with the others.
-const FULL: [&str; 3] = ["--package=skill-cli", "--package=skillrl-bench", "--features=skill-cli/full"];
-
-/// Builds the full program and the bench as [`full_program`] does.
-pub(crate) fn build_full(sh: &Shell) -> anyhow::Result<()> {
-    Ok(cmd!(sh, "cargo build --quiet {FULL...} --bin skillrl --bin skillrl-bench --test cli").run()?)
+    Ok(cmd!(sh, "cargo {how...} {full...} --test cli").run()?)
 }
 
 /// The program as most people build it, without the features of the tests: it builds without a warning, and its demo
