@@ -3,6 +3,7 @@
 //! One place for all readers: the scorers read references and replies with it, so that what is a mark to one is a mark to the
 //! next. A reader tries a text as it is first, and without its marks only where that fails.
 
+use html_escape::decode_html_entities;
 use std::borrow::Cow;
 
 /// How far apart the two marks of an emphasis may be: whoever emphasizes more than this emphasizes nothing.
@@ -60,106 +61,12 @@ pub fn without_emphasis(text: &str) -> String {
     kept.map(|(character, _)| *character).collect()
 }
 
-/// Entities of HTML by their names, with what they stand for; those with a number are read by it.
-const ENTITIES: [(&str, &str); 66] = [
-    ("amp", "&"),
-    ("lt", "<"),
-    ("gt", ">"),
-    ("quot", "\""),
-    ("apos", "'"),
-    ("nbsp", " "),
-    ("Agrave", "À"),
-    ("Aacute", "Á"),
-    ("Acirc", "Â"),
-    ("Atilde", "Ã"),
-    ("Auml", "Ä"),
-    ("Aring", "Å"),
-    ("AElig", "Æ"),
-    ("Ccedil", "Ç"),
-    ("Egrave", "È"),
-    ("Eacute", "É"),
-    ("Ecirc", "Ê"),
-    ("Iacute", "Í"),
-    ("Ntilde", "Ñ"),
-    ("Oacute", "Ó"),
-    ("Ocirc", "Ô"),
-    ("Ouml", "Ö"),
-    ("Oslash", "Ø"),
-    ("Uacute", "Ú"),
-    ("Uuml", "Ü"),
-    ("szlig", "ß"),
-    ("agrave", "à"),
-    ("aacute", "á"),
-    ("acirc", "â"),
-    ("atilde", "ã"),
-    ("auml", "ä"),
-    ("aring", "å"),
-    ("aelig", "æ"),
-    ("ccedil", "ç"),
-    ("egrave", "è"),
-    ("eacute", "é"),
-    ("ecirc", "ê"),
-    ("euml", "ë"),
-    ("iacute", "í"),
-    ("icirc", "î"),
-    ("iuml", "ï"),
-    ("ntilde", "ñ"),
-    ("oacute", "ó"),
-    ("ocirc", "ô"),
-    ("otilde", "õ"),
-    ("ouml", "ö"),
-    ("oslash", "ø"),
-    ("ugrave", "ù"),
-    ("uacute", "ú"),
-    ("uuml", "ü"),
-    ("euro", "€"),
-    ("pound", "£"),
-    ("yen", "¥"),
-    ("deg", "°"),
-    ("ndash", "–"),
-    ("mdash", "—"),
-    ("minus", "−"),
-    ("times", "×"),
-    ("hellip", "…"),
-    ("bull", "•"),
-    ("lsquo", "‘"),
-    ("rsquo", "’"),
-    ("ldquo", "“"),
-    ("rdquo", "”"),
-    ("laquo", "«"),
-    ("raquo", "»"),
-];
-
-/// The longest name of an entity, and the most digits of a number of one.
-const MAX_ENTITY_BYTES: usize = 8;
-
 /// Tags of HTML that only change how a text looks.
 const TAGS: [&str; 9] = ["b", "i", "em", "strong", "u", "mark", "code", "p", "span"];
 
 /// True if a text has an entity of HTML, such as `&amp;` or `&#39;`.
 pub fn has_entities(text: &str) -> bool {
-    text.match_indices('&').any(|(at, _)| entity_at(text, at).is_some())
-}
-
-/// The entity at a place of a text: what it stands for, and where it ends.
-fn entity_at(text: &str, at: usize) -> Option<(char, usize)> {
-    let rest = text.get(at..)?.strip_prefix('&')?;
-    let end = rest.bytes().take(MAX_ENTITY_BYTES + 1).position(|byte| byte == b';')?;
-    let name = rest.get(..end)?;
-    let number = name.strip_prefix('#').map(|digits| match digits.strip_prefix(['x', 'X']) {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => digits.parse(),
-    });
-    let sign = match number {
-        // A blank that does not break is a blank to readers.
-        Some(number) => match char::from_u32(number.ok()?)? {
-            '\u{a0}' => ' ',
-            sign if sign.is_control() => return None,
-            sign => sign,
-        },
-        None => ENTITIES.iter().find(|(known, _)| *known == name)?.1.chars().next()?,
-    };
-    Some((sign, at + 1 + end + 1))
+    text.contains('&') && decode_html_entities(text) != text
 }
 
 /// The text that a cell of a table means: entities of HTML read, and Excel's `="00123"` without its formula.
@@ -181,25 +88,8 @@ pub fn of_cell(text: &str) -> Cow<'_, str> {
     if !has_entities(text) {
         return Cow::Borrowed(text);
     }
-    let (mut read, mut at) = (String::with_capacity(text.len()), 0);
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let next = rest.find('&').unwrap_or(rest.len());
-        read.push_str(rest.get(..next).unwrap_or_default());
-        at += next;
-        match entity_at(text, at) {
-            // Once: `&amp;lt;` is `&lt;`.
-            Some((sign, end)) => {
-                read.push(sign);
-                at = end;
-            }
-            None if at < text.len() => {
-                read.push('&');
-                at += 1;
-            }
-            None => {}
-        }
-    }
-    Cow::Owned(read)
+    // A no-break space is a space to readers.
+    Cow::Owned(decode_html_entities(text).replace('\u{a0}', " "))
 }
 
 /// A text without the emphasis, the code marks and the one full stop around it; `None` if there is nothing of the kind, or
