@@ -22,11 +22,12 @@ use crate::kind::{MODE, RunKind};
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
 use crate::run_dir::atomic::{self, failed};
+use crate::run_dir::hash_of_file;
 use crate::run_dir::{read_times, read_versioned};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use skill_core::canonical::{canonical_hash, hex_sha256};
+use skill_core::canonical::canonical_hash;
 use skill_llm::regular_file;
 use std::collections::BTreeMap;
 use std::io;
@@ -198,8 +199,8 @@ fn collect_files(
         if path.is_dir() {
             collect_files(&path, &format!("{name}/"), files)?;
         } else {
-            let bytes = regular_file::read(&path).map_err(failed("read", &path))?;
-            files.insert(name, hex_sha256(&bytes));
+            let hash = hash_of_file(&path).map_err(failed("read", &path))?;
+            files.insert(name, hash.hex());
         }
     }
     Ok(())

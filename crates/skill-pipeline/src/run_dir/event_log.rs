@@ -1,20 +1,17 @@
 //! `events.jsonl`: what happened in a run, and when.
 
 use super::atomic::failed;
+use super::read::hash_of_file;
 use super::timings::FileMark;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink};
 use parking_lot::Mutex;
 use serde_json::json;
 use skill_core::canonical::RunningSha256;
-use skill_llm::regular_file;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// So many bytes of a log are read at a time.
-const PART_BYTES: usize = 64 * 1024;
 
 /// Writes events to `events.jsonl`, each with its time, and passes them on.
 ///
@@ -57,17 +54,6 @@ impl<'run> EventLog<'run> {
         file.0.write_all(line.as_bytes())?;
         file.1.update(line.as_bytes());
         Ok(())
-    }
-}
-
-fn hash_of_file(path: &Path) -> std::io::Result<RunningSha256> {
-    let mut file = regular_file::open(path)?;
-    let (mut hash, mut part) = (RunningSha256::default(), vec![0; PART_BYTES]);
-    loop {
-        match file.read(&mut part)? {
-            0 => return Ok(hash),
-            n_read => hash.update(part.get(..n_read).unwrap_or_default()),
-        }
     }
 }
 

@@ -44,6 +44,7 @@ pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{
     COMPARISON_PAIRS, META_SKILL_RESULT, PLAYS_FILE, ROLLOUTS_FILE, SLOW_RESULT, round_path,
 };
+pub(crate) use read::hash_of_file;
 pub use read::{
     RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
 };

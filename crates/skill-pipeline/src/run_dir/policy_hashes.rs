@@ -2,9 +2,11 @@
 //!
 //! The form is that of `sha256sum`, which verifies the folder too: `cd policy && sha256sum -c SHA256SUMS`.
 
-use super::read::read_bytes;
+use super::atomic::failed;
+use super::read::{hash_of_file, read_bytes};
 use crate::error::PipelineError;
 use skill_core::canonical::hex_sha256;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The name of the file.
@@ -44,9 +46,13 @@ pub fn verify_policy(policy: &Path) -> Result<bool, PipelineError> {
     let Some(files) = parse_hashes(&text) else { return Err(PipelineError::ChangedFile { path }) };
     for (name, hash) in files {
         let path = policy.join(name);
-        let is_whole = read_bytes(&path)?.is_some_and(|bytes| hex_sha256(&bytes) == hash);
-        if !is_whole {
-            return Err(PipelineError::ChangedFile { path });
+        // Weights may be larger than what is read whole.
+        match hash_of_file(&path) {
+            Ok(found) if found.hex() == hash => {}
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(failed("read", &path)(error));
+            }
+            Ok(_) | Err(_) => return Err(PipelineError::ChangedFile { path }),
         }
     }
     Ok(true)

@@ -15,11 +15,15 @@ use crate::records::{ConfigFile, FORMAT_VERSION, is_supported};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
+use skill_core::canonical::RunningSha256;
 use skill_core::{EpochIdx, StepIdx};
 use skill_llm::regular_file;
 use std::fs::TryLockError;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+
+/// A file is hashed in parts of this size.
+const PART_BYTES: usize = 64 * 1024;
 
 /// How far a run has come, for those who only look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +98,18 @@ pub fn read_summary(path: &Path) -> Result<Option<Summary>, PipelineError> {
 pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError> {
     let state: Option<RuntimeState> = read_versioned(&path.join("runtime_state.json"))?;
     Ok(state.map(|state| state.last_completed_step))
+}
+
+/// The hash of a file of any size, which is never in memory as a whole.
+pub(crate) fn hash_of_file(path: &Path) -> io::Result<RunningSha256> {
+    let mut file = regular_file::open(path)?;
+    let (mut hash, mut part) = (RunningSha256::default(), vec![0; PART_BYTES]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hash),
+            n_read => hash.update(part.get(..n_read).unwrap_or_default()),
+        }
+    }
 }
 
 pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
