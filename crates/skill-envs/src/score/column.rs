@@ -1,7 +1,8 @@
 //! Whether the texts of a column are numbers, as the scorer of numbers reads them.
 
 use super::number::{Item, is_currency, numbers};
-use super::numeric::{is_currency_word, is_known_unit, parse_reference, unit, with_magnitude};
+use super::numeric::parse_reference;
+use super::units::{is_currency_word, is_known_unit, unit, with_magnitude};
 use skill_core::decoration::of_cell;
 use std::collections::BTreeMap;
 use std::ops::Range;

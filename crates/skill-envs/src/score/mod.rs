@@ -17,6 +17,7 @@ mod numeric;
 #[cfg(feature = "tasks")]
 mod rules;
 mod text;
+mod units;
 
 pub use anls::anls;
 pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices, texts_that_are_labels};

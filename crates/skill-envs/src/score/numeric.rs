@@ -2,69 +2,13 @@
 
 use super::Score;
 use super::number::{Item, is_currency, numbers};
+use super::units::{UNIT_LETTERS, is_currency_word, is_known_unit, unit, with_magnitude};
 use serde::{Deserialize, Serialize};
 use skill_core::decoration::of_cell;
 use std::ops::Range;
 
 /// Results of conversions are compared with this relative slack, so that rounding in binary never decides.
 const SLACK: f64 = 1e-9;
-
-/// Units that can be converted: name, dimension, factor to the dimension's base.
-const UNITS: &[(&[&str], &str, f64)] = &[
-    (&["%", "percent", "pct"], "share", 0.01),
-    (&["mm", "millimeter", "millimeters", "millimetre", "millimetres"], "length", 0.001),
-    (&["cm", "centimeter", "centimeters", "centimetre", "centimetres"], "length", 0.01),
-    (&["m", "meter", "meters", "metre", "metres"], "length", 1.0),
-    (&["km", "kilometer", "kilometers", "kilometre", "kilometres"], "length", 1000.0),
-    (&["in", "inch", "inches"], "length", 0.0254),
-    (&["ft", "foot", "feet"], "length", 0.3048),
-    (&["mi", "mile", "miles"], "length", 1609.344),
-    (&["mg", "milligram", "milligrams"], "mass", 0.000_001),
-    (&["g", "gram", "grams"], "mass", 0.001),
-    (&["kg", "kilogram", "kilograms"], "mass", 1.0),
-    (&["t", "ton", "tons", "tonne", "tonnes"], "mass", 1000.0),
-    (&["lb", "lbs", "pound", "pounds"], "mass", 0.453_592_37),
-    (&["ms", "millisecond", "milliseconds"], "time", 0.001),
-    (&["s", "sec", "second", "seconds"], "time", 1.0),
-    (&["min", "minute", "minutes"], "time", 60.0),
-    (&["h", "hr", "hour", "hours"], "time", 3600.0),
-    (&["day", "days"], "time", 86_400.0),
-    (&["ml", "milliliter", "milliliters", "millilitre", "millilitres"], "volume", 0.001),
-    (&["l", "liter", "liters", "litre", "litres"], "volume", 1.0),
-    (&["$", "usd", "dollar", "dollars"], "usd", 1.0),
-    (&["€", "eur", "euro", "euros"], "eur", 1.0),
-    (&["£", "gbp"], "gbp", 1.0),
-    (&["¥", "jpy", "yen"], "jpy", 1.0),
-];
-
-/// Letters that multiply a number directly before them: a small `m` is a metre, and `300 K` is a temperature.
-const LETTERS: [(&str, f64); 5] = [("k", 1e3), ("K", 1e3), ("M", 1e6), ("B", 1e9), ("T", 1e12)];
-/// Those of them that are units as well.
-const UNIT_LETTERS: [&str; 3] = ["k", "K", "T"];
-
-/// Words that multiply the number before them.
-const MAGNITUDES: &[(&[&str], f64)] = &[
-    (&["thousand", "thousands", "tausend"], 1e3),
-    (&["lakh", "lakhs"], 1e5),
-    (&["million", "millions", "mn", "mln", "mio", "millionen", "millones"], 1e6),
-    (&["crore", "crores"], 1e7),
-    (
-        &[
-            "billion",
-            "billions",
-            "bn",
-            "mrd",
-            "mia",
-            "mld",
-            "milliarde",
-            "milliarden",
-            "milliard",
-            "milliards",
-        ],
-        1e9,
-    ),
-    (&["trillion", "trillions", "tn", "trn"], 1e12),
-];
 
 skill_core::named_enum! {
     /// What becomes of units.
@@ -129,10 +73,11 @@ pub struct Quantity {
 /// assert_eq!(numeric("I do not know", &["1 km"], &options), None);
 /// ```
 pub fn numeric(prediction: &str, answers: &[impl AsRef<str>], options: &NumericOptions) -> Option<Score> {
-    let Readings { usual: whole, with_letter, owed } = readings(prediction)?;
+    let Readings { usual: whole, with_letter, accounting } = readings(prediction)?;
     let score = compared(&whole, answers, options);
-    // Brackets around a reply are those of bookkeeping or nothing: what it is to the reference decides.
-    let others = [with_letter, owed].into_iter().flatten().map(|other| compared(&other, answers, options));
+    // Parentheses around a reply mean a negative number, or nothing: the reference decides.
+    let others =
+        [with_letter, accounting].into_iter().flatten().map(|other| compared(&other, answers, options));
     if let Some(other) = others.into_iter().find(|other| score.hard < 1.0 && other.hard > 0.0) {
         return Some(other);
     }
@@ -154,8 +99,8 @@ fn compared(prediction: &Quantity, answers: &[impl AsRef<str>], options: &Numeri
     for answer in references.flat_map(Readings::of_reference) {
         for (ours, reference) in pairs(prediction, &answer, options) {
             let difference = (ours - reference).abs();
-            let allowed = options.tolerance.max(options.relative_tolerance * reference.abs());
-            if difference <= allowed + SLACK * reference.abs() {
+            let allaccounting = options.tolerance.max(options.relative_tolerance * reference.abs());
+            if difference <= allaccounting + SLACK * reference.abs() {
                 return Score::RIGHT;
             }
             if reference != 0.0 {
@@ -200,11 +145,6 @@ fn is_percent(quantity: &Quantity) -> bool {
     unit(&quantity.unit).is_some_and(|(dimension, _)| dimension == "share")
 }
 
-pub(super) fn unit(name: &str) -> Option<(&'static str, f64)> {
-    let found = UNITS.iter().find(|(names, _, _)| names.contains(&name));
-    found.map(|(_, dimension, factor)| (*dimension, *factor))
-}
-
 /// The number that a text gives: the whole text, if it is a number with a unit; else the last number in it.
 ///
 /// Understood are signs (also as a word), thousands grouped by commas, blanks, apostrophes or points, decimal points and
@@ -222,15 +162,15 @@ struct Readings {
     usual: Quantity,
     /// The same where `k` directly behind the number is a unit: `300K` may be 300 kelvin.
     with_letter: Option<Quantity>,
-    /// The same below zero, where the text is a number in brackets as books have it: `(1,234)`, `($5.50)`.
-    owed: Option<Quantity>,
+    /// The negated value, where the number is in parentheses as in accounting: `(1,234)`, `($5.50)`.
+    accounting: Option<Quantity>,
 }
 
 impl Readings {
-    /// What a reference may be: in brackets it is below zero.
+    /// The readings of a reference: in parentheses it is negative.
     fn of_reference(self) -> impl Iterator<Item = Quantity> {
-        let (usual, with_letter) = match self.owed {
-            Some(owed) => (owed, None),
+        let (usual, with_letter) = match self.accounting {
+            Some(accounting) => (accounting, None),
             None => (self.usual, self.with_letter),
         };
         std::iter::once(usual).chain(with_letter)
@@ -249,7 +189,7 @@ fn readings(text: &str) -> Option<Readings> {
 /// The number that a reference is: its text has one number, which no sign of inequality makes a bound; a solution in the
 /// form of GSM8K is what follows `####`.
 pub fn parse_reference(text: &str) -> Option<Quantity> {
-    readings_of_reference(text).map(|found| found.owed.unwrap_or(found.usual))
+    readings_of_reference(text).map(|found| found.accounting.unwrap_or(found.usual))
 }
 
 fn readings_of_reference(text: &str) -> Option<Readings> {
@@ -270,11 +210,11 @@ fn readings_at(text: &[char], value: f64, range: &Range<usize>) -> Readings {
     let word = tail.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default();
     let with_letter = UNIT_LETTERS.contains(&word).then(|| quantity(text, value, range, &tail));
     let usual = quantity(text, multiplied, range, rest);
-    let owed = is_in_brackets(text).then(|| Quantity { value: -usual.value, unit: usual.unit.clone() });
-    Readings { usual, with_letter, owed: owed.filter(|owed| owed.value < 0.0) }
+    let accounting = is_in_brackets(text).then(|| Quantity { value: -usual.value, unit: usual.unit.clone() });
+    Readings { usual, with_letter, accounting: accounting.filter(|accounting| accounting.value < 0.0) }
 }
 
-/// True for a number in brackets with nothing but a currency or what multiplies it.
+/// True for a number in parentheses, alone or with a currency or a magnitude.
 fn is_in_brackets(text: &[char]) -> bool {
     let text: String = text.iter().collect();
     let inner = text.trim().trim_end_matches('.').strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
@@ -311,33 +251,6 @@ fn quantity(text: &[char], value: f64, range: &Range<usize>, tail: &str) -> Quan
         word.map(str::to_lowercase).filter(|word| unit(word).is_some()).unwrap_or_default()
     };
     Quantity { value, unit: unit_name }
-}
-
-pub(super) fn is_currency_word(word: &str) -> bool {
-    let word = word.to_lowercase();
-    unit(&word).is_some_and(|(dimension, _)| matches!(dimension, "usd" | "eur" | "gbp" | "jpy"))
-        && word.chars().count() > 1
-}
-
-/// True for a unit that can be converted, or a word that multiplies.
-pub(super) fn is_known_unit(word: &str) -> bool {
-    unit(word).is_some() || word == "k" || MAGNITUDES.iter().any(|(names, _)| names.contains(&word))
-}
-
-pub(super) fn with_magnitude(value: f64, tail: &str) -> (f64, &str) {
-    let trimmed = tail.trim_start();
-    let word_end = trimmed.find(|letter: char| !letter.is_alphabetic()).unwrap_or(trimmed.len());
-    let (word, rest) = trimmed.split_at(word_end);
-    let letter = LETTERS.iter().find(|(letter, _)| *letter == word && trimmed.len() == tail.len());
-    if let Some((_, factor)) = letter {
-        return (value * factor, rest);
-    }
-    let word = word.to_lowercase();
-    match MAGNITUDES.iter().find(|(names, _)| names.contains(&word.as_str())) {
-        // `Mrd.` and `Mio.` are short.
-        Some((_, factor)) => (value * factor, rest.strip_prefix(". ").unwrap_or(rest)),
-        None => (value, tail),
-    }
 }
 
 #[cfg(test)]
