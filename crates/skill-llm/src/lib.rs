@@ -26,7 +26,7 @@
 //! | `agent` | programs that play a model; feature `process`, on by default |
 //! | [`agent_work`] | what a program finds besides its prompt, and what it did |
 //! | [`provider`] | what is known about providers, as a table |
-//! | [`oddity`] | what a server does that spoils results without being an error |
+//! | [`anomaly`] | anomalies of servers that spoil results without being errors |
 //! | [`listing`] | the models that a server lists, for checks before a run |
 //! | [`http`] | what all dialects over HTTP share: addresses, keys, errors |
 //! | [`reasoning`] | how much a model thinks, and under which names servers take that |
@@ -65,6 +65,7 @@
 #[cfg(feature = "process")]
 pub mod agent;
 pub mod agent_work;
+pub mod anomaly;
 pub mod anthropic;
 pub mod attempt;
 pub mod call;
@@ -79,7 +80,6 @@ pub mod layer;
 pub mod listing;
 pub mod meter;
 mod named;
-pub mod oddity;
 pub mod openai;
 pub mod price_table;
 #[cfg(feature = "process")]

@@ -1,4 +1,4 @@
-//! Files that programs have written and that are read again: only regular ones, within a limit.
+//! Reads files that programs have written: regular files only, up to a limit.
 //!
 //! What lies in a directory of runs may come from elsewhere. A named pipe there would never answer, a device or a link to
 //! one would never end, and then one run would hold up all others that are shown beside it.
@@ -14,10 +14,13 @@ const MAX_BYTES: u64 = 1 << 31;
 ///
 /// # Errors
 ///
-/// A file that cannot be opened, and what is no regular file once links are resolved, as [`ErrorKind::InvalidInput`].
+/// A file that cannot be opened, and anything but a regular file (links are followed), as [`ErrorKind::InvalidInput`].
 pub fn open(path: &Path) -> io::Result<File> {
     // Before it is opened, since opening a named pipe waits for a writer.
-    if fs::metadata(path)?.is_file() { File::open(path) } else { Err(not_regular()) }
+    match fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "is not a regular file")),
+    }
 }
 
 /// The bytes of a file.
@@ -26,28 +29,35 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// Those of [`open`], and a file of more than 2 GiB, as [`ErrorKind::FileTooLarge`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
-    let n_bytes = file.metadata()?.len();
-    let mut bytes = Vec::with_capacity(usize::try_from(n_bytes.min(MAX_BYTES)).unwrap_or_default());
-    // One byte more than allowed tells a file that is too long, also where it grows.
-    file.take(MAX_BYTES.saturating_add(1)).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|n_bytes| n_bytes > MAX_BYTES) {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("has more than {MAX_BYTES} bytes")));
-    }
-    Ok(bytes)
+    bytes_up_to(open(path)?, MAX_BYTES)
 }
 
 /// The text of a file in UTF-8.
 ///
 /// # Errors
 ///
-/// Those of [`read`], and bytes that are no text, as [`ErrorKind::InvalidData`].
+/// Those of [`read`], and bytes that are not UTF-8, as [`ErrorKind::InvalidData`].
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-fn not_regular() -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, "is not a regular file")
+/// The bytes of an open file of at most this many; a larger one is [`ErrorKind::FileTooLarge`].
+pub(crate) fn bytes_up_to(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let n_bytes = file.metadata()?.len();
+    if n_bytes > max_bytes {
+        return Err(too_large(max_bytes));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(n_bytes).unwrap_or_default());
+    // A pipe has no length, and a file may grow: one byte more than allowed tells that there are too many.
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()).is_ok_and(|n_bytes| n_bytes > max_bytes) {
+        true => Err(too_large(max_bytes)),
+        false => Ok(bytes),
+    }
+}
+
+pub(crate) fn too_large(max_bytes: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("has more than {max_bytes} bytes"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! mark is passed over and UTF-16 read in each of them, and so that bytes which are not text are named with their place.
 //! What this program has written itself may be read without it.
 
+use crate::regular_file::{bytes_up_to, too_large};
 use skill_core::encoding::{self, EncodingFault};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Cursor, ErrorKind, Read};
@@ -28,13 +29,8 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// A file that cannot be read, of [`ErrorKind::FileTooLarge`], or of [`ErrorKind::InvalidData`] with an
 /// [`EncodingFault`], which [`fault_of`] finds.
 pub fn read_up_to(path: &Path, max_bytes: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    // One byte more than allowed tells a file that is too long.
-    File::open(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|n_bytes| n_bytes > max_bytes) {
-        return Err(too_large(max_bytes));
-    }
-    encoding::decode(bytes).map_err(not_text)
+    // People may name a pipe.
+    encoding::decode(bytes_up_to(File::open(path)?, max_bytes)?).map_err(not_text)
 }
 
 /// What is wrong with the bytes of a file, where that is why it could not be read.
@@ -44,10 +40,6 @@ pub fn fault_of(error: &io::Error) -> Option<EncodingFault> {
 
 fn not_text(fault: EncodingFault) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, fault)
-}
-
-fn too_large(max_bytes: u64) -> io::Error {
-    io::Error::new(ErrorKind::FileTooLarge, format!("has more than {max_bytes} bytes"))
 }
 
 /// The lines of a text file, which is never in memory as a whole unless it is UTF-16.

@@ -2,9 +2,9 @@
 //!
 //! A word that is in no list here is kept as [`FinishReason::Other`]: the reply counts, and a run says so once.
 
+use crate::anomaly::estimated;
 use crate::chat::{FinishReason, UsageGap};
 use crate::http::Fault;
-use crate::oddity::estimated;
 use serde_json::Value;
 
 /// Words for a reply that came to its end.
@@ -141,7 +141,7 @@ pub(crate) fn first_count(usage: &Value, names: &[&str]) -> Option<u64> {
 
 /// Prompt tokens and completion tokens, and which of them the server does not count. If it leaves one out, or reports fewer
 /// completion tokens than its total implies, the missing one is the total minus the other; without a total, completion tokens
-/// are estimated from `n_characters`, and prompt tokens by whoever knows what was sent.
+/// are estimated from `n_characters`. Prompt tokens are 0 then, and the caller, which has the request, estimates them.
 pub(crate) fn both(
     input: Option<u64>,
     output: Option<u64>,

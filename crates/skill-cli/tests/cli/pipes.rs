@@ -1,4 +1,4 @@
-//! Named pipes and devices in a run: whoever shows runs says what is wrong with this one, and waits for nobody.
+//! Named pipes and devices in the place of a run's files: no command that reads runs blocks or reads without end.
 
 use crate::context::TestContext;
 use std::path::Path;

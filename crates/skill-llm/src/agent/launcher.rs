@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// So much is kept of what a program has printed that was killed for printing too much.
-const KEPT_OF_TOO_MUCH: usize = 64 * 1024;
+/// Bytes of output that are stored of a program that was killed because it printed too much.
+const STORED_BYTES_OF_ENDLESS: usize = 64 * 1024;
 const MAX_STDERR_BYTES: usize = 64 * 1024;
 
 /// Starts programs, each in a temporary directory that is gone afterwards.
@@ -106,7 +106,7 @@ impl Launcher for ProgramLauncher {
         };
         let mut printed = outcome.stdout;
         if ended == Ended::TooMuch {
-            printed.truncate(KEPT_OF_TOO_MUCH);
+            printed.truncate(STORED_BYTES_OF_ENDLESS);
         }
         Ok(Launched {
             stdout: passed.scrub(&String::from_utf8_lossy(&printed)),
@@ -182,5 +182,25 @@ mod tests {
         // An overloaded server, in the words of several agents.
         check("429 Too Many Requests", Some(429), Trouble::Busy);
         check("Rate limit exceeded. Please retry in 20s.", Some(429), Trouble::Busy);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn of_endless_output_the_beginning_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let launch = Launch {
+            command: vec!["yes".to_owned(), "all work and no play".to_owned()],
+            directory: dir.path().to_owned(),
+            env: BTreeMap::new(),
+            pass_env: vec!["PATH".to_owned()],
+            hidden_env: Vec::new(),
+            stdin: String::new(),
+            deadline: Duration::from_secs(300),
+            turns: 1,
+            agent: skill_agents::agent("claude-code").unwrap().unwrap(),
+        };
+        let launched = ProgramLauncher::default().launch(&launch).await.unwrap();
+        assert_eq!(launched.ended, Ended::TooMuch);
+        assert_eq!(launched.stdout.len(), STORED_BYTES_OF_ENDLESS);
     }
 }

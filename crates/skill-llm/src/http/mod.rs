@@ -18,11 +18,11 @@ pub(crate) use errors::{class_of_report, class_of_words, is_account_limit};
 #[cfg(feature = "process")]
 pub use token::TokenCommand;
 
+use crate::anomaly::{self, estimated};
 use crate::call::CallCtx;
 use crate::chat::{ChatReply, FinishReason, ModelId, UsageGap};
 use crate::embedding::EmbeddingReply;
 use crate::error::{LlmError, wrong};
-use crate::oddity::{self, estimated};
 use crate::secret::{ApiKey, Secrets};
 use crate::transport::{
     HeaderText, HttpMethod, HttpRequest, HttpResponse, MAX_RESPONSE_BYTES, ReqwestTransport, Transport,
@@ -190,7 +190,7 @@ pub(crate) trait Incoming: Send {
     /// The reason why it ended, where the dialect has one.
     fn finish(&self) -> Option<&FinishReason>;
 
-    /// It as a reply of a chat model, where it is one.
+    /// The reply as that of a chat model; `None` for embeddings.
     fn as_chat(&mut self) -> Option<&mut ChatReply>;
 }
 
@@ -237,7 +237,7 @@ pub(crate) struct Connection {
     own_headers: &'static [(&'static str, &'static str)],
     secrets: Vec<ApiKey>,
     transport: Arc<dyn Transport>,
-    told: Told,
+    logged: Logged,
 }
 
 /// The characters of a body in UTF-8: each has one byte that does not continue another.
@@ -246,17 +246,18 @@ fn characters_of(body: &[u8]) -> u64 {
     u64::try_from(n_characters).unwrap_or(u64::MAX)
 }
 
-/// Which oddities of a server were told: each kind is told once.
+/// The kinds of anomalies of a server that were logged, each once.
 #[derive(Default)]
-struct Told([AtomicBool; oddity::N_KINDS]);
+struct Logged([AtomicBool; anomaly::N_KINDS]);
 
-impl Told {
+impl Logged {
     /// Looks at a reply to a body of so many characters.
     fn look(&self, provider: &str, n_characters: u64, reply: &ChatReply) {
-        for odd in oddity::oddities_of(n_characters, reply) {
-            let is_told = self.0.get(odd.kind_index()).is_some_and(|flag| flag.swap(true, Ordering::Relaxed));
-            if !is_told {
-                tracing::warn!("{provider} {odd}; {}", odd.hint());
+        for found in anomaly::anomalies_of(n_characters, reply) {
+            let is_logged =
+                self.0.get(found.kind_index()).is_some_and(|flag| flag.swap(true, Ordering::Relaxed));
+            if !is_logged {
+                tracing::warn!("{provider} {found}; {}", found.hint());
             }
         }
     }
@@ -276,7 +277,7 @@ impl Connection {
             server.secrets.add(key);
         }
         secrets.iter().for_each(|secret| server.secrets.add(secret));
-        Ok(Self { server, endpoint, own_headers, secrets, transport, told: Told::default() })
+        Ok(Self { server, endpoint, own_headers, secrets, transport, logged: Logged::default() })
     }
 
     /// The identity of a model of this server.
@@ -305,7 +306,7 @@ impl Connection {
             if reply.usage_gap == Some(UsageGap::PromptEstimated) && reply.usage.input == 0 {
                 reply.usage.input = estimated(usize::try_from(n_characters).unwrap_or(usize::MAX));
             }
-            self.told.look(provider, n_characters, reply);
+            self.logged.look(provider, n_characters, reply);
         }
         match &reply {
             Ok(reply) => {

@@ -13,7 +13,7 @@ fn count(value: i64) -> u64 {
     value.max(0).unsigned_abs()
 }
 
-/// What became of each model's requests, its latest replies, and its longest.
+/// Each model's answered and failed requests, its latest replies, and its longest.
 pub(super) fn seen(connection: &Connection) -> rusqlite::Result<Vec<ModelSeen>> {
     let number_and_tokens = |condition: &str| {
         format!(

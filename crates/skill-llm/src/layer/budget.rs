@@ -132,8 +132,8 @@ impl Budget {
         Spent { calls, tokens, money: money_of(units), time: ledger.time() }
     }
 
-    /// What became of the requests of all models, in earlier processes of the run too; those that nobody waited for are
-    /// left out.
+    /// How many requests of all models were answered and how many failed, in earlier processes of the run too; calls that
+    /// were dropped are not counted.
     pub fn attempts(&self) -> AttemptsSeen {
         let models = self.models.lock();
         models

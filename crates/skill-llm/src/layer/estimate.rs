@@ -126,7 +126,7 @@ pub struct SeenReply {
     pub usage: Usage,
 }
 
-/// What became of requests, those that were sent again included.
+/// Requests that were answered and requests that failed; each attempt of a call counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AttemptsSeen {
     /// Requests with a reply.
@@ -175,7 +175,7 @@ pub struct ModelSeen {
     pub provider: String,
     /// The model's name there.
     pub model: String,
-    /// What became of its requests.
+    /// Its answered and failed requests.
     pub attempts: AttemptsSeen,
     /// Tokens of the longest reply of all.
     pub longest_reply: u64,

@@ -28,7 +28,7 @@ pub(super) enum AttemptUse {
     Replied(Usage),
     /// An error, and so many tokens that may be billed.
     Failed(Usage),
-    /// Nobody waited for the reply, and so many tokens may be billed.
+    /// The call was dropped before its reply, and so many tokens may be billed.
     Dropped(Usage),
     /// Nothing was sent.
     Unsent,

@@ -77,8 +77,8 @@ mod linux {
     const PARENT_PAUSE: Duration = Duration::from_millis(100);
     /// What a shell says of a program that cannot be started.
     const NOT_STARTED: u8 = 127;
-    /// How often and how long a program waits for its file to be closed.
-    const MAX_BUSY_PAUSES: usize = 100;
+    /// Retries, and the pause before each, while a program's file is open for writing.
+    const MAX_BUSY_RETRIES: usize = 100;
     const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
     pub(super) fn command(program: &Path, path: Option<&OsStr>) -> Option<Command> {
@@ -139,15 +139,15 @@ mod linux {
         }
     }
 
-    /// Starts a program whose file another process may still hold open for writing.
+    /// Starts a program, and tries again while its file is open for writing.
     ///
-    /// Whoever has just written a program closes its file, but a process that was forked meanwhile holds it until it
-    /// starts its own program, and until then the kernel refuses (`ETXTBSY`).
+    /// The process that wrote it has closed it, but a child that was forked in the meantime inherits the open file until it
+    /// calls `exec`; until then the kernel refuses to start the program (`ETXTBSY`).
     fn spawn_when_closed(
         command: &mut std::process::Command,
         mut pause: impl FnMut(),
     ) -> std::io::Result<std::process::Child> {
-        for _ in 0..MAX_BUSY_PAUSES {
+        for _ in 0..MAX_BUSY_RETRIES {
             match command.spawn() {
                 Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => pause(),
                 other => return other,

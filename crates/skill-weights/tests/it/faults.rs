@@ -2,6 +2,7 @@
 
 use crate::setup::{bigram, is_at_step, new_run, trainer};
 use skill_pipeline::PipelineError;
+use skill_pipeline::run_dir::check::check;
 use skill_train::TrainError;
 
 #[tokio::test]
@@ -99,6 +100,8 @@ async fn a_clock_that_cannot_be_read_is_an_error_and_does_not_begin_again() {
         std::fs::write(&path, damaged).unwrap();
         let refused = trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap_err();
         assert!(matches!(&refused, PipelineError::Corrupt { path: at, .. } if *at == path), "{refused:?}");
+        let found = check(&run).unwrap().damage;
+        assert!(found.iter().any(|damage| damage.file == "sft_times.json"), "{found:?}");
     }
     std::fs::write(&path, whole).unwrap();
     trainer(&run, &bigram(&run), &data, &settings).train(&run).await.unwrap();

@@ -11,9 +11,9 @@ use crate::hint;
 use skill_core::SourceType;
 use skill_core::json::read_patch;
 use skill_core::rewrite::UpdateMode;
+use skill_llm::anomaly::{Anomaly, anomalies};
 use skill_llm::error::with_causes;
 use skill_llm::listing::{ModelList, is_listed_as};
-use skill_llm::oddity::{Oddity, oddities};
 use skill_llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, Dialect, EmbeddingModel, EmbeddingRequest,
     ErrorClass, FinishReason, LlmError, Message, Sampling,
@@ -194,11 +194,11 @@ async fn named_target(
     }
 }
 
-/// What the server does that spoils results: prompts that are cut, marks in the text, an unknown finish reason, and usage of
-/// which a part is missing.
-fn odd(reply: &ChatReply, request: &ChatRequest) -> Vec<Finding> {
-    let finding = |odd: &Oddity| Finding::warning(Check::Answer, format!("the server {odd}"), odd.hint());
-    oddities(request, reply).iter().map(finding).collect()
+/// Anomalies of the server as findings: prompts that are cut, marks in the text, an unknown finish reason, partial usage.
+fn anomalies_found(reply: &ChatReply, request: &ChatRequest) -> Vec<Finding> {
+    let finding =
+        |found: &Anomaly| Finding::warning(Check::Answer, format!("the server {found}"), found.hint());
+    anomalies(request, reply).iter().map(finding).collect()
 }
 
 /// Whether the server leaves what the model thinks in the text of its replies.
@@ -450,7 +450,7 @@ impl Examined<'_> {
         match outcome {
             Ok(reply) => {
                 found.push(self.answer(&reply, &request, started.elapsed().as_secs_f64()));
-                found.extend(odd(&reply, &request));
+                found.extend(anomalies_found(&reply, &request));
                 if is_optimizer {
                     found.push(self.schema(&reply));
                 }
@@ -461,7 +461,7 @@ impl Examined<'_> {
                     let plain = ChatRequest { response_schema: None, ..request };
                     if let Ok(reply) = self.ask(model, &plain).await {
                         found.push(self.answer(&reply, &plain, started.elapsed().as_secs_f64()));
-                        found.extend(odd(&reply, &plain));
+                        found.extend(anomalies_found(&reply, &plain));
                         found.push(Finding::error(Check::Schema, with_causes(&error), self.schema_hint()));
                         return;
                     }
@@ -473,7 +473,7 @@ impl Examined<'_> {
 
     async fn ask(&self, model: &dyn ChatModel, request: &ChatRequest) -> Result<ChatReply, LlmError> {
         let call = call(self.asked, self.role.as_str());
-        // What is odd about the reply is a finding, and is not told beside it.
+        // Anomalies of the reply become findings, so they are not logged as well.
         model.chat(request, &call).with_subscriber(NoSubscriber::default()).await
     }
 

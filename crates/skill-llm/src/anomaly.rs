@@ -1,4 +1,5 @@
-//! What a server does that spoils results without being an error: told once by a run, and by whoever examines a server.
+//! Anomalies of a server that spoil results without being errors: a run logs each kind once, and `doctor` reports them as
+//! findings.
 
 use crate::chat::{ChatReply, ChatRequest, ContentPart, FinishReason, UsageGap};
 use skill_core::thought;
@@ -9,10 +10,10 @@ const MIN_CUT_CHARACTERS: u64 = 4000;
 /// A text has seldom more characters than this for each token.
 const MAX_CHARACTERS_OF_TOKEN: u64 = 8;
 
-/// One of the things that a server does.
+/// An anomaly of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Oddity {
+pub enum Anomaly {
     /// It has probably truncated the prompt.
     CutPrompt {
         /// The characters that were sent.
@@ -34,7 +35,7 @@ pub enum Oddity {
     },
 }
 
-impl Oddity {
+impl Anomaly {
     /// What a person can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -51,7 +52,7 @@ impl Oddity {
         }
     }
 
-    /// The place of its kind among all kinds.
+    /// The index of its kind, from 0 to below [`N_KINDS`].
     pub(crate) fn kind_index(&self) -> usize {
         match self {
             Self::CutPrompt { .. } => 0,
@@ -65,7 +66,7 @@ impl Oddity {
 /// The number of kinds.
 pub(crate) const N_KINDS: usize = 4;
 
-impl fmt::Display for Oddity {
+impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CutPrompt { n_characters, n_tokens } => write!(
@@ -83,13 +84,13 @@ impl fmt::Display for Oddity {
     }
 }
 
-/// About how many tokens a text has, where nobody has counted them.
+/// An estimate of a text's tokens: four characters each.
 pub(crate) fn estimated(n_characters: usize) -> u64 {
     u64::try_from(n_characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
 
-/// What is odd about a reply to a prompt of so many characters; 0 if that says nothing of tokens, as with images.
-pub(crate) fn oddities_of(n_characters: u64, reply: &ChatReply) -> Vec<Oddity> {
+/// The anomalies of a reply to a prompt of `n_characters`; with 0 the prompt's tokens are not checked, as where it has images.
+pub(crate) fn anomalies_of(n_characters: u64, reply: &ChatReply) -> Vec<Anomaly> {
     let n_tokens = reply.usage.input;
     let is_cut = n_characters >= MIN_CUT_CHARACTERS
         && n_tokens > 0
@@ -99,24 +100,24 @@ pub(crate) fn oddities_of(n_characters: u64, reply: &ChatReply) -> Vec<Oddity> {
         _ => None,
     };
     let found = [
-        is_cut.then_some(Oddity::CutPrompt { n_characters, n_tokens }),
-        thought::has_marks(&reply.text).then_some(Oddity::MarksInText),
-        word.map(|word| Oddity::UnknownFinish { word }),
-        reply.usage_gap.map(|gap| Oddity::PartialUsage { gap }),
+        is_cut.then_some(Anomaly::CutPrompt { n_characters, n_tokens }),
+        thought::has_marks(&reply.text).then_some(Anomaly::MarksInText),
+        word.map(|word| Anomaly::UnknownFinish { word }),
+        reply.usage_gap.map(|gap| Anomaly::PartialUsage { gap }),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// What is odd about a reply to a request.
+/// The anomalies of a reply to a request.
 ///
 /// ```
-/// use skill_llm::{ChatReply, ChatRequest, Message, Usage, oddity::{Oddity, oddities}};
+/// use skill_llm::{ChatReply, ChatRequest, Message, Usage, anomaly::{Anomaly, anomalies}};
 ///
 /// let request = ChatRequest::new(vec![Message::user("x ".repeat(10_000))]);
 /// let reply = ChatReply::text("yes", Usage { input: 2_050, output: 1, ..Usage::default() });
-/// assert!(matches!(oddities(&request, &reply).as_slice(), [Oddity::CutPrompt { n_tokens: 2_050, .. }]));
+/// assert!(matches!(anomalies(&request, &reply).as_slice(), [Anomaly::CutPrompt { n_tokens: 2_050, .. }]));
 /// ```
-pub fn oddities(request: &ChatRequest, reply: &ChatReply) -> Vec<Oddity> {
+pub fn anomalies(request: &ChatRequest, reply: &ChatReply) -> Vec<Anomaly> {
     let parts = || request.messages.iter().flat_map(|message| &message.content);
     let n_characters: usize = parts()
         .map(|part| match part {
@@ -125,7 +126,7 @@ pub fn oddities(request: &ChatRequest, reply: &ChatReply) -> Vec<Oddity> {
         })
         .sum();
     let has_image = parts().any(|part| matches!(part, ContentPart::Image(_)));
-    oddities_of(if has_image { 0 } else { u64::try_from(n_characters).unwrap_or(u64::MAX) }, reply)
+    anomalies_of(if has_image { 0 } else { u64::try_from(n_characters).unwrap_or(u64::MAX) }, reply)
 }
 
 #[cfg(test)]
@@ -138,7 +139,7 @@ mod tests {
         let of = |n_characters: u64, input: u64, text: &str, finish: FinishReason, gap: Option<UsageGap>| {
             let usage = Usage { input, output: 1, ..Usage::default() };
             let reply = ChatReply::new(text, usage, finish).with_usage_gap(gap);
-            oddities_of(n_characters, &reply).iter().map(Oddity::kind_index).collect::<Vec<_>>()
+            anomalies_of(n_characters, &reply).iter().map(Anomaly::kind_index).collect::<Vec<_>>()
         };
         // Ollama's usual context.
         for (n_characters, n_tokens, expect) in
