@@ -52,8 +52,7 @@ impl Spending {
     }
 }
 
-/// How often requests have failed so far: with `n_replied` replies known, of which each took `calls` requests more than one
-/// and `tokens` times its own tokens more.
+/// The failure rate of requests so far, estimated from `n_replied` replies.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Failures {
     /// Replies so far.
@@ -64,12 +63,12 @@ pub struct Failures {
     pub tokens: f64,
 }
 
-/// So many standard deviations are set aside above the mean number of failures.
+/// Standard deviations above the mean number of failures that are reserved.
 const FAILURE_DEVIATIONS: f64 = 2.0;
 
 impl Failures {
-    /// What `replies` take if requests go on to fail as often: their mean and two standard deviations more, by the negative
-    /// binomial distribution with the share of failures that was estimated from the replies so far.
+    /// The cost of `replies` if requests go on failing at this rate: the mean of the negative binomial distribution plus two
+    /// standard deviations, which include the error of the estimated rate.
     ///
     /// Without failures so far it is `replies` itself.
     #[must_use]

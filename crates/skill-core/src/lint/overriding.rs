@@ -139,7 +139,7 @@ fn is_clause(before: &[String]) -> bool {
     let Some(said) = before.iter().rposition(|word| REPORTING.contains(&word.as_str())) else { return false };
     let head = before.get(..said).unwrap_or_default();
     let n_modal = usize::from(head.last().is_some_and(|word| MODALS.contains(&word.as_str())));
-    // Whoever wrote the text gives orders themselves.
+    // `We ask you to ..`: the author of the text gives the order.
     let is_own = head.iter().rev().take(2).any(|word| matches!(word.as_str(), "we" | "i"));
     let is_conditional = head.iter().any(|word| CONDITIONS.contains(&word.as_str()));
     is_behind(head, n_modal, &RELATIVES) || is_conditional && !is_own

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of items whose prompts are searched for what every prompt has to state.
 const MAX_PROMPTS: usize = 20;
-/// So many different answers, and so many items with each of them on average, are classes, whatever they look like.
+/// Answers are classes if there are at least so many different ones, and on average so many items for each.
 const MIN_REPEATED: usize = 2;
 const MIN_ITEMS_OF_ANSWER: usize = 3;
 /// Words with which prompts in some languages request the answer alone.

@@ -278,7 +278,7 @@ fn references_that_are_sentences_are_found() {
     let findings = found(&sentence, QaScorer::EmF1);
     assert!(matches!(findings.as_slice(), [AnswerFinding::ReferencesProse { n_words: 18 }]), "{findings:?}");
     assert_eq!(found(&sentence, QaScorer::Contains), []);
-    // One of several references will do, and a name of some words is no sentence.
+    // A reply has to equal one reference only, so a short one among them is enough.
     let with_short = |n: usize| vec![sentence(n).remove(0), format!("parcel {n} is lost")];
     assert_eq!(found(&with_short, QaScorer::EmF1), []);
 }

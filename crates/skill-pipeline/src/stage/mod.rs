@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-/// After so many items whose replies cannot be read the server is at fault, and a stage begins nothing further.
+/// A stage begins no further item after this many with unreadable replies: the fault is the server's then, and not an item's.
 const MAX_FAILED_ALONE: usize = 5;
 
 /// After an error, how long the work that is under way may take to finish, so that what it has paid for is kept.

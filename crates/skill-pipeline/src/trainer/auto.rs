@@ -66,13 +66,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sets aside what only the end of the run may use, and what the next comparison takes: more, the more requests have
-    /// failed. The arms that are left out where there is no room for them count without failures.
+    /// Reserves budget for the final measurements and the next comparison, the more the higher the failure rate of requests
+    /// is. Optional arms get no such margin, since they are skipped when the budget is short.
     pub(super) fn set_aside(&self, state: &TrainState, compared: Spending) -> Result<(), PipelineError> {
         let Some(budget) = &self.budget else { return Ok(()) };
-        let (needed, spare) = self.end_costs(state)?;
-        let needed = failures(budget.attempts()).on_top_of(needed.plus(compared));
-        let Spending { calls, tokens, money } = needed.plus(spare);
+        let (required, optional) = self.end_costs(state)?;
+        let required = failures(budget.attempts()).on_top_of(required.plus(compared));
+        let Spending { calls, tokens, money } = required.plus(optional);
         // The casts saturate, and less than nothing is nothing.
         let aside = Spent { calls: calls.ceil() as u64, tokens: tokens as u64, money, time: Duration::ZERO };
         budget.set_aside(aside);
@@ -318,14 +318,14 @@ impl Run<'_> {
         spending(used, prices)
     }
 
-    /// What the end of the run will take: the initial and the best skill on the selection split once more, and all arms on
-    /// the test split.
+    /// The cost of the final measurements: the initial and the best skill on the selection split again, and all arms on the
+    /// test split.
     pub(super) fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
-        let (needed, spare) = self.end_costs(state)?;
-        Ok(needed.plus(spare))
+        let (required, optional) = self.end_costs(state)?;
+        Ok(required.plus(optional))
     }
 
-    /// The same in two parts: what a verdict needs, and the arms that are left out where there is no room for them.
+    /// The same in two parts: what the verdict needs, and the optional arms, which are skipped when the budget is short.
     fn end_costs(&self, state: &TrainState) -> Result<(Spending, Spending), PipelineError> {
         let (settings, n_draws) = (self.settings, self.n_draws());
         let n_test = if settings.eval_test { self.env.items(Split::Test).len() } else { 0 };
@@ -337,10 +337,10 @@ impl Run<'_> {
             (settings.no_skill, self.measures_no_skill()?, initial.times(n_test as f64)),
             (settings.one_shot, self.measures_one_shot()?, settings.cost_of_one_shot(n_test, initial, best)),
         ];
-        let mut needed = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64));
-        let mut spare = Spending::default();
+        let mut required = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64));
+        let mut optional = Spending::default();
         for (setting, is_measured, cost) in arms {
-            let part = if setting == ArmSetting::Auto { &mut spare } else { &mut needed };
+            let part = if setting == ArmSetting::Auto { &mut optional } else { &mut required };
             *part = if is_measured { part.plus(cost) } else { *part };
         }
         // Other tasks have other lengths; that a task takes one call is known.
@@ -350,7 +350,7 @@ impl Run<'_> {
             tokens: cost.tokens * END_MARGIN,
             money: cost.money * END_MARGIN,
         };
-        Ok((with_margin(needed), with_margin(spare)))
+        Ok((with_margin(required), with_margin(optional)))
     }
 
     /// What a rollout of the initial skill takes.

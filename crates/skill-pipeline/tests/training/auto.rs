@@ -315,7 +315,7 @@ fn a_step_that_the_cap_has_no_room_for_is_left_out_and_the_end_is_measured() {
     }
 }
 
-/// What is set aside for the end grows with the requests that have failed so far.
+/// The reserve for the final measurements grows with the failure rate of requests.
 #[test]
 fn a_planned_run_on_a_failing_server_ends_with_its_verdict() {
     for percent in [5, 15, 30] {

@@ -185,7 +185,7 @@ impl ChatModel for Counted {
     }
 }
 
-/// A server that answers a part of the requests with an error that may pass.
+/// A server that fails a share of the requests with a transient error.
 struct Failing {
     inner: Arc<dyn ChatModel>,
     dice: Dice,
@@ -364,7 +364,7 @@ pub(crate) struct Job {
     pub(crate) further: Box<dyn FnOnce(Trainer) -> Trainer>,
     /// A cap on calls, and how many of them are lost: sent, and in no record.
     pub(crate) calls: Option<(u64, u64)>,
-    /// Of 100 requests so many fail, by a seed; they are sent again.
+    /// The percentage of requests that fail and are retried, and the seed that picks them.
     pub(crate) failing: Option<(u64, u64)>,
 }
 

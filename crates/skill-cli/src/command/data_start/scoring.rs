@@ -29,7 +29,7 @@ pub(super) fn agree(text: &str, start: &Start, quiet: bool) -> crate::Result {
     };
     let is_chosen = start.overrides.iter().any(|set| set.starts_with("env.scorer"));
     let findings = match block_on_unwarned(reading)? {
-        // Who names the scorer knows the answers.
+        // A scorer that was set explicitly is the user's decision.
         Some(Ok(mut findings)) => {
             findings
                 .retain(|finding| !is_chosen || !matches!(finding, AnswerFinding::ReferencesProse { .. }));
