@@ -12,12 +12,12 @@ use crate::records::sft::{SftStep, SftSummary, SftValidation};
 use crate::records::summary::Summary;
 use crate::warning::Warning;
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use skill_bank::trial::{Preflight, TrialNumbers};
 use skill_bank::{Author, Reason, SkillRef};
 use skill_core::stats::stratified::TrialRule;
 use skill_core::{EpochIdx, MeanScore, StepIdx};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 skill_core::named_enum! {
     /// A part of a run that has work of its own to count.
@@ -122,6 +122,10 @@ pub enum StageKind {
     Optimizer,
 }
 
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -129,7 +133,8 @@ pub enum StageKind {
 pub enum Event {
     /// A process took up the run.
     RunStarted {
-        /// The run directory.
+        /// The run directory; bytes that are not UTF-8 are U+FFFD in the record of the event.
+        #[serde(serialize_with = "lossy")]
         dir: PathBuf,
         /// The environment's name.
         env: String,

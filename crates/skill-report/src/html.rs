@@ -6,6 +6,7 @@
 use crate::chart::curve::Picture;
 use crate::chart::runs::Used;
 use crate::data::conversation::clip;
+use crate::data::course;
 use crate::view::{Chart, TriggersView};
 use crate::words::{
     counted, dollars, e_value, escaped, grouped, harmless, measured, p_words, percent, points, seconds,
@@ -59,7 +60,15 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
     let (template, pictures) = match report {
         AnyReport::Document(of) => {
             let budgets = Value::from_safe_string(chart::budgets(&of.course, &of.steps));
-            ("report.html", context! { scores => scores(report), budgets })
+            let by_calls = course::band(&of.spending, |point| Some(point.calls as f64));
+            let by_money = course::band(&of.spending, |point| point.cost.filter(|cost| *cost > 0.0));
+            let pictures = context! {
+                scores => scores(report),
+                budgets,
+                by_calls => Value::from_safe_string(chart::runs::bands(&by_calls, Used::Calls)),
+                by_money => Value::from_safe_string(chart::runs::bands(&by_money, Used::Money)),
+            };
+            ("report.html", pictures)
         }
         AnyReport::Bank(_) => ("bank.html", context! { scores => scores(report) }),
         AnyReport::Sft(of) => ("sft.html", context! { curves => pictures(of.charts()) }),

@@ -43,7 +43,10 @@ pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     if let Some(loaded) = loaded {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
         report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
+        report.read_spending(&run, |used| cost::cost(&loaded.config, used)).map_err(of_report)?;
         report.sent.money = Spending::from(loaded).money(&report.sent.counted);
+    } else {
+        report.read_spending(&run, |_| None).map_err(of_report)?;
     }
     Ok(report)
 }

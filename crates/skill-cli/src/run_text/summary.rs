@@ -209,6 +209,7 @@ fn end_words(ended: SearchEnd, summary: &Summary) -> String {
     match ended {
         SearchEnd::Budget => "the budget has no room for another proposal".to_owned(),
         SearchEnd::Exhausted => "no training task is left to make a proposal from".to_owned(),
+        SearchEnd::NothingNew => "the last proposals changed nothing in the skill".to_owned(),
         SearchEnd::Perfect => "every validation item is solved".to_owned(),
         SearchEnd::Plateau => {
             let patience = summary.config.pointer("/train/patience").and_then(serde_json::Value::as_u64);

@@ -164,6 +164,8 @@ skill_core::named_enum! {
         Exhausted = "exhausted",
         /// As many proposals in a row as `train.patience` says were not taken.
         Plateau = "plateau",
+        /// Eight proposals in a row changed nothing: no edit, edits that cannot be applied, or edits that the skill has.
+        NothingNew = "nothing_new",
     }
 }
 

@@ -45,6 +45,9 @@ const OPTIMIZER_STAGES: [Stage; 6] =
     [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix, Stage::OneShot];
 /// How much more than their means the tasks of the end of a run are taken to use.
 const END_MARGIN: f64 = 1.1;
+/// After so many proposals in a row that change nothing, what was taken is compared, and the search ends unless the
+/// comparison changes the skill: an optimizer that repeats itself costs no more.
+const MOST_IDLE: usize = 8;
 /// So many imagined proposals say what one takes before any was made.
 const IMAGINED: f64 = 4.0;
 
@@ -248,6 +251,9 @@ impl Run<'_> {
         }
         if search.is_over {
             return Some(SearchEnd::Exhausted);
+        }
+        if search.idle >= MOST_IDLE {
+            return Some(SearchEnd::NothingNew);
         }
         let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);
         (patience > 0 && search.in_vain >= patience).then_some(SearchEnd::Plateau)

@@ -5,6 +5,7 @@ pub(crate) mod arms;
 pub(crate) mod bank;
 pub(crate) mod compare;
 pub(crate) mod conversation;
+pub(crate) mod course;
 mod ending;
 pub(crate) mod epochs;
 pub(crate) mod front;
@@ -27,6 +28,7 @@ mod weights_files;
 use crate::ReportError;
 use crate::verdict::{Caution, CautionKind, Verdict};
 use conversation::Trajectories;
+use course::CoursePoint;
 use front::FrontRow;
 use headline::Headline;
 use indexmap::IndexMap;
@@ -118,6 +120,8 @@ pub struct Report {
     pub n_steps_left_out: usize,
     /// The score of the current and of the best skill wherever one of them changes, over all steps.
     pub course: Vec<ScorePoint>,
+    /// The best skill's score over calls and money, after the first measurement and after each step.
+    pub spending: Vec<CoursePoint>,
     /// Score, tokens and length of the skills that were measured whole, those of the steps that are shown.
     pub front: Vec<FrontRow>,
     /// What people have noted on it, the newest at the end.
@@ -236,6 +240,7 @@ impl Report {
             is_finished: summary.is_some(),
             n_steps_left_out: source.history.len() - steps.len(),
             course: course(source),
+            spending: Vec::new(),
             front: front::read(source, &chosen)?,
             notes: notes::read(run, &source.history)?,
             total: total(&stages),
@@ -273,6 +278,7 @@ impl Report {
             steps: Vec::new(),
             n_steps_left_out: 0,
             course: Vec::new(),
+            spending: Vec::new(),
             front: Vec::new(),
             notes: notes::read(run, &[])?,
             stages: Vec::new(),
@@ -283,6 +289,26 @@ impl Report {
             items: Items::default(),
             trajectories: Trajectories::default(),
         })
+    }
+
+    /// Reads the best skill's score over calls and money, with the prices that `price` knows, and what came after the last
+    /// gain.
+    ///
+    /// # Errors
+    ///
+    /// A file of the run that cannot be read.
+    pub fn read_spending(
+        &mut self,
+        run: &RunReader,
+        price: impl Fn(&TokensByStage) -> Option<f64>,
+    ) -> Result<(), ReportError> {
+        let Some(headline) = &self.headline else { return Ok(()) };
+        self.spending = course::read(run, headline.selection.before, price)?;
+        if let Some(words) = course::spent_in_vain(&self.spending) {
+            self.verdict.cautions.push(Caution::new(CautionKind::SpentInVain, words));
+            self.verdict.cautions.sort_by_key(|caution| caution.kind.weight());
+        }
+        Ok(())
     }
 
     /// Prices the stages by what each cost, and their sum by all of them: stages without a price are not in it.

@@ -16,7 +16,7 @@ fn rendered(template: &str, report: &serde_json::Value) -> String {
     let page = environment.get_template(template).unwrap().render(context! {
         is_page => true,
         report => Value::from(Serde(report)),
-        style => "", script => "", scores => "", budgets => "", curves => Vec::<String>::new(), type_curves => Vec::<String>::new(),
+        style => "", script => "", scores => "", budgets => "", by_calls => "", by_money => "", curves => Vec::<String>::new(), type_curves => Vec::<String>::new(),
     });
     page.unwrap_or_else(|error| panic!("{template}: {error}"))
 }

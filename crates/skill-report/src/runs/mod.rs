@@ -10,10 +10,11 @@ mod page;
 mod row;
 mod text;
 
+pub use crate::data::course::CoursePoint;
 pub use column::RunColumn;
 pub use group::{GroupDifference, Mean, PairedBy, RunGroup};
 pub(crate) use page::{Band, FinalScore, bands, final_scores};
-pub use row::{CoursePoint, RunRow};
+pub use row::RunRow;
 pub use text::Cells;
 
 use crate::ReportError;

@@ -3,6 +3,7 @@
 use super::group::{GroupDifference, PairedBy};
 use super::settings_of;
 use crate::data::compare::Trained;
+use crate::data::course::{self, CoursePoint};
 use crate::data::setup::started_unix_ms;
 use crate::{LEVEL, Outcome, ReportError, RunOverview, RunPhase};
 use indexmap::IndexMap;
@@ -14,7 +15,7 @@ use skill_llm::error::with_causes;
 use skill_pipeline::error::SettingChange;
 use skill_pipeline::identity::scoring_changes;
 use skill_pipeline::kind::RunKind;
-use skill_pipeline::records::{RunIdentity, StageTokens, TokensByStage};
+use skill_pipeline::records::{RunIdentity, TokensByStage};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
@@ -102,17 +103,6 @@ pub struct RunRow {
     /// The scores of its best skill on the test split, draws of an item side by side; empty unless they were read.
     #[serde(skip)]
     pub(crate) scores: Vec<(ItemId, ItemScore)>,
-}
-
-/// The best skill's score on the validation split after a part of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CoursePoint {
-    /// Calls of the results up to there.
-    pub calls: u64,
-    /// What they cost; `None` without prices.
-    pub cost: Option<f64>,
-    /// The score.
-    pub best: f64,
 }
 
 impl RunRow {
@@ -271,23 +261,8 @@ impl RunRow {
         if self.problem.is_some() || self.trains() != Some(Trained::Document) {
             return Ok(());
         }
-        let run = RunReader::open(&self.path)?;
-        let Some(baseline) = run.evaluation_summary(EvaluationDir::Baseline)? else { return Ok(()) };
         let Some(first) = self.validation_before else { return Ok(()) };
-        let mut used = TokensByStage::from([("baseline".to_owned(), baseline.tokens)]);
-        let point = |used: &TokensByStage, best: f64| CoursePoint {
-            calls: StageTokens::of_all(used).calls,
-            cost: price(used),
-            best,
-        };
-        let mut course = vec![point(&used, first)];
-        for record in run.history()? {
-            for (stage, tokens) in &record.tokens {
-                *used.entry(stage.clone()).or_default() += *tokens;
-            }
-            course.push(point(&used, record.best_score));
-        }
-        self.course = course;
+        self.course = course::read(&RunReader::open(&self.path)?, first, price)?;
         Ok(())
     }
 

@@ -41,6 +41,8 @@ skill_core::named_enum! {
         Undecided = "undecided",
         /// The score of what was chosen flatters, since it was chosen by it.
         BestOf = "best_of",
+        /// At least half of the calls of the search came after its last gain.
+        SpentInVain = "spent_in_vain",
         /// Something that the run left out.
         LeftOut = "left_out",
     }

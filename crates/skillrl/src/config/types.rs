@@ -213,7 +213,7 @@ settings! {
         protocol: Protocol = decisive(choice::<Protocol>(), Value("\"paper\"")) => protocol;
         /// With auto: the search ends after so many proposals in a row of which none was taken: nothing was proposed,
         /// it changed nothing, or it did not solve the tasks that it was made from. 0 never ends it.
-        patience: u32 = process(integer(0, MAX_COUNT), Value("0")) => search.patience;
+        patience: u32 = process(integer(0, MAX_COUNT), Value("24")) => search.patience;
         /// With auto: how many proposals are made from one skill at the same time: 1, 2, 4 or 8. More take less time,
         /// and each knows less of the others (docs/spending-a-budget.md).
         round: u32 = decisive(integer(1, 8), Value("4")) => round;

@@ -17,8 +17,6 @@ use std::path::Path;
 const MIN_ROWS: usize = 12;
 /// What to start with.
 const ENOUGH_ROWS: usize = 60;
-/// After so many rejections in a row the search ends, so that a cap is what a run may cost and not what it has to.
-const PATIENCE: u32 = 20;
 /// So many spellings of labels are named.
 const MAX_NAMED: usize = 4;
 /// Spellings of a missing value.
@@ -87,9 +85,6 @@ impl Guess {
             }
         });
         settings.push(super::PLANNED.to_owned());
-        if !is_of_paper(start) {
-            settings.push(setting("train.patience", &PATIENCE.to_string()));
-        }
         settings.extend(args.budget.map(|budget| setting("budget.money", &format!("{budget:?}"))));
         Ok(Self { settings, shown, said })
     }
