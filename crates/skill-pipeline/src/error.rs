@@ -510,6 +510,14 @@ fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
     }
 }
 
+/// True if a file system answers that it has no locks.
+pub fn is_without_locks(error: &io::Error) -> bool {
+    /// `ENOLCK` of Linux, for which there is no kind; NFS without its lock service gives it.
+    const NO_LOCKS_LINUX: i32 = 37;
+    error.kind() == io::ErrorKind::Unsupported
+        || cfg!(target_os = "linux") && error.raw_os_error() == Some(NO_LOCKS_LINUX)
+}
+
 /// What can be done about a file or a directory that cannot be used.
 pub fn file_hint(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -521,6 +529,9 @@ pub fn file_hint(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check who may write there, or take another directory"
+        }
+        _ if is_without_locks(error) => {
+            "the file system has no locks, which a run needs: take a directory on another one, such as a local disk"
         }
         _ => "check the path, its permissions and the free space",
     }

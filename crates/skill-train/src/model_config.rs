@@ -59,6 +59,8 @@ pub struct ModelConfig {
 
 /// The largest value of any size in a configuration: far above real models, and far below an overflow of products.
 const MAX_SIZE: u64 = 1 << 24;
+/// More layers than any published model has; their parameters are listed before any is read.
+const MAX_LAYERS: usize = 4096;
 
 impl ModelConfig {
     /// Reads the text of a `config.json`, with the keys of published checkpoints (`rope_theta`) or those of
@@ -84,13 +86,20 @@ impl ModelConfig {
         if head_dim == 0 || head_dim % 2 != 0 {
             return Err(TrainError::model("head_dim", format!("{head_dim} is not a positive even number")));
         }
+        let n_layers = keys.size("num_hidden_layers")?;
+        if n_layers > MAX_LAYERS {
+            return Err(TrainError::model(
+                "num_hidden_layers",
+                format!("{n_layers} are more than {MAX_LAYERS}"),
+            ));
+        }
         let has_attention_bias = keys.flag("attention_bias", false)?;
         Ok(Self {
             family,
             vocab_size: keys.size("vocab_size")?,
             hidden_size,
             intermediate_size: keys.size("intermediate_size")?,
-            n_layers: keys.size("num_hidden_layers")?,
+            n_layers,
             n_heads,
             n_kv_heads,
             head_dim,

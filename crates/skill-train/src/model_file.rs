@@ -6,9 +6,15 @@
 #[cfg(any(test, feature = "candle"))]
 use crate::error::TensorFault;
 use crate::error::TrainError;
+#[cfg(feature = "candle")]
+use candle_core::quantized::gguf_file::Content;
 use skill_llm::text_file;
 use std::fs::File;
+#[cfg(any(test, feature = "candle"))]
+use std::io::BufReader;
 use std::io::Read;
+#[cfg(feature = "candle")]
+use std::io::Seek as _;
 use std::path::Path;
 
 /// What each pointer of Git LFS begins with.
@@ -87,13 +93,43 @@ const GGUF_TYPES: [(u32, &str, bool); 35] = [
     (39, "MXFP4", false),
 ];
 
+/// Opens a GGUF file and reads its header, of version 2 or 3.
+///
+/// The library divides by the alignment and multiplies the sizes of a tensor unchecked, so both are checked here.
+///
+/// # Errors
+/// [`TrainError::Io`], [`TrainError::File`] for a file that is cut off, damaged or is not a GGUF file, and
+/// [`TrainError::Tensor`] for a quantization that is not read.
+#[cfg(feature = "candle")]
+pub(crate) fn open_gguf(path: &Path) -> Result<(BufReader<File>, Content), TrainError> {
+    let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
+    let mut reader = BufReader::new(file);
+    match Header::read(&mut reader).map(|header| header.alignment) {
+        Some(0) => return Err(TrainError::file(path, "`general.alignment` is 0")),
+        Some(_) => {}
+        None => return Err(gguf_fault(path, &"its header ends early or has an unknown type")),
+    }
+    reader.rewind().map_err(|source| TrainError::io(path, source))?;
+    let content = Content::read(&mut reader).map_err(|error| gguf_fault(path, &error))?;
+    for (name, info) in &content.tensor_infos {
+        let n_values = info.shape.dims().iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
+        if n_values.is_none() {
+            return Err(TrainError::file(
+                path,
+                format!("tensor {name}: its shape {:?} is too large", info.shape),
+            ));
+        }
+    }
+    Ok((reader, content))
+}
+
 /// What is wrong with a GGUF file that the library did not read, for the reason that it gives.
 #[cfg(any(test, feature = "candle"))]
-pub(crate) fn gguf_fault(path: &Path, reason: &dyn std::fmt::Display) -> TrainError {
+fn gguf_fault(path: &Path, reason: &dyn std::fmt::Display) -> TrainError {
     if let Err(pointer) = refuse_pointer(path) {
         return pointer;
     }
-    let header = File::open(path).ok().and_then(|file| Header::read(std::io::BufReader::new(file)));
+    let header = File::open(path).ok().and_then(|file| Header::read(BufReader::new(file)));
     match header.and_then(|header| header.unreadable()) {
         Some((tensor, found)) => {
             let known =
@@ -108,9 +144,18 @@ pub(crate) fn gguf_fault(path: &Path, reason: &dyn std::fmt::Display) -> TrainEr
     }
 }
 
-/// Tensors of a GGUF file with the numbers of their types.
+/// What is read of the header of a GGUF file.
 #[cfg(any(test, feature = "candle"))]
-struct Header(Vec<(String, u32)>);
+struct Header {
+    /// The alignment of its tensors; the default where no key names another one.
+    #[cfg_attr(
+        not(feature = "candle"),
+        expect(dead_code, reason = "checked where the library reads the file")
+    )]
+    alignment: u64,
+    /// Tensors with the numbers of their types.
+    tensors: Vec<(String, u32)>,
+}
 
 #[cfg(any(test, feature = "candle"))]
 impl Header {
@@ -126,10 +171,19 @@ impl Header {
         if n_tensors > MAX_ENTRIES || n_keys > MAX_ENTRIES {
             return None;
         }
+        let mut alignment = 32;
         for _ in 0..n_keys {
-            fields.text()?;
-            let kind = fields.u32()?;
-            fields.skip_value(kind)?;
+            let key = fields.text()?;
+            match (fields.u32()?, key.as_str()) {
+                (0 | 1, "general.alignment") => {
+                    alignment = u64::from(fields.bytes::<1>().map(u8::from_le_bytes)?)
+                }
+                (2 | 3, "general.alignment") => {
+                    alignment = u64::from(fields.bytes().map(u16::from_le_bytes)?)
+                }
+                (4 | 5, "general.alignment") => alignment = u64::from(fields.u32()?),
+                (kind, _) => fields.skip_value(kind)?,
+            }
         }
         let tensors = (0..n_tensors).map(|_| {
             let name = fields.text()?;
@@ -139,12 +193,12 @@ impl Header {
             fields.skip(8)?;
             Some((name, kind))
         });
-        Some(Self(tensors.collect::<Option<_>>()?))
+        Some(Self { alignment, tensors: tensors.collect::<Option<_>>()? })
     }
 
     /// The first tensor of a type that is not read, with the name of the type.
     fn unreadable(&self) -> Option<(String, String)> {
-        self.0.iter().find_map(|(tensor, kind)| {
+        self.tensors.iter().find_map(|(tensor, kind)| {
             let known = GGUF_TYPES.iter().find(|(number, _, _)| number == kind);
             match known {
                 Some((_, _, true)) => None,

@@ -8,7 +8,7 @@ use skill_envs::EnvError;
 use skill_llm::error::GiveUpReason;
 use skill_llm::journal::JOURNAL_FILE;
 use skill_llm::{ErrorClass, JournalError, LlmError};
-use skill_pipeline::error::{NoteRefusal, SettingChange};
+use skill_pipeline::error::{NoteRefusal, SettingChange, is_without_locks};
 use skill_pipeline::kind::RunKind;
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
@@ -452,6 +452,9 @@ fn of_file(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check who may write there, or name another place (of a run that is `run.dir`)"
         }
+        _ if is_without_locks(error) => {
+            "the file system has no locks, which a run needs: name another place, such as a local disk (of a run that is `run.dir`)"
+        }
         _ => "check the path (of a run that is `run.dir`), its permissions and the free space",
     }
 }
@@ -459,6 +462,16 @@ fn of_file(error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_system_without_locks_is_told_from_a_full_or_protected_one() {
+        let hint = |number| of_file(&io::Error::from_raw_os_error(number));
+        // EOPNOTSUPP, ENOLCK and ENOSYS, then EACCES, ENOSPC and EIO.
+        let without = [95, 37, 38].map(hint);
+        assert!(without.iter().all(|hint| *hint == without[0]));
+        assert!([13, 28, 5].map(hint).iter().all(|hint| *hint != without[0]));
+    }
 
     #[test]
     fn refused_requests_lead_to_their_cause() {

@@ -13,7 +13,7 @@ use skillrl::cost::has_prices;
 use skillrl::doctor::{Check, Examination, Finding, Network, Status, examine};
 use skillrl::estimate::{Estimate, Prepared, Span};
 use skillrl::llm::price_table::{PRICES_AS_OF, priced_models};
-use skillrl::pipeline::run_dir::checks::{CheckWarning, write_checks};
+use skillrl::pipeline::run_dir::checks::{CHECKS_FILE, CheckWarning, write_checks};
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::pipeline::{Event, EventSink, Protocol, StopSignal};
 
@@ -36,17 +36,28 @@ pub(super) struct Consent {
 /// Says what the checks found, the models, the calls, the cost and the cap of a run that begins; asks before anything is
 /// sent that a person has not seen, and where it may cost much.
 ///
-/// Nothing is said of runs that go on. Environments that would have to be started are not looked at.
+/// Nothing is said of runs that go on; warnings that a kill kept from being stored are found again. Environments that
+/// would have to be started are not examined.
 ///
 /// # Errors
 ///
 /// A cap that leaves no step, and a person who says no.
 pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> crate::Result<Vec<CheckWarning>> {
-    let is_new = run_status(&loaded.run_dir()) == RunStatus::Absent || !has_answered_call(&loaded.run_dir());
-    if !is_new || loaded.config.env.env_kind() == EnvKind::Exec {
+    let run = loaded.run_dir();
+    let status = run_status(&run);
+    let is_new = status == RunStatus::Absent || !has_answered_call(&run);
+    let lacks_warnings = status == RunStatus::Unfinished && !run.join(CHECKS_FILE).exists();
+    if loaded.config.env.env_kind() == EnvKind::Exec || !is_new && !lacks_warnings {
         return Ok(Vec::new());
     }
     let found = warnings(loaded)?;
+    let kept = |finding: Finding| CheckWarning {
+        check: finding.check.as_str().to_owned(),
+        message: finding.message,
+    };
+    if !is_new {
+        return Ok(found.into_iter().map(kept).collect());
+    }
     if !consent.is_quiet {
         // Who wrote a configuration has `doctor` for what the plan can show.
         let of_plan = [Check::Selection, Check::Decisions];
@@ -60,10 +71,6 @@ pub(super) fn say_and_ask(loaded: &LoadedConfig, consent: Consent) -> crate::Res
         }
     }
     ask(loaded, consent)?;
-    let kept = |finding: Finding| CheckWarning {
-        check: finding.check.as_str().to_owned(),
-        message: finding.message,
-    };
     Ok(found.into_iter().map(kept).collect())
 }
 

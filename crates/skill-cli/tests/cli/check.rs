@@ -110,6 +110,18 @@ fn runs_of_every_kind_are_whole() {
 }
 
 #[test]
+fn warnings_that_a_kill_lost_are_found_again_by_resume() {
+    let context = TestContext::with_scripted_task();
+    train(&context, &["--set", "budget.calls=14"]).assert_code(code::BUDGET);
+    let warnings = context.json("run/checks.json");
+    assert!(!warnings.as_array().unwrap().is_empty());
+    // As a kill between the first answer and this file leaves the run.
+    std::fs::remove_file(context.path("run/checks.json")).unwrap();
+    train(&context, &["--set", "budget.calls=99"]).assert_code(code::SUCCESS);
+    assert_eq!(context.json("run/checks.json"), warnings);
+}
+
+#[test]
 fn a_run_is_checked_while_it_is_trained_and_as_a_killed_process_leaves_it() {
     let (server, context) = Server::start_with_task();
     let seen: Arc<Mutex<Vec<RunCheck>>> = Arc::default();

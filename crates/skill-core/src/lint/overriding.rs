@@ -1,9 +1,10 @@
 //! Orders that would turn an agent against those it works for: to drop its other instructions or its task, to hand out
 //! what is not its own, or to hide something.
 //!
-//! English is read, as it looks ([`super::lookalike`]). An order in another language, or in words that are not here, is
-//! not found: this is a net for common forms and no proof that a text is honest.
+//! English is read, as it looks ([`super::lookalike`]), and the common form in some other languages. Words that are not
+//! here are not found: this catches common forms and does not prove that a text is honest.
 
+mod languages;
 mod vocabulary;
 
 use super::lookalike::folded;
@@ -38,7 +39,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
             sentences.iter().find_map(|words| overrides(words)).filter(|said| !is_quoted(&content, said));
         let advice = "take it out: a skill works beside the instructions of its agent and its user";
         let whole: Vec<String> = words(&content).collect();
-        if let Some(said) = said.or_else(|| phrase(&whole)) {
+        if let Some(said) = said.or_else(|| phrase(&whole)).or_else(|| languages::order(&content)) {
             let message =
                 format!("an order to work against other instructions, the task or the user: \"{said}\"");
             findings.push(Finding::new(

@@ -20,6 +20,8 @@ const MIN_SECRET_CHARS: usize = 6;
 const MIN_DIGITS: usize = 16;
 /// A part of an encoded secret that is shorter than this tells nothing of it.
 const MIN_ENCODED_CHARS: usize = 8;
+/// A secret of twice so many characters is also found if a copy of it lacks its beginning or its end and has so many left.
+const PART_CHARS: usize = 16;
 /// The characters escaped in an address: all but the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// What is written into the configuration of a local server that takes any key; compared in lower case.
@@ -52,8 +54,8 @@ const SESSION_TOKEN_DIGITS: usize = 64;
 /// another.
 ///
 /// Anyone who reads what comes from outside scrubs it before anything else sees it. A secret is found as it is, as JSON
-/// has it, percent-encoded, and in base 64 wherever it begins there. Secrets of fewer than 6 characters, digits alone
-/// of fewer than 16, and the placeholders that local servers are given for a key are left alone. Tokens of the
+/// has it, percent-encoded, and in base 64 wherever it begins there. Of a secret of 32 characters or
+/// more, parts of at least 16 from its beginning or to its end are found too. Secrets of fewer than 6 characters, digits alone of fewer than 16, and the placeholders that local servers are given for a key are left alone. Tokens of the
 /// endpoint for agents are always found.
 ///
 /// Clones share one list. `Debug` shows nothing of it.
@@ -238,6 +240,11 @@ fn forms(secret: &str) -> Vec<String> {
     let nested: Vec<String> = forms.iter().flat_map(|form| super::written_forms(form)).collect();
     forms.extend(nested);
     forms.push(utf8_percent_encode(secret, ESCAPED).to_string());
+    if secret.is_ascii() && secret.len() >= 2 * PART_CHARS {
+        let first = (PART_CHARS..secret.len()).filter_map(|n_chars| secret.get(..n_chars));
+        let last = (1..=secret.len() - PART_CHARS).filter_map(|start| secret.get(start..));
+        forms.extend(first.chain(last).map(str::to_owned));
+    }
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());
@@ -312,6 +319,15 @@ mod tests {
             check(word, &text, &text);
         }
         check("s3cret", "my s3cret", "my [key]");
+    }
+
+    #[test]
+    fn a_truncated_copy_of_a_long_secret_does_not_stay() {
+        let key = "sk-proj-0123456789abcdefghijklmnopq";
+        check(key, "key sk-proj-0123456789abcdef..", "key [key]..");
+        check(key, "..abcdefghijklmnopq", "..[key]");
+        check(key, &format!("{key} whole"), "[key] whole");
+        check(key, "sk-proj-0123456", "sk-proj-0123456");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::tensor::Floats;
 use super::{Decoder, Stored, tensor};
 use crate::error::{TensorFault, TrainError};
 use crate::model_config::{Family, ModelConfig};
-use crate::model_file::gguf_fault;
+use crate::model_file::open_gguf;
 use crate::weights::HostTensor;
 
 type Result<T> = std::result::Result<T, TrainError>;
@@ -172,9 +172,7 @@ fn gguf_name(name: &str) -> String {
 
 impl<'a> GgufFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
-        let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
-        let mut reader = BufReader::new(file);
-        let content = Content::read(&mut reader).map_err(|error| gguf_fault(path, &error))?;
+        let (reader, content) = open_gguf(path)?;
         let file = Self { path, reader, content };
         match file.number("split.count") {
             Some(count) if count > 1 => {

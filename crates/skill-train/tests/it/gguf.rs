@@ -6,6 +6,7 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use serde_json::json;
+use skill_train::chat_model::{LocalModel, LocalModelOptions};
 use skill_train::lora::LoraConfig;
 use skill_train::model::{
     Adapters, Batch, Cache, Coefficients, Continued, Decoder, Gradients, Keep, Scores, Target,
@@ -332,4 +333,71 @@ fn faulty_files_are_refused() {
         };
         assert_eq!((tensor.as_str(), found.as_str()), ("token_embd.weight", name));
     }
+}
+
+/// Damages a file at places and by bytes that a generator of numbers chooses, always in the same way.
+fn damaged(bytes: &[u8], n_header: usize, round: u64) -> Vec<u8> {
+    let mut state = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below.max(1) as u64).unwrap()
+    };
+    let mut damaged = bytes.to_vec();
+    for _ in 0..=next(3) {
+        let at = next(n_header);
+        match next(4) {
+            0 => damaged[at] = 0,
+            1 => damaged[at] = 0xff,
+            2 => damaged[at] ^= 1 << next(8),
+            _ => {
+                let end = (at + 8).min(damaged.len());
+                damaged[at..end].fill([0, 0x7f, 0xff][next(3)]);
+            }
+        }
+    }
+    damaged
+}
+
+#[test]
+fn a_damaged_header_is_an_error_or_a_model_and_never_a_panic() {
+    const N_ROUNDS: u64 = 3_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let wide = [("hidden_size", json!(32)), ("intermediate_size", json!(64)), ("head_dim", json!(8))];
+    write(&path, "qwen2", &small::model("qwen2", &wide), GgmlDType::Q8_0, "");
+    let bytes = std::fs::read(&path).unwrap();
+    let last = b"output_norm.weight";
+    let n_header = bytes.windows(last.len()).rposition(|window| window == last).unwrap() + 64;
+    let (mut n_models, mut n_errors) = (0, 0);
+    for round in 1..=N_ROUNDS {
+        std::fs::write(&path, damaged(&bytes, n_header, round)).unwrap();
+        match Decoder::open_gguf_quantized(&path) {
+            Ok(_) => n_models += 1,
+            Err(_) => n_errors += 1,
+        }
+        drop(LocalModel::open(LocalModelOptions::new(&path)));
+    }
+    assert!(n_models > 0 && n_errors > n_models, "{n_models} models, {n_errors} errors");
+}
+
+#[test]
+fn an_alignment_of_0_and_a_shape_without_bounds_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    let architecture = Value::String("llama".to_owned());
+    for none in [Value::U8(0), Value::U16(0), Value::I16(0), Value::U32(0), Value::I32(0)] {
+        let metadata = [("general.architecture", &architecture), ("general.alignment", &none)];
+        gguf_file::write(&mut std::fs::File::create(&path).unwrap(), &metadata, &[]).unwrap();
+        let refused = Decoder::open_gguf(&path);
+        assert!(matches!(refused, Err(TrainError::File { .. })), "{none:?}");
+    }
+    write(&path, "llama", &small::model("llama", &[]), GgmlDType::F32, "");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let name = b"token_embd.weight";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4;
+    bytes[at..at + 16].fill(0x7f);
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(matches!(Decoder::open_gguf(&path), Err(TrainError::File { .. })));
 }

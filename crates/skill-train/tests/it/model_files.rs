@@ -49,6 +49,7 @@ fn a_model_that_cannot_be_run_is_named_by_its_key() {
         ("vocab_size", json!({"vocab_size": "many"})),
         ("hidden_size", json!({"hidden_size": null})),
         ("num_hidden_layers", json!({"num_hidden_layers": 1_u64 << 40})),
+        ("num_hidden_layers", json!({"num_hidden_layers": 100_000})),
         ("num_key_value_heads", json!({"num_key_value_heads": 3})),
         ("head_dim", json!({"head_dim": 5})),
         ("hidden_act", json!({"hidden_act": "gelu"})),
@@ -104,6 +105,27 @@ fn a_file_that_is_cut_off_or_longer_is_refused_at_every_length() {
     longer.push(0);
     assert!(matches!(open(&longer), Err(TrainError::File { .. })));
     assert!(matches!(open(b"GGUF\x03\0\0\0\0\0\0\0\0\0\0\0"), Err(TrainError::File { .. })));
+}
+
+#[test]
+fn a_damaged_byte_is_an_error_or_other_values_and_never_a_panic() {
+    let bytes = sample();
+    let (mut n_open, mut n_errors) = (0, 0);
+    for at in 0..bytes.len() {
+        for value in [0, 0x7f, 0xff, b'"', b'9', b'-', bytes[at] ^ 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] = value;
+            match open(&damaged) {
+                Ok(file) => {
+                    n_open += 1;
+                    let names: Vec<String> = file.names().map(str::to_owned).collect();
+                    names.iter().for_each(|name| drop(file.read(name)));
+                }
+                Err(_) => n_errors += 1,
+            }
+        }
+    }
+    assert!(n_open > 0 && n_errors > 0, "{n_open} open, {n_errors} errors");
 }
 
 /// A file with this header and this many bytes behind it.

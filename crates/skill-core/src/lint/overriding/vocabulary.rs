@@ -421,14 +421,16 @@ pub(super) const PRIVATE: [&str; 16] = [
 /// How the names of variables end that hold secrets.
 pub(super) const SECRET_VARIABLES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
 /// What an agent has seen, which it must not send elsewhere.
-pub(super) const SEEN: [&str; 14] = [
+pub(super) const SEEN: [&str; 16] = [
     "what you see",
     "what you saw",
     "what you know",
     "what you read",
     "everything",
-    "your observations",
-    "your observation",
+    "observations",
+    "observation",
+    "every message",
+    "all messages",
     "the conversation",
     "this conversation",
     "your conversation",

@@ -1,8 +1,6 @@
 //! The header of a GGUF file: configuration, tokenizer, chat template, and the types of its tensors.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use candle_core::quantized::GgmlDType;
@@ -13,7 +11,7 @@ use super::{Base, Result, WeightFormat, today};
 use crate::chat::ChatTemplate;
 use crate::error::TrainError;
 use crate::model::{Decoder, kept_type};
-use crate::model_file::gguf_fault;
+use crate::model_file::open_gguf;
 use crate::tokenizer::{GgufVocabulary, JsonTokenizer};
 
 /// Names of special tokens in templates, with the keys of their ids.
@@ -29,9 +27,8 @@ const END_KEYS: [&str; 2] = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_
 /// Reads the header.
 pub(super) fn open(path: &Path) -> Result<Base> {
     let config = Decoder::gguf_config(path)?;
-    let file = File::open(path).map_err(|source| TrainError::io(path, source))?;
-    let n_bytes = file.metadata().map_err(|source| TrainError::io(path, source))?.len();
-    let content = Content::read(&mut BufReader::new(file)).map_err(|error| gguf_fault(path, &error))?;
+    let (reader, content) = open_gguf(path)?;
+    let n_bytes = reader.get_ref().metadata().map_err(|source| TrainError::io(path, source))?.len();
     check_length(path, &content, n_bytes)?;
     let metadata = Metadata { path, all: &content.metadata };
     let vocabulary = metadata.vocabulary()?;
