@@ -9,7 +9,7 @@
 //! - [`Sequential`] ends a comparison early where the evidence is against the candidate, in a [`RandomOrder`].
 //!
 //! All of them are functions of outcomes and a seed, so that a run that is resumed decides as it did before. The odds are
-//! natural logarithms. The constants were chosen by simulation; `docs/spending-a-budget.md` has the measurements.
+//! natural logarithms. The constants were chosen by simulation; `docs/results.md` has the measurements.
 //!
 //! # Invariants
 //!

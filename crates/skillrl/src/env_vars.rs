@@ -45,7 +45,7 @@ fn variables() -> Vec<Variable> {
         open("NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM", "whether output is coloured; without them it is where a terminal shows it"),
         open(
             "OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "where [traces](../opentelemetry.md) go, in programs that are built with the feature `otel`; that page has the other variables of OpenTelemetry",
+            "where [traces](../serve.md#traces) go, in programs that are built with the feature `otel`; that page has the other variables of OpenTelemetry",
         ),
         Variable {
             name: "OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS",

@@ -1,4 +1,4 @@
-//! Prints the tables of `docs/gate.md`: how much a gate's report flatters, and what each mode accepts.
+//! Prints the tables of `docs/results.md`: how much a gate's report flatters, and what each mode accepts.
 //!
 //! `cargo run --release -p skill-core --example gate_table`
 

@@ -121,7 +121,7 @@ fn seeds() -> u64 {
     std::env::var("SKILLRL_TRIAL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(300)
 }
 
-#[expect(clippy::print_stdout, reason = "the table of docs/trials.md is made of these lines")]
+#[expect(clippy::print_stdout, reason = "the table of docs/results.md is made of these lines")]
 fn report(what: &str, rollouts: usize, found: &Admitted) {
     let Admitted { fixed_end, any_time, any_group, e_at_end, mean } = found;
     println!(

@@ -291,16 +291,16 @@ kinds! {
             TasksConfig for skill_envs::tasks::TasksConfig
         }
         alfworld => {
-            /// An environment with `kind = "alfworld"`; `docs/alfworld.md` says what each key means.
+            /// An environment with `kind = "alfworld"`; `docs/multi-turn.md` says what each key means.
             AlfworldConfig for AgentSettings
         }
         webshop => {
-            /// An environment with `kind = "webshop"`; `docs/webshop.md` says what each key means.
+            /// An environment with `kind = "webshop"`; `docs/multi-turn.md` says what each key means.
             #[expect(rustdoc::broken_intra_doc_links, reason = "the sentences are those of the default file")]
             WebshopConfig for AgentSettings
         }
         search_agent => {
-            /// An environment with `kind = "search-agent"`; `docs/search-agent.md` says what each key means.
+            /// An environment with `kind = "search-agent"`; `docs/multi-turn.md` says what each key means.
             SearchAgentConfig for AgentSettings
         }
         exec => {
@@ -308,7 +308,7 @@ kinds! {
             ExecConfig for AgentSettings
         }
         spreadsheet => {
-            /// An environment with `kind = "spreadsheet"`; `docs/spreadsheets.md` says what each key means.
+            /// An environment with `kind = "spreadsheet"`; `docs/benchmarks.md` says what each key means.
             SpreadsheetConfig
         }
         evals => {

@@ -209,13 +209,13 @@ settings! {
         /// What decides the size and number of steps. paper: the keys below, whose defaults are the paper's.
         /// auto: a plan from the tasks, their noise, the caps of the run and what is accepted; the sizes below,
         /// the schedule, slow_update and meta_skill are not read then. Without caps, the calls that the paper's
-        /// protocol takes for as many epochs are the budget (docs/spending-a-budget.md).
+        /// protocol takes for as many epochs are the budget (docs/how-it-works.md).
         protocol: Protocol = decisive(choice::<Protocol>(), Value("\"paper\"")) => protocol;
         /// With auto: the search ends after so many proposals in a row of which none was taken: nothing was proposed,
         /// it changed nothing, or it did not solve the tasks that it was made from. 0 never ends it.
         patience: u32 = process(integer(0, MAX_COUNT), Value("24")) => search.patience;
         /// With auto: how many proposals are made from one skill at the same time: 1, 2, 4 or 8. More take less time,
-        /// and each knows less of the others (docs/spending-a-budget.md).
+        /// and each knows less of the others (docs/how-it-works.md).
         round: u32 = decisive(integer(1, 8), Value("4")) => round;
         /// The targets that do the selection and the test split, by their names in [models.targets]; `target` is the
         /// target itself, which alone does the training tasks. An item counts what they score together, so that a
