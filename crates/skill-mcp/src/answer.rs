@@ -68,7 +68,7 @@ pub(crate) struct RunBrief {
     pub(crate) proposals: Option<ProposalBrief>,
     /// Score of the initial skill on the selection split, by which skills are chosen.
     pub(crate) selection_first: Option<f64>,
-    /// Score of the best skill there; it flatters the skill that was chosen by it.
+    /// Score of the best skill there; optimistic, since the skill was chosen by it (selection bias).
     pub(crate) selection_best: Option<f64>,
     /// The step that made the best skill; 0 is the initial one.
     pub(crate) best_step: u32,

@@ -459,7 +459,7 @@ impl PipelineError {
             }
             Self::BankLocked { .. } => "wait until it is done, then try again",
             Self::NotMeasured { .. } => {
-                "ask again when the first skill is measured; if no process works on the run, train in its directory again"
+                "ask again when the initial skill is measured; if no process works on the run, train in its directory again"
             }
             Self::Mismatch { .. } => {
                 "set these back to resume this run, or start a new one in another directory"
@@ -494,7 +494,7 @@ impl PipelineError {
 fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
     let requests = |n: u64| if n == 1 { "1 request".to_owned() } else { format!("{n} requests") };
     let stand = match last_step {
-        0 => "has measured its first skill".to_owned(),
+        0 => "has measured its initial skill".to_owned(),
         last_step => format!("has come to step {last_step}"),
     };
     match (n_found, n_noted) {

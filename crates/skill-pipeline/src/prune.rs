@@ -119,7 +119,7 @@ pub struct PruneRecord {
     pub skill_len: [usize; 2],
     /// The score of the skill that the pruning began with.
     pub score_before: f64,
-    /// The score of the skill as it is now. It was selected by, so it flatters a little.
+    /// The score of the skill as it is now. It has a small selection bias.
     pub score_after: f64,
     /// The skill as it is now against the one that the pruning began with, on the same items.
     #[serde(skip_serializing_if = "Option::is_none")]

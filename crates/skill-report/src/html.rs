@@ -6,7 +6,6 @@
 use crate::chart::curve::Picture;
 use crate::chart::runs::Used;
 use crate::data::conversation::clip;
-use crate::data::course;
 use crate::view::{Chart, TriggersView};
 use crate::words::{
     counted, dollars, e_value, escaped, grouped, harmless, measured, p_words, percent, points, seconds,
@@ -60,8 +59,8 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
     let (template, pictures) = match report {
         AnyReport::Document(of) => {
             let budgets = Value::from_safe_string(chart::budgets(&of.course, &of.steps));
-            let by_calls = course::band(&of.spending, |point| Some(point.calls as f64));
-            let by_money = course::band(&of.spending, |point| point.cost.filter(|cost| *cost > 0.0));
+            let by_calls = runs::line(&of.spending, |point| Some(point.calls as f64));
+            let by_money = runs::line(&of.spending, |point| point.cost.filter(|cost| *cost > 0.0));
             let pictures = context! {
                 scores => scores(report),
                 budgets,

@@ -46,7 +46,7 @@ const FAMILIES: &[Family] = &[
     (
         "skillrl_run_score",
         "gauge",
-        "Scores: the gate's on the selection split, the strict one on the test split.",
+        "Scores: the gate's on the validation split, the strict one on the test split.",
         |run| {
             let files = &run.files;
             // The best bank is the last one: nothing goes back to an earlier one.

@@ -176,10 +176,10 @@ impl Header {
             let key = fields.text()?;
             match (fields.u32()?, key.as_str()) {
                 (0 | 1, "general.alignment") => {
-                    alignment = u64::from(fields.bytes::<1>().map(u8::from_le_bytes)?)
+                    alignment = u64::from(fields.bytes::<1>().map(u8::from_le_bytes)?);
                 }
                 (2 | 3, "general.alignment") => {
-                    alignment = u64::from(fields.bytes().map(u16::from_le_bytes)?)
+                    alignment = u64::from(fields.bytes().map(u16::from_le_bytes)?);
                 }
                 (4 | 5, "general.alignment") => alignment = u64::from(fields.u32()?),
                 (kind, _) => fields.skip_value(kind)?,

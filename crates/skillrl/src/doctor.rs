@@ -216,7 +216,7 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
         Err(error) => {
             findings = of_config(error);
             let hint = "put the paths right, then run this again";
-            findings.push(Finding::skipped(Check::Data, "the data is not looked at without its files", hint));
+            findings.push(Finding::skipped(Check::Data, "the data was not checked without its files", hint));
             None
         }
     };
@@ -287,7 +287,7 @@ async fn task(
     let prompts = match prompts::library(&loaded.config.prompts, env) {
         Ok(prompts) => {
             findings.push(match prompts.validate() {
-                Ok(()) => Finding::ok(Check::Prompts, "every prompt can be written"),
+                Ok(()) => Finding::ok(Check::Prompts, "all prompt templates render"),
                 Err(error) => Finding::of_error(Check::Prompts, &Error::Prompt(error)),
             });
             Some(prompts)

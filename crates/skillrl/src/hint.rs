@@ -393,7 +393,7 @@ pub(crate) fn of_model(error: &LlmError) -> &'static str {
             "let it continue with the models, or see what has changed since the recording"
         }
         LlmError::InvalidReply { message, .. } if is_page(message) => {
-            "a web page came in the place of a reply: check `base_url`, and whether a gateway in front of the server wants a sign-in"
+            "a web page came instead of a reply: check `base_url`, and whether a gateway in front of the server wants a sign-in"
         }
         LlmError::InvalidReply { message, .. } if message.contains("charset") => {
             "nothing of this is scored: have the server write UTF-8, or name its charset in the header `content-type`"

@@ -270,9 +270,9 @@ impl EventSink for Watched {
         }
         let what = match (score.hard <= 0.0, score.hard >= 1.0) {
             // Where parts of an answer count, there is something to learn from none that is whole.
-            (true, _) if score.soft <= 0.0 => "none of the validation items is solved with the first skill",
+            (true, _) if score.soft <= 0.0 => "none of the validation items is solved with the initial skill",
             (_, true) => {
-                "all validation items are solved with the first skill, so that nothing can be gained"
+                "all validation items are solved with the initial skill, so that nothing can be gained"
             }
             _ => return,
         };

@@ -110,9 +110,9 @@ fn slow_update_lines(evidence: &SlowUpdateEvidence, is_full: bool) -> String {
 }
 
 fn flips(text: &mut String, won: &[ItemId], lost: &[ItemId], is_full: bool) {
-    for (what, items) in [("won", won), ("lost", lost)] {
+    for (what, items) in [("improved", won), ("regressed", lost)] {
         if !items.is_empty() {
-            let _ = writeln!(text, "  {what:<5} {}", named(items, is_full));
+            let _ = writeln!(text, "  {what:<9} {}", named(items, is_full));
         }
     }
 }

@@ -33,8 +33,10 @@ fn skill(run: &RunReader, name: &str) -> crate::Result<(String, String)> {
     let (last, best) = last;
     let no_step = |number: &str| {
         let message = format!("`{number}` is not a finished step of {}", run.path().display());
-        CommandError::new(message)
-            .with_hint(format!("the steps are 0 (the first skill) to {last}; `best` is step {}", best.step()))
+        CommandError::new(message).with_hint(format!(
+            "the steps are 0 (the initial skill) to {last}; `best` is step {}",
+            best.step()
+        ))
     };
     let number =
         |text: &str| text.parse().ok().map(StepIdx).filter(|step| *step <= last).ok_or_else(|| no_step(text));
@@ -61,6 +63,6 @@ fn skill(run: &RunReader, name: &str) -> crate::Result<(String, String)> {
     let step = number(name)?;
     let skill = run.skill_after(step)?;
     let shown =
-        if step == StepIdx(0) { "first skill".to_owned() } else { format!("skill after step {step}") };
+        if step == StepIdx(0) { "initial skill".to_owned() } else { format!("skill after step {step}") };
     Ok((skill.source_text().to_owned(), shown))
 }

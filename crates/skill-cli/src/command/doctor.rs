@@ -89,7 +89,7 @@ pub(super) fn described(report: &Report) -> String {
         if n_warnings == 0 { String::new() } else { format!(", {}", counted(n_warnings as u64, "warning")) };
     let skipped = match report.count(Status::Skipped) {
         0 => String::new(),
-        n_skipped => format!(", {n_skipped} not looked at"),
+        n_skipped => format!(", {n_skipped} skipped"),
     };
     let verdict = if report.ok { "a run can begin" } else { "a run cannot begin" };
     let _ = writeln!(text, "\n{verdict}{warnings}{skipped}");

@@ -178,11 +178,11 @@ fn verdict(rule: &RuleRecord) -> String {
             format!("removed  {seen}{difference}")
         }
         (RuleDecision::Kept, Some(difference)) => {
-            format!("kept     without it {lost} lost and {won} won: {difference}")
+            format!("kept     without it {lost} regressed and {won} improved: {difference}")
         }
         (RuleDecision::Kept, None) => {
             format!(
-                "kept     without it {lost} lost and {won} won (stopped after {} of {})",
+                "kept     without it {lost} regressed and {won} improved (stopped after {} of {})",
                 rule.n_seen, rule.n
             )
         }

@@ -181,7 +181,7 @@ fn item_of(args: &ShowArgs, id: &str) -> crate::Result {
     let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
     if row.is_none() && trajectory.is_none() {
         let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
-        let hint = "an item is shown if it is of the validation split, or if the best skill won, lost or failed it on the test split";
+        let hint = "an item is shown if it is of the validation split, or if it improved, regressed or failed with the best skill on the test split";
         return Err(CommandError::new(message).with_hint(hint).into());
     }
     if args.json {

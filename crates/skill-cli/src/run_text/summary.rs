@@ -37,7 +37,7 @@ pub(crate) fn summary_lines(
         let tokens = if has_counts { format!(", {} tokens", grouped(spent.tokens)) } else { String::new() };
         let _ = writeln!(
             text,
-            "spent:      {} calls{tokens}{paid}: with retries and calls that were given up",
+            "spent:      {} calls{tokens}{paid}: including retries and cancelled calls",
             grouped(spent.calls),
         );
     }
@@ -99,11 +99,11 @@ pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &
              a folder, and {skill} is a copy"
         ),
         Outcome::Worse => {
-            format!("keep the initial skill; `skillrl report {run}` shows which items were lost")
+            format!("keep the initial skill; `skillrl report {run}` shows which items regressed")
         }
         Outcome::WorseThanNone => {
             format!(
-                "work without a skill, or begin with another one; `skillrl report {run}` shows which items were lost"
+                "work without a skill, or begin with another one; `skillrl report {run}` shows which items regressed"
             )
         }
         Outcome::Unchanged if n_candidates == 0 => {
@@ -131,7 +131,7 @@ pub(crate) fn next_of_bank(outcome: Outcome, run_dir: &Path) -> String {
             format!("`skillrl bank show {bank}` lists the skills; {bank} is the bank to deploy")
         }
         Outcome::Worse | Outcome::WorseThanNone => {
-            format!("work without the bank; `skillrl report {run}` shows which items were lost")
+            format!("work without the bank; `skillrl report {run}` shows which items regressed")
         }
         Outcome::Unchanged => format!("`skillrl report {run}` shows what the trials measured"),
         Outcome::Untested => format!(
@@ -180,13 +180,13 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         Origin::Initial => "the initial skill: no step found a better one".to_owned(),
         origin @ (Origin::Step { .. } | Origin::Import | Origin::Trial) => format!("the skill of {origin}"),
     };
-    let flattering = match summary.best_of {
+    let optimistic = match summary.best_of {
         0 | 1 => String::new(),
-        best_of => format!("; flattering: the best of {best_of}"),
+        best_of => format!("; optimistic: the best of {best_of}"),
     };
     let _ = writeln!(
         text,
-        "validation: {} → {} ({origin}{flattering})",
+        "validation: {} → {} ({origin}{optimistic})",
         percent(summary.baseline_selection_score),
         percent(summary.best_selection_score)
     );
@@ -195,7 +195,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         let difference = fresh.paired.as_ref().map(|paired| interval_words(after - before, paired));
         let _ = writeln!(
             text,
-            "again:      {} → {}{}",
+            "repeated:   {} → {}{}",
             percent(before),
             percent(after),
             difference.unwrap_or_default()

@@ -115,7 +115,7 @@ fn offline_nothing_is_sent() {
     let found = doctor(&context, &["--offline"]);
     assert_eq!(server.n_calls(), 0);
     assert_found(&found, "skipped target endpoint", "--offline");
-    assert_found(&found, "skipped optimizer answer", "was not asked");
+    assert_found(&found, "skipped optimizer answer", "was not tested");
     assert_found(&found, "ok data", "4 train, 2 val, 2 test");
     assert_found(&found, "ok cost", "calls");
 }
@@ -280,7 +280,7 @@ fn what_is_wrong_with_a_server_is_named() {
         }
     };
     check(lists(401, &[]), "error target key", "HTTP 401");
-    check(lists(401, &[]), "skipped target answer", "was not asked");
+    check(lists(401, &[]), "skipped target answer", "was not tested");
     check(lists(404, &[]), "ok target endpoint", "no list");
     check(lists(404, &[]), "ok target answer", "it answered");
     check(lists(500, &[]), "skipped target endpoint", "no list");
@@ -340,7 +340,7 @@ fn a_server_that_is_not_there_is_asked_once_and_said_so() {
     let context = TestContext::with_task(&model("target"), &model("optimizer"));
     let found = doctor(&context, &[]);
     assert_found(&found, "error target endpoint", "cannot reach");
-    assert_found(&found, "skipped target answer", "was not asked");
+    assert_found(&found, "skipped target answer", "was not tested");
     let outcome = context.run(&["doctor", CONFIG]);
     outcome.assert_code(1);
     assert_names(&outcome.stdout, &["do: check `base_url`"]);

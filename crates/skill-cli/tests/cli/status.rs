@@ -110,7 +110,7 @@ fn the_best_skill_that_differs_is_the_one_of_the_run() {
 fn two_skills_of_a_run_differ_as_said() {
     let context = TestContext::with_finished_demo();
     let whole = context.succeed(&["diff", "demo/run"]);
-    assert!(whole.starts_with("--- first skill\n+++ best skill (of step 10)\n"), "{whole}");
+    assert!(whole.starts_with("--- initial skill\n+++ best skill (of step 10)\n"), "{whole}");
     let step = context.succeed(&["diff", "demo/run", "3", "4"]);
     assert!(step.lines().any(|line| line.starts_with('+')) && step.len() < whole.len(), "{step}");
     assert_eq!(context.succeed(&["diff", "demo/run", "2", "2"]).lines().count(), 1);

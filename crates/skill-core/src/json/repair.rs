@@ -89,12 +89,12 @@ impl Repair {
             Self::Comment => "a comment was ignored",
             Self::MissingColon => "a missing colon was supplied",
             Self::MissingValue => "a key without a value was read as null",
-            Self::Ellipsis => "dots in the place of elements were ignored",
+            Self::Ellipsis => "dots instead of elements were ignored",
             Self::MissingBracket => "a missing closing bracket was supplied",
             Self::StrayBracket => "a closing bracket too many was ignored",
             Self::DoubledBrace => "doubled braces were read as single ones",
             Self::EncodedTwice => "the object was written as a JSON string and was decoded",
-            Self::CutOff => "the text was cut off: what was whole is kept",
+            Self::CutOff => "the text was truncated: its complete part is used",
             Self::SeveralObjects => "several different objects fit: one was chosen",
         }
     }

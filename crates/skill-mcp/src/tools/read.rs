@@ -52,7 +52,7 @@ pub(crate) struct Output {
     headline: String,
     /// The initial and the best skill on the test split; null until that is read, at the end.
     test: Option<Compared>,
-    /// The same on the selection split, by which the best skill was chosen: it flatters.
+    /// The same on the validation split, by which the best skill was chosen: optimistic (selection bias).
     selection: Option<Compared>,
     /// What to know before trusting the numbers, the weightiest first.
     cautions: Vec<String>,

@@ -198,7 +198,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Initial => f.write_str("first skill"),
+            Self::Initial => f.write_str("initial skill"),
             Self::Edit { step, index } => write!(f, "step {step}, edit {index}"),
             Self::Rewrite { step } => write!(f, "step {step}, rewritten"),
             Self::SlowUpdate { epoch, .. } => write!(f, "slow update, epoch {}", epoch.0),

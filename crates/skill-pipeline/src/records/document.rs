@@ -140,7 +140,7 @@ impl StepAction {
             Self::AcceptNewBest => "accepted, new best",
             Self::Accept => "accepted",
             Self::Reject => "rejected",
-            Self::Indecisive => "indecisive, too few items to tell",
+            Self::Indecisive => "inconclusive: too few items",
             Self::ForceAccept => "kept without a gate",
             Self::SkipNoOp => "no change",
             Self::SkipNoPatches => "no edits proposed",

@@ -113,7 +113,7 @@ impl SlowUpdateAction {
             Self::AcceptNewBest => "accepted, new best",
             Self::Accept => "accepted",
             Self::Reject => "rejected",
-            Self::Indecisive => "indecisive, too few items to tell",
+            Self::Indecisive => "inconclusive: too few items",
             Self::ForceAccept => "kept without a gate",
             Self::NoContent => "no guidance",
             Self::SkipNoOp => "guidance unchanged",

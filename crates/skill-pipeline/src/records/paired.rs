@@ -107,7 +107,7 @@ impl PairedRecord {
 pub struct FreshRecord {
     /// The gate's score of the initial skill.
     pub baseline_score: f64,
-    /// The gate's score of the best skill: unlike the score that it was selected by, it does not flatter.
+    /// The gate's score of the best skill: unlike the score that it was selected by, it has no selection bias.
     pub best_score: f64,
     /// An interval for it at a confidence level of 95 %: that of Agresti and Coull (1998).
     pub best_interval: [f64; 2],

@@ -56,7 +56,7 @@ pub struct Summary {
     pub best_skill_hash: SkillHash,
     /// The gate's score of the initial skill.
     pub baseline_selection_score: f64,
-    /// The gate's score of the best skill: the best of several noisy measurements, so it flatters.
+    /// The gate's score of the best skill: the best of several noisy measurements, so it is optimistic (selection bias).
     pub best_selection_score: f64,
     /// How many skills the best one is the best of: the initial one, and each candidate that was measured.
     #[serde(default)]

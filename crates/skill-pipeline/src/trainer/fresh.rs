@@ -1,6 +1,6 @@
 //! The initial and the best skill on the selection split once more, in draws that no decision was made by.
 //!
-//! The best of many noisy scores flatters: it was chosen because it was high. A score from new draws does not, and the
+//! The best of many noisy scores is optimistic: it was chosen because it was high. A score from new draws is not, and the
 //! initial skill is re-measured too, since the skills that beat it did so where it was unlucky.
 
 use super::ScoredSkill;

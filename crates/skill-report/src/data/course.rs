@@ -1,7 +1,6 @@
 //! The validation score of the best skill over the calls and the money that a run has used.
 
 use crate::ReportError;
-use crate::runs::Band;
 use crate::words::{dollars, grouped, points};
 use serde::Serialize;
 use skill_pipeline::RunReader;
@@ -48,42 +47,37 @@ fn last_gain(course: &[CoursePoint]) -> Option<&CoursePoint> {
     course.iter().find(|point| point.best >= last.best)
 }
 
+/// What brought the last gain of a search, and what was used after it.
+#[derive(Debug, PartialEq)]
+struct InVain {
+    gain: f64,
+    calls: [u64; 2],
+    costs: [Option<f64>; 2],
+}
+
+impl InVain {
+    /// `None` unless at least half of the calls brought nothing.
+    fn of(course: &[CoursePoint]) -> Option<Self> {
+        let (first, gain, last) = (course.first()?, last_gain(course)?, course.last()?);
+        let n_after = last.calls.saturating_sub(gain.calls);
+        let after = last.cost.zip(gain.cost).map(|(last, gain)| last - gain);
+        let found =
+            Self { gain: gain.best - first.best, calls: [gain.calls, n_after], costs: [gain.cost, after] };
+        (found.gain > 0.0 && n_after * 2 >= last.calls).then_some(found)
+    }
+}
+
 /// `341 calls ($0.04) brought +25.8 points on the validation split, 705 more ($0.20) found nothing better`, if at least
 /// half of the calls brought nothing.
 pub(crate) fn spent_in_vain(course: &[CoursePoint]) -> Option<String> {
-    let (first, gain, last) = (course.first()?, last_gain(course)?, course.last()?);
-    let n_after = last.calls.saturating_sub(gain.calls);
-    if gain.best <= first.best || n_after * 2 < last.calls {
-        return None;
-    }
-    let money = |cost: Option<f64>| cost.map(|cost| format!(" ({})", dollars(cost))).unwrap_or_default();
-    let after = last.cost.zip(gain.cost).map(|(last, gain)| last - gain);
+    let InVain { gain, calls, costs } = InVain::of(course)?;
+    let [calls, calls_after] = calls.map(grouped);
+    let [cost, cost_after] =
+        costs.map(|cost| cost.map(|cost| format!(" ({})", dollars(cost))).unwrap_or_default());
     Some(format!(
-        "{} calls{} brought {} on the validation split, {} more{} found nothing better",
-        grouped(gain.calls),
-        money(gain.cost),
-        points(gain.best - first.best),
-        grouped(n_after),
-        money(after)
+        "{calls} calls{cost} brought {} on the validation split, {calls_after} more{cost_after} found nothing better",
+        points(gain)
     ))
-}
-
-/// The score as a line of steps; empty without two points.
-pub(crate) fn band(course: &[CoursePoint], used: impl Fn(&CoursePoint) -> Option<f64>) -> Vec<Band> {
-    let mut corners = Vec::new();
-    let mut score = None;
-    for (at, point) in course.iter().enumerate() {
-        let Some(x) = used(point) else { return Vec::new() };
-        if score != Some(point.best) || at + 1 == course.len() {
-            corners.extend(score.map(|before| (x, before, None)));
-            corners.push((x, point.best, None));
-            score = Some(point.best);
-        }
-    }
-    if corners.len() < 2 {
-        return Vec::new();
-    }
-    vec![Band { name: "best skill".to_owned(), n_runs: 1, points: corners }]
 }
 
 #[cfg(test)]
@@ -93,7 +87,7 @@ mod tests {
     fn course(points: &[(u64, f64)]) -> Vec<CoursePoint> {
         let point = |(calls, best): &(u64, f64)| CoursePoint {
             calls: *calls,
-            cost: Some(*calls as f64 / 1000.0),
+            cost: Some(*calls as f64 / 100.0),
             best: *best,
         };
         points.iter().map(point).collect()
@@ -101,23 +95,12 @@ mod tests {
 
     #[test]
     fn what_brought_the_gain_and_what_came_after_it_are_told_apart() {
-        let words = spent_in_vain(&course(&[(40, 0.3), (100, 0.3), (200, 0.5), (300, 0.5), (1200, 0.5)]));
-        assert_eq!(
-            words.unwrap(),
-            "200 calls ($0.2000) brought +20.0 points on the validation split, 1,000 more ($1.00) found nothing better"
-        );
+        let found = InVain::of(&course(&[(40, 0.25), (100, 0.25), (200, 0.5), (300, 0.5), (1200, 0.5)]));
+        let expected = InVain { gain: 0.25, calls: [200, 1_000], costs: [Some(2.0), Some(10.0)] };
+        assert_eq!(found, Some(expected));
         // Most of it was needed, or there was no gain.
-        assert_eq!(spent_in_vain(&course(&[(40, 0.3), (800, 0.5), (1200, 0.5)])), None);
-        assert_eq!(spent_in_vain(&course(&[(40, 0.3), (1200, 0.3)])), None);
-        assert_eq!(spent_in_vain(&[]), None);
-    }
-
-    #[test]
-    fn the_line_holds_a_score_until_it_changes() {
-        let course = course(&[(40, 0.3), (100, 0.3), (200, 0.5), (300, 0.5)]);
-        let [band] = band(&course, |point| Some(point.calls as f64)).try_into().ok().unwrap();
-        let corners: Vec<(f64, f64)> = band.points.iter().map(|(x, y, _)| (*x, *y)).collect();
-        assert_eq!(corners, [(40.0, 0.3), (200.0, 0.3), (200.0, 0.5), (300.0, 0.5), (300.0, 0.5)]);
-        assert!(super::band(&course, |_| None).is_empty());
+        assert_eq!(InVain::of(&course(&[(40, 0.3), (800, 0.5), (1200, 0.5)])), None);
+        assert_eq!(InVain::of(&course(&[(40, 0.3), (1200, 0.3)])), None);
+        assert_eq!(InVain::of(&[]), None);
     }
 }

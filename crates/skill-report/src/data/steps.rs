@@ -271,7 +271,7 @@ fn outcome(action: StepAction) -> &'static str {
 /// What is known about a candidate beside its score.
 pub(super) fn evidence(paired: &PairedRecord) -> String {
     let PairedRecord { wins, losses, ties, .. } = paired;
-    let mut said = format!("{wins} won, {losses} lost, {ties} the same");
+    let mut said = format!("{wins} improved, {losses} regressed, {ties} the same");
     if paired.repeats > 1 {
         let _ = write!(said, ", {} draws of each item", paired.repeats);
     }
@@ -288,7 +288,7 @@ pub(super) fn evidence(paired: &PairedRecord) -> String {
     if let Some([low, high]) = paired.bounds {
         let _ = write!(
             said,
-            " (of what was measured); the difference lies from {} to {}",
+            " (partial evaluation); the difference lies from {} to {}",
             points(low),
             points(high)
         );

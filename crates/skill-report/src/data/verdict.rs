@@ -344,7 +344,7 @@ pub(super) fn cautions(
         said.push(Caution::new(
             CautionKind::Undecided,
             format!(
-                "{} {verb} indecisive: the validation split has too few items to tell whether they were better.",
+                "{} {verb} inconclusive: the validation split has too few items to show whether they were better.",
                 counted(n_indecisive as u64, "candidate")
             ),
         ));
@@ -354,7 +354,8 @@ pub(super) fn cautions(
             Some(_) => "The validation score that chose the skill",
             None => "The validation score of the skill",
         };
-        let words = format!("{what} is the best of {}, so it flatters.", headline.best_of);
+        let words =
+            format!("{what} is the best of {}, so it is optimistic (selection bias).", headline.best_of);
         said.push(Caution::new(CautionKind::BestOf, words));
     }
     Ok(said)
@@ -472,7 +473,7 @@ fn accepted_by_chance(source: &Source<'_>) -> Option<Caution> {
     let more = if n_chance > MAX_NAMED { ", .." } else { "" };
     (n_chance > 0).then(|| {
         let words = format!(
-            "{n_chance} of {n_accepted} accepted steps may be chance (p {}{more}).",
+            "{n_chance} of {n_accepted} accepted steps are not statistically significant (p {}{more}).",
             shown.join(", ")
         );
         Caution::new(CautionKind::AcceptedByChance, words)

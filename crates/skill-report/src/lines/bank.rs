@@ -33,7 +33,7 @@ pub fn trial_line(round: u32, record: &TrialRecord) -> String {
         None => String::new(),
     };
     let fresh = match &record.fresh {
-        Some(fresh) => format!("; measured again {} points", whole_points(fresh.difference)),
+        Some(fresh) => format!("; re-evaluated {} points", whole_points(fresh.difference)),
         None => String::new(),
     };
     format!(

@@ -115,7 +115,7 @@ impl EventLines {
                     steps => counted(u64::from(*steps), unit),
                 };
                 EventLine::new(format!(
-                    "{}: {env}, {n_train} train / {n_selection} validation / {n_test} test items, {steps}, {workers} at once{resumed}",
+                    "{}: {env}, {n_train} train / {n_selection} validation / {n_test} test items, {steps}, concurrency {workers}{resumed}",
                     dir.display(),
                 ))
             }
@@ -127,7 +127,7 @@ impl EventLines {
                 self.has_baseline = true;
                 let mut text = format!("baseline: validation {}", scores(*score, Some(*gate_score)));
                 if let Some(again) = self.again.take() {
-                    text.push_str(&format!(", measured again {}", scores(again, None)));
+                    text.push_str(&format!(", re-evaluated {}", scores(again, None)));
                 }
                 if let Some(noise) = noise.filter(|noise| *noise > 0.0) {
                     text.push_str(&format!(": {:.0} % of the items vary", 100.0 * noise));
@@ -204,8 +204,8 @@ pub fn scores(score: MeanScore, gate_score: Option<f64>) -> String {
 fn measured_words(stage: Stage) -> &'static str {
     match stage {
         Stage::FinalSelection => "validation, last skill",
-        Stage::FreshBaseline => "validation measured again, initial skill",
-        Stage::FreshBest => "validation measured again, trained skill",
+        Stage::FreshBaseline => "validation re-evaluation, initial skill",
+        Stage::FreshBest => "validation re-evaluation, trained skill",
         Stage::TestBaseline => "test, initial skill",
         Stage::TestBest => "test, trained skill",
         Stage::TestNoSkill => "test, no skill at all",

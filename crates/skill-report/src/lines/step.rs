@@ -104,7 +104,7 @@ pub(crate) fn decision_words(record: &StepRecord) -> &'static str {
     let is_checked = |proposal: &ProposalRecord| proposal.plays_for(PlayPurpose::Regression).next().is_some();
     match record.action {
         StepAction::Dropped if record.proposal.as_ref().is_some_and(is_checked) => {
-            "dropped: it lost tasks that were solved before"
+            "dropped: tasks that were solved before regressed"
         }
         StepAction::Dropped => "dropped: it did not solve the tasks that it was made from",
         StepAction::SkipNoOp => "no change: the edits change nothing, so nothing was evaluated",
@@ -152,7 +152,7 @@ pub fn slow_update_line(epoch: EpochIdx, record: &SlowUpdateRecord) -> String {
 fn tally_words(paired: &PairedRecord) -> String {
     let PairedRecord { wins, losses, .. } = paired;
     let p = paired.mcnemar_p.map(|p| format!(", {}", p_value(p))).unwrap_or_default();
-    format!(" ({wins} won, {losses} lost{p})")
+    format!(" ({wins} improved, {losses} regressed{p})")
 }
 
 /// The tone of a decision.

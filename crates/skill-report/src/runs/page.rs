@@ -57,6 +57,24 @@ fn score_at(course: &[(f64, f64)], at: f64) -> Option<f64> {
     course.iter().take_while(|(used, _)| *used <= at).last().map(|(_, score)| *score)
 }
 
+/// The score as a line of steps; empty without two points.
+pub(crate) fn line(course: &[CoursePoint], used: impl Fn(&CoursePoint) -> Option<f64>) -> Vec<Band> {
+    let mut corners = Vec::new();
+    let mut score = None;
+    for (at, point) in course.iter().enumerate() {
+        let Some(x) = used(point) else { return Vec::new() };
+        if score != Some(point.best) || at + 1 == course.len() {
+            corners.extend(score.map(|before| (x, before, None)));
+            corners.push((x, point.best, None));
+            score = Some(point.best);
+        }
+    }
+    if corners.len() < 2 {
+        return Vec::new();
+    }
+    vec![Band { name: "best skill".to_owned(), n_runs: 1, points: corners }]
+}
+
 /// The final score of a run or of a group.
 pub(crate) struct FinalScore {
     pub(crate) name: String,
@@ -84,4 +102,20 @@ pub(crate) fn final_scores(table: &RunsTable) -> Vec<FinalScore> {
     }
     found.truncate(MAX_FINAL_SCORES);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_holds_a_score_until_it_changes() {
+        let point = |(calls, best): (u64, f64)| CoursePoint { calls, cost: None, best };
+        let course = [(40, 0.3), (100, 0.3), (200, 0.5), (300, 0.5)].map(point);
+        let bands = line(&course, |point| Some(point.calls as f64));
+        let corners: Vec<(f64, f64)> =
+            bands.iter().flat_map(|band| &band.points).map(|(x, y, _)| (*x, *y)).collect();
+        assert_eq!(corners, [(40.0, 0.3), (200.0, 0.3), (200.0, 0.5), (300.0, 0.5), (300.0, 0.5)]);
+        assert!(line(&course, |point| point.cost).is_empty());
+    }
 }

@@ -39,7 +39,7 @@ skill_core::named_enum! {
         AcceptedByChance = "accepted_by_chance",
         /// Candidates or trials that decided nothing.
         Undecided = "undecided",
-        /// The score of what was chosen flatters, since it was chosen by it.
+        /// The score of what was chosen is optimistic, since it was chosen by it.
         BestOf = "best_of",
         /// At least half of the calls of the search came after its last gain.
         SpentInVain = "spent_in_vain",

@@ -48,7 +48,7 @@ impl RunOverview {
     fn facts_of_document(&self) -> Vec<Fact> {
         let (mut facts, metric) = (Vec::new(), metric_words(self.metric));
         if let (Some(baseline), Some(best), Some(step)) = (self.baseline, self.best, self.best_step) {
-            let origin = if step == 0 { "the first skill".to_owned() } else { format!("step {step}") };
+            let origin = if step == 0 { "the initial skill".to_owned() } else { format!("step {step}") };
             let counts = match self.proposals {
                 None => format!("{} accepted", self.n_accepted),
                 Some(ProposalCounts { made, fixed, accepted, .. }) => format!(

@@ -216,7 +216,7 @@ class Adapter:
         if shared:
             id_, first, second = shared[0]
             text = f"{len(shared)} items are in two splits, such as {id_!r} in {first} and in {second}"
-            warnings.warn(f"{text}: the scores of held-out splits flatter", stacklevel=6)
+            warnings.warn(f"{text}: the scores of held-out splits are optimistic", stacklevel=6)
         of_train = ids["train"]
         self.plan = [[(seed, [of_train[_id(item)] for item in items]) for seed, items in epoch] for epoch in self.epochs]
         return described

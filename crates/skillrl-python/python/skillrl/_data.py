@@ -64,7 +64,7 @@ def items(env: Any, splits: Mapping[str, str]) -> dict[str, list[tuple[str, str,
         id_, first, second = changed[0]
         warnings.warn(
             f"{len(changed)} ids are there more than once, such as {id_!r} in {first} and in {second}; "
-            "if these are the same items, the scores of held-out splits flatter",
+            "if these are the same items, the scores of held-out splits are optimistic",
             stacklevel=4,
         )
     return described

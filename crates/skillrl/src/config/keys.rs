@@ -71,7 +71,7 @@ const SECTIONS: &[SectionSpec] = &[
     SectionSpec::new("train", "The training loop. The defaults are the paper's.", &[TrainConfig::KEYS]),
     SectionSpec::new(
         "gate",
-        "What a changed skill must do to be kept: score strictly higher on the selection split, and what mode asks for.",
+        "What a changed skill must do to be kept: score strictly higher on the validation split, and what mode asks for.",
         &[GateConfig::KEYS],
     ),
     SectionSpec::new("bank", "The bank, where train.mode is \"bank\" or \"weights\".", &[BankConfig::KEYS])
@@ -105,7 +105,7 @@ const SECTIONS: &[SectionSpec] = &[
     SectionSpec::new("limits", "Bounds on single calls.", &[LimitsConfig::KEYS]),
     SectionSpec::new(
         "retry",
-        "How often and how long a call is tried that a server failed or turned away for now.",
+        "How often and how long a call is tried again that a server failed or refused for now (HTTP 429, 5xx).",
         &[RetryConfig::KEYS],
     ),
     SectionSpec::new(

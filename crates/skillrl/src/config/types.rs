@@ -379,7 +379,7 @@ settings! {
     /// `[eval]`.
     EvalConfig for TrainSettings {
         /// Whether the first and the best skill are measured on the selection split once more at the end: the
-        /// score that a skill was selected by flatters it, and this one does not. It costs one pass or two.
+        /// score that a skill was selected by is optimistic, and this one is not. It costs one pass or two.
         fresh: bool = process(Flag, Value("true")) => evidence.fresh;
         /// Whether the first and the best skill are measured on the test split at the end.
         test: bool = process(Flag, Value("true")) => eval_test;

@@ -151,7 +151,7 @@ fn of_call(error: &LlmError) -> Finding {
 }
 
 fn not_asked() -> Finding {
-    Finding::skipped(Check::Answer, "the model was not asked", "fix what else is found of this model")
+    Finding::skipped(Check::Answer, "the model was not tested", "fix the other errors of this model first")
 }
 
 /// What an error of a model that cannot be built is about.
@@ -174,7 +174,7 @@ async fn named_target(
         Err(error) => return Finding::of_error(Check::Model, &error),
     };
     if asked.network != Network::Allowed {
-        let message = format!("the target `{name}` was not asked");
+        let message = format!("the target `{name}` was not tested");
         return Finding::skipped(Check::Answer, message, "leave out --offline");
     }
     let request = first_request.cloned().unwrap_or_else(|| ChatRequest::new(vec![Message::user(QUESTION)]));
@@ -243,7 +243,7 @@ fn built(
             found.extend(said.into_iter().map(|line| Finding::ok(Check::Model, line)));
         }
         ModelConfig::Scripted(_) | ModelConfig::Simulated(_) => {
-            found.push(Finding::ok(Check::Model, format!("{}: nothing is asked elsewhere", config.kind())));
+            found.push(Finding::ok(Check::Model, format!("{}: no external requests", config.kind())));
         }
     }
     Some(model)
@@ -340,7 +340,11 @@ async fn reach(
         Some(Reached::No) | None => {
             if found.iter().all(|finding| finding.status != Status::Error) {
                 let message = format!("{} was not reached", server.base_url);
-                found.push(Finding::skipped(Check::Endpoint, message, "put the other model's server right"));
+                found.push(Finding::skipped(
+                    Check::Endpoint,
+                    message,
+                    "fix the other model's endpoint first",
+                ));
             }
             false
         }

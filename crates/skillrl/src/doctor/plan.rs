@@ -103,7 +103,7 @@ pub(super) fn selection(
     let shown = detectable_effect(flip_rate, n_items, ALPHA, POWER);
     let points = |share: f64| format!("{:.0} points", 100.0 * share);
     let smallest = format!(
-        "{n_items} validation items can tell a gain of {} or more from luck, {why} {:.0} % of their scores vary by chance",
+        "with {n_items} validation items the minimum detectable gain is {}, {why} {:.0} % of their scores vary by chance",
         points(shown),
         100.0 * flip_rate
     );

@@ -40,7 +40,7 @@ pub(super) async fn server(loaded: &LoadedConfig, asked: &Examination) -> Option
     use skill_llm::error::with_causes;
     let server = loaded.config.tinker.as_ref()?;
     if asked.network == Network::Offline {
-        let message = format!("the training server {} was not asked", server.base_url);
+        let message = format!("the training server {} was not tested", server.base_url);
         return Some(Finding::skipped(Check::Training, message, "leave `--offline` out"));
     }
     let connection = match connection(loaded) {

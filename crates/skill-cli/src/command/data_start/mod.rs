@@ -128,7 +128,7 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
             Some(_) => format!(" (change it in {})", file.display()),
             None => String::new(),
         };
-        super::say(&format!("What I assumed{place}:{lines}"));
+        super::say(&format!("Inferred settings{place}:{lines}"));
     }
     let made = written.is_none().then(|| MadeConfig { text, origin: data.display().to_string() });
     // The file holds what was set, and the next command reads it there.
