@@ -143,7 +143,7 @@ fn a_selection_split_that_shows_too_little_is_a_warning_with_a_number() {
     let outcome = context.run(&["doctor", CONFIG, "--offline"]);
     assert_names(&outcome.stdout, &["needs 371"]);
     let found = doctor(&context, &["--offline", "--effect", "1", "--flip-rate", "0"]);
-    assert_found(&found, "ok selection", "2 validation items can tell a gain of 100 points");
+    assert_found(&found, "ok selection", "minimum detectable gain is 100 points");
     // Who has named a gain is not told to.
     let named = context.run(&["doctor", CONFIG, "--offline", "--effect", "0.05"]).stdout;
     assert!(outcome.stdout.contains("or name the gain") && !named.contains("or name the gain"), "{named}");
@@ -234,7 +234,7 @@ fn what_is_wrong_with_the_task_is_named() {
     check(|task| task.write(CONFIG, "["), "error configuration", "not valid TOML");
     check(|task| task.remove(CONFIG), "error configuration", "cannot read");
     check(|task| task.remove("task/skill.md"), "error configuration", "`skill.initial` names");
-    check(|task| task.remove("task/skill.md"), "skipped data", "not looked at");
+    check(|task| task.remove("task/skill.md"), "skipped data", "not checked");
     check(|task| task.write("task/data/val.jsonl", "\n"), "error data", "`val`");
     check(|task| task.write("task/data/val.jsonl", "{"), "error data", "val.jsonl");
     check(|task| task.write("task/skill.md", " \n"), "ok skill", "an empty skill");

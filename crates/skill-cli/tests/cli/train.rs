@@ -129,7 +129,7 @@ fn a_run_goes_on_where_it_stopped() {
     server.answer_with(|_, request| server::healthy(request));
     let outcome = context.run(&["train", "task/skillrl.toml"]);
     outcome.assert_code(code::SUCCESS);
-    assert_names(outcome.stderr.lines().next().unwrap(), &["2 steps, 8 at once, ", "after step 1"]);
+    assert_names(outcome.stderr.lines().next().unwrap(), &["2 steps, concurrency 8, ", "after step 1"]);
     assert!(!outcome.stderr.contains("step 1/2"), "{}", outcome.stderr);
 }
 
