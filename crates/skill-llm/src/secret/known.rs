@@ -20,8 +20,10 @@ const MIN_SECRET_CHARS: usize = 6;
 const MIN_DIGITS: usize = 16;
 /// A part of an encoded secret that is shorter than this tells nothing of it.
 const MIN_ENCODED_CHARS: usize = 8;
-/// A secret of twice so many characters is also found if a copy of it lacks its beginning or its end and has so many left.
+/// The fewest characters of a truncated copy of a secret that are found.
 const PART_CHARS: usize = 16;
+/// The longest secret of which truncated copies are found: the searched texts grow with the square of its length.
+const MAX_CHARS_WITH_PARTS: usize = 256;
 /// The characters escaped in an address: all but the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// What is written into the configuration of a local server that takes any key; compared in lower case.
@@ -54,8 +56,9 @@ const SESSION_TOKEN_DIGITS: usize = 64;
 /// another.
 ///
 /// Anyone who reads what comes from outside scrubs it before anything else sees it. A secret is found as it is, as JSON
-/// has it, percent-encoded, and in base 64 wherever it begins there. Of a secret of 32 characters or
-/// more, parts of at least 16 from its beginning or to its end are found too. Secrets of fewer than 6 characters, digits alone of fewer than 16, and the placeholders that local servers are given for a key are left alone. Tokens of the
+/// has it, percent-encoded, and in base 64 wherever it begins there. Truncated copies of a secret of 32 to 256 characters
+/// are found if they have 16 or more of its first or of its last characters. Secrets of fewer than 6 characters, digits
+/// alone of fewer than 16, and the placeholders that local servers are given for a key are left alone. Tokens of the
 /// endpoint for agents are always found.
 ///
 /// Clones share one list. `Debug` shows nothing of it.
@@ -240,7 +243,7 @@ fn forms(secret: &str) -> Vec<String> {
     let nested: Vec<String> = forms.iter().flat_map(|form| super::written_forms(form)).collect();
     forms.extend(nested);
     forms.push(utf8_percent_encode(secret, ESCAPED).to_string());
-    if secret.is_ascii() && secret.len() >= 2 * PART_CHARS {
+    if secret.is_ascii() && (2 * PART_CHARS..=MAX_CHARS_WITH_PARTS).contains(&secret.len()) {
         let first = (PART_CHARS..secret.len()).filter_map(|n_chars| secret.get(..n_chars));
         let last = (1..=secret.len() - PART_CHARS).filter_map(|start| secret.get(start..));
         forms.extend(first.chain(last).map(str::to_owned));
@@ -328,6 +331,10 @@ mod tests {
         check(key, "..abcdefghijklmnopq", "..[key]");
         check(key, &format!("{key} whole"), "[key] whole");
         check(key, "sk-proj-0123456", "sk-proj-0123456");
+        let longest = "0123456789abcdef".repeat(17);
+        check(&longest, &longest, "[key]");
+        let cut = longest.get(..100).unwrap();
+        check(&longest, cut, cut);
     }
 
     #[test]
