@@ -429,6 +429,9 @@ impl PipelineError {
                 "give at least one type two training tasks, or admit skills without trials"
             }
             Self::DuplicateItem { .. } => "give every item an id of its own, over all splits",
+            Self::RunDir { action: "lock", source, .. } if is_without_locks(source) => {
+                "the file system has no locks, which a run needs: take a directory on another one, such as a local disk"
+            }
             Self::RunDir { source, .. } => file_hint(source),
             Self::Corrupt { .. } => "restore the file, or start a new run in another directory",
             Self::ChangedSkill { .. } => {
@@ -510,9 +513,9 @@ fn loss(n_found: Option<u64>, n_noted: u64, last_step: u32) -> String {
     }
 }
 
-/// True if a file system answers that it has no locks.
+/// True if locking failed because the file system does not support locks.
 pub fn is_without_locks(error: &io::Error) -> bool {
-    /// `ENOLCK` of Linux, for which there is no kind; NFS without its lock service gives it.
+    /// `ENOLCK` on Linux, as from NFS without a lock daemon; `io::ErrorKind` has no variant for it.
     const NO_LOCKS_LINUX: i32 = 37;
     error.kind() == io::ErrorKind::Unsupported
         || cfg!(target_os = "linux") && error.raw_os_error() == Some(NO_LOCKS_LINUX)
@@ -529,9 +532,6 @@ pub fn file_hint(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check who may write there, or take another directory"
-        }
-        _ if is_without_locks(error) => {
-            "the file system has no locks, which a run needs: take a directory on another one, such as a local disk"
         }
         _ => "check the path, its permissions and the free space",
     }

@@ -126,6 +126,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::NoTrialTasks { .. } => {
             "give at least one type two training tasks (`env.max_train`, `env.split_ratio`), whatever `bank.trial_share` is; or set `bank.admit = \"unmeasured\"`"
         }
+        PipelineError::RunDir { action: "lock", source, .. } if is_without_locks(source) => {
+            "the file system has no locks, which a run needs: name another place, such as a local disk (of a run that is `run.dir`)"
+        }
         PipelineError::RunDir { source, .. } => of_file(source),
         PipelineError::ChangedSkill { .. } => {
             "restore it (of best_skill.md the same `skillrl train` does that, and keeps what is there beside it), or name the file itself where a command takes one"
@@ -452,9 +455,6 @@ fn of_file(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "check who may write there, or name another place (of a run that is `run.dir`)"
         }
-        _ if is_without_locks(error) => {
-            "the file system has no locks, which a run needs: name another place, such as a local disk (of a run that is `run.dir`)"
-        }
         _ => "check the path (of a run that is `run.dir`), its permissions and the free space",
     }
 }
@@ -466,11 +466,16 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_system_without_locks_is_told_from_a_full_or_protected_one() {
-        let hint = |number| of_file(&io::Error::from_raw_os_error(number));
+        let hint = |action, number| {
+            let source = io::Error::from_raw_os_error(number);
+            of_pipeline(&PipelineError::RunDir { action, path: Path::new("run").to_owned(), source })
+        };
         // EOPNOTSUPP, ENOLCK and ENOSYS, then EACCES, ENOSPC and EIO.
-        let without = [95, 37, 38].map(hint);
+        let without = [95, 37, 38].map(|number| hint("lock", number));
         assert!(without.iter().all(|hint| *hint == without[0]));
-        assert!([13, 28, 5].map(hint).iter().all(|hint| *hint != without[0]));
+        assert!([13, 28, 5].map(|number| hint("lock", number)).iter().all(|hint| *hint != without[0]));
+        // Another action that is not supported has nothing to do with locks.
+        assert_ne!(hint("write", 95), without[0]);
     }
 
     #[test]
