@@ -2,8 +2,8 @@
 //!
 //! A [`GateRule`] is the [`Gate`] with a [`GateMode`]. Whatever the mode, a candidate that does not score strictly
 //! higher than the current skill is never accepted, so that every mode accepts a part of what [`GateMode::Strict`]
-//! accepts. A candidate that is ahead on inconclusive, whichever way they had fallen, is
-//! [`GateAction::Indecisive`]: the current skill stays, and the record says that more items would be needed.
+//! accepts. A candidate that is ahead, but with too few items that differ to be significant whichever way they had
+//! fallen, is [`GateAction::Indecisive`]: the current skill stays, and the record says that more items would be needed.
 //!
 //! Decisions are of whole evaluations. What may be decided earlier is in [`crate::early`].
 

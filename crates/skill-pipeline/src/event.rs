@@ -122,7 +122,8 @@ pub enum StageKind {
     Optimizer,
 }
 
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serde refuses a path that is not UTF-8, and the event would be lost.
+fn lossy_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
@@ -134,7 +135,7 @@ pub enum Event {
     /// A process took up the run.
     RunStarted {
         /// The run directory; bytes that are not UTF-8 are U+FFFD in the record of the event.
-        #[serde(serialize_with = "lossy")]
+        #[serde(serialize_with = "lossy_path")]
         dir: PathBuf,
         /// The environment's name.
         env: String,

@@ -73,8 +73,8 @@ pub fn spent_alpha(alpha: f64, test: u32) -> f64 {
 /// By how many standard deviations the largest of `n` draws of a normal distribution lies above its mean, on average;
 /// 0 for one draw.
 ///
-/// It says the expected selection bias of the best of so many measurements. The approximation is that of G. Blom, "Statistical
-/// estimates and transformed beta-variables", 1958, with 3/8; it is good to 0.03.
+/// This is the expected selection bias of the best of `n` measurements, in standard deviations. The approximation is that
+/// of G. Blom, "Statistical estimates and transformed beta-variables", 1958, with 3/8; it is good to 0.03.
 ///
 /// ```
 /// use skill_core::stats::expected_maximum;

@@ -45,9 +45,9 @@ const OPTIMIZER_STAGES: [Stage; 6] =
     [Stage::Reflect, Stage::Aggregate, Stage::Select, Stage::Update, Stage::Appendix, Stage::OneShot];
 /// How much more than their means the tasks of the end of a run are taken to use.
 const END_MARGIN: f64 = 1.1;
-/// After so many proposals in a row that change nothing, what was taken is compared, and the search ends unless the
-/// comparison changes the skill: an optimizer that repeats itself costs no more.
-const MOST_IDLE: usize = 8;
+/// After this many proposals in a row that leave the skill unchanged, pending proposals are compared, and the search ends
+/// unless that changes the skill: further replies of an optimizer that repeats itself would be paid for nothing.
+const MAX_UNCHANGED: usize = 8;
 /// So many imagined proposals say what one takes before any was made.
 const IMAGINED: f64 = 4.0;
 
@@ -252,7 +252,7 @@ impl Run<'_> {
         if search.is_over {
             return Some(SearchEnd::Exhausted);
         }
-        if search.idle >= MOST_IDLE {
+        if search.unchanged >= MAX_UNCHANGED {
             return Some(SearchEnd::NothingNew);
         }
         let patience = usize::try_from(self.settings.search.patience).unwrap_or(usize::MAX);
@@ -324,8 +324,8 @@ impl Run<'_> {
         spending(used, prices)
     }
 
-    /// The cost of the final measurements: the initial and the best skill on the selection split again, and all arms on the
-    /// test split.
+    /// The cost of the final measurements: the re-evaluation of the initial and the best skill on the validation
+    /// split, and all arms on the test split.
     pub(super) fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
         let (required, optional) = self.end_costs(state)?;
         Ok(required.plus(optional))

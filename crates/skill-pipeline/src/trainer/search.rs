@@ -46,7 +46,7 @@ pub(super) struct Search {
     /// Proposals in a row, up to now, of which none was taken.
     pub(super) in_vain: usize,
     /// Proposals in a row, up to now, that changed nothing in the working skill.
-    pub(super) idle: usize,
+    pub(super) unchanged: usize,
 }
 
 impl Search {
@@ -60,7 +60,7 @@ impl Search {
             since: 0.0,
             is_over: false,
             in_vain: 0,
-            idle: 0,
+            unchanged: 0,
         };
         let round = |record: &StepRecord| record.proposal.as_ref().map(|proposal| proposal.round);
         for steps in history.chunk_by(|one, next| round(one).is_some() && round(one) == round(next)) {
@@ -127,8 +127,8 @@ impl Search {
             adopted.collect()
         };
         let (screened, checked) = (plays(PlayPurpose::Screening), plays(PlayPurpose::Regression));
-        // Whatever changes the skill is screened.
-        self.idle = if screened.is_empty() { self.idle + 1 } else { 0 };
+        // Only a proposal that changes the skill is screened.
+        self.unchanged = if screened.is_empty() { self.unchanged + 1 } else { 0 };
         match action {
             StepAction::Taken => {
                 let seen: Vec<(usize, Adopted)> = screened.into_iter().chain(checked).collect();
@@ -162,7 +162,7 @@ impl Search {
             let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             self.known.accepted(number(solved), number(lost));
         } else {
-            (self.is_over, self.idle) = (false, 0);
+            (self.is_over, self.unchanged) = (false, 0);
             self.known.rejected();
         }
     }

@@ -26,9 +26,7 @@ const VERBS: [&str; 16] = [
     "scord",
 ];
 /// How words begin that mean instructions.
-const OBJECTS: [&str; 17] = [
-    "instruct",
-    "instruccion",
+const OBJECTS: [&str; 15] = [
     "instruc",
     "istruzion",
     "consigne",
