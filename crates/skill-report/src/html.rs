@@ -59,8 +59,8 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
     let (template, pictures) = match report {
         AnyReport::Document(of) => {
             let budgets = Value::from_safe_string(chart::budgets(&of.course, &of.steps));
-            let by_calls = runs::line(&of.spending, |point| Some(point.calls as f64));
-            let by_money = runs::line(&of.spending, |point| point.cost.filter(|cost| *cost > 0.0));
+            let by_calls = runs::score_line(&of.spending, |point| Some(point.calls as f64));
+            let by_money = runs::score_line(&of.spending, |point| point.cost.filter(|cost| *cost > 0.0));
             let pictures = context! {
                 scores => scores(report),
                 budgets,

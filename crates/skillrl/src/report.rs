@@ -40,13 +40,12 @@ pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
     let mut report = Report::read(&run, &options).map_err(of_report)?;
     name_commands(&mut report.verdict, run.path());
+    let price = |used: &_| loaded.as_ref().and_then(|loaded| cost::cost(&loaded.config, used));
+    report.read_spending(&run, price).map_err(of_report)?;
     if let Some(loaded) = loaded {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
         report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
-        report.read_spending(&run, |used| cost::cost(&loaded.config, used)).map_err(of_report)?;
         report.sent.money = Spending::from(loaded).money(&report.sent.counted);
-    } else {
-        report.read_spending(&run, |_| None).map_err(of_report)?;
     }
     Ok(report)
 }

@@ -41,7 +41,7 @@ pub(crate) fn read(
     Ok(course)
 }
 
-/// The first point after which the score did not rise any more.
+/// The point from which on the score did not rise any more.
 fn last_gain(course: &[CoursePoint]) -> Option<&CoursePoint> {
     let last = course.last()?;
     course.iter().find(|point| point.best >= last.best)

@@ -120,7 +120,8 @@ pub struct Report {
     pub n_steps_left_out: usize,
     /// The score of the current and of the best skill wherever one of them changes, over all steps.
     pub course: Vec<ScorePoint>,
-    /// The best skill's score over calls and money, after the first measurement and after each step.
+    /// The best skill's score over calls and money, after the first measurement and after each step; empty until
+    /// [`Report::read_spending`].
     pub spending: Vec<CoursePoint>,
     /// Score, tokens and length of the skills that were measured whole, those of the steps that are shown.
     pub front: Vec<FrontRow>,

@@ -13,7 +13,7 @@ mod text;
 pub use crate::data::course::CoursePoint;
 pub use column::RunColumn;
 pub use group::{GroupDifference, Mean, PairedBy, RunGroup};
-pub(crate) use page::{Band, FinalScore, bands, final_scores, line};
+pub(crate) use page::{Band, FinalScore, bands, final_scores, score_line};
 pub use row::RunRow;
 pub use text::Cells;
 

@@ -58,7 +58,7 @@ fn score_at(course: &[(f64, f64)], at: f64) -> Option<f64> {
 }
 
 /// The score as a line of steps; empty without two points.
-pub(crate) fn line(course: &[CoursePoint], used: impl Fn(&CoursePoint) -> Option<f64>) -> Vec<Band> {
+pub(crate) fn score_line(course: &[CoursePoint], used: impl Fn(&CoursePoint) -> Option<f64>) -> Vec<Band> {
     let mut corners = Vec::new();
     let mut score = None;
     for (at, point) in course.iter().enumerate() {
@@ -112,10 +112,10 @@ mod tests {
     fn the_line_holds_a_score_until_it_changes() {
         let point = |(calls, best): (u64, f64)| CoursePoint { calls, cost: None, best };
         let course = [(40, 0.3), (100, 0.3), (200, 0.5), (300, 0.5)].map(point);
-        let bands = line(&course, |point| Some(point.calls as f64));
+        let bands = score_line(&course, |point| Some(point.calls as f64));
         let corners: Vec<(f64, f64)> =
             bands.iter().flat_map(|band| &band.points).map(|(x, y, _)| (*x, *y)).collect();
         assert_eq!(corners, [(40.0, 0.3), (200.0, 0.3), (200.0, 0.5), (300.0, 0.5), (300.0, 0.5)]);
-        assert!(line(&course, |point| point.cost).is_empty());
+        assert!(score_line(&course, |point| point.cost).is_empty());
     }
 }
