@@ -195,7 +195,7 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         let difference = fresh.paired.as_ref().map(|paired| interval_words(after - before, paired));
         let _ = writeln!(
             text,
-            "repeated:   {} → {}{}",
+            "re-eval:    {} → {}{}",
             percent(before),
             percent(after),
             difference.unwrap_or_default()
