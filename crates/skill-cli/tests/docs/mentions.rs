@@ -1,9 +1,9 @@
-//! What the pages say in passing: commands and options within a sentence, and pieces of configuration.
+//! What the pages say in passing: commands, options, keys and exit codes within a sentence, and pieces of configuration.
 
 use crate::markdown::{Part, pages, root};
 use crate::sandbox::Sandbox;
 use regex::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 static SPAN: LazyLock<Regex> = LazyLock::new(|| Regex::new("`([^`]+)`").unwrap());
@@ -94,4 +94,101 @@ fn pieces_of_configuration_are_read() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(n_pieces > 20, "{n_pieces}");
+}
+
+/// The keys of the reference pages, each as `section.key`.
+fn keys() -> BTreeSet<String> {
+    let lines = pages().into_iter().filter(|page| page.name.starts_with("docs/reference/configuration/"));
+    let lines = lines.flat_map(|page| page.lines);
+    let key = |line: String| Some(line.strip_prefix("## `")?.strip_suffix('`')?.to_owned());
+    lines.filter_map(key).collect()
+}
+
+/// What looks like a key and is none: files, fields of Python objects and keys of other programs.
+const OTHER_NAMES: [&str; 6] = [
+    "run.spent",
+    "run.history",
+    "run.best_skill",
+    "train.num_epochs",
+    "rl.max_prompt_length",
+    "limits.restarts",
+];
+const FILES: [&str; 10] = ["md", "lock", "txt", "csv", "json", "jsonl", "py", "rs", "html", "toml"];
+
+/// Why a name in code is no key, if its first word is the name of a section.
+fn unknown_key(span: &str, keys: &BTreeSet<String>) -> Option<String> {
+    let name = span.split([' ', '=']).next().unwrap_or_default();
+    let is_part =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'.');
+    let (section, key) = name.split_once('.')?;
+    let of_section = |known: &&String| known.split('.').next() == Some(section);
+    let is_key =
+        |name: &str| keys.iter().any(|known| known == name || known.starts_with(&format!("{name}.")));
+    if !name.bytes().all(is_part)
+        || !keys.iter().any(|known| of_section(&known))
+        || FILES.contains(&key)
+        || OTHER_NAMES.contains(&name)
+    {
+        return None;
+    }
+    // A model is named by its role.
+    let of_role = section == "models" && {
+        let key = key.split_once('.').map(|(_, key)| key);
+        key.is_none_or(|key| is_key(&format!("models.ROLE.{key}")))
+    };
+    // Some sections stand in the reference as a whole, such as `[run.nats]`.
+    let of_part = name.rsplit_once('.').is_some_and(|(part, _)| keys.contains(&format!("[{part}]")));
+    (!is_key(name) && !of_role && !of_part).then(|| format!("`{span}`: there is no key {name}"))
+}
+
+#[test]
+fn keys_that_are_mentioned_exist() {
+    let keys = keys();
+    let (mut failures, mut n_mentions) = (Vec::new(), 0);
+    // Pages for people who come from another program name its keys.
+    for page in pages().iter().filter(|page| !page.name.starts_with("docs/coming-from")) {
+        for (line, text) in page.prose() {
+            for span in SPAN.captures_iter(text).map(|found| found[1].to_owned()) {
+                n_mentions +=
+                    usize::from(span.split([' ', '=']).next().is_some_and(|name| keys.contains(name)));
+                failures.extend(unknown_key(&span, &keys).map(|text| format!("{}: {text}", page.at(line))));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(n_mentions > 200, "{n_mentions}");
+    for wrong in ["train.batchsize", "gate.mode_ = \"strict\"", "models.target.modle"] {
+        assert!(unknown_key(wrong, &keys).is_some(), "{wrong}");
+    }
+}
+
+#[test]
+fn exit_codes_that_are_mentioned_are_in_the_table_and_in_the_help() {
+    let pages = pages();
+    let in_table = {
+        let running = pages.iter().find(|page| page.name == "docs/running.md").unwrap();
+        let lines = running.lines.iter().skip_while(|line| !line.starts_with("## Exit codes"));
+        let code = |line: &String| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok();
+        lines.filter_map(code).collect::<BTreeSet<u8>>()
+    };
+    let help = Sandbox::new(&root()).run("skillrl help", None).output;
+    let lines = help.lines().skip_while(|line| !line.starts_with("Exit codes:")).skip(1);
+    let lines = lines.take_while(|line| !line.trim().is_empty());
+    let in_help: BTreeSet<u8> =
+        lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    assert_eq!(in_table, in_help);
+    let mention = Regex::new(r"[Ee]xit code `?(\d+)").unwrap();
+    let (mut failures, mut n_mentions) = (Vec::new(), 0);
+    for page in &pages {
+        for (line, text) in page.prose() {
+            for code in mention.captures_iter(text).map(|found| found[1].to_owned()) {
+                n_mentions += 1;
+                if !code.parse().is_ok_and(|code: u8| in_table.contains(&code)) {
+                    failures.push(format!("{}: there is no exit code {code}", page.at(line)));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(n_mentions > 20, "{n_mentions}");
 }
