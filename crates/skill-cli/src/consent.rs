@@ -70,6 +70,23 @@ pub(crate) fn agree(sending: &Sending<'_>) -> crate::Result {
     }
 }
 
+/// Asks before a command that names its calls itself sends data to an address that no configuration here names, as one that
+/// `--set` names.
+///
+/// # Errors
+///
+/// The person does not agree, or a signal came instead of an answer.
+pub(crate) fn agree_to_address(start: &Start, loaded: &LoadedConfig) -> crate::Result {
+    let is_new = is_new_address(start, loaded);
+    if !is_new || start.agrees || asked(&format!("Send data to {}? [y/N]", receivers(loaded)))? != Some(false)
+    {
+        return Ok(());
+    }
+    Err(CommandError::new("nothing was sent")
+        .with_hint("name the address in a configuration here (`skillrl.toml`), where nothing is asked")
+        .into())
+}
+
 /// True if data would go to an address that no configuration here names: neither the file that was named nor that of this
 /// directory, without what options override.
 pub(crate) fn is_new_address(start: &Start, loaded: &LoadedConfig) -> bool {
@@ -111,8 +128,9 @@ pub(crate) fn item_words(pass: &StageEstimate, n_items: usize) -> String {
 
 /// The base URLs of all models.
 fn addresses(loaded: &LoadedConfig) -> Vec<String> {
-    let roles = [ModelRole::Target, ModelRole::Optimizer, ModelRole::Judge];
-    let served = roles.into_iter().filter_map(|role| match role.config(&loaded.config)? {
+    let roles = [ModelRole::Target, ModelRole::Optimizer, ModelRole::Judge, ModelRole::Teacher];
+    let models = roles.into_iter().filter_map(|role| role.config(&loaded.config));
+    let served = models.chain(loaded.config.models.targets.values()).filter_map(|model| match model {
         ModelConfig::Served { config, .. } => Some(config.base_url.clone()),
         _ => None,
     });

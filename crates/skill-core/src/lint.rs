@@ -20,7 +20,7 @@ mod when;
 
 pub use copied::TrainingText;
 
-use crate::package::front_matter::{self, FrontMatterFault, check_front_matter};
+use crate::package::front_matter::{self, FrontMatterFault, check_front_matter, check_upload_of_document};
 use crate::package::{MAIN_FILE, SkillPackage};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl Finding {
 /// Which rules of the specification a skill is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form<'a> {
-    /// A document alone: none.
+    /// A document alone: none; what Claude would refuse to take as a package is a warning.
     Document,
     /// A package in a folder of this name.
     Package {
@@ -94,7 +94,10 @@ pub enum Form<'a> {
 pub fn lint(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -> Vec<Finding> {
     let mut findings = Vec::new();
     match form {
-        Form::Document => {}
+        // It may never become a package.
+        Form::Document => {
+            findings.extend(check_upload_of_document(&package.main).into_iter().map(of_front_matter));
+        }
         Form::Package { folder } => {
             findings.extend(check_front_matter(&package.main, folder).into_iter().map(of_front_matter));
             findings.extend(when::check(package));

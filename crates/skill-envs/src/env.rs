@@ -28,7 +28,10 @@ use std::sync::Arc;
 ///
 /// 4: all entities of HTML are read; numbers in brackets are below zero, and more words multiply; choices are found behind
 /// lead-ins of more languages.
-pub const SCORING_VERSION: u32 = 4;
+///
+/// 5: sets of labels stand between more signs, in tags and in JSON; choices are found before a reason; JSON and its texts lose
+/// entities and emphasis; the replies of judges are read as answers are.
+pub const SCORING_VERSION: u32 = 5;
 
 /// The name under which it is in the settings.
 pub(crate) const SCORING_VERSION_KEY: &str = "scoring_version";

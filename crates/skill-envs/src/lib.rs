@@ -117,6 +117,8 @@ pub mod spreadsheet;
 #[cfg(feature = "tasks")]
 pub mod tasks;
 mod value_kind;
+#[cfg(feature = "tasks")]
+mod verdict;
 #[cfg(feature = "webshop")]
 pub mod webshop;
 #[cfg(any(feature = "spreadsheets", feature = "tasks"))]

@@ -249,6 +249,14 @@ pub enum LlmError {
         /// What is wrong with it.
         message: String,
     },
+    /// A reply whose text holds half a character: its server cut it there, and the rest is missing.
+    #[error("the reply of {provider} breaks off within a character: {text}")]
+    HalfCharacter {
+        /// Who answered.
+        provider: String,
+        /// The beginning of the text, without the half.
+        text: String,
+    },
     /// The caller gave up.
     #[error("the call was cancelled")]
     Cancelled,
@@ -419,7 +427,9 @@ impl LlmError {
             Self::Timeout { .. } => ErrorClass::Timeout,
             Self::Connection { .. } | Self::Unreachable { .. } => ErrorClass::Connection,
             Self::Truncated { .. } => ErrorClass::Truncated,
-            Self::InvalidReply { .. } | Self::NoContent { .. } => ErrorClass::InvalidReply,
+            Self::InvalidReply { .. } | Self::NoContent { .. } | Self::HalfCharacter { .. } => {
+                ErrorClass::InvalidReply
+            }
             Self::GaveUp { last, .. } => last.class(),
             Self::BudgetExhausted { .. } => ErrorClass::Budget,
             Self::Journal { .. } => ErrorClass::Journal,
@@ -429,6 +439,15 @@ impl LlmError {
             | Self::Configuration { .. }
             | Self::Client { .. }
             | Self::VectorLength { .. } => ErrorClass::Configuration,
+        }
+    }
+
+    /// True for a reply that breaks off within a character, also where every attempt came to one.
+    pub fn is_half_character(&self) -> bool {
+        match self {
+            Self::HalfCharacter { .. } => true,
+            Self::GaveUp { last, .. } => last.is_half_character(),
+            _ => false,
         }
     }
 
@@ -507,6 +526,7 @@ impl LlmError {
             Self::ContextTooLong { .. } => "send less, or take a model with a longer context",
             Self::Refused { .. } => "look at what the request was about, or take another model",
             Self::ServerError { .. } | Self::Truncated { .. } => "repeat the call later",
+            Self::HalfCharacter { .. } => "repeat the call; update the server if it cuts characters again",
             Self::Timeout { .. } => "give the call more time, or repeat it later",
             // The words of the transport where no address belongs to the host's name.
             Self::Unreachable { message, .. } if message.contains("dns error") => {

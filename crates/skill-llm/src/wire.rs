@@ -27,7 +27,7 @@ const WHOLE: [&str; 16] = [
     "success",
 ];
 /// Words for a reply that was cut at a limit.
-const CUT: [&str; 11] = [
+const CUT: [&str; 13] = [
     "length",
     "max_tokens",
     "max_length",
@@ -39,6 +39,8 @@ const CUT: [&str; 11] = [
     "context_length",
     "context_window_exceeded",
     "model_context_window_exceeded",
+    "truncated",
+    "incomplete",
 ];
 /// Words for a reply that calls tools.
 const CALLS: [&str; 6] = ["tool_calls", "tool_call", "function_call", "function_calls", "tool_use", "tool"];
@@ -60,7 +62,7 @@ const WITHHELD: [&str; 14] = [
     "blocked",
 ];
 /// Words for a server that failed in the midst of a reply: what there is of it is no answer.
-const FAILED: [&str; 26] = [
+const FAILED: [&str; 34] = [
     "error",
     "errored",
     "network_error",
@@ -87,9 +89,28 @@ const FAILED: [&str; 26] = [
     "disconnected",
     "exception",
     "user_cancel",
+    "preempted",
+    "preemption",
+    "evicted",
+    "crashed",
+    "killed",
+    "out_of_memory",
+    "oom",
+    "malformed_function_call",
 ];
 /// The ends of further words for it.
-const FAILED_ENDINGS: [&str; 2] = ["_error", "_unavailable"];
+const FAILED_ENDINGS: [&str; 10] = [
+    "_error",
+    "_unavailable",
+    "_lost",
+    "_closed",
+    "_failed",
+    "_failure",
+    "_timeout",
+    "_aborted",
+    "_interrupted",
+    "_disconnected",
+];
 
 /// Why a reply ended, by the word that its server has for it.
 ///
@@ -201,6 +222,19 @@ mod tests {
             ["error_during_generation", "Backend Error", "model_unavailable", "user_cancel", "exception"]
         {
             check(word, None);
+        }
+        for word in [
+            "preempted",
+            "connection_lost",
+            "stream_closed",
+            "worker failed",
+            "MALFORMED_FUNCTION_CALL",
+            "OOM",
+        ] {
+            check(word, None);
+        }
+        for word in ["truncated", "incomplete"] {
+            check(word, Some(FinishReason::Length));
         }
         for word in ["", "xyz", "OTHER"] {
             check(word, Some(FinishReason::Other(word.to_owned())));

@@ -176,14 +176,71 @@ fn family(config: &Map<String, Value>) -> Result<Family, TrainError> {
     }
 }
 
+/// True for a value of a key that changes nothing.
+type IsNeutral = fn(&Value) -> bool;
+
+/// Keys of other families and of variants that change the arithmetic, with the values that do not.
+const VARIANTS: [(&str, IsNeutral, &str); 22] = [
+    ("hidden_act", is_silu, "an activation other than silu is not implemented"),
+    ("hidden_activation", is_silu, "an activation other than silu is not implemented"),
+    ("use_sliding_window", is_off, "attention with a window is not implemented"),
+    ("dual_chunk_attention_config", is_null, "attention in chunks is not implemented"),
+    ("is_causal", is_on, "attention to later tokens is not implemented"),
+    ("use_bidirectional_attention", is_off, "attention to later tokens is not implemented"),
+    ("attn_logit_softcapping", is_null, "a soft cap of scores is not implemented"),
+    ("final_logit_softcapping", is_null, "a soft cap of scores is not implemented"),
+    ("query_pre_attn_scalar", is_null, "scores of attention with another scale are not implemented"),
+    ("attention_multiplier", is_null, "scores of attention with another scale are not implemented"),
+    ("embedding_multiplier", is_one, "embeddings with a factor are not implemented"),
+    ("scale_emb", is_one, "embeddings with a factor are not implemented"),
+    ("residual_multiplier", is_one, "residuals with a factor are not implemented"),
+    ("scale_depth", is_null, "residuals with a factor are not implemented"),
+    ("logits_scaling", is_one, "scores with a factor are not implemented"),
+    ("logit_scale", is_one, "scores with a factor are not implemented"),
+    ("clip_qkv", is_null, "clipped queries, keys and values are not implemented"),
+    ("rope_local_base_freq", is_null, "rotations per layer type are not implemented"),
+    ("no_rope_layers", is_ones, "layers without rotations are not implemented"),
+    ("num_local_experts", is_off, "layers of experts are not implemented"),
+    ("num_experts", is_off, "layers of experts are not implemented"),
+    (
+        "quantization_config",
+        is_null,
+        "quantized safetensors are not read; take the original weights, or a GGUF file",
+    ),
+];
+
+fn is_null(value: &Value) -> bool {
+    value.is_null()
+}
+
+fn is_silu(value: &Value) -> bool {
+    value.is_null() || matches!(value.as_str(), Some("silu" | "swish"))
+}
+
+fn is_off(value: &Value) -> bool {
+    matches!(value, Value::Null | Value::Bool(false)) || value.as_u64().is_some_and(|number| number == 0)
+}
+
+fn is_on(value: &Value) -> bool {
+    matches!(value, Value::Null | Value::Bool(true))
+}
+
+fn is_one(value: &Value) -> bool {
+    value.is_null() || value.as_f64() == Some(1.0)
+}
+
+fn is_ones(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(|values| values.iter().all(is_one))
+}
+
 /// Variants that would give other numbers without a word.
 fn refuse_variants(config: &Map<String, Value>) -> Result<(), TrainError> {
-    match config.get("hidden_act").and_then(Value::as_str) {
-        Some("silu") | None => {}
-        Some(other) => return Err(TrainError::model("hidden_act", format!("{other} is not silu"))),
-    }
-    if config.get("use_sliding_window").and_then(Value::as_bool) == Some(true) {
-        return Err(TrainError::model("use_sliding_window", "attention with a window is not implemented"));
+    for (key, is_neutral, fault) in VARIANTS {
+        if let Some(value) = config.get(key).filter(|value| !is_neutral(value)) {
+            // A configuration of a quantization is long.
+            let value = Some(value).filter(|value| !value.is_object()).map(|value| format!("{value}: "));
+            return Err(TrainError::model(key, format!("{}{fault}", value.unwrap_or_default())));
+        }
     }
     let windowed = |kinds: &Value| {
         let is_whole = |kind: &Value| kind.as_str() == Some("full_attention");
@@ -204,8 +261,15 @@ fn refuse_variants(config: &Map<String, Value>) -> Result<(), TrainError> {
             "rotations of a part of a head are not implemented",
         ));
     }
-    let scaling = [config.get("rope_scaling"), config.get("rope_parameters")];
-    for settings in scaling.into_iter().flatten().filter_map(Value::as_object) {
+    for key in ["rope_scaling", "rope_parameters"] {
+        let Some(settings) = config.get(key).filter(|settings| !settings.is_null()) else { continue };
+        let Some(settings) = settings.as_object() else {
+            return Err(TrainError::model(key, format!("{settings} is not an object")));
+        };
+        let has_type = settings.contains_key("rope_type") || settings.contains_key("type");
+        if !has_type && settings.get("factor").is_some_and(|factor| !is_one(factor)) {
+            return Err(TrainError::model(key, "has a `factor` and no `rope_type`"));
+        }
         let kind = settings.get("rope_type").or_else(|| settings.get("type")).and_then(Value::as_str);
         if let Some(kind) = kind.filter(|kind| *kind != "default") {
             return Err(TrainError::model(

@@ -407,6 +407,9 @@ pub(crate) fn of_model(error: &LlmError) -> &'static str {
         LlmError::NoContent { .. } => {
             "nothing of this is scored: start the same command again once the server works; if it fails at the same item again, the model returns nothing for that item"
         }
+        LlmError::HalfCharacter { .. } => {
+            "nothing of this is scored: update the server, which cuts characters of several bytes; the other items go on, and the same command continues with this one"
+        }
         LlmError::Cancelled => "start the same command again to resume",
         LlmError::MissingKey { .. } => "set the variable, or name another one with `api_key_env`",
         LlmError::NoRule { .. } => {

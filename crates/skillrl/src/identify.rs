@@ -8,6 +8,7 @@ use crate::config::FILE_NAME;
 use serde_json::Value;
 use skill_core::encoding::compression;
 use skill_core::package::MAIN_FILE;
+use skill_envs::tasks::{ForeignLayout, foreign_layout, items_member_of};
 use skill_llm::regular_file;
 use skill_pipeline::bank_dir::is_bank;
 use skill_pipeline::run_dir::is_run;
@@ -109,6 +110,16 @@ pub enum PathError {
         /// Its format, with a word for it: `compressed (gzip)`.
         format: String,
     },
+    /// Its records are of a layout that holds no right answers, such as messages of a chat.
+    #[error("{} holds {name}, and rows with a right answer are needed", path.display())]
+    Foreign {
+        /// The path.
+        path: PathBuf,
+        /// The name of the layout.
+        name: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
     /// A command does not take what it is.
     #[error("{} is {}, and {expected} is needed", path.display(), kind.described())]
     Other {
@@ -140,6 +151,7 @@ impl PathError {
                 )
             }
             Self::Compressed { .. } => "unpack it first, and name the file that was in it".to_owned(),
+            Self::Foreign { hint, .. } => (*hint).to_owned(),
             Self::Other { hint, .. } => hint.clone(),
         }
     }
@@ -154,6 +166,9 @@ pub fn identify(path: &Path) -> Result<PathKind, PathError> {
     let missing = || PathError::Missing { path: path.to_owned() };
     let found = std::fs::metadata(path).map_err(|_| missing())?;
     if !found.is_dir() {
+        if let Some(layout) = layout_of(path, found.len()) {
+            return Err(PathError::Foreign { path: path.to_owned(), name: layout.name, hint: layout.hint });
+        }
         return of_file(path, found.len()).ok_or_else(|| match compression_of(path) {
             Some(format) => PathError::Compressed { path: path.to_owned(), format },
             None => PathError::Unknown { path: path.to_owned() },
@@ -221,11 +236,14 @@ fn of_json(path: &Path) -> PathKind {
     let text = regular_file::read_to_string(path).unwrap_or_default();
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Array(_)) => PathKind::Data,
-        Ok(Value::Object(fields)) => match (fields.get("evals"), fields.get("data")) {
-            (Some(Value::Array(_)), _) => PathKind::Evals,
-            (_, Some(Value::Array(_))) => PathKind::Data,
-            _ => PathKind::Config,
-        },
+        Ok(Value::Object(fields)) => {
+            let has_evals = fields.get("evals").is_some_and(Value::is_array);
+            match items_member_of(&fields) {
+                _ if has_evals => PathKind::Evals,
+                Some(_) => PathKind::Data,
+                None => PathKind::Config,
+            }
+        }
         Ok(_) => PathKind::Config,
         Err(_) => {
             let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -233,6 +251,20 @@ fn of_json(path: &Path) -> PathKind {
                 lines.by_ref().take(2).filter(|line| serde_json::from_str::<Value>(line).is_ok()).count();
             if are_records == 2 { PathKind::Data } else { PathKind::Config }
         }
+    }
+}
+
+/// The layout of a file of JSON with one object, if that is conversations, traces or annotations.
+fn layout_of(path: &Path, n_bytes: u64) -> Option<&'static ForeignLayout> {
+    let is_named = path.file_name().and_then(|name| name.to_str()) == Some(EVALS_FILE);
+    if is_named || ending(path).as_deref() != Some("json") || n_bytes > MAX_LOOKED_AT {
+        return None;
+    }
+    match serde_json::from_str(&regular_file::read_to_string(path).ok()?) {
+        Ok(Value::Object(fields)) if !fields.get("evals").is_some_and(Value::is_array) => {
+            foreign_layout(&fields)
+        }
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -338,6 +370,16 @@ mod tests {
         check("a.md", "", Some(PathKind::Skill));
         check("list.json", "[{}]", Some(PathKind::Data));
         check("data.json", r#"{"data": []}"#, Some(PathKind::Data));
+        check("bbh.json", r#"{"canary": "x", "examples": [{}]}"#, Some(PathKind::Data));
+        check("krill.json", r#"{"model": {}, "items": ["a"]}"#, Some(PathKind::Config));
+        assert!(matches!(
+            {
+                let path = dir.path().join("spans.json");
+                std::fs::write(&path, r#"{"resourceSpans": []}"#).unwrap();
+                identify(&path)
+            },
+            Err(PathError::Foreign { .. })
+        ));
         check("lines.json", "{\"a\": 1}\n{\"a\": 2}\n", Some(PathKind::Data));
         check("krill.json", r#"{"model": {}}"#, Some(PathKind::Config));
         check("evals.json", "[]", Some(PathKind::Evals));

@@ -3,6 +3,7 @@
 use super::CommandError;
 use super::described_spend;
 use crate::args::{DistillArgs, Start, TRAJECTORIES};
+use crate::consent::agree_to_address;
 use crate::start::{is_json, load_start, simulated_line};
 use crate::table::{counted, grouped};
 use serde_json::json;
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     let kept =
         existing.map_or_else(|| CallCache::beside(&args.out), Ok).map_err(skillrl::Error::of_output)?;
     kept.count_spent_on(&inputs, &engine)?;
+    agree_to_address(&start, &loaded)?;
     kept.note_begun(&inputs)?;
     let n_before = engine.budget().spent().calls;
     let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();

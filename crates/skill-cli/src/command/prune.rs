@@ -3,6 +3,7 @@
 use super::CommandError;
 use super::estimate::passes_cost;
 use crate::args::{PruneArgs, Start, as_word};
+use crate::consent::agree_to_address;
 use crate::measuring::check_not_empty;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped, harmless};
@@ -35,6 +36,9 @@ pub(crate) fn run(args: &PruneArgs) -> crate::Result {
     }
     let start = args.config.start();
     let loaded = crate::start::load_start(&start, args.quiet)?;
+    if !args.dry_run {
+        agree_to_address(&start, &loaded)?;
+    }
     let settings = trainer::settings(&loaded.config)?;
     settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };

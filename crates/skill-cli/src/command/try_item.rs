@@ -137,7 +137,20 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
         super::print(&harmless(&describe(&report)))?;
     }
     // What happened is shown before what it failed of.
-    failure.map_or(Ok(()), |error| Err(error.into()))
+    match failure {
+        Some(error) if is_half_character(&error) => {
+            // A reply came, and is shown: that is what this command is for.
+            let hint = "a run repeats such a request, and ends with exit code 5 if it comes to nothing else";
+            super::say(&format!("warning: no score: {}; {hint}", skillrl::llm::error::with_causes(&error)));
+            Ok(())
+        }
+        failure => failure.map_or(Ok(()), |error| Err(error.into())),
+    }
+}
+
+/// True if the model replied each time with half a character.
+fn is_half_character(error: &skillrl::Error) -> bool {
+    matches!(error, skillrl::Error::Attempt(skillrl::envs::EnvError::Model(error)) if error.is_half_character())
 }
 
 /// The tokens of all replies, regardless of who paid for them.

@@ -82,6 +82,12 @@ fn doctor_reports_marks_unknown_finish_reasons_and_prompts_that_were_cut() {
     assert_eq!(findings.iter().filter(is_cut).count(), 1, "{report}");
 }
 
+/// The body of a reply with this text.
+fn body_of(text: &str) -> String {
+    json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
+        .to_string()
+}
+
 /// A task of which the replies to one item cannot be read.
 fn spoilt(item: &'static str, broken: fn() -> ResponseTemplate) -> (Server, TestContext) {
     let (server, context) = Server::start_with_task();
@@ -101,7 +107,17 @@ fn the_other_items_go_on_where_replies_to_one_cannot_be_read() {
     let without_choices = || ResponseTemplate::new(200).set_body_json(json!({"choices": []}));
     let torn = || ResponseTemplate::new(200).set_body_string("{\"choices\": [");
     let page = || ResponseTemplate::new(200).set_body_string("<html>Sign in</html>");
-    for broken in [without_message, without_choices, torn, page] {
+    let half = || {
+        let body = body_of("Paris XX");
+        let at = body.find("XX").unwrap();
+        let bytes = [&body.as_bytes()[..at], b"\xf0\x9f", &body.as_bytes()[at + 2..]].concat();
+        ResponseTemplate::new(200).set_body_raw(bytes, "application/json")
+    };
+    let half_escaped = || {
+        ResponseTemplate::new(200)
+            .set_body_raw(body_of("Paris XX").replace("XX", "\\ud83d"), "application/json")
+    };
+    for broken in [without_message, without_choices, torn, page, half, half_escaped] {
         let (server, context) = spoilt("valword1.", broken);
         let settings =
             ["--set", "retry.max_attempts=2", "--set", "retry.first_delay_s=0.01", "--set", "run.workers=1"];
@@ -130,4 +146,20 @@ fn a_server_whose_replies_cannot_be_read_is_left_soon() {
     let settings = ["--set", "retry.max_attempts=1", "--set", "run.workers=1"];
     context.run(&[&["train", "task/skillrl.toml"][..], &settings].concat()).assert_code(code::OUTAGE);
     assert!(server.n_calls() < 10, "{}", server.n_calls());
+}
+
+#[test]
+fn try_shows_a_reply_that_breaks_off_within_a_character_without_a_score() {
+    let (server, context) = Server::start_with_task();
+    server.answer_with(|_, _| {
+        let body = body_of("Paris XX").replace("XX", "\\ud83d");
+        ResponseTemplate::new(200).set_body_raw(body, "application/json")
+    });
+    let settings = ["--set", "retry.max_attempts=2", "--set", "retry.first_delay_s=0.01"];
+    let outcome = context.run(&[&["try", "val-1", "task/skillrl.toml", "--json"][..], &settings].concat());
+    outcome.assert_code(code::SUCCESS);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert!(report.get("result").is_none(), "{report}");
+    assert!(report["calls"][0]["error"].as_str().unwrap().contains("Paris"), "{report}");
+    assert!(outcome.stderr.contains("warning:"), "{}", outcome.stderr);
 }

@@ -80,6 +80,21 @@ fn every_command_that_sends_data_to_a_new_address_asks() {
 }
 
 #[test]
+fn an_address_that_an_option_names_is_asked_about_by_commands_on_runs_too() {
+    let (context, server) = tickets();
+    context.run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--set", "budget.calls=200"]);
+    let url = server.address();
+    let base_url = format!("models.target.base_url={url}");
+    let settings = ["models.target.kind=openai", &base_url, "models.target.model=m"];
+    let mut prune = vec!["prune", "--mock=false", "--margin", "0.5"];
+    prune.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
+    let screen = on_terminal(&context, &prune, 200, "n\n");
+    assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
+    assert_names(&screen.text, &["Send data to 127.0.0.1:", "nothing was sent"]);
+    assert_eq!(server.n_calls(), 0);
+}
+
+#[test]
 fn a_signal_at_a_question_ends_the_program_and_leaves_nothing() {
     for signal in ["-INT", "-TERM"] {
         let (context, server) = tickets();

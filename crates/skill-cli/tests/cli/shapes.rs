@@ -180,3 +180,121 @@ fn answers_that_the_scorer_cannot_read_are_a_question_about_the_scorer() {
         &Comes::By(&["3 right answers", "env.scorer=exact"], &option, &["env.scorer = exact"]),
     );
 }
+
+#[test]
+fn conversations_traces_and_annotations_are_refused_by_name() {
+    let said =
+        |n: usize| json!([{"role": "user", "content": text(n)}, {"role": "assistant", "content": name(n)}]);
+    let turns = |n: usize| json!([{"from": "human", "value": text(n)}, {"from": "gpt", "value": name(n)}]);
+    type Row = Box<dyn Fn(usize) -> Value>;
+    let shapes: [(&str, Row); 8] = [
+        ("messages of a chat", Box::new(move |n| json!({"messages": said(n)}))),
+        ("ShareGPT", Box::new(move |n| json!({"id": n, "conversations": turns(n)}))),
+        (
+            "Label Studio",
+            Box::new(|n| json!({"id": n, "data": {"text": text(n)}, "annotations": [{"result": []}]})),
+        ),
+        (
+            "Langfuse",
+            Box::new(
+                move |n| json!({"id": name(n), "observations": [{"type": "GENERATION", "input": said(n)}]}),
+            ),
+        ),
+        (
+            "LangSmith",
+            Box::new(move |n| json!({"run_type": "llm", "inputs": {"messages": [said(n)]}, "outputs": {}})),
+        ),
+        (
+            "OpenAI",
+            Box::new(
+                |n| json!({"object": "chat.completion", "choices": [{"message": {"content": name(n)}}]}),
+            ),
+        ),
+        (
+            "OpenTelemetry",
+            Box::new(|n| json!({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": n}]}]}]})),
+        ),
+        ("preferred", Box::new(|n| json!({"prompt": text(n), "chosen": name(n), "rejected": name(n + 1)}))),
+    ];
+    for (named, row) in &shapes {
+        let rows: Vec<Value> = (0..20).map(row).collect();
+        for format in [FileFormat::JsonLines, FileFormat::Json] {
+            for answer in [&[][..], &["--answer", "label"]] {
+                let context = TestContext::new();
+                std::fs::write(context.path(format.file_name()), format.bytes(&rows)).unwrap();
+                let args = [&["train", format.file_name(), "--mock", "--dry-run"][..], answer].concat();
+                context.run(&args).fails(code::USAGE, &[named]);
+            }
+        }
+        let context = TestContext::new();
+        context.write("one.json", &rows[0].to_string());
+        context.run(&["train", "one.json", "--mock", "--dry-run"]).fails(code::USAGE, &[named]);
+    }
+    // Another field may hold the answer.
+    let labelled = |n: usize| json!({"messages": said(n), "question": text(n), "queue": (["Shipping", "Billing"][n % 2])});
+    check("chats with labels", &OF_TRACES, labelled, "queue", &Comes::To(&["Billing, Shipping"]));
+}
+
+#[test]
+fn more_shapes_of_public_data_are_right_at_once_or_named() {
+    let indexed = |n: usize| json!({"": n, "startphrase": text(n), "ending0": format!("a {n}"), "ending1": format!("b {n}"), "label": n % 2});
+    check(
+        "swag",
+        &[FileFormat::Csv],
+        indexed,
+        "label",
+        &Comes::To(&["env.scorer = choice", "ending0, ending1"]),
+    );
+    let boxed =
+        |n: usize| json!({"problem": text(n), "solution": format!("We add and so get $\\boxed{{{n}}}$.")});
+    check(
+        "math",
+        &OF_HUB,
+        boxed,
+        "solution",
+        &Comes::To(&["env.scorer = numeric", "Answer with the number"]),
+    );
+    let decided = |n: usize| json!({"question": text(n), "long_answer": text(n + 1), "final_decision": (["yes", "no"][n % 2])});
+    check(
+        "pubmedqa",
+        &OF_TRACES,
+        decided,
+        "final_decision",
+        &Comes::To(&["not shown: long_answer", "no, yes"]),
+    );
+    let sampled = |n: usize| json!({"question": text(n), "answer": (["yes", "no"][n % 2])});
+    let rows: Vec<Value> = (0..80).map(sampled).collect();
+    for member in ["data", "examples", "rows"] {
+        let context = TestContext::new();
+        context.write("set.json", &json!({"canary": "x", member: rows}).to_string());
+        context.succeed(&["train", "set.json", "--mock", "--dry-run"]);
+    }
+    let tested = |n: usize| json!({"task_id": n, "prompt": text(n), "canonical_solution": name(n), "test": text(n), "entry_point": "f"});
+    let marked = |n: usize| json!({"question": text(n), "mc1_targets": {"choices": [name(n), name(n + 1)], "labels": [1, 0]}});
+    for (row, answer, named) in [
+        (&tested as &dyn Fn(usize) -> Value, "canonical_solution", "programming tasks"),
+        (&marked, "mc1_targets", "a mark each"),
+    ] {
+        let rows: Vec<Value> = (0..80).map(row).collect();
+        let context = TestContext::new();
+        std::fs::write(context.path("set.jsonl"), FileFormat::JsonLines.bytes(&rows)).unwrap();
+        context
+            .run(&["train", "set.jsonl", "--answer", answer, "--mock", "--dry-run"])
+            .fails(code::USAGE, &[named]);
+    }
+}
+
+#[test]
+fn a_member_of_an_object_is_shown_without_the_answer_beside_it() {
+    let nested = |n: usize| json!({"id": n, "qa": {"question": text(n), "answer": format!("{n}.5%")}});
+    let rows: Vec<Value> = (0..40).map(nested).collect();
+    let context = TestContext::new();
+    std::fs::write(context.path("set.jsonl"), FileFormat::JsonLines.bytes(&rows)).unwrap();
+    let run = |input: &str| {
+        context.run(&["train", "set.jsonl", "--answer", "qa.answer", "--input", input, "--mock", "--dry-run"])
+    };
+    run("qa").fails(code::USAGE, &["`qa`", "FIELD.MEMBER"]);
+    let shown = run("qa.question");
+    assert_eq!(shown.code, Some(code::SUCCESS), "{}", shown.stderr);
+    assert!(shown.stdout.contains("person") && !shown.stdout.contains(".5%"), "{}", shown.stdout);
+}

@@ -70,3 +70,47 @@ fn parts_have_the_names_that_people_give_them() {
     context.write("set/eval/run.py", "print(1)\n");
     plan(&context, "set", &[]).assert_code(code::SUCCESS);
 }
+
+#[test]
+fn files_of_one_name_in_two_splits_have_ids_of_their_own() {
+    let context = TestContext::new();
+    context.write("set/train/a.csv", &tickets(0, 40));
+    context.write("set/test/a.csv", &tickets(40, 60));
+    context.write("set/val/a.csv", &tickets(60, 80));
+    let outcome = plan(&context, "set", &[]);
+    assert_eq!(outcome.code, Some(code::SUCCESS), "{}", outcome.stderr);
+    assert_names(&format!("{}{}", outcome.stdout, outcome.stderr), &["40 train, 20 val, 20 test"]);
+    // The same file in two formats is not the same id either.
+    let context = TestContext::new();
+    context.write("set/a.csv", &tickets(0, 40));
+    context.write("set/a.tsv", &tickets(40, 80).replace(',', "\t"));
+    plan(&context, "set", &[]).assert_code(code::SUCCESS);
+}
+
+#[test]
+fn what_is_not_read_beside_the_parts_is_named() {
+    let set = |more: &[(&str, &str)]| {
+        let context = TestContext::new();
+        context.write("set/train.csv", &tickets(0, 40));
+        more.iter().for_each(|(name, text)| context.write(&format!("set/{name}"), text));
+        context
+    };
+    let rows = tickets(40, 60);
+    for name in ["extra.csv", "more/extra.csv"] {
+        let context = set(&[("test.csv", &rows), (name, &rows)]);
+        let outcome = plan(&context, "set", &[]);
+        outcome.assert_code(code::SUCCESS);
+        let named = name.split('/').next().unwrap();
+        assert!(outcome.stderr.contains(&format!(": {named}")), "{}", outcome.stderr);
+    }
+    let context = set(&[("test.csv", &rows), ("dataset_infos.json", "{}"), ("README.md", "# Set")]);
+    let outcome = plan(&context, "set", &[]);
+    outcome.assert_code(code::SUCCESS);
+    assert!(!outcome.stderr.contains("dataset_infos"), "{}", outcome.stderr);
+    // A part that has to be unpacked is none of the others.
+    for name in ["test.csv.gz", "test-00000-of-00001.csv.zip", "gsm8k_test.jsonl.zst"] {
+        plan(&set(&[(name, "x")]), "set", &[]).fails(code::DATA, &[name]);
+    }
+    // It may lie unpacked beside it.
+    plan(&set(&[("test.csv.gz", "x"), ("test.csv", &rows)]), "set", &[]).assert_code(code::SUCCESS);
+}

@@ -127,20 +127,22 @@ fn check_upload(fields: &Map<String, Value>, line_of: &impl Fn(&str) -> usize) -
     let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
     let tagged = ["name", "description"].into_iter().filter(|field| has_tag(text(field))).map(|field| {
         let message = format!("`{field}` holds a tag such as `<name>`, and Claude refuses such a package");
-        warning("upload-tag", line_of(field), message, "write it without angle brackets")
+        error("upload-tag", line_of(field), message, "write it without angle brackets")
     });
     let name = text("name").to_lowercase();
     let reserved = RESERVED_WORDS.into_iter().find(|word| name.split('-').any(|part| part == *word));
     let reserved = reserved.map(|word| {
         let message = format!("the name has the word `{word}`, which Claude reserves and refuses");
-        warning(
-            "upload-name",
-            line_of("name"),
-            message,
-            "take another name, unless the skill is only for other agents",
-        )
+        error("upload-name", line_of("name"), message, "take another name")
     });
     tagged.chain(reserved).collect()
+}
+
+/// What Claude would refuse of a document if it became a package as it is; nothing for one without front matter.
+pub(crate) fn check_upload_of_document(main: &str) -> Vec<FrontMatterFault> {
+    let Ok(Some(fields)) = read_fields(main) else { return Vec::new() };
+    let faults = check_upload(&fields, &|name: &str| line_of_field(main, name));
+    faults.into_iter().map(|fault| FrontMatterFault { is_error: false, ..fault }).collect()
 }
 
 /// True for `<name>`, `</name>` and the like; `a < b` has none.

@@ -482,11 +482,19 @@ fn what_claude_refuses_to_take_is_named() {
         );
     };
     check("trivia", "Answers trivia. Use it for short questions, a < b.", &[]);
-    check("trivia", "Answers <b>trivia</b>. Use it for short questions.", &["warning SKILL.md:3 upload-tag"]);
-    check(
-        "claude-trivia",
-        "Answers trivia. Use it for short questions.",
-        &["warning SKILL.md:2 upload-name"],
-    );
+    check("trivia", "Answers <b>trivia</b>. Use it for short questions.", &["error SKILL.md:3 upload-tag"]);
+    check("claude-trivia", "Answers trivia. Use it for short questions.", &["error SKILL.md:2 upload-name"]);
+    check("anthropic", "Answers trivia. Use it for short questions.", &["error SKILL.md:2 upload-name"]);
     check("claudette", "Answers trivia. Use it for short questions.", &[]);
+    let long = format!("Answers trivia. {}", "Use it for short questions. ".repeat(40));
+    check("trivia", &long, &["error SKILL.md:3 spec-description"]);
+    check(&"a".repeat(65), "Answers trivia. Use it for short questions.", &["error SKILL.md:2 spec-name"]);
+    // A document alone may never become a package.
+    let document = |main: &str| {
+        let package = SkillPackage { main: main.to_owned(), ..SkillPackage::default() };
+        found(&package, Form::Document, &[])
+    };
+    let tagged = "---\nname: claude-trivia\ndescription: Answers <b>trivia</b>.\n---\n# T\n\n- Answer.\n";
+    assert_eq!(document(tagged), ["warning SKILL.md:2 upload-name", "warning SKILL.md:3 upload-tag"]);
+    assert!(document("# T\n\n- Answer in <b>bold</b>, as Claude does.\n").is_empty());
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A blank name in the header above a value, or a row that has not as many cells as the header.
 pub(super) fn csv_records(path: &Path, text: &str, usual_delimiter: u8) -> Result<Vec<Record>, EnvError> {
     let file = Arc::new(path.to_path_buf());
-    let place = |line: usize| Place { file: Arc::clone(&file), line, element: None };
+    let place = |line: usize| Place { file: Arc::clone(&file), line, element: None, stem: None };
     let (text, header_line, delimiter) = match delimiter_hint(text) {
         Some((hint, rest)) => (rest, 2, hint),
         None => (text, 1, delimiter_of(text, usual_delimiter)),
@@ -45,7 +45,9 @@ pub(super) fn csv_records(path: &Path, text: &str, usual_delimiter: u8) -> Resul
         let mut fields = Map::new();
         for (column_idx, (name, cell)) in names.iter().zip(&row).enumerate() {
             if name.is_empty() && names.len() > 1 {
-                if !cell.trim().is_empty() {
+                // pandas numbers the rows in a first column without a name.
+                let is_index = column_idx == 0 && cell.trim().parse::<u64>().is_ok();
+                if !cell.trim().is_empty() && !is_index {
                     let message = format!("column {} has no name in the header", column_idx + 1);
                     return Err(place(header_line).error(message));
                 }

@@ -7,6 +7,13 @@ use skill_core::{RatioSplit, SplitRatio};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The endings of files that hold data in a form that is not read.
+const PACKED: [&str; 12] =
+    ["gz", "tgz", "zip", "bz2", "xz", "zst", "7z", "rar", "tar", "feather", "pkl", "pickle"];
+/// Files that describe a data set.
+const DESCRIBING: [&str; 5] =
+    ["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "metadata.json", "evals.json"];
+
 /// The files that a data set consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DataFiles {
@@ -28,6 +35,7 @@ pub(crate) fn find(path: &Path, optional: &[Split]) -> Result<DataFiles, EnvErro
     }
     let names = entry_names(path)?;
     refuse_saved(path, &names)?;
+    refuse_packed_parts(path, &names)?;
     let named = parts_of(path, &names)?;
     if named.is_empty() {
         let files = data_files(path, &names);
@@ -95,6 +103,43 @@ fn refuse_saved(path: &Path, names: &[String]) -> Result<(), EnvError> {
         return Err(bad_data(path, message.to_owned()));
     }
     Ok(())
+}
+
+/// Refuses a part of a split that has to be unpacked or converted first: without it another file would be that part.
+fn refuse_packed_parts(path: &Path, names: &[String]) -> Result<(), EnvError> {
+    let is_packed = |name: &&String| {
+        let ending = Path::new(name.as_str()).extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| PACKED.iter().any(|packed| ending.eq_ignore_ascii_case(packed)))
+            && split_of_name(name.split('.').next().unwrap_or_default()).is_some()
+    };
+    let of_split = |split| names.iter().any(|name| split_of_file(Path::new(name)) == Some(split));
+    for name in names.iter().filter(is_packed) {
+        // The same part may lie unpacked beside it.
+        if split_of_name(name.split('.').next().unwrap_or_default()).is_some_and(|split| !of_split(split)) {
+            let message = format!(
+                "`{name}` is a part of a split by its name and is not read; unpack it or write it as .jsonl, .csv or .parquet"
+            );
+            return Err(bad_data(path, message));
+        }
+    }
+    Ok(())
+}
+
+/// The data files and the folders with some that lie in a directory and belong to no part, by their names.
+pub(crate) fn unused_beside(path: &Path, used: &[&Path]) -> Vec<String> {
+    let Ok(names) = entry_names(path) else { return Vec::new() };
+    let is_used = |entry: &Path| used.iter().any(|used| used.starts_with(entry));
+    let holds_data = |entry: &Path| match entry.is_dir() {
+        true => entry_names(entry).is_ok_and(|names| !data_files(entry, &names).is_empty()),
+        false => Format::of(entry).is_some(),
+    };
+    let is_unused = |name: &String| {
+        let entry = path.join(name);
+        // What describes the data is none.
+        let is_known = DESCRIBING.contains(&name.as_str());
+        !is_known && !is_used(&entry) && holds_data(&entry)
+    };
+    names.into_iter().filter(is_unused).collect()
 }
 
 fn data_files(directory: &Path, names: &[String]) -> Vec<PathBuf> {

@@ -15,8 +15,11 @@ mod read;
 mod spreadsheet;
 
 pub use convert::write_json_lines;
-pub(crate) use layout::{DataFiles, all_files, bad_data, entry_names, find, part_names, train_and_val};
+pub(crate) use layout::{
+    DataFiles, all_files, bad_data, entry_names, find, part_names, train_and_val, unused_beside,
+};
 pub use layout::{split_of_file, splits_of_names};
+pub use read::items_member_of;
 pub(crate) use read::read_records;
 
 use crate::error::EnvError;
@@ -76,6 +79,8 @@ pub(crate) struct Place {
     line: usize,
     /// The number in the array, from 1, where the file is one.
     element: Option<usize>,
+    /// The beginning of ids for records without one, where it is not the name of the file.
+    stem: Option<Arc<str>>,
 }
 
 impl Place {
@@ -95,8 +100,15 @@ impl Place {
 
     /// An id for the record with this number in its file, such as `train-12`.
     pub(crate) fn numbered(&self, number: usize) -> String {
-        let stem = self.file.file_stem().unwrap_or_default().to_string_lossy();
-        format!("{stem}-{number}")
+        match &self.stem {
+            Some(stem) => format!("{stem}-{number}"),
+            None => format!("{}-{number}", self.file.file_stem().unwrap_or_default().to_string_lossy()),
+        }
+    }
+
+    /// The same place, whose record gets an id that begins so where it has none.
+    pub(crate) fn with_stem(self, stem: &Arc<str>) -> Self {
+        Self { stem: Some(Arc::clone(stem)), ..self }
     }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn parquet_records(path: &Path) -> Result<Vec<Record>, EnvError> {
     let file = Arc::new(path.to_path_buf());
     let mut records = Vec::new();
     for (row_idx, row) in reader.get_row_iter(None).map_err(fault)?.enumerate() {
-        let place = Place { file: Arc::clone(&file), line: row_idx + 1, element: None };
+        let place = Place { file: Arc::clone(&file), line: row_idx + 1, element: None, stem: None };
         let row = row.map_err(|error| place.error(format!("cannot be read: {error}")))?;
         if let Value::Object(mut fields) = row.to_json_value() {
             let mut missing = Vec::new();

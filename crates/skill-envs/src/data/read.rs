@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file of one object holds its items in this member, as the original files of several benchmarks do.
-const ITEMS_MEMBER: &str = "data";
+/// A file of one object holds its items in one of these members, as the original files of several benchmarks do.
+const ITEMS_MEMBERS: [&str; 6] = ["data", "examples", "items", "instances", "records", "rows"];
 
 /// The largest data file that is read: 1 GiB.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -120,7 +120,7 @@ fn json_lines_records(path: &Path) -> Result<Vec<Record>, EnvError> {
         if line.trim().is_empty() {
             continue;
         }
-        let place = Place { file: Arc::clone(&file), line: line_number, element: None };
+        let place = Place { file: Arc::clone(&file), line: line_number, element: None, stem: None };
         let value = python_json::read(&line).map_err(|fault| {
             place.error(format!("{}; a .jsonl file holds one whole object on each line", not_json(&fault)))
         })?;
@@ -149,12 +149,13 @@ fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
     let file: Arc<PathBuf> = Arc::new(path.to_path_buf());
     let (elements, starts) = match value {
         Value::Array(elements) => (elements, element_lines(text, 1)),
-        Value::Object(mut fields) if fields.get(ITEMS_MEMBER).is_some_and(Value::is_array) => {
-            let elements = match fields.remove(ITEMS_MEMBER) {
+        Value::Object(mut fields) if items_member_of(&fields).is_some() => {
+            let name = items_member_of(&fields).unwrap_or_default();
+            let elements = match fields.remove(name) {
                 Some(Value::Array(elements)) => elements,
                 Some(_) | None => Vec::new(),
             };
-            let (line, inner) = items_member(text).unwrap_or((1, "[]"));
+            let (line, inner) = items_member(text, name).unwrap_or((1, "[]"));
             (elements, element_lines(inner, line))
         }
         value => {
@@ -167,7 +168,7 @@ fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
     let numbered = elements.into_iter().zip(starts).enumerate();
     numbered
         .flat_map(|(element_idx, (value, line))| {
-            let place = Place { file: Arc::clone(&file), line, element: Some(element_idx + 1) };
+            let place = Place { file: Arc::clone(&file), line, element: Some(element_idx + 1), stem: None };
             questions_in(&value)
                 .unwrap_or_else(|| vec![value])
                 .into_iter()
@@ -221,10 +222,18 @@ fn without_spare_capacity(fields: Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-/// The array of [`ITEMS_MEMBER`] with all that follows it, and the line at which it starts; the text is known to be a
+/// The member that holds the items of a file of one object: the list `data`, or a list of objects under another usual name.
+pub fn items_member_of(fields: &Map<String, Value>) -> Option<&'static str> {
+    ITEMS_MEMBERS.into_iter().find(|name| match fields.get(*name) {
+        Some(Value::Array(items)) => *name == "data" || items.first().is_some_and(Value::is_object),
+        _ => false,
+    })
+}
+
+/// The array of a member with all that follows it, and the line at which it starts; the text is known to be a
 /// JSON object.
-fn items_member(text: &str) -> Option<(usize, &str)> {
-    let quoted = format!("\"{ITEMS_MEMBER}\"");
+fn items_member<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
+    let quoted = format!("\"{name}\"");
     let (mut line, mut depth) = (1, 0_usize);
     let (mut in_string, mut is_escaped, mut is_named) = (false, false, false);
     let mut string_start = 0;
@@ -312,11 +321,11 @@ mod tests {
         check_element_lines("[1, 2,\n3]", &[1, 1, 2]);
         check_element_lines("[\n{\"a\": [1, 2]},\n\n  {\"b\": {\"c\": 1, \"d\": 2}}\n]", &[2, 4]);
         let nested = "{\"a\": [1],\n\"data\":\n[1,\n2], \"b\": [3]}";
-        let (line, array) = items_member(nested).unwrap();
+        let (line, array) = items_member(nested, "data").unwrap();
         assert_eq!((line, element_lines(array, line)), (3, vec![3, 4]));
         let hidden = r#"{"x": "\"data\": [", "y": {"data": [1]}, "data" : [5]}"#;
-        assert_eq!(items_member(hidden), Some((1, "[5]}")));
-        assert_eq!(items_member(r#"{"x": "data", "y": [1]}"#), None);
+        assert_eq!(items_member(hidden, "data"), Some((1, "[5]}")));
+        assert_eq!(items_member(r#"{"x": "data", "y": [1]}"#, "data"), None);
         check_element_lines(r#"["],[\"", "\\", [",\"]"], null]"#, &[1, 1, 1, 1]);
     }
 }

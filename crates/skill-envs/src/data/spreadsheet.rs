@@ -84,7 +84,7 @@ pub(super) fn spreadsheet_records(path: &Path) -> Result<Vec<Record>, EnvError> 
 
 fn place(file: &Arc<PathBuf>, row: u32) -> Place {
     let line = usize::try_from(row).unwrap_or(usize::MAX).saturating_add(1);
-    Place { file: Arc::clone(file), line, element: None }
+    Place { file: Arc::clone(file), line, element: None, stem: None }
 }
 
 fn warn_of_errors(path: &Path, records: &[Record]) {

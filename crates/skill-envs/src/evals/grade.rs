@@ -3,6 +3,7 @@
 use super::changes::Done;
 use super::check::CheckRow;
 use crate::error::EnvError;
+use crate::verdict::truth_of;
 use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_core::SkillDoc;
@@ -39,7 +40,7 @@ pub(super) async fn grade(
     let (mut last, mut n_asked) = (String::new(), 0);
     while n_asked < ATTEMPTS {
         let reply = judge.chat(&request, &call).await?;
-        if let Some(rows) = rows(&reply.text, expectations) {
+        if let Some(rows) = rows(&reply.answer(), expectations) {
             return Ok(rows);
         }
         last = reply.text.trim().chars().take(QUOTED_CHARACTERS).collect();
@@ -96,7 +97,7 @@ fn rows(reply: &str, expectations: &[&str]) -> Option<Vec<CheckRow>> {
         .iter()
         .zip(expectations)
         .map(|(result, text)| {
-            let passed = result.get("passed")?.as_bool()?;
+            let passed = truth_of(result.get("passed")?)?;
             let evidence = result.get("evidence").and_then(Value::as_str).unwrap_or_default().trim();
             let shown = if evidence.is_empty() { NO_EVIDENCE } else { evidence };
             (!passed || !evidence.is_empty()).then(|| CheckRow {

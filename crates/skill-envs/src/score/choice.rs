@@ -3,10 +3,8 @@
 mod phrases;
 
 use super::Score;
-use super::text::collapsed;
-use phrases::{
-    answer_member, before_reason, behind_lead_in, called_answer, in_answer_tag, states, typed, up_to_brace,
-};
+use super::text::{collapsed, in_answer_tag};
+use phrases::{answer_member, before_reason, behind_lead_in, called_answer, states, typed, up_to_brace};
 use serde::{Deserialize, Serialize};
 use skill_core::decoration::{of_cell, undecorated};
 use skill_core::random::PyRandom;
@@ -101,6 +99,7 @@ pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usiz
                 .or_else(|| led(&plain, &named))
                 .or_else(|| named(&answer_member(prediction)?))
                 .or_else(|| said_once(&plain, &named))
+                .or_else(|| reasoned(&plain, &named))
         }
     }
 }
@@ -129,6 +128,12 @@ fn said_once(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize>
     };
     let called = || lines().filter_map(of_call).next_back();
     stated.or_else(alone).or_else(called)
+}
+
+/// The choice in front of its reason, in a text of one line: `C because A and B are wrong`.
+fn reasoned(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
+    let head = before_reason(text.trim()).filter(|_| text.trim().lines().count() == 1)?;
+    named(head).or_else(|| led(head, named))
 }
 
 /// The choice that is named behind words such as `The correct answer is option`.
@@ -331,6 +336,9 @@ mod tests {
             "The correct answer is option **B**.",
             "The answer is option B.",
             "The answer is B because A is in the south.",
+            "B because A and C are wrong",
+            "B, since A is in the south",
+            "The correct answer is (B) Paris, since A is in the south.",
             "B。",
             "答案是B。",
             "答案：B",

@@ -3,6 +3,7 @@
 use super::text::collapsed;
 use super::{Score, share};
 use serde_json::Value;
+use skill_core::decoration::{of_cell, undecorated};
 use skill_core::json::{Extracted, extract_answer};
 use skill_core::text::composed;
 
@@ -75,7 +76,11 @@ pub fn json_fields(
 
 /// The JSON value in an answer, by the rules of [`extract_answer`]: the whole text, or the last whole object in it.
 pub fn parse_json_answer(text: &str) -> Option<Extracted> {
-    extract_answer(text, Value::is_object).or_else(|| extract_answer(text, |_| true))
+    let read = |text: &str| extract_answer(text, Value::is_object).or_else(|| extract_answer(text, |_| true));
+    match text.contains("&quot;") || text.contains("&#34;") {
+        true => read(text).filter(|found| found.value.is_object()).or_else(|| read(&of_cell(text))),
+        false => read(text),
+    }
 }
 
 /// The member that a dotted name leads to; a name that is a key to the letter comes first.
@@ -100,7 +105,9 @@ fn is_same(found: &Value, expected: &Value, tolerance: f64, ignores_case: bool) 
                 let text = collapsed(&composed(text));
                 if ignores_case { text.to_lowercase() } else { text }
             };
-            plain(found) == plain(expected)
+            let undecorated =
+                || undecorated(&of_cell(found)).is_some_and(|found| plain(&found) == plain(expected));
+            plain(found) == plain(expected) || undecorated()
         }
         (Value::Array(found), Value::Array(expected)) => {
             found.len() == expected.len() && found.iter().zip(expected).all(inner)
@@ -128,6 +135,19 @@ fn number(value: &Value) -> Option<f64> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn entities_and_emphasis_are_no_part_of_a_text() {
+        let reference = r#"{"name": "Ann", "n": 3}"#;
+        for answer in [
+            "{&quot;name&quot;: &quot;Ann&quot;, &quot;n&quot;: 3}",
+            r#"{"name": "**Ann**", "n": 3}"#,
+            r#"{"name": "Ann.", "n": "3"}"#,
+        ] {
+            check(answer, reference, &[], 1.0);
+        }
+        check(r#"{"name": "&quot;Ann&quot; B", "n": 3}"#, reference, &[], 0.5);
+    }
 
     #[track_caller]
     fn check(answer: &str, reference: &str, fields: &[&str], soft: f64) {

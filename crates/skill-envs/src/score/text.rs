@@ -1,6 +1,7 @@
 //! Scores of a text against texts: exact match, token F1, containment.
 
 use super::{Score, share};
+use serde_json::Value;
 use skill_core::decoration::{folded, of_cell, undecorated};
 use skill_core::text::{composed, is_python_space};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,13 +113,15 @@ fn compared(text: &str, ignores_case: bool) -> String {
 }
 
 /// What is between the labels of a text.
-const SEPARATORS: [char; 4] = [',', ';', '|', '\n'];
+const SEPARATORS: [char; 7] = [',', ';', '|', '\n', '，', '；', '、'];
+/// What people write between two labels besides.
+const JOINTS: [&str; 4] = [" and ", " & ", " + ", " / "];
 
 /// How far two sets of labels agree: `hard` is 1 if they are the same, whatever the order, and `soft` is their F1, 1 where
 /// both are empty.
 ///
-/// The prediction is a JSON list, or labels between commas, semicolons, bars, line breaks or *and*, with list marks or
-/// numbers or without; case and marks around a label do not count. A label that holds a comma itself is found as a whole.
+/// The prediction is a JSON list, also as the member of an object or in the tag of an answer, or labels between commas,
+/// semicolons, bars, line breaks or *and* and its signs, with list marks or numbers or without; case and marks around a label do not count. A label that holds a comma itself is found as a whole.
 ///
 /// ```
 /// use skill_envs::score::label_set;
@@ -144,7 +147,10 @@ pub fn label_set(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
         let bare = unnumbered(label);
         match [label.as_str(), bare].into_iter().find(|label| expected.contains(*label)) {
             Some(known) => vec![known.to_owned()],
-            None => bare.strip_prefix("and ").unwrap_or(bare).split(" and ").map(str::to_owned).collect(),
+            None => {
+                let bare = bare.strip_prefix("and ").unwrap_or(bare).to_owned();
+                JOINTS.iter().fold(vec![bare], |parts, joint| parted_at(parts, joint, &expected))
+            }
         }
     };
     let parted = |found: &BTreeSet<String>| listed(found.iter().flat_map(apart).collect());
@@ -159,6 +165,15 @@ pub fn label_set(prediction: &str, answers: &[impl AsRef<str>]) -> Score {
     found.extend(listed(taken));
     let other = agreement(&found, &expected);
     if other.soft > score.soft { other } else { score }
+}
+
+/// Labels, of which those that are none of the expected ones are parted at these words.
+fn parted_at(labels: Vec<String>, joint: &str, expected: &BTreeSet<String>) -> Vec<String> {
+    let part = |label: String| match expected.contains(label.trim()) {
+        true => vec![label],
+        false => label.split(joint).map(str::to_owned).collect(),
+    };
+    labels.into_iter().flat_map(part).collect()
 }
 
 /// The score of labels that were found.
@@ -202,10 +217,30 @@ fn taken_out(text: &str, labels: &[impl AsRef<str>]) -> (Vec<String>, Vec<String
     (taken, labels_of(&rest))
 }
 
+/// A text without the tag of an answer around it as a whole: `<answer>B</answer>`.
+pub(super) fn in_answer_tag(text: &str) -> &str {
+    let text = text.trim();
+    let inner = ["answer", "final_answer", "choice", "label", "labels"]
+        .iter()
+        .find_map(|name| text.strip_prefix(&format!("<{name}>"))?.strip_suffix(&format!("</{name}>")));
+    inner.unwrap_or(text)
+}
+
+/// The list that is the only list of texts in a JSON object, such as `{"labels": ["a", "b"]}`.
+fn labels_of_object(text: &str) -> Option<Vec<String>> {
+    let Value::Object(members) = serde_json::from_str(text.trim()).ok()? else { return None };
+    let mut lists = members.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok());
+    lists.next().filter(|_| lists.next().is_none())
+}
+
 /// The labels that a text lists.
 pub(crate) fn labels_of(text: &str) -> Vec<String> {
-    let plain = undecorated(text).unwrap_or_else(|| text.to_owned());
+    let tagged = in_answer_tag(text);
+    let plain = undecorated(tagged).unwrap_or_else(|| tagged.to_owned());
     if let Ok(listed) = serde_json::from_str::<Vec<String>>(plain.trim()) {
+        return listed;
+    }
+    if let Some(listed) = labels_of_object(&plain) {
         return listed;
     }
     let plain = plain.trim();
@@ -486,6 +521,14 @@ mod tests {
             "Billing, and Refund",
             "1. Billing\n2. Refund",
             "1) Billing, 2) Refund",
+            "Billing & Refund",
+            "Billing / Refund",
+            "Billing + Refund",
+            "Billing，Refund",
+            "Refund、Billing",
+            "<answer>Billing, Refund</answer>",
+            "{\"labels\": [\"Billing\", \"Refund\"]}",
+            "```json\n{\"labels\": [\"Billing\", \"Refund\"]}\n```",
         ] {
             check(same, &["Billing", "Refund"], 1.0, 1.0);
         }
@@ -502,6 +545,7 @@ mod tests {
         }
         check("Refund", &["Payments, Billing", "Refund"], 0.0, 2.0 / 3.0);
         check("1. FC Köln", &["1. FC Köln"], 1.0, 1.0);
+        check("Billing & Refund, Account", &["Billing & Refund", "Account"], 1.0, 1.0);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, Strin
     }
     match value {
         Value::String(text) if is_of_promptfoo(name) => Ok(vec![of_assertion(name, text)?]),
-        Value::String(text) => match (list_in(text), final_answer(text)) {
+        Value::String(text) => match (list_in(text), final_answer(text).or_else(|| boxed_answer(text))) {
             (Some(list), _) => texts_of(name, &list),
             (None, Some(answer)) => Ok(vec![answer.to_owned()]),
             (None, None) => texts_of(name, value),
@@ -33,6 +33,23 @@ pub(super) fn answers_of(name: &str, value: &Value) -> Result<Vec<String>, Strin
 fn final_answer(text: &str) -> Option<&str> {
     let (_, answer) = text.trim_end().rsplit_once("\n####")?;
     Some(answer.trim()).filter(|answer| !answer.is_empty() && !answer.contains('\n'))
+}
+
+/// The answer in the last box of a worked solution, as MATH has it; `None` for a box without words before it.
+fn boxed_answer(text: &str) -> Option<&str> {
+    let (before, inside) = text.rsplit_once("\\boxed{")?;
+    let mut depth = 0_usize;
+    let end = inside.char_indices().find(|(_, sign)| {
+        match sign {
+            '{' => depth += 1,
+            '}' if depth == 0 => return true,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        false
+    });
+    let answer = inside.get(..end?.0)?.trim();
+    (!answer.is_empty() && before.contains(char::is_alphabetic)).then_some(answer)
 }
 
 /// Names of members that say the answer of an object.
@@ -312,7 +329,9 @@ mod tests {
     #[test]
     fn a_worked_solution_has_its_answer_in_the_last_line() {
         check("2 + 3 = 5.\nHe pays 5 dollars.\n#### 5", &["5"]);
-        for text in ["#### 5", "a\n####", "a\n#### 5\nb"] {
+        check("We have $2+3=5$, so the sum is $\\boxed{5}$.", &["5"]);
+        check("Halve it, and so the rest is \\[\\boxed{\\frac{1}{2}}\\]", &["\\frac{1}{2}"]);
+        for text in ["#### 5", "a\n####", "a\n#### 5\nb", "\\boxed{5}", "It is in a \\boxed{5"] {
             check(text, &[text]);
         }
     }

@@ -5,7 +5,7 @@
 use super::config::Splitting;
 use crate::data::{
     DataFiles, Place, Record, all_files, bad_data, entry_names, field_names, find, part_names, read_records,
-    split_of_file, train_and_val,
+    split_of_file, train_and_val, unused_beside,
 };
 use crate::error::{EnvError, read_error};
 use crate::item::{Item, Split, Splits};
@@ -16,7 +16,9 @@ use serde_json::Value;
 use skill_core::{ItemId, RatioSplit, SplitRatio, python_json};
 use skill_llm::text_file;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many ids a message names.
 const MAX_NAMED_IDS: usize = 5;
@@ -50,7 +52,7 @@ pub(crate) fn load_splits<T>(
     read: Read<'_, T>,
 ) -> Result<(Splits<Loaded<T>>, usize), EnvError> {
     let rows = source.drops_duplicates.then(BTreeSet::new);
-    let mut loader = Loader { seen: IndexMap::new(), rows, n_duplicates: 0, read };
+    let mut loader = Loader { seen: IndexMap::new(), stems: BTreeSet::new(), rows, n_duplicates: 0, read };
     let (splits, n_unused) = match source.splitting {
         Splitting::PartsOrRatio(split) => (loader.parts_or_ratio(source, *split)?, 0),
         Splitting::Field(name) => (loader.by_field(source, name)?, 0),
@@ -98,6 +100,8 @@ fn without_shared_inputs<T>(
 
 struct Loader<'a, T> {
     seen: IndexMap<ItemId, Place>,
+    /// The beginnings of ids that files gave to their records.
+    stems: BTreeSet<String>,
     /// The records that were read, where each counts once.
     rows: Option<BTreeSet<String>>,
     n_duplicates: usize,
@@ -110,7 +114,9 @@ impl<T> Loader<'_, T> {
         source: &Source<'_, T>,
         by: RatioSplit,
     ) -> Result<Splits<Loaded<T>>, EnvError> {
-        match find(source.data, source.optional)? {
+        let found = find(source.data, source.optional)?;
+        warn_of_unused(source.data, &found);
+        match found {
             DataFiles::Whole(files) => {
                 let items = self.files(&files)?;
                 let place = files.first().filter(|_| files.len() == 1).map_or(source.data, PathBuf::as_path);
@@ -199,6 +205,19 @@ impl<T> Loader<'_, T> {
         Ok(self.file_with(file, |_| Ok(()))?.into_iter().map(|(item, ())| item).collect())
     }
 
+    /// The beginning of ids for records without one where another file of this name was read: with the folder, and with the
+    /// ending. `None` where the name of the file is enough.
+    fn stem_of(&mut self, file: &Path) -> Option<Arc<str>> {
+        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let (stem, ending) = (text(file.file_stem()), text(file.extension()));
+        if self.stems.insert(stem.clone()) {
+            return None;
+        }
+        let folder = text(file.parent().and_then(Path::file_name));
+        let longer = [format!("{folder}-{stem}"), format!("{folder}-{stem}-{ending}")];
+        longer.into_iter().find(|longer| self.stems.insert(longer.clone())).map(Arc::from)
+    }
+
     /// The items of a file, each with what `look` sees in its record.
     fn file_with<S>(
         &mut self,
@@ -207,7 +226,11 @@ impl<T> Loader<'_, T> {
     ) -> Result<Vec<(Both<T>, S)>, EnvError> {
         let mut items = Vec::new();
         let mut n_unlabelled = 0;
-        for (record_idx, record) in read_records(file)?.into_iter().enumerate() {
+        let stem = self.stem_of(file);
+        for (record_idx, mut record) in read_records(file)?.into_iter().enumerate() {
+            if let Some(stem) = &stem {
+                record.place = record.place.with_stem(stem);
+            }
             if let Some(rows) = &mut self.rows
                 && !rows.insert(Value::Object(record.fields.clone()).to_string())
             {
@@ -244,6 +267,22 @@ impl<T> Loader<'_, T> {
             );
         }
         Ok(items)
+    }
+}
+
+/// Names the files beside the parts of a split, and folders beside files, that are not read.
+fn warn_of_unused(data: &Path, found: &DataFiles) {
+    let used: Vec<&Path> = match found {
+        DataFiles::Whole(files) => files.iter().map(PathBuf::as_path).collect(),
+        DataFiles::Parts(parts) => parts.iter().map(|(_, file)| file.as_path()).collect(),
+    };
+    let unused = if data.is_dir() { unused_beside(data, &used) } else { Vec::new() };
+    if !unused.is_empty() {
+        tracing::warn!(
+            "{}: not read, because no part of a split has such a name: {}",
+            data.display(),
+            unused.join(", ")
+        );
     }
 }
 

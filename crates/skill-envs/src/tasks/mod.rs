@@ -38,6 +38,7 @@ pub mod command;
 mod config;
 mod extract;
 mod files;
+mod foreign;
 mod image;
 pub(crate) mod load;
 mod preset;
@@ -51,13 +52,14 @@ mod talk;
 pub(crate) mod task;
 mod world;
 
-pub use crate::data::{DATA_FORMATS, split_of_file, splits_of_names, write_json_lines};
+pub use crate::data::{DATA_FORMATS, items_member_of, split_of_file, splits_of_names, write_json_lines};
 pub use config::{
     CommandConfig, DEFAULT_ANLS_THRESHOLD, Extraction, FieldNames, NamedPrompt, RubricConfig, ScorerConfig,
     Splitting, TasksConfig, TasksSettings,
 };
 pub use extract::{Extracted, Extractor};
 pub use files::{FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolFormat};
+pub use foreign::{ForeignLayout, foreign_layout};
 pub use load::read_split_ids;
 pub use preset::Preset;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};

@@ -3,10 +3,10 @@
 use super::config::RubricConfig;
 use crate::error::EnvError;
 use crate::score::Score;
+use crate::verdict::{MOST_POINTS, Points, points_in};
 use serde::Serialize;
 use serde_json::{Value, json};
 use skill_core::ItemId;
-use skill_core::json::extract_answer;
 use skill_core::package::AgentText;
 use skill_llm::{CallCtx, ChatModel, ChatRequest, PromptError, PromptTemplate, ResponseSchema};
 use std::sync::Arc;
@@ -17,9 +17,6 @@ pub const JUDGE_PROMPT_NAME: &str = "judge_rubric";
 
 /// The judge's prompt; its variables are `rubric`, `task`, `references` and `answer`.
 pub const JUDGE_PROMPT: &str = include_str!("../../prompts/judge_rubric.md");
-
-/// Points for all of the rubric.
-const MOST_POINTS: f64 = 10.0;
 
 /// How often a judge is asked whose reply cannot be read, besides what a journal has of it: a process that resumes asks
 /// on, so that one bad spell of a judge ends no run for good.
@@ -100,7 +97,7 @@ impl Rubric {
         let (mut last, mut n_asked) = (String::new(), 0);
         while n_asked < JUDGE_ATTEMPTS {
             let reply = judge.chat(&request, &call).await?;
-            if let Some(judgement) = self.read(&reply.text) {
+            if let Some(judgement) = self.read(&reply.answer()) {
                 return Ok(judgement);
             }
             last = reply.text.trim().chars().take(QUOTED_CHARACTERS).collect();
@@ -135,21 +132,11 @@ impl Rubric {
     }
 
     fn read(&self, reply: &str) -> Option<Judgement> {
-        let has_points = |value: &Value| value.get("points").is_some();
-        let value = extract_answer(reply, has_points)?.value;
-        let points = match value.get("points")? {
-            Value::Number(points) => points.as_f64()?,
-            Value::String(points) => points.trim().parse().ok()?,
-            _ => return None,
-        };
-        if !(0.0..=MOST_POINTS).contains(&points) {
-            return None;
-        }
+        let Points { points, reason } = points_in(reply)?;
         let soft = points / MOST_POINTS;
         let is_solved = soft >= self.config.pass_score;
         // The soft score stays the share of the points, so that a better answer counts for more there.
         let score = Score { hard: f64::from(u8::from(is_solved)), soft };
-        let reason = value.get("reason").and_then(Value::as_str).unwrap_or_default().trim().to_owned();
         Some(Judgement { score, points, reason })
     }
 }

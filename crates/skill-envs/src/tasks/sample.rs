@@ -82,7 +82,12 @@ impl DataSample {
             Some(member) => {
                 format!("{{{{ item[{}][{}] | as_text }}}}", Value::from(name.as_str()), Value::from(member))
             }
-            None => reference(name, self.uneven.contains(name)),
+            None if self.fields.contains_key(name) => reference(name, self.uneven.contains(name)),
+            None => {
+                let members: String =
+                    name.split('.').map(|member| format!("[{}]", Value::from(member))).collect();
+                format!("{{{{ item{members} | as_text }}}}")
+            }
         };
         let mut parts: Vec<String> = shown.iter().map(part).collect();
         if self.has_choices {

@@ -38,6 +38,13 @@ const MIN_WORDS_OF_TITLE: f64 = 1.5;
 const PERSONAL_NAMES: [&str; 9] =
     ["mail", "phone", "telephone", "mobile", "address", "street", "surname", "first name", "full name"];
 
+/// Names of texts that are judged together, which may be short.
+const PAIRS: [&str; 8] =
+    ["premise", "hypothesis", "sentence1", "sentence2", "question1", "question2", "text1", "text2"];
+/// Words in the names of fields that hold a right answer or how it is found.
+const ANSWER_NAMES: [&str; 8] =
+    ["answer", "explanation", "rationale", "solution", "reasoning", "cot", "gold", "justification"];
+
 /// An e-mail address.
 static EMAIL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)\b[a-z0-9._%+-]+@[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}\b").ok());
@@ -120,6 +127,12 @@ pub struct FieldSurvey {
     pub n_phones: usize,
     /// The characters of the mean text.
     mean_length: f64,
+}
+
+/// True for a name such as `long_answer`.
+fn is_named_as_answer(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    lower.split(|sign: char| !sign.is_alphanumeric()).any(|word| ANSWER_NAMES.contains(&word))
 }
 
 impl FieldSurvey {
@@ -254,8 +267,12 @@ impl DataSurvey {
     /// The fields that a model is shown where nobody names them: free text, or where there is none, the longest texts.
     pub fn shown(&self) -> Vec<String> {
         let is_choice = |field: &FieldSurvey| self.choice_fields.contains(&field.name);
+        let free = |field: &&FieldSurvey| field.is_free_text && !is_choice(field);
+        // Where nothing else is there, a text is shown whatever its name.
+        let only_these = self.fields.iter().filter(free).all(|field| is_named_as_answer(&field.name));
+        let is_answer = |name: &str| is_named_as_answer(name) && !only_these;
         let free: Vec<&FieldSurvey> =
-            self.fields.iter().filter(|field| field.is_free_text && !is_choice(field)).collect();
+            self.fields.iter().filter(free).filter(|field| !is_answer(&field.name)).collect();
         let usual: Vec<String> = SHOWN_FIELDS
             .into_iter()
             .filter(|name| free.iter().any(|field| field.name == *name))
@@ -270,7 +287,9 @@ impl DataSurvey {
             return usual;
         }
         if !free.is_empty() {
-            let is_shown = |field: &&FieldSurvey| field.is_title || field.is_free_text && !is_choice(field);
+            let is_shown = |field: &&FieldSurvey| {
+                field.is_title || field.is_free_text && !is_choice(field) && !is_answer(&field.name)
+            };
             return self.fields.iter().filter(is_shown).map(|field| field.name.clone()).collect();
         }
         let is_text =
@@ -311,14 +330,15 @@ impl Rows<'_> {
         let is_long = total(&n_words) / n_texts >= MIN_WORDS
             && distinct.len() as f64 / n_texts >= MIN_DISTINCT_SHARE
             && letters >= MIN_LETTER_SHARE * signs;
-        let is_usual = SHOWN_FIELDS.contains(&name);
+        let is_usual = SHOWN_FIELDS.contains(&name.trim().to_lowercase().as_str());
         let has = |pattern: &LazyLock<Option<Regex>>| {
             texts.iter().filter(|text| pattern.as_ref().is_some_and(|found| found.is_match(text))).count()
         };
         let (n_rows, n_telling) = self.telling(name, is_usual);
         FieldSurvey {
             name: name.to_owned(),
-            is_free_text: is_usual && !texts.is_empty() || is_filled && is_long && !is_personal(name),
+            is_free_text: (is_usual || PAIRS.contains(&name)) && !texts.is_empty()
+                || is_filled && is_long && !is_personal(name),
             is_title: is_filled
                 && TITLES.contains(&name.trim().to_lowercase().as_str())
                 && total(&n_words) / n_texts >= MIN_WORDS_OF_TITLE,
@@ -498,6 +518,16 @@ mod tests {
         ]);
         assert_eq!(found.shown(), ["Subject ", "Body"]);
         assert_eq!(found.id_field.as_deref(), Some("Ticket ID"));
+        let pair = tickets(&[("premise", "Ann # has a pen."), ("hypothesis", "She writes #")]);
+        assert_eq!(pair.shown(), ["premise", "hypothesis"]);
+        // How the answer is found is not a part of the question.
+        let told = tickets(&[("question", "Who wrote # of them?"), ("long_answer", "It was # who wrote it")]);
+        assert_eq!(told.shown(), ["question"]);
+        assert_eq!(tickets(&[("explanation", "It was # who wrote it")]).shown(), ["explanation"]);
+        assert_eq!(
+            tickets(&[("Question", "Who?"), ("Body", "Ann # has a pen.")]).shown(),
+            ["Question", "Body"]
+        );
         // Many rows may have the same subject.
         let few = tickets(&[("Subject", "My parcel"), ("text", "Where is my order # of May?")]);
         assert_eq!(few.shown(), ["Subject", "text"]);

@@ -114,7 +114,12 @@ impl AgentModel {
             Ending::Exited(status) => status,
         };
         let files = start.session_files(&stdout);
-        let read = output::read(self.printed_as, &stdout, &files);
+        let read = output::read(self.printed_as, &stdout, &files).and_then(|reply| {
+            let is_broken = reply.text.contains(char::REPLACEMENT_CHARACTER)
+                && std::str::from_utf8(&outcome.stdout).is_err();
+            let fault = || output::Fault::Unreadable("printed a reply that is not UTF-8".to_owned());
+            if is_broken { Err(fault()) } else { Ok(reply) }
+        });
         let reply = self.judge(self.scrubbed(read), status, &stderr)?;
         let project = call.get::<AgentProject>();
         if written.skill.is_none() && project.is_none() {

@@ -206,6 +206,27 @@ impl Reader<'_> {
         })
     }
 
+    /// What a body without a reply says in its place, under any of the names in use: `detail`, `message`, `msg`, `base_resp`.
+    pub(crate) fn complaint_in_body(&self, response: &HttpResponse, body: &Value) -> Option<LlmError> {
+        let status = body.get("base_resp");
+        let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let of_gateway = status.and_then(|status| text(status, "status_msg"));
+        let message = of_gateway.or_else(|| text(body, "msg")).filter(|message| !message.trim().is_empty());
+        let complaint = match message {
+            Some(message) => Complaint { message, codes: codes(body), ..Complaint::default() },
+            None => Complaint::find(body)?,
+        };
+        if complaint.message.trim().is_empty() {
+            return None;
+        }
+        // Words for an empty account are clear whatever the status.
+        let kind = match Complaint::kind(&complaint, 429) {
+            Kind::Quota => Kind::Quota,
+            _ => complaint.kind(complaint.status().unwrap_or(500)),
+        };
+        Some(self.by_class(response.status, kind, &complaint.message, response))
+    }
+
     /// The JSON of a body.
     pub(crate) fn json(&self, response: &HttpResponse) -> Result<Value, LlmError> {
         let text = match response.text() {
@@ -231,6 +252,11 @@ impl Reader<'_> {
     /// A response that is not what the protocol promises.
     pub(crate) fn invalid(&self, message: &str) -> LlmError {
         LlmError::InvalidReply { provider: self.provider(), message: self.clean(message, MAX_MESSAGE_CHARS) }
+    }
+
+    /// The fault of a reply with this text whose server cut it within a character.
+    pub(crate) fn half_character(&self, text: &str) -> LlmError {
+        LlmError::HalfCharacter { provider: self.provider(), text: self.clean(text, MAX_BODY_CHARS) }
     }
 
     /// A reply that its server broke off behind a successful status; `word` is the reason that it gave.

@@ -442,7 +442,7 @@ impl Connection {
     }
 }
 
-fn read_reply<T>(
+fn read_reply<T: Incoming>(
     reader: &Reader<'_>,
     outcome: Result<HttpResponse, TransportError>,
     read: impl FnOnce(&Value) -> Result<T, Fault>,
@@ -455,11 +455,26 @@ fn read_reply<T>(
     if let Some(error) = reader.error_in_body(&response, &body) {
         return Err(error);
     }
-    read(&body).map_err(|fault| match fault {
-        Fault::Unreadable(message) => reader.invalid(&message),
+    let mut reply = read(&body).map_err(|fault| match fault {
+        Fault::Unreadable(message) => {
+            reader.complaint_in_body(&response, &body).unwrap_or_else(|| reader.invalid(&message))
+        }
         Fault::NoContent(message) => reader.no_content(&message),
         Fault::Failed(word) => reader.broken_off(&response, &word),
-    })
+    })?;
+    match reply.as_chat().filter(|reply| is_cut_within_a_character(&response, reply)) {
+        Some(reply) => Err(reader.half_character(&reply.text)),
+        None => Ok(reply),
+    }
+}
+
+/// True if a server cut the text of a reply within a character, and no limit on tokens is the reason.
+fn is_cut_within_a_character(response: &HttpResponse, reply: &ChatReply) -> bool {
+    let arguments = reply.tool_calls.iter().map(|call| &call.arguments);
+    let mut texts = std::iter::once(&reply.text).chain(arguments);
+    reply.finish != FinishReason::Length
+        && texts.any(|text| text.contains(char::REPLACEMENT_CHARACTER))
+        && response.has_half_character()
 }
 
 impl fmt::Debug for Connection {

@@ -31,6 +31,8 @@ pub(super) fn reply(body: &Value) -> Result<ChatReply, Fault> {
     let has_content = content.is_some();
     let mut text = content.unwrap_or_default();
     let mut finish = wire::finish(choice.get("finish_reason"))?;
+    // A gateway says `stop` of what its provider calls a failure.
+    wire::finish(choice.get("native_finish_reason"))?;
     if let Some(refusal) = refusal(message) {
         // A refusal is what the model said, and it is not an answer: the finish reason tells it apart.
         finish = FinishReason::ContentFilter;

@@ -53,12 +53,32 @@ impl HttpResponse {
     /// The text of the body, unpacked where it is compressed.
     ///
     /// A character that is cut off at the end of a JSON string is U+FFFD: a server that ends a reply at a limit of tokens
-    /// may send half of one.
+    /// may send half of one, and tokens beside a reply may be halves. [`HttpResponse::has_half_character`] tells.
     ///
     /// # Errors
     ///
     /// A body in a compression other than gzip and deflate, a damaged one, and one that is not text.
     pub fn text(&self) -> Result<String, BodyFault> {
+        let body = self.unpacked()?;
+        match self.charset() {
+            // Each byte is the character of its number, as Windows-1252 has it but for a few signs.
+            Some(charset) if LATIN_1.contains(&charset.as_str()) && is_one_byte_a_character(&body) => {
+                Ok(body.into_iter().map(windows_1252).collect())
+            }
+            Some(_) | None => encoding::decode(with_whole_characters(body)).map_err(BodyFault::Encoding),
+        }
+    }
+
+    /// True if the body is JSON in which half a character is written: a sequence of UTF-8 that breaks off in front of a
+    /// quotation mark, or one half of a surrogate pair.
+    pub(crate) fn has_half_character(&self) -> bool {
+        let (Ok(body), Ok(text)) = (self.unpacked(), self.text()) else { return false };
+        let is_replaced = text.contains(REPLACEMENT) && !encoding::is_utf16(&body);
+        is_replaced && std::str::from_utf8(&body).is_err() || has_half_surrogate(&text)
+    }
+
+    /// The bytes of the body without a compression.
+    fn unpacked(&self) -> Result<Vec<u8>, BodyFault> {
         let codings = self.header("content-encoding").unwrap_or_default();
         // The last one was applied last.
         let codings = codings.split(',').map(|coding| coding.trim().to_ascii_lowercase()).rev();
@@ -82,13 +102,7 @@ impl HttpResponse {
             body = unpacked(MultiGzDecoder::new(body.as_slice()))
                 .map_err(|error| BodyFault::Packed { coding, message: error.to_string() })?;
         }
-        match self.charset() {
-            // Each byte is the character of its number, as Windows-1252 has it but for a few signs.
-            Some(charset) if LATIN_1.contains(&charset.as_str()) && std::str::from_utf8(&body).is_err() => {
-                Ok(body.into_iter().map(windows_1252).collect())
-            }
-            Some(_) | None => encoding::decode(with_whole_characters(body)).map_err(BodyFault::Encoding),
-        }
+        Ok(body)
     }
 
     /// The encoding that the header names, in lower case.
@@ -115,6 +129,41 @@ const WINDOWS_SIGNS: [char; 32] = [
 fn windows_1252(byte: u8) -> char {
     let sign = byte.checked_sub(0x80).and_then(|at| WINDOWS_SIGNS.get(usize::from(at)));
     sign.copied().unwrap_or(char::from(byte))
+}
+
+/// True for bytes that are not UTF-8, and not UTF-8 with characters that were cut off either.
+///
+/// A gateway may say Latin-1 of UTF-8: then characters of several bytes are whole.
+fn is_one_byte_a_character(body: &[u8]) -> bool {
+    if std::str::from_utf8(body).is_ok() {
+        return false;
+    }
+    let has_whole = body.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
+    !has_whole || std::str::from_utf8(&with_whole_characters(body.to_vec())).is_err()
+}
+
+/// True if JSON has an escape for one half of a surrogate pair without the other.
+fn has_half_surrogate(json: &str) -> bool {
+    let unit = |escape: &str| u16::from_str_radix(escape.get(2..6)?, 16).ok();
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let escape = rest.get(at..).unwrap_or_default();
+        let after = |n_bytes: usize| escape.get(n_bytes..).unwrap_or_default();
+        if !escape.starts_with("\\u") {
+            // What is escaped has one byte.
+            rest = after(2);
+            continue;
+        }
+        let is_low = |unit: u16| (0xdc00..0xe000).contains(&unit);
+        rest = match unit(escape) {
+            Some(0xd800..0xdc00) if after(6).starts_with("\\u") && unit(after(6)).is_some_and(is_low) => {
+                after(12)
+            }
+            Some(0xd800..0xe000) => return true,
+            Some(_) | None => after(2),
+        };
+    }
+    false
 }
 
 /// A body in which each sequence of UTF-8 that breaks off in front of a quotation mark is U+FFFD; other bytes stay.
@@ -174,6 +223,33 @@ mod tests {
         let response = HttpResponse { status: 200, headers: Vec::new(), body: b"caf\xe9 x".to_vec() };
         let message = response.text().unwrap_err().to_string();
         assert!(message.contains("0xe9") && !message.contains("file"), "{message}");
+    }
+
+    #[test]
+    fn half_a_character_is_told_from_another_encoding() {
+        #[track_caller]
+        fn check(content_type: &str, body: &[u8], text: &str, is_half: bool) {
+            let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+            let response = HttpResponse { status: 200, headers, body: body.to_vec() };
+            assert_eq!((response.text().unwrap().as_str(), response.has_half_character()), (text, is_half));
+        }
+        let json = "application/json";
+        check(json, b"\"Paris \xf0\x9f\"", "\"Paris \u{fffd}\"", true);
+        check(json, "\"Paris \u{fffd}\"".as_bytes(), "\"Paris \u{fffd}\"", false);
+        for half in
+            [r#""a \ud83d""#, r#""\ud83d x""#, r#""\ude00""#, r#""\ud83d\ud83d\ude00""#, r#""\\\ud83d\n""#]
+        {
+            check(json, half.as_bytes(), half, true);
+        }
+        for whole in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\u00e9 \n""#, r#""\u12""#, "\"é\""] {
+            check(json, whole.as_bytes(), whole, false);
+        }
+        let latin = "application/json; charset=ISO-8859-1";
+        check(latin, b"\"Orl\xe9ans\"", "\"Orléans\"", false);
+        check(latin, b"\"Caf\xe9\"", "\"Café\"", false);
+        // A gateway that says Latin-1 of UTF-8.
+        check(latin, "\"Orléans\"".as_bytes(), "\"Orléans\"", false);
+        check(latin, b"\"Orl\xc3\xa9ans \xf0\x9f\"", "\"Orléans \u{fffd}\"", true);
     }
 
     #[test]

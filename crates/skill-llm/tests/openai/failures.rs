@@ -137,7 +137,7 @@ fn prompts_that_are_too_long() {
 
 #[test]
 fn a_body_with_a_mark_or_of_python_is_read() {
-    let reply = "{\"choices\": [{\"message\": {\"content\": \"a\\ud83d\"}, \"finish_reason\": \"stop\", \"score\": NaN}]}";
+    let reply = "{\"choices\": [{\"message\": {\"content\": \"a\\ud83d\"}, \"finish_reason\": \"length\", \"score\": NaN}]}";
     let marked = format!("\u{feff}{reply}");
     for body in [reply.as_bytes(), marked.as_bytes()] {
         assert_eq!(outcome(Ok(response(200, body))).unwrap().text, "a\u{fffd}");
@@ -219,6 +219,20 @@ fn failures_inside_a_success() {
         "ContextTooLong: long",
     );
     check_status(200, r#"{"error": {"message": "odd"}, "choices": []}"#, "ServerError: odd");
+    // Instead of a reply, under other names.
+    check_status(200, r#"{"detail": "no worker"}"#, "ServerError: no worker");
+    check_status(200, r#"{"success": false, "message": "busy"}"#, "ServerError: busy");
+    check_status(200, r#"{"code": 1113, "msg": "busy"}"#, "ServerError: busy");
+    check_status(
+        200,
+        r#"{"choices": null, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}"#,
+        "QuotaExhausted: insufficient balance",
+    );
+    check_status(
+        200,
+        r#"{"choices": [{"message": {"content": "ha"}, "finish_reason": "stop", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}]}"#,
+        "ServerError: it broke the reply off, with finish reason `MALFORMED_FUNCTION_CALL`",
+    );
     check_status(200, r#"{"error": "odd"}"#, "ServerError: odd");
     check_status(
         200,

@@ -211,6 +211,42 @@ fn bodies_that_are_no_reply() {
     insta::assert_snapshot!(said.text());
 }
 
+/// A reply of these bytes and this finish reason, which the server names or not.
+#[track_caller]
+fn check_bytes(content: &[u8], finish: &str, expect: Result<&str, &str>) {
+    let end = format!(r#""}}, "finish_reason": "{finish}"}}]}}"#);
+    let body = [br#"{"choices": [{"message": {"content": ""#, content, end.as_bytes()].concat();
+    let outcome = outcome(Ok(HttpResponse { body, ..response(200, "") }));
+    let found = outcome.as_ref().map(|reply| reply.text.as_str());
+    match (found, expect) {
+        (Ok(text), Ok(expect)) => assert_eq!(text, expect),
+        (Err(LlmError::HalfCharacter { text, .. }), Err(expect)) => {
+            assert_eq!(text, expect);
+            assert!(outcome.as_ref().unwrap_err().is_retryable());
+        }
+        (found, expect) => assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{finish}"),
+    }
+}
+
+#[test]
+fn a_reply_that_breaks_off_within_a_character_is_none() {
+    check_bytes(b"Paris \xf0\x9f", "stop", Err("Paris"));
+    check_bytes(b"Paris \xc3", "tool_calls", Err("Paris"));
+    check_bytes(br"Paris \ud83d", "stop", Err("Paris"));
+    // A limit on tokens is the reason, and the reply is known to be cut.
+    check_bytes(b"Paris \xf0\x9f", "length", Ok("Paris \u{fffd}"));
+    check_bytes("Paris \u{fffd}".as_bytes(), "stop", Ok("Paris \u{fffd}"));
+    check_bytes("Paris 😀".as_bytes(), "stop", Ok("Paris 😀"));
+    check_bytes(br"Paris \ud83d\ude00", "stop", Ok("Paris 😀"));
+    // Tokens beside the reply may be halves of its characters.
+    let [before, after] = [
+        r#"{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [{"token": ""#,
+        r#"", "logprob": -0.5}]}, "finish_reason": "stop"}]}"#,
+    ];
+    let body = [before.as_bytes(), b"\xf0\x9f", after.as_bytes()].concat();
+    assert_eq!(outcome(Ok(HttpResponse { body, ..response(200, "") })).unwrap().text, "a");
+}
+
 /// Never answers.
 struct Silent;
 

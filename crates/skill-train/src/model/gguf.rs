@@ -170,6 +170,19 @@ fn gguf_name(name: &str) -> String {
     format!("blk.{index}.{part}.{kind}")
 }
 
+/// Keys behind the architecture's name that change the arithmetic, with the value that does not.
+const GGUF_VARIANTS: [(&str, f64); 9] = [
+    ("attention.sliding_window", 0.0),
+    ("attention.scale", 0.0),
+    ("attn_logit_softcapping", 0.0),
+    ("final_logit_softcapping", 0.0),
+    ("logit_scale", 1.0),
+    ("residual_scale", 1.0),
+    ("embedding_scale", 1.0),
+    ("expert_count", 0.0),
+    ("attention.clamp_kqv", 0.0),
+];
+
 impl<'a> GgufFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
         let (reader, content) = open_gguf(path)?;
@@ -199,6 +212,18 @@ impl<'a> GgufFile<'a> {
         let shape = self.content.tensor_infos.get("token_embd.weight").map(|info| info.shape.dims().to_vec());
         let vocab_size =
             shape.and_then(|shape| shape.first().copied()).filter(|size| *size <= MAX_VOCABULARY);
+        let refused = GGUF_VARIANTS.into_iter().find(|(name, neutral)| {
+            let number = self.number(&key(name)).map(|number| number as f64);
+            number.or_else(|| self.float(&key(name))).is_some_and(|number| number != *neutral)
+        });
+        if let Some((name, _)) = refused {
+            return Err(TrainError::model(&key(name), "is not implemented"));
+        }
+        let rotated = self.number(&key("rope.dimension_count")).zip(self.head_dim(&architecture));
+        if let Some((rotated, head_dim)) = rotated.filter(|(rotated, head_dim)| rotated != head_dim) {
+            let fault = format!("{rotated} of {head_dim}: rotations of a part of a head are not implemented");
+            return Err(TrainError::model(&key("rope.dimension_count"), fault));
+        }
         let scaling = match self.content.metadata.get(&key("rope.scaling.type")) {
             Some(Value::String(kind)) if kind != "none" => Some(kind.as_str()),
             _ if self.content.tensor_infos.contains_key("rope_freqs.weight") => Some("llama3"),
@@ -223,6 +248,13 @@ impl<'a> GgufFile<'a> {
             "eos_token_id": self.number("tokenizer.ggml.eos_token_id"),
         });
         ModelConfig::from_json(&config.to_string())
+    }
+
+    /// The width of a head, where the file tells it.
+    fn head_dim(&self, architecture: &str) -> Option<u64> {
+        let number = |name: &str| self.number(&format!("{architecture}.{name}"));
+        let derived = || number("embedding_length")?.checked_div(number("attention.head_count")?);
+        number("attention.key_length").or_else(derived)
     }
 
     fn number(&self, key: &str) -> Option<u64> {

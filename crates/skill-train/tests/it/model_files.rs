@@ -61,6 +61,21 @@ fn a_model_that_cannot_be_run_is_named_by_its_key() {
         ("partial_rotary_factor", json!({"partial_rotary_factor": 0.5})),
         ("partial_rotary_factor", json!({"rope_parameters": {"partial_rotary_factor": 0.25}})),
         ("rope_theta", json!({"rope_theta": -1})),
+        ("rope_scaling", json!({"rope_scaling": {"factor": 4.0}})),
+        ("rope_scaling", json!({"rope_scaling": "linear"})),
+        ("rope_type", json!({"rope_scaling": {"type": "dynamic", "factor": 2.0}})),
+        ("use_sliding_window", json!({"use_sliding_window": "true"})),
+        ("hidden_activation", json!({"hidden_activation": "gelu_pytorch_tanh"})),
+        ("final_logit_softcapping", json!({"final_logit_softcapping": 30.0})),
+        ("attn_logit_softcapping", json!({"attn_logit_softcapping": 50.0})),
+        ("query_pre_attn_scalar", json!({"query_pre_attn_scalar": 256})),
+        ("embedding_multiplier", json!({"embedding_multiplier": 12.0})),
+        ("logits_scaling", json!({"logits_scaling": 8.0})),
+        ("dual_chunk_attention_config", json!({"dual_chunk_attention_config": {"chunk_size": 262144}})),
+        ("num_experts", json!({"num_experts": 128})),
+        ("no_rope_layers", json!({"no_rope_layers": [1, 1, 1, 0]})),
+        ("is_causal", json!({"is_causal": false})),
+        ("quantization_config", json!({"quantization_config": {"quant_method": "fp8"}})),
         ("tie_word_embeddings", json!({"tie_word_embeddings": 1})),
         ("eos_token_id", json!({"eos_token_id": "end"})),
     ];
@@ -71,6 +86,15 @@ fn a_model_that_cannot_be_run_is_named_by_its_key() {
         }
     }
     assert!(matches!(ModelConfig::from_json("{"), Err(TrainError::Model { .. })));
+    // What published checkpoints say that changes nothing.
+    for neutral in [
+        json!({"sliding_window": 32768, "max_window_layers": 28, "use_sliding_window": false}),
+        json!({"rope_scaling": null, "attention_dropout": 0.0, "pretraining_tp": 1, "hidden_act": "silu"}),
+        json!({"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}, "layer_types": ["full_attention"]}),
+        json!({"embedding_multiplier": 1.0, "final_logit_softcapping": null, "quantization_config": null}),
+    ] {
+        assert!(config(neutral.clone()).is_ok(), "{neutral}");
+    }
 }
 
 fn sample() -> Vec<u8> {

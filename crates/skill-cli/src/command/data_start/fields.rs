@@ -86,14 +86,24 @@ impl Shown {
         let known: Vec<&str> = sample.fields.keys().map(String::as_str).collect();
         let is_named = !args.input.is_empty();
         let shown: Vec<String> = if is_named {
-            let inputs = args.input.iter().map(|asked| named(asked, &known).map(str::to_owned));
+            let inputs = args.input.iter().map(|asked| match sample.leads_into(asked) {
+                true => Ok(asked.clone()),
+                false => named(asked, &known).map(str::to_owned),
+            });
             inputs.collect::<Result<_, _>>()?
         } else {
             survey.shown()
         };
-        if let Some(answer) = answer.filter(|answer| shown.iter().any(|name| name == answer)) {
-            return Err(CommandError::new(format!("`--input` names `{answer}`, which is the right answer"))
-                .with_hint("leave it out: a model that is shown the answer learns nothing"));
+        let holds_answer = |name: &String| {
+            answer.is_some_and(|answer| {
+                answer.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        if let Some(name) = shown.iter().find(|name| holds_answer(name)) {
+            let message = format!("`--input` names `{name}`, which is or holds the right answer");
+            return Err(CommandError::new(message).with_hint(
+                "leave it out: a model that is shown the answer learns nothing; `--input FIELD.MEMBER` shows a part of an object",
+            ));
         }
         if shown.is_empty() && !sample.has_choices {
             return Err(CommandError::of_data(

@@ -9,7 +9,8 @@ use skillrl::config::nearest_name;
 use skillrl::core::decoration::of_cell;
 use skillrl::envs::Split;
 use skillrl::envs::answerable::MAX_EXACT_WORDS;
-use skillrl::envs::tasks::{DataSample, DataSurvey, folds, split_of_file, splits_of_names};
+use skillrl::envs::tasks::{DataSample, DataSurvey, folds, foreign_layout, split_of_file, splits_of_names};
+use skillrl::identify::PathError;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -55,6 +56,7 @@ impl Guess {
             return Err(CommandError::new(message).with_hint(hint).into());
         }
         let mut sample = DataSample::read(data).map_err(skillrl::Error::Env)?;
+        check_layout(data, args, &sample)?;
         let answer = answer_field(data, args, start, &sample)?;
         let answer = answer.as_deref();
         let folds = folds(&args.labels).map_err(skillrl::Error::Env)?;
@@ -129,6 +131,21 @@ impl Proposal {
         settings.extend(facts.labels_and_rows(&mut said));
         Self { scorer: facts.scorer(), prompt: facts.prompt(&survey.shown()), settings, said }
     }
+}
+
+/// Refuses conversations, traces and annotations by name, unless the right answer is in a field beside them.
+fn check_layout(data: &Path, args: &DataArgs, sample: &DataSample) -> crate::Result {
+    let Some(layout) = foreign_layout(&sample.fields) else { return Ok(()) };
+    let is_beside = |name: &String| {
+        !layout.has_field(name) && (sample.fields.contains_key(name.as_str()) || sample.leads_into(name))
+    };
+    let is_preferred =
+        |name: &String| name == "chosen" && sample.fields.get(name).is_some_and(|reply| reply.is_string());
+    if args.answer.as_ref().is_some_and(|name| is_beside(name) || is_preferred(name)) {
+        return Ok(());
+    }
+    let (path, name, hint) = (data.to_owned(), layout.name, layout.hint);
+    Err(skillrl::Error::Path(PathError::Foreign { path, name, hint }).into())
 }
 
 /// The field with the right answer; `None` where a rubric stands for it.

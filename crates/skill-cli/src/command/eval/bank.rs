@@ -1,9 +1,10 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use super::out::{check_whole, deciding};
-use crate::args::{EvalArgs, MeasurementArgs};
+use crate::args::{EvalArgs, MeasurementArgs, Start};
 use crate::command::CommandError;
 use crate::command::described_spend;
+use crate::consent::agree_to_address;
 use crate::measuring::{
     check_not_empty, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
@@ -46,7 +47,7 @@ use std::sync::Arc;
 const MAX_NAMED: usize = 12;
 
 pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
-    let start = args.config.start();
+    let start = Start { agrees: args.yes, ..args.config.start() };
     let loaded = crate::command::with_policy(load_start(&start, args.quiet)?, args.policy.as_deref())?;
     let split = crate::measuring::split_of(args)?;
     let MeasurementArgs { out, force, against, .. } = &args.measurement;
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let target = engine.model(ModelRole::Target)?;
     let embedding = engine.retrieval_model()?;
     check_not_empty(env.as_ref(), split)?;
+    agree_to_address(&start, &loaded)?;
     warn_of_test_split(&loaded, split);
     let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), embedding.as_deref())?;
     let mut settings = deciding(&loaded, env.as_ref(), split, target.id());

@@ -1,6 +1,7 @@
 //! `skillrl eval RUN --targets`: what the skill of a run is worth to other models.
 
-use crate::args::TransferArgs;
+use crate::args::{Start, TransferArgs};
+use crate::consent::agree_to_address;
 use crate::progress::{Progress, Show};
 use crate::table::{Column, grouped, table, terminal_width};
 use skillrl::pipeline::StopSignal;
@@ -20,6 +21,8 @@ pub(super) fn run(args: &TransferArgs) -> crate::Result {
         out: args.out.clone(),
     };
     let transfer = Transfer::prepare(&options)?;
+    let start = Start { file: args.config.clone(), overrides: args.set.clone(), ..Start::default() };
+    agree_to_address(&start, transfer.loaded())?;
     crate::measuring::warn_of_test_split(transfer.loaded(), options.split);
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let stop = StopSignal::default();

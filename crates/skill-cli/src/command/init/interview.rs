@@ -6,7 +6,7 @@ use super::questions::Questions;
 use crate::command::data_start::Proposal;
 use crate::table::harmless;
 use skillrl::config::EnvKind;
-use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey};
+use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey, foreign_layout};
 use skillrl::llm::{PROVIDERS, Provider};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -85,7 +85,10 @@ fn sample<R: BufRead, W: Write>(
         questions.text(&format!("\nWhere is the data? A file, or a directory ({DATA_FORMATS})"), proposed)?;
     loop {
         let error = match DataSample::read(&dir.join(&path)) {
-            Ok(sample) => return Ok((path, Some(sample))),
+            Ok(sample) => match foreign_layout(&sample.fields) {
+                None => return Ok((path, Some(sample))),
+                Some(layout) => format!("it holds {}: {}", layout.name, layout.hint),
+            },
             Err(error) => skillrl::llm::error::with_causes(&error),
         };
         questions.say(&format!("  {}", harmless(&error)))?;

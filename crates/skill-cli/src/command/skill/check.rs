@@ -12,6 +12,9 @@ use skillrl::core::lint::{Finding, Form, Severity, lint};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// How the rules of an upload to Claude begin.
+const UPLOAD_RULES: &str = "upload-";
+
 /// What one agent sees.
 struct Seen {
     agent: &'static Agent,
@@ -30,7 +33,7 @@ pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
         let folder = skillrl::export::folder_name(&path);
         let package = skillrl::envs::folder::read_folder(&path)?;
         let found = lint(&package, Form::Package { folder: Some(&folder) }, &[]);
-        findings.extend(found.into_iter().map(|finding| (folder.clone(), finding)));
+        findings.extend(found.into_iter().map(|finding| (folder.clone(), as_installed(finding))));
         // What makes a skill unreadable is a finding, and no agent lists such a skill.
         skills.extend(Skill::new(folder, package));
     }
@@ -53,6 +56,14 @@ pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
         print_wrapped(&described(&findings, &seen))?;
     }
     if !has_errors && !has_notes { Ok(()) } else { Err(CliError::Reported { code: exit_code::LINT }) }
+}
+
+/// A finding on a skill that agents read from a folder: what only an upload to Claude refuses is a warning.
+fn as_installed(finding: Finding) -> Finding {
+    match finding.rule.starts_with(UPLOAD_RULES) {
+        true => Finding { severity: Severity::Warning, ..finding },
+        false => finding,
+    }
 }
 
 fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {

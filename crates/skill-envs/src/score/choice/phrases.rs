@@ -93,15 +93,7 @@ pub(super) fn before_reason(text: &str) -> Option<&str> {
         .iter()
         .filter_map(|words| Some(text.split_once(words)?.0))
         .min_by_key(|head| head.len())
-}
-
-/// A text without the tag of an answer around it as a whole: `<answer>B</answer>`.
-pub(super) fn in_answer_tag(text: &str) -> &str {
-    let text = text.trim();
-    let inner = ["answer", "final_answer", "choice", "label"]
-        .iter()
-        .find_map(|name| text.strip_prefix(&format!("<{name}>"))?.strip_suffix(&format!("</{name}>")));
-    inner.unwrap_or(text)
+        .map(|head| head.trim_end_matches([',', ';', ' ']))
 }
 
 /// The member of a JSON answer such as `{"answer": "C"}` that says it.
