@@ -110,6 +110,7 @@ fn within(points: f64) -> Option<f64> {
 }
 
 /// A verdict that is true or false, also as a word such as `"PASS"`.
+#[cfg(any(feature = "evals", test))]
 pub(crate) fn truth_of(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),

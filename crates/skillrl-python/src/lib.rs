@@ -66,6 +66,7 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::decisions::skill_hash, module)?)?;
         module.add_function(wrap_pyfunction!(crate::evaluate::evaluate, module)?)?;
         module.add_function(wrap_pyfunction!(crate::package::data_rows, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::package::read_traces, module)?)?;
         module.add_function(wrap_pyfunction!(crate::package::skill_texts, module)?)?;
         module.add_function(wrap_pyfunction!(crate::pipeline::run_merge, module)?)?;
         module.add_function(wrap_pyfunction!(crate::pipeline::run_reflect, module)?)?;

@@ -1,6 +1,6 @@
 //! Skills of several texts with names.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use skillrl::core::{Region, RegionKind, SkillDoc, SkillPackage, protected_regions};
 
@@ -61,4 +61,21 @@ pub(crate) fn data_rows(
 ) -> PyResult<usize> {
     let written = py.detach(|| skillrl::envs::tasks::write_json_lines(&[path], &into));
     written.map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The traces of a file as JSON: `tasks`, `system`, `n_left_out`, and in `leaks` the ids of those whose answer is a part of the
+/// input.
+#[pyfunction]
+pub(crate) fn read_traces(py: Python<'_>, path: std::path::PathBuf) -> PyResult<String> {
+    let read = py.detach(|| skillrl::envs::tasks::Traces::read(&path));
+    let traces = read.map_err(|error| match &error {
+        skillrl::envs::EnvError::ReadData { .. } => PyOSError::new_err(skillrl::llm::error::with_causes(&error)),
+        _ => PyValueError::new_err(error.to_string()),
+    })?;
+    let leaks = traces.tasks.iter().filter(|task| task.contains_answer()).map(|task| &task.id);
+    let leaks: Vec<&String> = leaks.collect();
+    Ok(serde_json::json!({
+        "tasks": traces.tasks, "system": traces.system, "n_left_out": traces.n_left_out, "leaks": leaks,
+    })
+    .to_string())
 }

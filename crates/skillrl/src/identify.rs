@@ -167,6 +167,9 @@ pub fn identify(path: &Path) -> Result<PathKind, PathError> {
     let found = std::fs::metadata(path).map_err(|_| missing())?;
     if !found.is_dir() {
         if let Some(layout) = layout_of(path, found.len()) {
+            if layout.is_trace {
+                return Ok(PathKind::Data);
+            }
             return Err(PathError::Foreign { path: path.to_owned(), name: layout.name, hint: layout.hint });
         }
         return of_file(path, found.len()).ok_or_else(|| match compression_of(path) {
@@ -372,14 +375,10 @@ mod tests {
         check("data.json", r#"{"data": []}"#, Some(PathKind::Data));
         check("bbh.json", r#"{"canary": "x", "examples": [{}]}"#, Some(PathKind::Data));
         check("krill.json", r#"{"model": {}, "items": ["a"]}"#, Some(PathKind::Config));
-        assert!(matches!(
-            {
-                let path = dir.path().join("spans.json");
-                std::fs::write(&path, r#"{"resourceSpans": []}"#).unwrap();
-                identify(&path)
-            },
-            Err(PathError::Foreign { .. })
-        ));
+        check("spans.json", r#"{"resourceSpans": []}"#, Some(PathKind::Data));
+        let export = dir.path().join("export.json");
+        std::fs::write(&export, r#"{"title": "a", "mapping": {}}"#).unwrap();
+        assert!(matches!(identify(&export), Err(PathError::Foreign { .. })));
         check("lines.json", "{\"a\": 1}\n{\"a\": 2}\n", Some(PathKind::Data));
         check("krill.json", r#"{"model": {}}"#, Some(PathKind::Config));
         check("evals.json", "[]", Some(PathKind::Evals));

@@ -182,38 +182,14 @@ fn answers_that_the_scorer_cannot_read_are_a_question_about_the_scorer() {
 }
 
 #[test]
-fn conversations_traces_and_annotations_are_refused_by_name() {
-    let said =
-        |n: usize| json!([{"role": "user", "content": text(n)}, {"role": "assistant", "content": name(n)}]);
-    let turns = |n: usize| json!([{"from": "human", "value": text(n)}, {"from": "gpt", "value": name(n)}]);
+fn annotations_and_preferences_are_refused_by_name() {
     type Row = Box<dyn Fn(usize) -> Value>;
-    let shapes: [(&str, Row); 8] = [
-        ("messages of a chat", Box::new(move |n| json!({"messages": said(n)}))),
-        ("ShareGPT", Box::new(move |n| json!({"id": n, "conversations": turns(n)}))),
+    let shapes: [(&str, Row); 3] = [
         (
             "Label Studio",
             Box::new(|n| json!({"id": n, "data": {"text": text(n)}, "annotations": [{"result": []}]})),
         ),
-        (
-            "Langfuse",
-            Box::new(
-                move |n| json!({"id": name(n), "observations": [{"type": "GENERATION", "input": said(n)}]}),
-            ),
-        ),
-        (
-            "LangSmith",
-            Box::new(move |n| json!({"run_type": "llm", "inputs": {"messages": [said(n)]}, "outputs": {}})),
-        ),
-        (
-            "OpenAI",
-            Box::new(
-                |n| json!({"object": "chat.completion", "choices": [{"message": {"content": name(n)}}]}),
-            ),
-        ),
-        (
-            "OpenTelemetry",
-            Box::new(|n| json!({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": n}]}]}]})),
-        ),
+        ("ChatGPT", Box::new(|n| json!({"title": name(n), "mapping": {}, "current_node": "x"}))),
         ("preferred", Box::new(|n| json!({"prompt": text(n), "chosen": name(n), "rejected": name(n + 1)}))),
     ];
     for (named, row) in &shapes {
@@ -230,9 +206,86 @@ fn conversations_traces_and_annotations_are_refused_by_name() {
         context.write("one.json", &rows[0].to_string());
         context.run(&["train", "one.json", "--mock", "--dry-run"]).fails(code::USAGE, &[named]);
     }
+}
+
+/// What an agent was asked and what it answered, as rows that a person can look through.
+#[test]
+fn conversations_become_rows_and_their_system_prompt_the_initial_skill() {
+    const PROMPT: &str = "You sort the mail of a shop.";
+    let queue = move |n: usize| ["Shipping", "Billing"][n % 2];
+    let said = move |n: usize, has_reply: bool| {
+        let mut said =
+            vec![json!({"role": "system", "content": PROMPT}), json!({"role": "user", "content": text(n)})];
+        said.extend(has_reply.then(|| json!({"role": "assistant", "content": queue(n)})));
+        said
+    };
+    let turns =
+        move |n: usize| json!([{"from": "human", "value": text(n)}, {"from": "gpt", "value": queue(n)}]);
+    type Row = Box<dyn Fn(usize) -> Value>;
+    let shapes: [Row; 5] = [
+        Box::new(move |n| json!({"messages": said(n, true)})),
+        Box::new(move |n| json!({"system": PROMPT, "conversations": turns(n)})),
+        Box::new(move |n| json!({"input": said(n, false), "ideal": queue(n)})),
+        Box::new(
+            move |n| json!({"id": name(n), "observations": [{"type": "GENERATION", "input": said(n, false), "output": queue(n)}]}),
+        ),
+        Box::new(
+            move |n| json!({"object": "chat.completion", "request": {"messages": said(n, false)}, "choices": [{"message": {"role": "assistant", "content": queue(n)}}]}),
+        ),
+    ];
+    for row in &shapes {
+        let rows: Vec<Value> = (0..40).map(row).collect();
+        for format in OF_TRACES {
+            let context = TestContext::new();
+            std::fs::write(context.path(format.file_name()), format.bytes(&rows)).unwrap();
+            let run = context.run(&["train", format.file_name(), "--mock", "--dry-run"]);
+            assert_eq!(run.code, Some(code::SUCCESS), "{}: {}", rows[0], run.stderr);
+            let stem = format.file_name().split('.').next().unwrap();
+            let written = context.read(&format!("data/{stem}-rows.jsonl"));
+            let first: Value = serde_json::from_str(written.lines().next().unwrap()).unwrap();
+            assert_eq!((&first["text"], &first["answer"]), (&json!(text(0)), &json!(queue(0))));
+            assert_eq!(written.lines().count(), rows.len());
+            assert_eq!(context.read(&format!("data/{stem}-prompt.md")), PROMPT);
+            assert_names(&format!("{}{}", run.stderr, run.stdout), &["Billing, Shipping", "initial skill"]);
+            // What a person has removed stays removed.
+            let rest: String = written.lines().skip(4).map(|line| format!("{line}\n")).collect();
+            context.write(&format!("data/{stem}-rows.jsonl"), &rest);
+            context.succeed(&["train", format.file_name(), "--mock", "--dry-run"]);
+            assert_eq!(context.read(&format!("data/{stem}-rows.jsonl")), rest);
+        }
+    }
     // Another field may hold the answer.
-    let labelled = |n: usize| json!({"messages": said(n), "question": text(n), "queue": (["Shipping", "Billing"][n % 2])});
+    let labelled = |n: usize| json!({"messages": said(n, true), "question": text(n), "queue": queue(n)});
     check("chats with labels", &OF_TRACES, labelled, "queue", &Comes::To(&["Billing, Shipping"]));
+    // Nothing was asked.
+    let context = TestContext::new();
+    context.write("spans.json", r#"{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "a"}]}]}]}"#);
+    context.run(&["train", "spans.json", "--mock", "--dry-run"]).fails(code::DATA, &["no conversation"]);
+    assert!(!context.path("data").exists());
+}
+
+/// Long replies need a judge, and conversations without a recorded reply too.
+#[test]
+fn conversations_are_graded_by_a_rubric() {
+    let long = |n: usize| {
+        format!("Your order number {n} has left our shop, and it will be with you by the end of the week")
+    };
+    for has_reply in [true, false] {
+        let row = |n: usize| {
+            let mut said = vec![json!({"role": "user", "content": text(n)})];
+            said.extend(has_reply.then(|| json!({"role": "assistant", "content": long(n)})));
+            json!({"messages": said})
+        };
+        let context = TestContext::new();
+        let lines: String = (0..40).map(|n| format!("{}\n", row(n))).collect();
+        context.write("chats.jsonl", &lines);
+        context
+            .run(&["train", "chats.jsonl", "--mock", "--dry-run"])
+            .fails(if has_reply { code::DATA } else { code::USAGE }, &["--rubric"]);
+        let outcome =
+            context.run(&["train", "chats.jsonl", "--mock", "--dry-run", "--rubric", "It is polite."]);
+        assert_eq!(outcome.code, Some(code::SUCCESS), "{}", outcome.stderr);
+    }
 }
 
 #[test]

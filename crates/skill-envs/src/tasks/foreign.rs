@@ -11,6 +11,8 @@ pub struct ForeignLayout {
     pub name: &'static str,
     /// What a person can do, as one sentence.
     pub hint: &'static str,
+    /// Whether [`super::Traces`] reads it.
+    pub is_trace: bool,
     /// The fields that belong to the layout; another field may hold a right answer.
     own: &'static [&'static str],
     is_of: fn(&Map<String, Value>) -> bool,
@@ -24,9 +26,9 @@ impl ForeignLayout {
     }
 }
 
-/// For what the Python package reads.
-const IN_PYTHON: &str = "in Python, `skillrl.traces.read(FILE)` reads them as tasks for `skillrl.train_agent` (docs/train-your-agent.md); \
-     or write a row for each reply that is right: what was asked in one field, the answer in another";
+/// For what [`super::Traces`] reads.
+const AS_TRACES: &str = "`skillrl train FILE` makes a row of each conversation: what was asked, and the answer; \
+     or write a row for each reply that is right";
 const AS_ROWS: &str =
     "write a row for each reply that is right: what was asked in one field, the answer in another";
 
@@ -34,7 +36,8 @@ const AS_ROWS: &str =
 static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "spans of OpenTelemetry",
-        hint: IN_PYTHON,
+        hint: AS_TRACES,
+        is_trace: true,
         own: &["resourceSpans", "resource_spans", "scopeSpans", "attributes"],
         is_of: |fields| {
             let is_gen_ai = |name: &str| name.starts_with("gen_ai.");
@@ -52,7 +55,8 @@ static LAYOUTS: [ForeignLayout; 19] = [
     },
     ForeignLayout {
         name: "an export of Langfuse",
-        hint: IN_PYTHON,
+        hint: AS_TRACES,
+        is_trace: true,
         own: &["observations", "input", "output", "metadata", "traceId", "type", "scores"],
         is_of: |fields| {
             fields.get("observations").is_some_and(Value::is_array)
@@ -62,7 +66,8 @@ static LAYOUTS: [ForeignLayout; 19] = [
     },
     ForeignLayout {
         name: "runs of LangSmith",
-        hint: IN_PYTHON,
+        hint: AS_TRACES,
+        is_trace: true,
         own: &["inputs", "outputs", "runs", "run_type"],
         is_of: |fields| {
             let holds_chat = |name: &str| {
@@ -80,12 +85,14 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "batches of OpenAI",
         hint: "write a row for each request: what was asked in one field, the right answer in another",
+        is_trace: false,
         own: &["custom_id", "body", "response", "error"],
         is_of: |fields| fields.contains_key("custom_id") && has_any(fields, &["body", "response"]),
     },
     ForeignLayout {
         name: "stored completions of OpenAI",
-        hint: IN_PYTHON,
+        hint: AS_TRACES,
+        is_trace: true,
         own: &["choices", "request", "response", "object", "messages", "usage", "model"],
         is_of: |fields| {
             let is_choice = |choice: &Value| choice.get("message").is_some_and(Value::is_object);
@@ -96,7 +103,8 @@ static LAYOUTS: [ForeignLayout; 19] = [
     },
     ForeignLayout {
         name: "conversations of ShareGPT",
-        hint: AS_ROWS,
+        hint: AS_TRACES,
+        is_trace: true,
         own: &["conversations", "conversation", "system"],
         is_of: |fields| is_chat_in(fields, &["conversations", "conversation"]),
     },
@@ -104,6 +112,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
         name: "pairs of a preferred and a rejected reply",
         hint: "`--answer chosen --rubric TEXT` has a judge compare with the preferred reply where it is a text; else write what \
                was asked in one field and the reply in another",
+        is_trace: false,
         own: &["chosen", "rejected", "preferred_output", "non_preferred_output"],
         is_of: |fields| {
             has_all(fields, &["chosen", "rejected"])
@@ -113,18 +122,21 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "battles of two models",
         hint: "write what was asked in one field and the right answer in another",
+        is_trace: false,
         own: &["conversation_a", "conversation_b", "winner"],
         is_of: |fields| has_all(fields, &["conversation_a", "conversation_b"]),
     },
     ForeignLayout {
         name: "samples of OpenAI's evals",
-        hint: "write the last message of `input` as a field with text, and name the other with `--answer ideal`",
+        hint: AS_TRACES,
+        is_trace: true,
         own: &["input"],
         is_of: |fields| fields.contains_key("ideal") && is_chat_in(fields, &["input"]),
     },
     ForeignLayout {
         name: "messages of a chat",
-        hint: IN_PYTHON,
+        hint: AS_TRACES,
+        is_trace: true,
         own: &[
             "messages",
             "chat_messages",
@@ -142,6 +154,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "an export of ChatGPT",
         hint: AS_ROWS,
+        is_trace: false,
         own: &["mapping", "title", "current_node"],
         is_of: |fields| {
             fields.get("mapping").is_some_and(Value::is_object) && has_any(fields, &["current_node", "title"])
@@ -150,12 +163,14 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "trees of messages of OpenAssistant",
         hint: AS_ROWS,
+        is_trace: false,
         own: &["message_tree_id", "parent_id", "role", "text", "replies"],
         is_of: |fields| fields.contains_key("message_tree_id"),
     },
     ForeignLayout {
         name: "an export of Label Studio",
         hint: "export it as JSON-MIN or CSV, and name the field with the label by `--answer`",
+        is_trace: false,
         own: &["annotations", "completions", "predictions", "data", "meta"],
         is_of: |fields| {
             fields.get("data").is_some_and(Value::is_object)
@@ -167,12 +182,14 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "an export of Prodigy",
         hint: "keep the rows that were accepted, with the label in a field of its own, and name it by `--answer`",
+        is_trace: false,
         own: &["_input_hash", "_task_hash", "answer", "accept", "options", "spans", "tokens"],
         is_of: |fields| has_any(fields, &["_input_hash", "_task_hash"]),
     },
     ForeignLayout {
         name: "tests of promptfoo",
         hint: "write the variables and the expected value as fields of a row each",
+        is_trace: false,
         own: &["vars", "assert", "prompts", "tests"],
         is_of: |fields| {
             fields.get("vars").is_some_and(Value::is_object)
@@ -182,6 +199,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "programming tasks with tests",
         hint: "a program has to run the tests: write a configuration by `skillrl init` with the scorer `command` (docs/tasks.md)",
+        is_trace: false,
         own: &[
             "canonical_solution",
             "test",
@@ -201,6 +219,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "choices with a mark each",
         hint: "write the list of choices as the field `choices` and the right one as the field `answer`",
+        is_trace: false,
         own: &["mc1_targets", "mc2_targets"],
         is_of: |fields| {
             fields.values().filter_map(Value::as_object).any(|members| {
@@ -215,6 +234,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "spans of texts with a label each",
         hint: "write what is to be found in each text as a field, such as a list of names, and name it by `--answer`",
+        is_trace: false,
         own: &["entities", "label", "labels", "spans", "ents"],
         is_of: |fields| {
             ["entities", "label", "labels", "spans", "ents"].iter().any(|name| are_spans(fields, name))
@@ -223,6 +243,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     ForeignLayout {
         name: "tokens with a tag each",
         hint: "write each text as one field, and what is to be found in it as another, such as a list of names",
+        is_trace: false,
         own: &["tokens", "words", "ner_tags", "pos_tags", "chunk_tags", "tags", "labels"],
         is_of: |fields| {
             let list = |name: &str| fields.get(name).and_then(Value::as_array);

@@ -50,6 +50,7 @@ pub(crate) mod scorer;
 mod survey;
 mod talk;
 pub(crate) mod task;
+mod traces;
 mod world;
 
 pub use crate::data::{DATA_FORMATS, items_member_of, split_of_file, splits_of_names, write_json_lines};
@@ -67,6 +68,7 @@ pub(crate) use rubric::{JudgedAnswer, Rubric};
 pub use sample::DataSample;
 pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
 pub use task::ANSWER_FIELDS;
+pub use traces::{TraceMessage, TraceTask, Traces, trace_layout};
 pub use world::TasksWorld;
 
 use crate::answerable::AnswerFinding;

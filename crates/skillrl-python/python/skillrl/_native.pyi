@@ -22,6 +22,7 @@ __all__ = [
     "program",
     "prompt",
     "prompt_names",
+    "read_traces",
     "report",
     "run_merge",
     "run_reflect",
@@ -174,6 +175,9 @@ def skill_texts(source: str) -> list[tuple[str, str]]:
 
 def data_rows(path: str, into: str) -> int:
     """Write the rows of a data file as JSON Lines, and return their number."""
+
+def read_traces(path: str) -> str:
+    """The traces of a file as JSON: ``tasks``, ``system``, ``n_left_out`` and ``leaks``."""
 
 def skill_hash(text: str) -> str:
     """The first 16 digits of the SHA-256 of a text."""

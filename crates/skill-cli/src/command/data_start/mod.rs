@@ -5,6 +5,7 @@ mod fields;
 mod guess;
 mod models;
 mod scoring;
+mod traces;
 mod written;
 
 pub(super) use guess::Proposal;
@@ -23,7 +24,9 @@ use skillrl::config::{Config, ConfigError, FILE_NAME, LoadedConfig, Problem, Pro
 use skillrl::envs::Split;
 use skillrl::envs::tasks::split_of_file;
 use skillrl::identify::{PathError, PathKind, identify};
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
+use traces::Rows;
 
 /// What a new file says of the search: a plan serves people better than the sizes of the paper.
 pub(super) const PLANNED: &str = "train.protocol=auto";
@@ -85,6 +88,18 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
             (data, stem)
         }
     };
+    let rows = traces::rows_of(&data, args)?;
+    let (data, start, args) = match rows {
+        Some(rows) => {
+            let (start, args) = with_rows(&rows, start, args);
+            if !quiet {
+                super::say(&rows.said.join("\n"));
+            }
+            (rows.data, start, Cow::Owned(args))
+        }
+        None => (data, start, Cow::Borrowed(args)),
+    };
+    let args = args.as_ref();
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let guess = Guess::of((&data, &run), args, &start, used, &is_set)?;
     if !quiet {
@@ -134,6 +149,20 @@ pub(super) fn resolve(args: &DataArgs, start: Start, used: Use, quiet: bool) -> 
     // The file holds what was set, and the next command reads it there.
     let start = Start { file: Some(file), config: None, overrides: Vec::new(), made, ..start };
     Ok(DataStart { start, written, is_data: true })
+}
+
+/// What a command starts from where the rows of traces are the data: their answers, and their prompt as the initial skill.
+fn with_rows(rows: &Rows, mut start: Start, args: &DataArgs) -> (Start, DataArgs) {
+    const INITIAL: &str = "skill.initial";
+    let is_initial = |set: &String| set.split('=').next().is_some_and(|key| key.trim() == INITIAL);
+    if let Some(prompt) = &rows.prompt
+        && !start.overrides.iter().any(is_initial)
+    {
+        start.overrides.push(setting(INITIAL, &prompt.display().to_string()));
+    }
+    let is_judged = args.rubric.is_some();
+    let answer = args.answer.clone().or_else(|| (!is_judged).then(|| traces::ANSWER.to_owned()));
+    (start, DataArgs { answer, ..args.clone() })
 }
 
 /// Where a cap on money lacks prices, the option that names them.
