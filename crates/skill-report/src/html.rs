@@ -142,6 +142,7 @@ fn render_comparison(
         context! {
             is_page,
             comparison => Value::from(Serde(comparison)),
+            arms => Value::from(Serde(&comparison.arm_rows())),
             overlaid => overlaid(reports),
             style => Value::from_safe_string(STYLE.to_owned()),
             script => Value::from_safe_string(SCRIPT.to_owned()),

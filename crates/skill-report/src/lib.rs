@@ -43,7 +43,9 @@ pub use data::bank::{
     BankScore, BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, VerdictCounts,
     records as bank_records,
 };
-pub use data::compare::{PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained};
+pub use data::compare::{
+    ComparedArm, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained,
+};
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;

@@ -2,12 +2,11 @@
 
 use super::CommandError;
 use crate::args::CompareArgs;
+use crate::run_text::runs_tables;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
 use skillrl::reports::words::percent;
-use skillrl::reports::{
-    Cells, Comparison, RunComparison, RunSide, RunsTable, Trained, metric_words, runs_in,
-};
+use skillrl::reports::{Comparison, RunComparison, RunSide, Trained, metric_words, runs_in};
 use skillrl::runs::Depth;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -55,39 +54,15 @@ fn print_table(args: &CompareArgs, runs: &[PathBuf]) -> crate::Result {
         () if args.json => super::print_pretty_json(&found),
         () if args.csv => super::print(&found.csv()),
         () if args.markdown => super::print(&found.markdown()),
-        () => super::print(&tables(&found)),
+        () => super::print(&runs_tables(&found)),
     }
-}
-
-/// Groups, runs and remarks.
-fn tables(found: &RunsTable) -> String {
-    let width = terminal_width();
-    let drawn = |cells: &Cells| {
-        let columns =
-            cells.titles.iter().zip(0..).map(|((title, is_number), place)| match (place, is_number) {
-                (0, _) => Column::name(title),
-                (_, true) => Column::number(title),
-                (_, false) => Column::text(title),
-            });
-        table(&columns.collect::<Vec<_>>(), &cells.rows, width)
-    };
-    let mut text = String::new();
-    let groups = found.group_cells();
-    if !groups.rows.is_empty() {
-        let _ = writeln!(text, "{}", drawn(&groups));
-    }
-    text.push_str(&drawn(&found.run_cells()));
-    for (place, remark) in found.remarks().iter().enumerate() {
-        let _ = writeln!(text, "{}note: {remark}", if place == 0 { "\n" } else { "" });
-    }
-    text
 }
 
 fn described(comparison: &RunComparison) -> String {
     let columns = [Column::text(""), Column::text("A"), Column::text("B")];
     let width = terminal_width();
     let metric = metric_words(comparison.metric);
-    let mut text = table(&columns, &rows(&comparison.runs, metric), width);
+    let mut text = table(&columns, &rows(comparison, metric), width);
     if !comparison.settings.is_empty() {
         let rows = comparison.settings.iter().map(|setting| {
             let [first, second] = setting.values.each_ref().map(|value| match value {
@@ -113,7 +88,8 @@ fn described(comparison: &RunComparison) -> String {
     text
 }
 
-fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
+fn rows(comparison: &RunComparison, metric: &str) -> Vec<Vec<String>> {
+    let sides = &comparison.runs;
     let row = |title: &str, value: &dyn Fn(&RunSide) -> String| {
         let [first, second] = sides.each_ref().map(value);
         vec![title.to_owned(), first, second]
@@ -125,7 +101,7 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         (Some(score), None) => percent(score),
         (None, _) => "not measured".to_owned(),
     };
-    vec![
+    let mut rows = vec![
         row("run", &|side| side.name.clone()),
         row("environment", &|side| side.env.clone()),
         row("steps", &|side| {
@@ -139,7 +115,18 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
         row("best skill", &|side| side.best_skill.clone()),
         row(&format!("validation{metric}"), &|side| score(side.selection, side.selection_interval)),
         row(&format!("test{metric}"), &|side| score(side.test, side.test_interval)),
-        row(&format!("test before{metric}"), &|side| score(side.test_before, None)),
+    ];
+    let arms = comparison.arm_rows();
+    if arms.is_empty() {
+        rows.push(row(&format!("test before{metric}"), &|side| score(side.test_before, None)));
+    }
+    rows.extend(arms.into_iter().map(|arm| {
+        let [first, second] = arm
+            .sides
+            .map(|side| score(side.as_ref().map(|arm| arm.score), side.as_ref().map(|arm| arm.interval)));
+        vec![format!("test, {}{metric}", arm.title), first, second]
+    }));
+    rows.extend([
         row("tokens per validation task", &|side| tokens(side.tokens_per_task, side.tokens_per_task_before)),
         row("skill length", &|side| {
             side.skill_tokens
@@ -153,7 +140,8 @@ fn rows(sides: &[RunSide; 2], metric: &str) -> Vec<Vec<String>> {
             None if side.calls == 0 && side.n_steps > 0 => "unknown".to_owned(),
             None => "no prices".to_owned(),
         }),
-    ]
+    ]);
+    rows
 }
 
 /// Tokens for each task of the selection split: under the best skill, and under the first one where they differ.

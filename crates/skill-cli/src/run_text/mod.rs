@@ -2,9 +2,12 @@
 
 #[cfg(test)]
 pub(crate) mod made;
+mod runs;
 pub(crate) mod summary;
 pub(crate) mod trajectory;
 pub(crate) mod workers;
+
+pub(crate) use runs::runs_tables;
 
 use crate::table::{counted, grouped, harmless, seconds};
 use skillrl::core::usage::dollars;

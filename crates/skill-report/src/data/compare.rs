@@ -6,6 +6,7 @@ use super::epochs::Maker;
 use super::headline::Comparison;
 use super::standing::RunPhase;
 use super::{Report, StageRow};
+use crate::verdict::{TestArm, arm_title};
 use crate::words::counted;
 use crate::{LEVEL, ReportError};
 use serde::Serialize;
@@ -14,6 +15,7 @@ use skill_core::stats::score_interval;
 use skill_core::{Gate, GateMetric, ItemScore, RolloutResult};
 use skill_pipeline::error::{SettingChange, describe_changes};
 use skill_pipeline::identity::{data_of, scoring_changes};
+use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::records::{RunIdentity, StageTokens};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::stage::evaluate::by_item;
@@ -104,6 +106,8 @@ pub struct RunSide {
     pub test_interval: Option<[f64; 2]>,
     /// The score of its first skill on its test split, or the score without the bank.
     pub test_before: Option<f64>,
+    /// What it measured on its test split beside its best skill, such as no skill and a one-shot rewrite; of a document.
+    pub arms: Vec<TestArm>,
     /// Tokens of the target for each task of the selection split under its first skill, where they were counted.
     pub tokens_per_task_before: Option<f64>,
     /// The same under its best skill.
@@ -118,6 +122,27 @@ pub struct RunSide {
     pub money: Option<f64>,
     /// True if nothing was sent for the replies of the run: a replay, for example.
     pub is_replay: bool,
+}
+
+/// A skill beside the best one on the test splits of two runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparedArm {
+    /// What it is, such as `initial skill`.
+    pub title: &'static str,
+    /// What each run measured.
+    pub sides: [Option<TestArm>; 2],
+}
+
+impl RunComparison {
+    /// What the runs measured on their test splits beside their best skills; empty for banks and for runs that are not finished.
+    pub fn arm_rows(&self) -> Vec<ComparedArm> {
+        let names = [ArmName::NoSkill, ArmName::Initial, ArmName::OneShot].into_iter();
+        let rows = names.map(|name| {
+            let arm = |side: &RunSide| side.arms.iter().find(|arm| arm.name == name).cloned();
+            ComparedArm { title: arm_title(name), sides: self.runs.each_ref().map(arm) }
+        });
+        rows.filter(|row| row.sides.iter().any(Option::is_some)).collect()
+    }
 }
 
 /// What a run trains.
@@ -255,6 +280,7 @@ fn document_side(report: &Report, [selection, test]: [Measured; 2]) -> RunSide {
         test: test.map(|(score, _)| score),
         test_interval: test.map(|(_, interval)| interval),
         test_before: headline.and_then(|headline| headline.test.as_ref()).map(|test| test.before),
+        arms: report.verdict.arms.iter().filter(|arm| arm.name != ArmName::Trained).cloned().collect(),
         tokens_per_task_before: report.front.first().and_then(|row| row.tokens),
         tokens_per_task: best.and_then(|row| row.tokens),
         skill_tokens: best.map(|row| row.skill_tokens),
@@ -286,6 +312,7 @@ fn bank_side(report: &BankReport, [selection, test]: [Measured; 2]) -> RunSide {
         test: test.map(|(score, _)| score),
         test_interval: test.map(|(_, interval)| interval),
         test_before: report.test.as_ref().map(|test| test.before.hard),
+        arms: Vec::new(),
         tokens_per_task_before: None,
         tokens_per_task: None,
         skill_tokens: None,
