@@ -44,6 +44,21 @@ const FAMILIES: &[Family] = &[
         },
     ),
     (
+        "skillrl_run_proposals",
+        "gauge",
+        "Proposals of a planned search; each count is a part of the one before: made, fixed, taken, accepted.",
+        |run| {
+            let Some(proposals) = &run.files.proposals else { return Vec::new() };
+            let counts = [
+                ("made", proposals.made),
+                ("fixed", proposals.fixed),
+                ("taken", proposals.taken),
+                ("accepted", proposals.accepted),
+            ];
+            counts.map(|(state, n)| (format!("state=\"{state}\""), n as f64)).to_vec()
+        },
+    ),
+    (
         "skillrl_run_score",
         "gauge",
         "Scores: the gate's on the validation split, the strict one on the test split.",

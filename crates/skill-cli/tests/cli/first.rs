@@ -2,6 +2,7 @@
 
 use crate::context::{KEY_VARIABLE, Outcome, TestContext, code};
 use crate::said::assert_names;
+use crate::serve::{Serving, get, wait_for};
 use crate::server::{Server, body, closed_address, healthy, is_optimizer, model_at, reply};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -197,6 +198,17 @@ fn a_planned_run_says_why_it_ended_and_keeps_its_budget() {
     let stages = summary["token_summary"].as_object().unwrap();
     let n_calls: u64 = stages.values().map(|used| used["calls"].as_u64().unwrap()).sum();
     assert!((150..=300).contains(&n_calls), "{n_calls}");
+    // Prometheus has the proposals too.
+    let args = ["serve", "demo", "--listen", "127.0.0.1:0"];
+    let (_serving, url) = Serving::start(&context, &args);
+    wait_for(&url, "run");
+    let metrics = get(&url, "/metrics");
+    let proposals = summary["search"]["proposals"].as_object().unwrap();
+    assert!(proposals["made"].as_u64() > Some(0) && proposals.len() == 4, "{proposals:?}");
+    for (state, n) in proposals {
+        let line = format!("skillrl_run_proposals{{run=\"run\",state=\"{state}\"}} {n}");
+        assert!(metrics.lines().any(|metric| metric == line), "{line}: {metrics}");
+    }
 }
 
 #[test]
