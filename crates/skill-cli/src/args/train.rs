@@ -50,6 +50,15 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
 
+    /// Trains one run for each of these values, each in its own directory in `run.dir`; may be given for several keys, and
+    /// caps hold for all runs together, in equal shares.
+    #[arg(long, value_name = "KEY=A,B")]
+    pub(crate) grid: Vec<String>,
+
+    /// Trains each run with this many seeds, from `run.seed` on.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seeds: Option<u32>,
+
     /// Sends and writes nothing: shows what is assumed, one prompt as it would be sent, the checks of `doctor`, and what
     /// the run may cost.
     #[arg(long)]
@@ -71,6 +80,11 @@ pub(crate) struct TrainArgs {
 }
 
 impl TrainArgs {
+    /// True if more than one run is asked for.
+    pub(crate) fn is_grid(&self) -> bool {
+        !self.grid.is_empty() || self.seeds.is_some()
+    }
+
     /// Settings that have an option of their own, before those that are set by key.
     pub(crate) fn settings(&self) -> Vec<String> {
         let best = |path: &PathBuf| if is_run(path) { path.join("best_skill.md") } else { path.clone() };

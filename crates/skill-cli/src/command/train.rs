@@ -1,5 +1,7 @@
 //! `skillrl train`: from a configuration to a better skill.
 
+mod grid;
+
 use super::before_train::served_name;
 use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::{CommandError, before_train, dry_run};
@@ -21,27 +23,33 @@ pub(crate) fn run(args: &TrainArgs) -> crate::Result {
     start.overrides.splice(0..0, args.settings());
     let used = if args.dry_run { Use::Plans } else { Use::Trains };
     let data = data_start::resolve(&args.data, start, used, args.quiet)?;
+    if args.is_grid() {
+        return grid::run(&data, args);
+    }
     if args.dry_run {
         return dry_run::show(&data.start, args.json);
     }
-    let outcome = train(&data, args);
+    let outcome = train(&data, args, args.yes);
     if let (Err(_), Some(written)) = (&outcome, &data.written) {
         written.remove_if_unused();
     }
     outcome
 }
 
-fn train(data: &DataStart, args: &TrainArgs) -> crate::Result {
+/// Trains one run; `agrees` says whether to begin is agreed to already.
+fn train(data: &DataStart, args: &TrainArgs, agrees: bool) -> crate::Result {
     let start = &data.start;
     let loaded = load_start(start, args.quiet)?;
     let consent = Consent {
-        agrees: args.yes,
+        agrees,
         is_data: data.is_data,
         is_new: data.is_data || is_new_address(start, &loaded),
         is_quiet: args.quiet || args.json,
     };
     let warnings = before_train::say_and_ask(&loaded, consent)?;
-    let beginning = || Beginning { warnings: warnings.clone(), baseline: Baseline::of(consent) };
+    // What the baseline shows is asked about in each run of a grid.
+    let baseline = || Baseline::of(Consent { agrees: args.yes, ..consent });
+    let beginning = || Beginning { warnings: warnings.clone(), baseline: baseline() };
     match trained(&loaded, start, beginning(), args) {
         Err(error) if is_other_run(&error) && !has_answered_call(&loaded.run_dir()) => {
             // Nothing was answered, so nothing is lost.

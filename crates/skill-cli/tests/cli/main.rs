@@ -31,6 +31,7 @@ mod fake_pi;
 mod faults;
 mod finished_demo;
 mod first;
+mod grid;
 mod guessed;
 #[cfg(feature = "tables")]
 mod hub;
