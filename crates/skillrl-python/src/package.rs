@@ -69,7 +69,9 @@ pub(crate) fn data_rows(
 pub(crate) fn read_traces(py: Python<'_>, path: std::path::PathBuf) -> PyResult<String> {
     let read = py.detach(|| skillrl::envs::tasks::Traces::read(&path));
     let traces = read.map_err(|error| match &error {
-        skillrl::envs::EnvError::ReadData { .. } => PyOSError::new_err(skillrl::llm::error::with_causes(&error)),
+        skillrl::envs::EnvError::ReadData { .. } => {
+            PyOSError::new_err(skillrl::llm::error::with_causes(&error))
+        }
         _ => PyValueError::new_err(error.to_string()),
     })?;
     let leaks = traces.tasks.iter().filter(|task| task.contains_answer()).map(|task| &task.id);

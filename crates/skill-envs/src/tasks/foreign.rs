@@ -27,8 +27,8 @@ impl ForeignLayout {
 }
 
 /// For what [`super::Traces`] reads.
-const AS_TRACES: &str = "`skillrl train FILE` makes a row of each conversation: what was asked, and the answer; \
-     or write a row for each reply that is right";
+const AS_TRACES: &str = "write them to one file of JSON Lines and train on that: each conversation becomes a row; or write a row \
+     for each reply that is right";
 const AS_ROWS: &str =
     "write a row for each reply that is right: what was asked in one field, the answer in another";
 
@@ -198,7 +198,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     },
     ForeignLayout {
         name: "programming tasks with tests",
-        hint: "a program has to run the tests: write a configuration by `skillrl init` with the scorer `command` (docs/tasks.md)",
+        hint: "a program has to run the tests: write a configuration with the scorer `command` (docs/scorers.md)",
         is_trace: false,
         own: &[
             "canonical_solution",

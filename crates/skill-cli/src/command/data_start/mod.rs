@@ -160,8 +160,8 @@ fn with_rows(rows: &Rows, mut start: Start, args: &DataArgs) -> (Start, DataArgs
     {
         start.overrides.push(setting(INITIAL, &prompt.display().to_string()));
     }
-    let is_judged = args.rubric.is_some();
-    let answer = args.answer.clone().or_else(|| (!is_judged).then(|| traces::ANSWER.to_owned()));
+    let is_scored = rows.has_answers && args.rubric.is_none();
+    let answer = args.answer.clone().or_else(|| is_scored.then(|| traces::ANSWER.to_owned()));
     (start, DataArgs { answer, ..args.clone() })
 }
 

@@ -14,6 +14,8 @@ const DIR: &str = "data";
 pub(super) struct Rows {
     /// One row for each trace, with the fields `id`, `text` and, where one is recorded, `answer`.
     pub(super) data: PathBuf,
+    /// Whether any answer is recorded.
+    pub(super) has_answers: bool,
     /// The system prompt of most traces: the initial skill.
     pub(super) prompt: Option<PathBuf>,
     /// What a person should know of it, line by line.
@@ -42,6 +44,7 @@ pub(super) fn rows_of(data: &Path, args: &DataArgs) -> crate::Result<Option<Rows
     let prompt = Path::new(DIR).join(format!("{stem}-prompt.md"));
     let mut said = Vec::new();
     let n_traces = traces.tasks.len();
+    let has_answers = traces.tasks.iter().any(|task| !task.reference.is_empty());
     if rows.exists() {
         said.push(format!(
             "{} is there and used as it is; delete it to read {} again",
@@ -49,7 +52,7 @@ pub(super) fn rows_of(data: &Path, args: &DataArgs) -> crate::Result<Option<Rows
             data.display()
         ));
     } else {
-        write_with_parents(&rows, text_of(&traces).as_bytes())?;
+        write_with_parents(&rows, text_of(&traces, has_answers).as_bytes())?;
         said.push(format!(
             "{n_traces} conversations ({}) are the rows of {}: remove those whose recorded answer is wrong",
             layout.name,
@@ -75,12 +78,11 @@ pub(super) fn rows_of(data: &Path, args: &DataArgs) -> crate::Result<Option<Rows
             "warning: the answer is part of the input of {n_leaks} of {n_traces} conversations: scores on these tell nothing"
         ));
     }
-    Ok(Some(Rows { data: rows, prompt: has_prompt.then_some(prompt), said }))
+    Ok(Some(Rows { data: rows, has_answers, prompt: has_prompt.then_some(prompt), said }))
 }
 
 /// A row of JSON for each trace.
-fn text_of(traces: &Traces) -> String {
-    let has_answers = traces.tasks.iter().any(|task| !task.reference.is_empty());
+fn text_of(traces: &Traces, has_answers: bool) -> String {
     let rows = traces.tasks.iter().map(|task| {
         let (id, text) = (&task.id, task.prompt());
         let row = match has_answers {
