@@ -13,6 +13,7 @@ mod caps;
 mod changed;
 mod check;
 mod codes;
+mod config_copy;
 #[cfg(target_os = "linux")]
 mod consent;
 mod context;
