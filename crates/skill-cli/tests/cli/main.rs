@@ -47,6 +47,7 @@ mod large;
 mod leaks;
 mod lean;
 mod local;
+mod log_format;
 mod look;
 mod lost;
 mod mcp;
