@@ -2,12 +2,10 @@
 
 use super::CommandError;
 use crate::args::CompareArgs;
-use crate::table::{Column, grouped, harmless, table, terminal_width};
+use crate::table::{Column, cells_table, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
 use skillrl::reports::words::percent;
-use skillrl::reports::{
-    Cells, Comparison, RunComparison, RunSide, RunsTable, Trained, metric_words, runs_in,
-};
+use skillrl::reports::{Comparison, RunComparison, RunSide, RunsTable, Trained, metric_words, runs_in};
 use skillrl::runs::Depth;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -61,22 +59,12 @@ fn print_table(args: &CompareArgs, runs: &[PathBuf]) -> crate::Result {
 
 /// Groups, runs and remarks.
 fn tables(found: &RunsTable) -> String {
-    let width = terminal_width();
-    let drawn = |cells: &Cells| {
-        let columns =
-            cells.titles.iter().zip(0..).map(|((title, is_number), place)| match (place, is_number) {
-                (0, _) => Column::name(title),
-                (_, true) => Column::number(title),
-                (_, false) => Column::text(title),
-            });
-        table(&columns.collect::<Vec<_>>(), &cells.rows, width)
-    };
     let mut text = String::new();
     let groups = found.group_cells();
     if !groups.rows.is_empty() {
-        let _ = writeln!(text, "{}", drawn(&groups));
+        let _ = writeln!(text, "{}", cells_table(&groups));
     }
-    text.push_str(&drawn(&found.run_cells()));
+    text.push_str(&cells_table(&found.run_cells()));
     for (place, remark) in found.remarks().iter().enumerate() {
         let _ = writeln!(text, "{}note: {remark}", if place == 0 { "\n" } else { "" });
     }

@@ -50,6 +50,7 @@ mod local;
 mod log_format;
 mod look;
 mod lost;
+mod matrix;
 mod mcp;
 mod metric;
 mod mistakes;

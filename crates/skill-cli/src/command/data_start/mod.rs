@@ -8,7 +8,7 @@ mod scoring;
 mod written;
 
 pub(super) use guess::Proposal;
-pub(super) use models::judge_settings;
+pub(super) use models::{further_settings, judge_settings};
 pub(super) use written::{WrittenConfig, has_answered_call};
 
 use super::CommandError;
