@@ -95,7 +95,7 @@ fn moved(error: &clap::Error, arguments: &[OsString]) -> Option<CommandError> {
 }
 
 fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {
-    let log = log::start(cli.verbose, cli.command.calls_models());
+    let log = log::start((cli.verbose, cli.log_format), cli.command.calls_models());
     if let Err(error) = hidden {
         tracing::warn!(%error, "programs that are started can read the environment of this process");
     }
@@ -165,7 +165,9 @@ fn dispatch(cli: Cli) -> u8 {
 
 /// Says what went wrong, why, and what to do; returns the exit code.
 fn report(error: &CliError) -> u8 {
-    if let Some(text) = error.text() {
+    if let Some(text) = error.text().filter(|_| log::is_json()) {
+        log::tell(&text);
+    } else if let Some(text) = error.text() {
         let text = wrap::wrapped(&text, wrap::stderr_width());
         // Standard error may be closed; the exit code still says it.
         writeln!(anstream::stderr(), "{text}").unwrap_or_default();

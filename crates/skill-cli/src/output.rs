@@ -19,6 +19,9 @@ pub(crate) fn print_wrapped(text: &str) -> Result {
 
 /// Writes a sentence for people to standard error; a closed stream is not a failure.
 pub(crate) fn say(text: &str) {
+    if crate::log::is_json() {
+        return crate::log::tell(text);
+    }
     let write = || writeln!(anstream::stderr(), "{}", wrapped(text, stderr_width()));
     crate::progress_bar::beside_bar(write).unwrap_or_default();
 }

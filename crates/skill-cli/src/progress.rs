@@ -54,7 +54,7 @@ struct State {
 impl Progress {
     pub(crate) fn new(show: Show) -> Self {
         let state = Mutex::new(State::default());
-        Self { show, is_terminal: std::io::stderr().is_terminal(), state }
+        Self { show, is_terminal: std::io::stderr().is_terminal() && !crate::log::is_json(), state }
     }
 }
 
@@ -181,6 +181,9 @@ impl State {
 
     /// Writes a line above the bar; a standard error that nobody reads is no reason to stop a paid run.
     fn line(&mut self, text: &str) {
+        if crate::log::is_json() {
+            return crate::log::tell(&console::strip_ansi_codes(text));
+        }
         let text = wrapped(text, stderr_width());
         match &self.bar {
             Some(bar) => bar.suspend(|| writeln!(anstream::stderr(), "{text}")),

@@ -13,11 +13,15 @@ use skillrl::envs::alfworld::Rooms;
 use skillrl::envs::tasks::DATA_FORMATS;
 use skillrl::identify::{PathError, PathKind, identify};
 use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::run_dir::is_run;
 use skillrl::replay;
 use std::path::{Path, PathBuf};
 
 /// The name of a configuration without a file, in messages.
 const NO_FILE: &str = "without a configuration file";
+
+/// The copy of its configuration in a run.
+const COPY_NAME: &str = "config.toml";
 
 /// Where the phases of training a policy leave their results, if nothing names another place.
 #[cfg(feature = "weights")]
@@ -162,6 +166,8 @@ enum Found {
 fn found_at(path: &Path) -> Result<Found, skillrl::Error> {
     match identify(path) {
         Ok(PathKind::Run) => Ok(Found::Run(path.to_owned())),
+        // The copy in a run is complete with what the run has recorded.
+        Ok(PathKind::Config) if let Some(run) = run_of_copy(path) => Ok(Found::Run(run)),
         Ok(PathKind::Config) if path.is_dir() => Ok(Found::File(path.join(FILE_NAME))),
         Ok(PathKind::Config) => Ok(Found::File(path.to_owned())),
         Ok(kind) => {
@@ -202,6 +208,13 @@ pub(crate) fn instead_of(path: &Path, kind: PathKind) -> String {
             "name a configuration (TOML) or the directory of a run".to_owned()
         }
     }
+}
+
+/// The run whose copy of its configuration this file is.
+fn run_of_copy(path: &Path) -> Option<PathBuf> {
+    let dir = path.parent().filter(|_| path.file_name().is_some_and(|name| name == COPY_NAME))?;
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    (path.is_file() && is_run(dir)).then(|| dir.to_owned())
 }
 
 pub(crate) fn is_json(path: &Path) -> bool {

@@ -3,6 +3,7 @@
 pub(crate) use skillrl::reports::words::{counted, duration, grouped, harmless, seconds};
 
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
+use skillrl::reports::Cells;
 use std::io::IsTerminal as _;
 
 /// Between two columns.
@@ -72,6 +73,17 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<String>], width: Option<
     };
     let titles = line(&mut columns.iter().map(|column| column.title));
     rows.iter().fold(titles, |text, row| text + &line(&mut row.iter().map(String::as_str)))
+}
+
+/// Cells as a table that fits the terminal.
+pub(crate) fn cells_table(cells: &Cells) -> String {
+    let columns =
+        cells.titles.iter().enumerate().map(|(place, (title, is_number))| match (place, is_number) {
+            (0, _) => Column::name(title),
+            (_, true) => Column::number(title),
+            (_, false) => Column::text(title),
+        });
+    table(&columns.collect::<Vec<_>>(), &cells.rows, terminal_width())
 }
 
 /// Each row as lines of a title and a cell, with an empty line between rows; a cell that is empty has no line.

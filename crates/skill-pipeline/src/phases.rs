@@ -33,6 +33,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+/// The journals of the phases that are not runs themselves, below the directory of the run.
+pub const PHASE_JOURNALS: [&str; 3] = [
+    "collect/trajectories.jsonl.calls/journal.sqlite",
+    "distill/bank.calls/journal.sqlite",
+    "sft.calls/journal.sqlite",
+];
+
 fn key_of(settings: &RunIdentity) -> String {
     canonical_hash(&json!(settings))
 }

@@ -22,6 +22,7 @@ use crate::event::{Event, EventSink, NoEvents};
 use crate::identity::check_identity;
 use crate::kind::RunKind;
 use crate::records::{ConfigFile, RunIdentity};
+use crate::run_dir::config_copy::config_copy;
 use crate::run_dir::event_log::EventLog;
 use crate::run_dir::process_log::ProcessLog;
 use crate::run_dir::process_log::file_marks;
@@ -43,6 +44,9 @@ use tracing::{Instrument as _, Span};
 pub struct RunConfig {
     /// The text of the file, kept as `config.toml`.
     pub source_text: Option<String>,
+    /// The settings in which the resolved configuration differs from the file, such as those of the command line, as
+    /// `KEY=VALUE`.
+    pub set: Vec<String>,
     /// The resolved settings without secrets and without what only changes speed or cost, kept as `config.json`.
     pub resolved: Value,
     /// Settings that decide results and that only the caller knows, by name.
@@ -153,18 +157,20 @@ impl RunShell {
             None | Some(RunKind::Document) => false,
             Some(RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => true,
         };
+        let copy = self.config.source_text.as_deref();
+        let copy = copy.map(|text| config_copy(text, &self.config.set, &identity));
         let config = ConfigFile::new(self.config.resolved.clone(), identity)
             .with_simulated_models(&self.config.simulated_models)
             .with_named(self.config.named.clone())
             .with_hashes(has_hashes);
-        dir.write_config(&config, self.config.source_text.as_deref())?;
+        dir.write_config(&config, copy.as_deref())?;
         if has_hashes {
             dir.commit_start()?;
         }
         // A stop request is addressed to the process that ran then.
         withdraw_stop(path)?;
         let log = EventLog::open(path, self.events.as_ref())?;
-        Ok(OpenRun { shell: self, dir, log })
+        Ok(OpenRun { shell: self, dir, log, copy })
     }
 }
 
@@ -194,6 +200,8 @@ pub struct OpenRun<'run> {
     pub dir: RunDir,
     /// The log of events.
     pub log: EventLog<'run>,
+    /// The text of `config.toml`.
+    copy: Option<String>,
 }
 
 impl OpenRun<'_> {
@@ -256,7 +264,7 @@ impl OpenRun<'_> {
 
     /// The marks of the files that differ between two equal runs, for `timings.jsonl`.
     pub fn file_marks(&self) -> BTreeMap<String, FileMark> {
-        file_marks(self.shell.config.source_text.as_deref(), &self.log)
+        file_marks(self.copy.as_deref(), &self.log)
     }
 
     /// Begins the lines of this process in `timings.jsonl`, for a run that writes no times of stages.
@@ -266,8 +274,7 @@ impl OpenRun<'_> {
     /// As [`ProcessLog::begin`].
     pub fn begin_process(&self, finished_steps: u64) -> Result<ProcessLog, PipelineError> {
         let finished_steps = u32::try_from(finished_steps).unwrap_or(u32::MAX);
-        let source_text = self.shell.config.source_text.as_deref();
-        ProcessLog::begin(self.dir.path(), &self.log, source_text, finished_steps, &[])
+        ProcessLog::begin(self.dir.path(), &self.log, self.copy.as_deref(), finished_steps, &[])
     }
 
     /// The directory of the configuration file, relative to the run directory.

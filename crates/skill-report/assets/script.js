@@ -47,7 +47,17 @@ function setUpSorting() {
     });
   }
 }
+// Opens the part of the page that a link leads to, and all parts on paper.
+function openPart() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let part = target && target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+}
+addEventListener("hashchange", openPart);
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details.part")) part.open = true;
+});
 function setUp() {
+  openPart();
   setUpFilters();
   setUpSorting();
 }

@@ -11,7 +11,9 @@ use crate::words::{
     counted, dollars, e_value, escaped, grouped, harmless, measured, p_words, percent, points, seconds,
     sentence, split_name, utc,
 };
-use crate::{AnyReport, Outcome, Report, ReportError, RunComparison, RunsTable, chart, difference, runs};
+use crate::{
+    AnyReport, Matrix, Outcome, Report, ReportError, RunComparison, RunsTable, chart, difference, runs,
+};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde};
 use minijinja::{AutoEscape, Environment, State, UndefinedBehavior, Value, context};
@@ -25,9 +27,13 @@ const RL: &str = include_str!("../assets/rl.html");
 const TRIGGERS: &str = include_str!("../assets/triggers.html");
 const PHASES: &str = include_str!("../assets/phases.html");
 const COMPARISON: &str = include_str!("../assets/compare.html");
+const MATRIX: &str = include_str!("../assets/matrix.html");
 const RUNS: &str = include_str!("../assets/runs.html");
 /// What all have in common.
 const PARTS: &str = include_str!("../assets/parts.html");
+
+/// The most items of the page of a matrix.
+const MAX_MATRIX_ITEMS: usize = 200;
 
 /// The style of the page.
 pub const STYLE: &str = include_str!("../assets/style.css");
@@ -196,6 +202,28 @@ fn render_runs(table: &RunsTable, is_page: bool) -> Result<String, ReportError> 
     )
 }
 
+/// A matrix of measurements as one HTML page, as self-contained as a [`page`]: the scores, and the replies to each item.
+///
+/// # Errors
+///
+/// As for [`page`].
+pub fn matrix_page(matrix: &Matrix) -> Result<String, ReportError> {
+    let shown = matrix.items.get(..MAX_MATRIX_ITEMS).unwrap_or(&matrix.items);
+    rendered(
+        "matrix.html",
+        context! {
+            title => matrix.size(),
+            matrix => Value::from(Serde(matrix)),
+            shown => Value::from(Serde(shown)),
+            table => Value::from(Serde(&matrix.cells_table())),
+            sort_keys => matrix.sort_keys(),
+            remarks => matrix.remarks(),
+            style => Value::from_safe_string(STYLE.to_owned()),
+            script => Value::from_safe_string(SCRIPT.to_owned()),
+        },
+    )
+}
+
 /// The curves of two runs over each other, where both train a document.
 fn overlaid(reports: [&AnyReport; 2]) -> Option<Value> {
     let [AnyReport::Document(first), AnyReport::Document(second)] = reports else { return None };
@@ -254,6 +282,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("report.html", PAGE)?;
     environment.add_template("compare.html", COMPARISON)?;
     environment.add_template("runs.html", RUNS)?;
+    environment.add_template("matrix.html", MATRIX)?;
     Ok(environment)
 }
 

@@ -29,6 +29,7 @@ mod chart;
 mod data;
 mod html;
 pub mod lines;
+pub mod matrix;
 mod runs;
 mod tensorboard;
 mod verdict;
@@ -62,8 +63,10 @@ pub use data::standing::RunPhase;
 pub use data::steps::{DiffLine, EditLine, StepRow, difference, whole_lines};
 pub use data::{Report, ReportOptions, ScorePoint, SkillLine, StageRow, models};
 pub use html::{
-    SCRIPT, STYLE, comparison_content, comparison_page, content, page, runs_content, runs_page, triggers_page,
+    SCRIPT, STYLE, comparison_content, comparison_page, content, matrix_page, page, runs_content, runs_page,
+    triggers_page,
 };
+pub use matrix::{Matrix, MatrixCell, TransferRow};
 pub use runs::{
     Cells, CoursePoint, GroupDifference, MAX_PAIRED_RUNS, Mean, PairedBy, RunColumn, RunGroup, RunRow,
     RunsTable,

@@ -91,6 +91,8 @@ pub mod import;
 #[cfg(feature = "yaml")]
 pub mod lint;
 mod listener;
+#[cfg(feature = "report")]
+pub mod matrix;
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod not_a_skill;

@@ -10,6 +10,7 @@ mod test;
 use crate::call_cache::CallCache;
 use crate::collect::{CollectRequest, Collecting};
 use crate::config::collect::{CollectAgent, CollectConfig, DemonstrationSource};
+use crate::config::recorded::needed_overrides;
 use crate::config::{LoadedConfig, ModelRole, Runner, simulated_models};
 use crate::distill::Distilling;
 use crate::engine::Engine;
@@ -29,11 +30,14 @@ use skill_llm::regular_file;
 use skill_llm::{CallCtx, CallPlace, text_file};
 use skill_pipeline::bank::{Admission, check_embedding, n_items_of_sets};
 use skill_pipeline::bank_dir::BankDir;
-use skill_pipeline::phases::{Phases, add_phase_time, hash_of_dir, phase_times, phased_identity, test_games};
+use skill_pipeline::phases::{
+    PHASE_JOURNALS, Phases, add_phase_time, hash_of_dir, phase_times, phased_identity, test_games,
+};
 use skill_pipeline::records::phases::{Phase, PhaseRecord, TEST_FILE, TestGames};
 use skill_pipeline::records::sft::{POLICY_DIR, SftGames};
 use skill_pipeline::records::{ConfigFile, RunIdentity};
 use skill_pipeline::run_dir::atomic::{self, failed};
+use skill_pipeline::run_dir::config_copy::config_copy;
 use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::process_log::ProcessLog;
 use skill_pipeline::run_dir::vacant::check_vacant;
@@ -51,13 +55,6 @@ const TRAJECTORIES_FILE: &str = "trajectories.jsonl";
 const BANK_DIR: &str = "bank";
 /// The same bank with all skills active, as demonstrations show them.
 const SHOWN_DIR: &str = "shown";
-/// The journals of the phases that are not runs themselves.
-const JOURNALS: [&str; 3] = [
-    "collect/trajectories.jsonl.calls/journal.sqlite",
-    "distill/bank.calls/journal.sqlite",
-    "sft.calls/journal.sqlite",
-];
-
 /// A run of all phases.
 pub struct PhasedTrainer {
     loaded: LoadedConfig,
@@ -117,12 +114,14 @@ impl PhasedTrainer {
         if let Some(stored) = dir.read_config()? {
             identity::check_identity(&self.out, &stored.identity, &asked)?;
         }
+        let set = needed_overrides(&self.loaded.source_text, &self.loaded.config.decisive_json());
+        let copy = config_copy(&self.loaded.source_text, &set, &asked);
         let mut config = ConfigFile::new(self.loaded.config.decisive_json(), asked);
         let roles = ModelRole::of_training(&self.loaded.config);
         config.simulated_models =
             simulated_models(&self.loaded.config, &roles).into_iter().map(str::to_owned).collect();
         config.has_hashes = true;
-        dir.write_config(&config, Some(&self.loaded.source_text))?;
+        dir.write_config(&config, Some(&copy))?;
         let policy = trainable(&self.loaded, &self.out);
         dir.commit_start()?;
         withdraw_stop(&self.out)?;
@@ -130,8 +129,8 @@ impl PhasedTrainer {
         let mut process = None;
         let outcome = async {
             let n_finished = Phases::read(&self.out)?.map_or(0, |phases| n_phases(phases.finished.len()));
-            let text = Some(self.loaded.source_text.as_str());
-            process = Some(ProcessLog::begin(&self.out, &log, text, n_finished, &JOURNALS)?);
+            let text = Some(copy.as_str());
+            process = Some(ProcessLog::begin(&self.out, &log, text, n_finished, &PHASE_JOURNALS)?);
             self.work(&dir, env, &log, &policy?).await
         };
         let outcome = outcome.await;

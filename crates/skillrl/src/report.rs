@@ -219,7 +219,16 @@ fn any_with(run: &Path, options: ReportOptions) -> Result<AnyReport, Error> {
         Some(RunKind::Document) | None => Ok(read_with(run, options)?.into()),
         Some(RunKind::Bank) => Ok(bank_with(run, &options)?.into()),
         Some(RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
-            AnyReport::read(&RunReader::open(run)?, &options).map_err(of_report)
+            let run = RunReader::open(run)?;
+            let mut report = AnyReport::read(&run, &options).map_err(of_report)?;
+            let sent = match &mut report {
+                AnyReport::Sft(of) => &mut of.sent,
+                AnyReport::Rl(of) => &mut of.sent,
+                AnyReport::Phases(of) => &mut of.sent,
+                AnyReport::Document(_) | AnyReport::Bank(_) => return Ok(report),
+            };
+            sent.money = Spending::of(&run).and_then(|spending| spending.money(&sent.counted));
+            Ok(report)
         }
     }
 }
@@ -264,7 +273,8 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
 }
 
 /// Writes the curves of a run that trains weights as an event file of TensorBoard into this folder, which is created;
-/// returns the path of the file. A file of an earlier time is replaced.
+/// returns the path of the file. A file of an earlier time is replaced. A run of all phases has a folder for each phase
+/// with curves, and the path is that of the folder.
 ///
 /// # Errors
 ///
@@ -274,6 +284,12 @@ pub fn write_tensorboard(run: &Path, folder: &Path) -> Result<PathBuf, Error> {
     let bytes = match &report {
         AnyReport::Sft(report) => report.tensorboard(),
         AnyReport::Rl(report) => report.tensorboard(),
+        AnyReport::Phases(of) if !of.runs.is_empty() => {
+            for (phase, _) in &of.runs {
+                write_tensorboard(&run.join(phase), &folder.join(phase))?;
+            }
+            return Ok(folder.to_owned());
+        }
         AnyReport::Document(_) | AnyReport::Bank(_) | AnyReport::Phases(_) => {
             return Err(of_report(ReportError::NoCurves { name: run.display().to_string() }));
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use skill_llm::error::with_causes;
 use skill_llm::regular_file;
 use skill_pipeline::run_dir::atomic;
+use skill_pipeline::run_dir::config_copy::without_comments;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{MAX_PAIRED_RUNS, ReportError, RunOverview, RunRow, RunsTable, runs_in};
 use std::collections::HashMap;
@@ -101,7 +102,8 @@ impl Terms {
         if let Some(seed) = config.pointer_mut("/run/seed") {
             *seed = Value::Null;
         }
-        let key = format!("{text}\0{config}");
+        // The comments of the copy name the seed and the data.
+        let key = format!("{}\0{config}", without_comments(&text));
         if let Some(known) = self.0.lock().get(&key) {
             return known.clone();
         }

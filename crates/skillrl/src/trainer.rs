@@ -3,6 +3,7 @@
 mod elsewhere;
 
 use crate::config::key::declare::{Carry as _, Fill as _};
+use crate::config::recorded::needed_overrides;
 use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelRole, Schedule, simulated_models};
 use crate::cost::prices;
 use crate::engine::{Engine, RunModels};
@@ -145,6 +146,7 @@ pub(crate) fn run_config(
 ) -> RunConfig {
     RunConfig {
         source_text: Some(loaded.source_text.clone()),
+        set: needed_overrides(&loaded.source_text, &loaded.config.decisive_json()),
         resolved: loaded.config.decisive_json(),
         identity,
         dir: loaded.path.as_ref().map(|_| Path::new(".").join(loaded.base_dir())),

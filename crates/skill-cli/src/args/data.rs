@@ -20,6 +20,7 @@ pub(crate) struct DataArgs {
     pub(crate) input: Vec<String>,
 
     /// The model that does the tasks and proposes edits, such as `gpt-5-mini`, `anthropic/claude-haiku-4-5` or a GGUF file.
+    /// `eval` takes several, with commas between them, and with a configuration too.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

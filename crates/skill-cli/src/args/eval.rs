@@ -34,8 +34,9 @@ pub(crate) struct EvalArgs {
     pub(crate) data: DataArgs,
 
     /// The skill to measure; without it, the best skill of the run, else the initial one.
-    /// A Markdown file, or a folder with a SKILL.md.
-    #[arg(long, value_name = "PATH")]
+    /// A Markdown file, or a folder with a SKILL.md; several with commas between them make a matrix, as do several
+    /// models in `--model`.
+    #[arg(long, value_name = "PATH,..")]
     pub(crate) skill: Option<PathBuf>,
 
     /// Measures the split without this bank and with it, and compares item by item: a directory, or a file of any
@@ -53,8 +54,8 @@ pub(crate) struct EvalArgs {
     pub(crate) check_batch: bool,
 
     /// Measures the first and the best skill of a run under further models, those of [models.targets]: all of them, or
-    /// these, with `target` for the run's own. A matrix of transfer.
-    #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true, value_delimiter = ',', conflicts_with_all = ["skill", "bank", "policy", "against", "force"])]
+    /// these, with `target` for the run's own. With `--skill`, measures those skills.
+    #[arg(long, value_name = "NAME,..", num_args = 0..=1, require_equals = true, value_delimiter = ',', conflicts_with_all = ["model", "bank", "policy"])]
     pub(crate) targets: Option<Vec<String>>,
 
     /// The split to measure it on: train, val or test. By default val, and test with `--targets`.
@@ -69,12 +70,20 @@ pub(crate) struct EvalArgs {
     pub(crate) max_drop: Option<f64>,
 
     /// Fails with exit code 11 if the score is below PERCENT.
-    #[arg(long, value_name = "PERCENT", value_parser = in_percent, conflicts_with_all = ["bank", "targets", "check_batch"])]
+    #[arg(long, value_name = "PERCENT", value_parser = in_percent, conflicts_with_all = ["bank", "check_batch"])]
     pub(crate) min_score: Option<f64>,
 
     /// Writes the result to standard output as Markdown, such as for the summary of a job.
-    #[arg(long, conflicts_with_all = ["json", "bank", "targets", "check_batch"])]
+    #[arg(long, conflicts_with_all = ["json", "bank", "check_batch"])]
     pub(crate) markdown: bool,
+
+    /// Writes a line for each item to standard output as CSV, with the scores and the replies side by side.
+    #[arg(long, conflicts_with_all = ["json", "markdown", "bank", "check_batch"])]
+    pub(crate) csv: bool,
+
+    /// Writes the scores and every item's replies side by side as one HTML page.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bank", "check_batch"])]
+    pub(crate) html: Option<PathBuf>,
 
     /// Writes the result to standard output as one JSON object.
     #[arg(long)]

@@ -222,25 +222,6 @@ fn money(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What `skillrl eval RUN --targets` takes.
-#[derive(Debug)]
-pub(crate) struct TransferArgs {
-    /// The directory of a run that trains a document.
-    pub(crate) run: PathBuf,
-    /// Targets by their names in [models.targets], or `target` for the run's own; none for all of them.
-    pub(crate) targets: Vec<String>,
-    /// The configuration file with the targets; without it, the one that the run was started with.
-    pub(crate) config: Option<PathBuf>,
-    /// Settings of the form `KEY=VALUE`.
-    pub(crate) set: Vec<String>,
-    /// The split.
-    pub(crate) split: String,
-    /// Where calls and results are kept; without it, in `transfer` of the run's directory.
-    pub(crate) out: Option<PathBuf>,
-    pub(crate) json: bool,
-    pub(crate) quiet: bool,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct NoteArgs {
     /// The directory of a run that trains a document, in progress or not; without it, the newest.

@@ -27,7 +27,7 @@ pub(crate) use first::{DoctorArgs, NoiseArgs, TryArgs};
 pub(crate) use help::{HelpArgs, Shown, all_commands, grouped, renamed, subcommand};
 pub(crate) use look::{
     BlameArgs, CheckArgs, CompareArgs, DiffArgs, FIRST_VERSION, InspectArgs, McpArgs, NEWEST, NoteArgs,
-    ReportArgs, ServeArgs, ShowArgs, StatusArgs, StopArgs, TransferArgs, WatchArgs,
+    ReportArgs, ServeArgs, ShowArgs, StatusArgs, StopArgs, WatchArgs,
 };
 pub(crate) use prune::PruneArgs;
 pub(crate) use rl::RlArgs;
@@ -54,8 +54,21 @@ pub(crate) struct Cli {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
+    /// The form of messages on standard error: `text`, or `json` with one JSON object per event.
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text, hide_default_value = true, hide_possible_values = true)]
+    pub(crate) log_format: LogFormat,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The form of what a command writes to standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object per event.
+    Json,
 }
 
 // `help` has the commands in groups: a command that is new here has its group there.

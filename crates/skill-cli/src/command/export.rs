@@ -6,7 +6,6 @@ use serde_json::json;
 use skillrl::bundle::BundleOptions;
 use skillrl::core::estimate_tokens;
 use skillrl::export::{ExportOptions, export};
-use std::io::Write as _;
 use std::path::Path;
 
 pub(crate) fn run(args: &ExportArgs) -> crate::Result {
@@ -50,8 +49,7 @@ fn package(args: &ExportArgs, to: &Path) -> crate::Result {
     };
     let exported = export(&options)?;
     for warning in &exported.warnings {
-        writeln!(anstream::stderr(), "warning: SKILL.md:{}: {}", warning.line, warning.message)
-            .unwrap_or_default();
+        super::say(&format!("warning: SKILL.md:{}: {}", warning.line, warning.message));
     }
     let files: Vec<&str> = exported.package.files().map(|(path, ..)| path).collect();
     let n_tokens = estimate_tokens(exported.package.body());

@@ -4,7 +4,6 @@ use super::CommandError;
 use crate::args::ServeArgs;
 use skill_serve::{AccessError, ServeError, ServeOptions, Server, Token};
 use skillrl::pipeline::StopSignal;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -20,8 +19,7 @@ pub(crate) fn run(args: &ServeArgs) -> crate::Result {
         let server = Server::bind(options).await.map_err(of_serve)?;
         // Written out at once: a program that starts this one waits for it.
         super::print(&format!("{}\n", server.url()))?;
-        writeln!(anstream::stderr(), "open it in a browser; Ctrl-C ends the server and no run")
-            .unwrap_or_default();
+        super::say("open it in a browser; Ctrl-C ends the server and no run");
         server.run(until).await;
         crate::Result::Ok(())
     })?

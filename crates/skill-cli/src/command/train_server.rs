@@ -11,13 +11,12 @@ pub(crate) fn run(_: &crate::args::TrainServerArgs) -> crate::Result {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::TrainServerArgs;
-    use crate::command::{CommandError, heeding_signals, print, runtime};
+    use crate::command::{CommandError, heeding_signals, print, runtime, say};
     use crate::error::OfFile as _;
     use skill_serve::{AccessError, Token};
     use skillrl::llm::error::with_causes;
     use skillrl::pipeline::StopSignal;
     use skillrl::tinker::server::{ServerSettings, TinkerServer};
-    use std::io::Write as _;
     use std::path::{Path, PathBuf};
     use tokio::net::TcpListener;
 
@@ -40,10 +39,9 @@ mod built_in {
                 "http://{}\n",
                 listener.local_addr().trying_to("learn the address of the listener")?
             ))?;
-            let mut people = anstream::stderr();
-            writeln!(people, "trains {}; Ctrl-C ends the server", names.join(", ")).unwrap_or_default();
+            say(&format!("trains {}; Ctrl-C ends the server", names.join(", ")));
             if let Some(key) = shown {
-                writeln!(people, "clients show this key: {key}").unwrap_or_default();
+                say(&format!("clients show this key: {key}"));
             }
             tokio::select! {
                 served = server.serve(listener) => served.trying_to("serve clients")?,

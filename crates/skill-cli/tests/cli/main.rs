@@ -13,6 +13,7 @@ mod caps;
 mod changed;
 mod check;
 mod codes;
+mod config_copy;
 #[cfg(target_os = "linux")]
 mod consent;
 mod context;
@@ -47,8 +48,10 @@ mod large;
 mod leaks;
 mod lean;
 mod local;
+mod log_format;
 mod look;
 mod lost;
+mod matrix;
 mod mcp;
 mod metric;
 mod mistakes;

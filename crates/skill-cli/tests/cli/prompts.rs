@@ -62,7 +62,7 @@ fn exported_prompts_are_those_that_are_built_in() {
     let [built_in, mine] = ["demo/run", "other"].map(|dir| {
         let mut files = context.untimed_files(dir);
         files.retain(|path, _| {
-            !["config.json", "summary.json", "files.jsonl"]
+            !["config.json", "config.toml", "summary.json", "files.jsonl"]
                 .iter()
                 .any(|name| path.ends_with(name) && path.components().count() == 1)
         });

@@ -47,8 +47,10 @@ fn the_skills_of_a_run_are_measured_under_other_targets_once() {
     let text = context.succeed(&["eval", "task/run", "--targets", "--quiet"]);
     assert_names(&text, &["small", "target-small", "+100.0 points", "in the run"]);
     assert_eq!(server.n_calls(), 4, "nothing is paid for twice");
-    let file = context.json("task/run/transfer/transfer.json");
-    assert_eq!(file, matrix(&context, &["--quiet"]));
+    let file = context.json("task/run/transfer/matrix.json");
+    let mut printed = matrix(&context, &["--quiet"]);
+    let limits = printed.as_object_mut().and_then(|fields| fields.remove("broken_limits"));
+    assert_eq!((file, limits), (printed, Some(Value::Array(Vec::new()))));
     assert!(context.read("task/run/transfer/small/best/results.json").contains("test-1"));
     // It is none of the files of the run.
     context.succeed(&["check", "task/run"]);

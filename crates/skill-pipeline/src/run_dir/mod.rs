@@ -6,6 +6,7 @@ pub mod bank_progress;
 mod by_hand;
 pub mod check;
 pub mod checks;
+pub mod config_copy;
 mod dir_handle;
 mod evaluation;
 pub mod event_log;

@@ -8,7 +8,7 @@ use super::games::of_games;
 use super::overview::RunOverview;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
-use super::{name_of, simulated, unfinished};
+use super::{SentRow, name_of, simulated, unfinished};
 use crate::verdict::{Outcome, Verdict};
 use crate::words::results;
 use crate::{ReportError, ReportOptions};
@@ -16,11 +16,13 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use skill_bank::State;
 use skill_core::stats::shares_interval;
+use skill_llm::journal::JournalReader;
 use skill_pipeline::bank_dir::read_bank;
-use skill_pipeline::phases::{Phases, phase_times, test_games};
+use skill_pipeline::phases::{PHASE_JOURNALS, Phases, phase_times, test_games};
 use skill_pipeline::records::bank::BANK_DIR;
 use skill_pipeline::records::phases::{Phase, TestGames};
 use skill_pipeline::records::sft::SftGames;
+use skill_pipeline::run_dir::{JOURNAL_FILE, Sent};
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::{Path, PathBuf};
 
@@ -73,6 +75,18 @@ impl PhaseGain {
             _ => GainVerdict::CannotTell,
         };
         Self { phase, difference: share(after) - share(before), interval, verdict }
+    }
+
+    /// The phase and its gain in points, for a headline: `fine-tuning +50.0`, `GRPO no gain`.
+    pub fn in_short(&self) -> String {
+        let what = match self.phase {
+            Phase::Sft => "fine-tuning",
+            _ => "GRPO",
+        };
+        match self.verdict {
+            GainVerdict::Better | GainVerdict::Worse => format!("{what} {:+.1}", 100.0 * self.difference),
+            GainVerdict::CannotTell => format!("{what} no gain"),
+        }
     }
 
     /// A sentence for people.
@@ -215,6 +229,8 @@ pub struct PhasesReport {
     pub brief: PhasesBrief,
     /// When it began, and what it was asked to do.
     pub setup: Setup,
+    /// What all phases have sent.
+    pub sent: SentRow,
     /// What the run came to, with what to know before the numbers are trusted.
     pub verdict: Verdict,
     /// What each phase has changed, with its sentence.
@@ -251,6 +267,7 @@ impl PhasesReport {
             hint,
             runs: runs.collect(),
             setup: Setup::read(run, seconds)?,
+            sent: sent(run)?.into(),
             verdict: verdict(&brief).with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
             gains: brief.gains().into_iter().map(|gain| (gain, gain.sentence())).collect(),
             skills: last_skills(run.path()),
@@ -258,6 +275,28 @@ impl PhasesReport {
             brief,
         })
     }
+}
+
+/// What the run and its phases have sent, by their journals.
+fn sent(run: &RunReader) -> Result<Sent, PipelineError> {
+    let own = Sent::of(run)?;
+    let of_runs = [Phase::Sft, Phase::Rl].map(|phase| phase.dir(run.path()).join(JOURNAL_FILE));
+    let of_phases = PHASE_JOURNALS.iter().map(|journal| run.path().join(journal)).chain(of_runs);
+    let (mut all, mut time) = (Vec::new(), 0.0);
+    if let Sent::Journal { by_model, seconds } = &own {
+        all.extend(by_model.iter().cloned());
+        time += seconds;
+    }
+    for path in of_phases {
+        // A phase that sends nothing has no journal.
+        let Ok(journal) = JournalReader::open_at_rest(&path) else { continue };
+        let spent = journal.spent()?;
+        if let Some(Sent::Journal { by_model, seconds }) = Sent::of_journal(&journal, spent)? {
+            all.extend(by_model);
+            time += seconds;
+        }
+    }
+    Ok(if all.is_empty() { own } else { Sent::Journal { by_model: all, seconds: time } })
 }
 
 /// The active skills of the bank that the last phase left, as far as there is one that can be read.
@@ -275,11 +314,39 @@ fn last_skills(run: &Path) -> Vec<(String, String)> {
 /// The test games of the trained policy against those before training.
 pub(super) fn verdict(brief: &PhasesBrief) -> Verdict {
     match brief.first_and_last() {
-        Some([first, last]) => of_games(first.games, last.games),
+        Some([first, last]) => {
+            let games = of_games(first.games, last.games);
+            let by_phase: Vec<String> = brief.gains().iter().map(PhaseGain::in_short).collect();
+            match by_phase.is_empty() {
+                true => games,
+                false => Verdict { words: format!("{}: {}", games.words, by_phase.join(", ")), ..games },
+            }
+        }
         None if brief.is_finished => Verdict::new(Outcome::Untested, "the test split was not played"),
         None => Verdict::new(
             Outcome::Unfinished,
             format!("{} of {} phases", brief.n_finished(), brief.phases.len()),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(phase: Phase, [before, after]: [usize; 2], expect: &str) {
+        let games = |won| {
+            let games = SftGames { won, played: 20, score: won as f64 / 20.0, interval: [0.0, 1.0] };
+            TestGames::new(Some(phase), false, games)
+        };
+        assert_eq!(PhaseGain::of(phase, &games(before), &games(after)).in_short(), expect);
+    }
+
+    #[test]
+    fn a_headline_names_each_phase_with_its_gain() {
+        check(Phase::Sft, [4, 14], "fine-tuning +50.0");
+        check(Phase::Rl, [14, 4], "GRPO -50.0");
+        check(Phase::Rl, [14, 15], "GRPO no gain");
     }
 }

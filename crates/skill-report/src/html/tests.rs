@@ -116,13 +116,22 @@ fn a_run_of_all_phases_has_its_games_gains_and_skills_in_tiles() {
             {"policy": "sft", "has_skills": true, "games": games(53)},
         ]},
         "setup": {"started_unix_ms": 1, "seconds": 2.0, "models": [], "asked": [], "prompt": null},
+        "sent": {"requests": 7, "tokens": 1200, "money": 0.5, "is_replay": false},
         "verdict": {"outcome": "better", "words": "53 of 100", "cautions": []},
         "gains": [[{"phase": "sft", "difference": 0.5, "interval": [0.4, 0.6], "verdict": "better"}, "Better."]],
         "results": ["loss 0.5000"], "skills": [["Be calm", "general"]], "runs": [],
     });
     check_without("phases.html", &report);
     let page = rendered("phases.html", &report);
-    for part in ["3 → 53 of 100", "+50.0 points", "1 skill<", "1 of 1<", "Be calm", "loss 0.5000"] {
+    for part in [
+        "3 → 53 of 100",
+        "+50.0 points",
+        "1 skill<",
+        "1 of 1<",
+        "Be calm",
+        "loss 0.5000",
+        "7 requests, 1,200 tokens",
+    ] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     let verdict_at = page.find("lead verdict").unwrap();

@@ -19,7 +19,7 @@ pub struct Cells {
 
 impl Cells {
     /// Without the columns that hold nothing.
-    fn filled(self) -> Self {
+    pub(crate) fn filled(self) -> Self {
         let is_filled: Vec<bool> = (0..self.titles.len())
             .map(|place| self.rows.iter().any(|row| row.get(place).is_some_and(|cell| !cell.is_empty())))
             .collect();
@@ -34,7 +34,7 @@ impl Cells {
         }
     }
 
-    fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let line = |cells: &mut dyn Iterator<Item = String>| {
             let cells: Vec<String> = cells.map(|cell| in_markdown(&cell)).collect();
             format!("| {} |\n", cells.join(" | "))

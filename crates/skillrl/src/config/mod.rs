@@ -18,6 +18,7 @@ mod default_file;
 pub(crate) mod draft;
 pub mod env;
 pub mod error;
+mod further;
 pub mod key;
 pub mod keys;
 pub mod mapping;

@@ -38,6 +38,21 @@ pub(crate) fn recorded_overrides(text: &str, resolved: &Value) -> Vec<String> {
     overrides.into_iter().chain(of_rule).collect()
 }
 
+/// As [`recorded_overrides`], without those that follow from the others.
+pub(crate) fn needed_overrides(text: &str, resolved: &Value) -> Vec<String> {
+    let mut overrides = recorded_overrides(text, resolved);
+    let mut place = 0;
+    while place < overrides.len() {
+        let mut others = overrides.clone();
+        others.remove(place);
+        match Config::parse(text, "", &others) {
+            Ok(loaded) if loaded.config.decisive_json() == *resolved => overrides = others,
+            Ok(_) | Err(_) => place += 1,
+        }
+    }
+    overrides
+}
+
 /// The overrides for the keys whose recorded values are others in this configuration.
 fn overrides_between(found: &Value, recorded: &Value) -> Vec<String> {
     keys::keys()
@@ -171,6 +186,8 @@ mod tests {
         let recorded = loaded.config.decisive_json();
         let overrides = recorded_overrides(text, &recorded);
         assert_eq!(Config::parse(text, "", &overrides).unwrap().config.decisive_json(), recorded);
+        let needed = needed_overrides(text, &recorded);
+        assert_eq!(Config::parse(text, "", &needed).unwrap().config.decisive_json(), recorded);
     }
 
     /// The configuration of [`TEXT`] in a directory that holds a run with this `env`.

@@ -9,7 +9,7 @@ mod traces;
 mod written;
 
 pub(super) use guess::Proposal;
-pub(super) use models::judge_settings;
+pub(super) use models::{further_settings, judge_settings};
 pub(super) use written::{WrittenConfig, has_answered_call};
 
 use super::CommandError;

@@ -2,6 +2,7 @@
 
 use crate::args::DataArgs;
 use crate::command::CommandError;
+use skillrl::config::LoadedConfig;
 use skillrl::llm::{PROVIDERS, Provider};
 use std::path::Path;
 
@@ -98,6 +99,50 @@ pub(in crate::command) fn judge_settings(name: &str) -> Result<Vec<String>, Comm
     }
     let (provider, model) = provider_of(name)?;
     Ok(vec![setting("models.judge.provider", provider), setting("models.judge.model", model)])
+}
+
+/// The settings of a further model by its name alone, as `[models.targets.TARGET]`: weights on this machine, a model of
+/// another provider, or one of the server of the configured target.
+pub(in crate::command) fn further_settings(
+    loaded: &LoadedConfig,
+    (target, name): (&str, &str),
+    data: &DataArgs,
+) -> Result<Vec<String>, CommandError> {
+    let key = |key: &str, value: &str| setting(&format!("models.targets.{target}.{key}"), value);
+    if data.base_url.is_none() && is_local(name) {
+        return Ok(vec![key("kind", "local"), key("path", name)]);
+    }
+    let price = data.price.iter().flat_map(|price| {
+        [
+            key("price_input", &format!("{:?}", price.input)),
+            key("price_output", &format!("{:?}", price.output)),
+        ]
+    });
+    let own = loaded.config.models.target.served();
+    // A server with such names of its own, such as a router, is asked by them.
+    let has_prefix = own.is_some_and(|own| own.model.contains('/'));
+    let of_provider = name.split_once('/').filter(|(provider, _)| Provider::find(provider).is_some());
+    let named = match of_provider {
+        Some(named) if !has_prefix => Some(named),
+        Some(_) | None
+            if data.base_url.is_none() && loaded.origins.contains_key("models.target.provider") =>
+        {
+            provider_of(name).ok()
+        }
+        Some(_) | None => None,
+    };
+    if let Some((provider, model)) = named {
+        return Ok([key("provider", provider), key("model", model)].into_iter().chain(price).collect());
+    }
+    let of_server = loaded.further_target(target, name).ok_or_else(|| {
+        let known: Vec<&str> = loaded.config.models.targets.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none is configured".to_owned() } else { known.join(", ") };
+        CommandError::new(format!(
+            "`{name}` is not a model of [models.targets] ({known}), and no server answers for the target"
+        ))
+        .with_hint("add a section [models.targets.NAME], or write `PROVIDER/MODEL`")
+    })?;
+    Ok(of_server.into_iter().chain(price).collect())
 }
 
 /// True for the weights of a model on this machine: a GGUF file, or a folder of a model.

@@ -11,7 +11,7 @@ pub(crate) use served::serve;
 #[cfg(feature = "openenv")]
 mod served {
     use crate::args::EnvServeArgs;
-    use crate::command::{CommandError, block_on, print, serve as web};
+    use crate::command::{CommandError, block_on, print, say, serve as web};
     use crate::error::CliError;
     use skill_openenv::{
         EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
@@ -24,7 +24,6 @@ mod served {
     use skillrl::pipeline::bank::outside::{OutsideBank, RESULTS_FILE};
     use skillrl::pipeline::bank_dir::is_bank;
     use skillrl::{prompts, skills, trainer, world};
-    use std::io::Write as _;
     use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
@@ -67,11 +66,10 @@ mod served {
             let server = EnvServer::bind(options).await.map_err(of_server)?;
             // Written out at once: a program that starts this one waits for it.
             print(&format!("{}\n", server.url()))?;
-            let mut err = anstream::stderr();
             if let Some(token) = &token {
-                writeln!(err, "clients send `Authorization: Bearer {}`", token.as_str()).unwrap_or_default();
+                say(&format!("clients send `Authorization: Bearer {}`", token.as_str()));
             }
-            writeln!(err, "serving over OpenEnv's protocol; Ctrl-C ends the server").unwrap_or_default();
+            say("serving over OpenEnv's protocol; Ctrl-C ends the server");
             server.run(until).await;
             Ok::<(), CliError>(())
         })??;
@@ -121,7 +119,7 @@ mod served {
             Err(error) => {
                 let error = skillrl::llm::error::with_causes(&error);
                 let warning = "warning: no skill will be proposed, since the teacher is missing";
-                writeln!(anstream::stderr(), "{warning}: {error}").unwrap_or_default();
+                say(&format!("{warning}: {error}"));
                 return Ok(None);
             }
         };

@@ -6,12 +6,13 @@ pub(super) mod cases;
 #[cfg(feature = "weights")]
 mod check_batch;
 mod markdown;
+mod matrix;
 mod out;
 mod transfer;
 
 use self::against::{Earlier, Limits};
 use self::out::{EvalOut, deciding};
-use crate::args::{EvalArgs, Start, TransferArgs};
+use crate::args::{EvalArgs, Start};
 use crate::command::data_start::{self, Use};
 use crate::command::estimate::passes_cost;
 use crate::consent::{Sending, agree, is_new_address, total_words};
@@ -50,8 +51,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) fn run(args: &EvalArgs) -> crate::Result {
-    if let Some(targets) = &args.targets {
-        return targets_of_run(args, targets);
+    if matrix::is_requested(args) {
+        return matrix::run(args);
     }
     if let Some(bank) = &args.bank {
         return bank::run(args, bank);
@@ -180,23 +181,6 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     }
     against::check(&broken, compared.as_ref())?;
     Ok(())
-}
-
-/// The skills of a run under further models.
-fn targets_of_run(args: &EvalArgs, targets: &[String]) -> crate::Result {
-    let start = args.config.start();
-    let named = start.file.clone().filter(|file| start.config.as_ref() != Some(file));
-    let run = named.map_or_else(crate::command::newest::newest, Ok)?;
-    transfer::run(&TransferArgs {
-        run,
-        targets: targets.iter().filter(|name| !name.is_empty()).cloned().collect(),
-        config: start.config,
-        set: start.overrides,
-        split: args.split.clone().unwrap_or_else(|| Split::Test.as_str().to_owned()),
-        out: args.measurement.out.clone(),
-        json: args.json,
-        quiet: args.quiet,
-    })
 }
 
 /// An evaluation of a run of the same skill on the same split.

@@ -100,16 +100,7 @@ impl EvalOut {
             let message = format!("{} is the directory of a run, which this would damage", path.display());
             return Err(CommandError::new(message).with_hint("name another directory with `--out`").into());
         }
-        if !force {
-            check_whole(path)?;
-        }
-        let other = other_measurement(path, skill, items, &settings);
-        let replaces_other = other.is_some();
-        if let Some(other) = other.filter(|_| !force) {
-            let message = format!("{} holds {other}, which this would replace", path.display());
-            let hint = "name another directory with `--out`, or replace it with --force";
-            return Err(CommandError::new(message).with_hint(hint).into());
-        }
+        let replaces_other = check_replaced(path, (skill, items, &settings), force)?;
         if [SUMMARY_FILE, RESULTS_FILE].iter().any(|name| path.join(name).exists()) && !force {
             let journal = path.join(JOURNAL_FILE);
             if requests_written(&journal).map_err(PipelineError::from)?.is_none() {
@@ -138,17 +129,51 @@ impl EvalOut {
         results: impl Iterator<Item = Result<RolloutResult, PipelineError>>,
         summary: &EvaluationSummary,
     ) -> Result<(), PipelineError> {
-        // Who is killed in between leaves results without these two, and not with those of something else.
         unseal(self.dir.path())?;
         self.dir.remove_summary()?;
-        atomic::remove_file(&self.dir.path().join(MEASURED_WITH_FILE))?;
-        atomic::write_json_list(&self.dir.path().join(RESULTS_FILE), results)?;
-        let with =
-            MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: self.settings.clone() };
-        atomic::write_json(&self.dir.path().join(MEASURED_WITH_FILE), &with)?;
-        atomic::write_json(&self.dir.path().join(SUMMARY_FILE), summary)?;
-        seal(self.dir.path())
+        write_measurement(self.dir.path(), &self.settings, results, summary)
     }
+}
+
+/// Looks whether the measurement of something else is in a directory; returns true for one that is to be replaced.
+///
+/// # Errors
+///
+/// One that is damaged, or that nobody wants to have replaced.
+pub(super) fn check_replaced(
+    path: &Path,
+    (skill, items, settings): (&SkillDoc, &[Item], &RunIdentity),
+    force: bool,
+) -> crate::Result<bool> {
+    if !force {
+        check_whole(path)?;
+    }
+    let other = other_measurement(path, skill, items, settings);
+    let replaces_other = other.is_some();
+    if let Some(other) = other.filter(|_| !force) {
+        let message = format!("{} holds {other}, which this would replace", path.display());
+        let hint = "name another directory with `--out`, or replace it with --force";
+        return Err(CommandError::new(message).with_hint(hint).into());
+    }
+    Ok(replaces_other)
+}
+
+/// Writes a measurement in the place of an earlier one.
+pub(super) fn write_measurement(
+    dir: &Path,
+    settings: &RunIdentity,
+    results: impl Iterator<Item = Result<RolloutResult, PipelineError>>,
+    summary: &EvaluationSummary,
+) -> Result<(), PipelineError> {
+    // Who is killed in between leaves results without these two, and not with those of something else.
+    unseal(dir)?;
+    atomic::remove_file(&dir.join(SUMMARY_FILE))?;
+    atomic::remove_file(&dir.join(MEASURED_WITH_FILE))?;
+    atomic::write_json_list(&dir.join(RESULTS_FILE), results)?;
+    let with = MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: settings.clone() };
+    atomic::write_json(&dir.join(MEASURED_WITH_FILE), &with)?;
+    atomic::write_json(&dir.join(SUMMARY_FILE), summary)?;
+    seal(dir)
 }
 
 /// Refuses a measurement whose files are not as they were written; one of an earlier version is taken with a warning.

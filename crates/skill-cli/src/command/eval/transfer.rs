@@ -1,45 +1,13 @@
-//! `skillrl eval RUN --targets`: what the skill of a run is worth to other models.
+//! `skillrl eval RUN --targets`: what the skill of a run is worth to other models, as a table.
 
-use crate::args::{Start, TransferArgs};
-use crate::consent::agree_to_address;
-use crate::progress::{Progress, Show};
 use crate::table::{Column, grouped, table, terminal_width};
-use skillrl::pipeline::StopSignal;
-use skillrl::reports::metric_words;
 use skillrl::reports::words::percent;
-use skillrl::transfer::{OWN_TARGET, Transfer, TransferMatrix, TransferOptions, TransferRow};
-use skillrl::world;
+use skillrl::reports::{Matrix, TransferRow, metric_words};
+use skillrl::transfer::OWN_TARGET;
 use std::fmt::Write as _;
 
-pub(super) fn run(args: &TransferArgs) -> crate::Result {
-    let options = TransferOptions {
-        run: args.run.clone(),
-        config: args.config.clone(),
-        overrides: args.set.clone(),
-        targets: args.targets.clone(),
-        split: world::split(&args.split)?,
-        out: args.out.clone(),
-    };
-    let transfer = Transfer::prepare(&options)?;
-    let start = Start { file: args.config.clone(), overrides: args.set.clone(), ..Start::default() };
-    agree_to_address(&start, transfer.loaded())?;
-    crate::measuring::warn_of_test_split(transfer.loaded(), options.split);
-    let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
-    let stop = StopSignal::default();
-    let measuring = transfer.measure(&progress, &stop);
-    let (matrix, failed) = crate::command::block_on(stop.clone(), "stopping", measuring)??;
-    if args.json {
-        crate::command::print_pretty_json(&matrix)?;
-    } else {
-        crate::command::print(&described(&matrix))?;
-    }
-    match failed.into_iter().next() {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
-    }
-}
-
-fn described(matrix: &TransferMatrix) -> String {
+/// A row for each model, with what has to be known of it.
+pub(super) fn described(matrix: &Matrix) -> String {
     let metric = metric_words(matrix.metric);
     let columns = [
         Column::name("target"),
@@ -58,6 +26,9 @@ fn described(matrix: &TransferMatrix) -> String {
     }
     for (target, problem) in matrix.rows.iter().filter_map(|row| Some((&row.target, row.problem.as_ref()?))) {
         let _ = writeln!(text, "{target} was not measured: {problem}");
+    }
+    if let Some(cost) = matrix.cost {
+        let _ = writeln!(text, "all measurements together cost {}", skillrl::core::usage::dollars(cost));
     }
     text
 }

@@ -42,7 +42,7 @@ fn export(args: &JournalExportArgs) -> crate::Result {
         reader.export(&filter, &mut out).map_err(of_journal)?.writing(path)
     })?;
     let lines = crate::table::counted(n_lines, "line");
-    writeln!(anstream::stderr(), "wrote {lines} to {}", path.display()).unwrap_or_default();
+    super::say(&format!("wrote {lines} to {}", path.display()));
     Ok(())
 }
 

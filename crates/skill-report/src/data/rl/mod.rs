@@ -12,7 +12,7 @@ use super::games::of_games;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::weights_files::{MAX_FILE_BYTES, lines, open, whole};
-use super::{name_of, simulated, unfinished};
+use super::{SentRow, name_of, simulated, unfinished};
 use crate::ReportError;
 use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
 use crate::words::{counted, sentence};
@@ -24,6 +24,7 @@ use skill_pipeline::records::rl::{
 };
 use skill_pipeline::records::sft::POLICY_DIR;
 use skill_pipeline::records::signs::{RlFinding, signs_of};
+use skill_pipeline::run_dir::Sent;
 use skill_pipeline::run_dir::atomic::failed;
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub struct RlReport {
     pub hint: Option<String>,
     /// When it began, how long it worked, and what it was asked to do.
     pub setup: Setup,
+    /// What it has sent to providers.
+    pub sent: SentRow,
     /// What the run came to, with what to know before the numbers are trusted.
     pub verdict: Verdict,
     /// Where it is.
@@ -186,6 +189,7 @@ impl RlReport {
             reason,
             hint,
             setup: Setup::read(run, brief.seconds)?,
+            sent: Sent::of(run)?.into(),
             verdict: verdict(files.summary.as_ref().filter(|_| brief.is_finished), &files.iterations)
                 .with_cautions(unfinished(phase).into_iter().chain(simulated(run)).chain(signs)),
             brief,

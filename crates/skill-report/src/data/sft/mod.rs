@@ -11,7 +11,7 @@ use super::games::of_games;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::weights_files::{lines, whole};
-use super::{name_of, simulated, unfinished};
+use super::{SentRow, name_of, simulated, unfinished};
 use crate::ReportError;
 use crate::verdict::{Outcome, Verdict};
 use serde::Serialize;
@@ -20,6 +20,7 @@ use skill_pipeline::records::sft::{
     STEPS_FILE, SUMMARY_FILE, SftCounts, SftStep, SftSummary, SftTimes, SftValidation, TIMES_FILE,
     VALIDATION_FILE,
 };
+use skill_pipeline::run_dir::Sent;
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
 
@@ -39,6 +40,8 @@ pub struct SftReport {
     pub hint: Option<String>,
     /// When it began, how long it worked, and what it was asked to do.
     pub setup: Setup,
+    /// What it has sent to providers.
+    pub sent: SentRow,
     /// What the run came to, with what to know before the numbers are trusted.
     pub verdict: Verdict,
     /// Where it is.
@@ -81,6 +84,7 @@ impl SftReport {
             reason,
             hint,
             setup: Setup::read(run, brief.seconds)?,
+            sent: Sent::of(run)?.into(),
             verdict: verdict(files.summary.as_ref())
                 .with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
             examples: files
