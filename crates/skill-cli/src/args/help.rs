@@ -27,9 +27,9 @@ Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
 /// The groups of `skillrl --help`; `-h` shows the first [`SHORT_GROUPS`] of them.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Start", &["train", "demo", "init", "doctor", "try"]),
-    ("Look", &["status", "show", "watch", "serve", "report", "diff", "blame", "compare"]),
-    ("Ship", &["eval", "prune", "lint", "export", "skill"]),
-    ("Steer", &["stop", "note", "replay", "check"]),
+    ("Inspect", &["status", "show", "watch", "serve", "report", "diff", "blame", "compare"]),
+    ("Evaluate and release", &["eval", "prune", "lint", "export", "skill"]),
+    ("Control", &["stop", "note", "replay", "check"]),
     ("Banks", &["bank"]),
     ("Weights", &["sft", "rl"]),
     ("Environments", &["env"]),

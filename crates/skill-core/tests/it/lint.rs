@@ -496,5 +496,6 @@ fn what_claude_refuses_to_take_is_named() {
     };
     let tagged = "---\nname: claude-trivia\ndescription: Answers <b>trivia</b>.\n---\n# T\n\n- Answer.\n";
     assert_eq!(document(tagged), ["warning SKILL.md:2 upload-name", "warning SKILL.md:3 upload-tag"]);
-    assert!(document("# T\n\n- Answer in <b>bold</b>, as Claude does.\n").is_empty());
+    let body = "# T\n\n- Answer in <b>bold</b>, as Claude does.\n";
+    assert!(document(body).is_empty());
 }

@@ -489,7 +489,8 @@ mod tests {
             (first.text.as_str(), first.reference.as_str(), first.messages.len()),
             ("Again.", answer, 2)
         );
-        assert_eq!(first.prompt(), format!("User: Where?\n\nAssistant: {answer}\n\nUser: Again."));
+        let lines = ["User: Where?", &format!("Assistant: {answer}"), "User: Again."];
+        assert_eq!(first.prompt(), lines.join("\n\n"));
         assert!(first.contains_answer());
     }
 
