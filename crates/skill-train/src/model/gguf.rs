@@ -217,12 +217,12 @@ impl<'a> GgufFile<'a> {
             number.or_else(|| self.float(&key(name))).is_some_and(|number| number != *neutral)
         });
         if let Some((name, _)) = refused {
-            return Err(TrainError::model(&key(name), "is not implemented"));
+            return Err(TrainError::model(key(name), "is not implemented"));
         }
         let rotated = self.number(&key("rope.dimension_count")).zip(self.head_dim(&architecture));
         if let Some((rotated, head_dim)) = rotated.filter(|(rotated, head_dim)| rotated != head_dim) {
             let fault = format!("{rotated} of {head_dim}: rotations of a part of a head are not implemented");
-            return Err(TrainError::model(&key("rope.dimension_count"), fault));
+            return Err(TrainError::model(key("rope.dimension_count"), fault));
         }
         let scaling = match self.content.metadata.get(&key("rope.scaling.type")) {
             Some(Value::String(kind)) if kind != "none" => Some(kind.as_str()),
