@@ -1,7 +1,7 @@
 //! Groups of runs with equal settings: means over seeds, and differences between groups.
 
 use super::row::{RunRow, have_same_items, paired_by_items};
-use super::{MAX_SETTING_CHARACTERS, value_of};
+use super::{MAX_SETTING_CHARACTERS, is_seed, value_of};
 use crate::LEVEL;
 use crate::data::conversation::clip;
 use indexmap::IndexMap;
@@ -115,7 +115,7 @@ pub(super) fn groups(runs: &[RunRow], group_by: &[String]) -> Vec<RunGroup> {
         let of: Vec<&RunRow> = places.iter().filter_map(|place| runs.get(*place)).collect();
         let mut group = group(task, group_by, values, places, &of);
         let first = groups.iter().find(|(first, _)| first.task == task);
-        group.versus_first = first.and_then(|(first, others)| versus(first, others, &of));
+        group.versus_first = first.and_then(|(first, others)| versus(first, others, &of, group_by));
         groups.push((group, of));
     }
     groups.into_iter().map(|(group, _)| group).collect()
@@ -156,12 +156,17 @@ fn group(
 
 /// The difference of the second group to the first: paired by seed where both have the same seeds and items, by item where
 /// each group is one run, else unpaired.
-fn versus(first: &RunGroup, others: &[&RunRow], runs: &[&RunRow]) -> Option<GroupDifference> {
+fn versus(
+    first: &RunGroup,
+    others: &[&RunRow],
+    runs: &[&RunRow],
+    group_by: &[String],
+) -> Option<GroupDifference> {
     let against = first.name.clone();
     if let ([other], [run]) = (others, runs) {
         return paired_by_items(other, run).map(|found| GroupDifference { against, ..found });
     }
-    if let Some(differences) = by_seed(others, runs) {
+    if let Some(differences) = by_seed(others, runs, group_by) {
         let found = Mean::within(&differences, DIFFERENCES)?;
         return Some(GroupDifference {
             against,
@@ -185,8 +190,18 @@ fn versus(first: &RunGroup, others: &[&RunRow], runs: &[&RunRow]) -> Option<Grou
 }
 
 /// The differences of the runs of equal seeds; `None` unless both groups have the same seeds, each once, on equal items.
-fn by_seed(others: &[&RunRow], runs: &[&RunRow]) -> Option<Vec<f64>> {
-    let (others, runs) = (each_seed_once(others)?, each_seed_once(runs)?);
+///
+/// Seeds are the settings for chance that differ within a group, except those that make the groups.
+fn by_seed(others: &[&RunRow], runs: &[&RunRow], group_by: &[String]) -> Option<Vec<f64>> {
+    let differs = |key: &&String| {
+        [others, runs].iter().any(|of| {
+            of.iter().zip(of.iter().skip(1)).any(|(one, next)| one.config.get(*key) != next.config.get(*key))
+        })
+    };
+    let keys = others.iter().chain(runs).flat_map(|run| run.config.keys());
+    let seeds: BTreeSet<&String> =
+        keys.filter(|key| is_seed(key) && !group_by.contains(key)).filter(differs).collect();
+    let (others, runs) = (each_seed_once(others, &seeds)?, each_seed_once(runs, &seeds)?);
     if !others.keys().eq(runs.keys()) {
         return None;
     }
@@ -199,8 +214,15 @@ fn by_seed(others: &[&RunRow], runs: &[&RunRow]) -> Option<Vec<f64>> {
         .collect()
 }
 
-fn each_seed_once<'a>(runs: &[&'a RunRow]) -> Option<BTreeMap<u64, &'a RunRow>> {
-    let by_seed: BTreeMap<u64, &RunRow> =
-        runs.iter().map(|run| Some((run.seed?, *run))).collect::<Option<_>>()?;
+/// The runs by the values of these seeds; `None` if two have the same ones, or one lacks a seed.
+fn each_seed_once<'a>(
+    runs: &[&'a RunRow],
+    seeds: &BTreeSet<&String>,
+) -> Option<BTreeMap<Vec<String>, &'a RunRow>> {
+    let values = |run: &RunRow| {
+        seeds.iter().map(|key| run.config.get(*key).map(ToString::to_string)).collect::<Option<Vec<String>>>()
+    };
+    let by_seed: BTreeMap<Vec<String>, &RunRow> =
+        runs.iter().map(|run| Some((values(run)?, *run))).collect::<Option<_>>()?;
     (by_seed.len() == runs.len()).then_some(by_seed)
 }

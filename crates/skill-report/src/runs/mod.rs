@@ -91,7 +91,7 @@ impl RunsTable {
 }
 
 /// True for a setting that only changes chance.
-fn is_seed(key: &str) -> bool {
+pub(super) fn is_seed(key: &str) -> bool {
     key.rsplit('.').next().is_some_and(|name| name == "seed" || name.ends_with("_seed"))
 }
 

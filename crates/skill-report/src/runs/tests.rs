@@ -62,6 +62,25 @@ fn seeds_of_equal_settings_are_a_group_and_groups_are_paired_by_seed() {
 }
 
 #[test]
+fn groups_are_paired_by_every_seed_that_differs_within_them() {
+    let sampled = |model: &str, seed: u64, solved: &[bool]| {
+        let mut run = run(model, seed, solved);
+        run.seed = Some(1);
+        run.config.insert("run.seed".to_owned(), json!(1));
+        run.config.insert("models.target.sim_seed".to_owned(), json!(seed));
+        run
+    };
+    let found = table(vec![
+        sampled("a", 7, &HALF),
+        sampled("a", 8, &MOST),
+        sampled("b", 8, &ALL),
+        sampled("b", 7, &MOST),
+    ]);
+    let versus = found.groups[1].versus_first.as_ref().unwrap();
+    assert_eq!((versus.paired_by, versus.n, versus.interval), (PairedBy::Seeds, 2, Some([0.25, 0.25])));
+}
+
+#[test]
 fn groups_of_other_seeds_or_items_are_not_paired() {
     let other_seeds =
         table(vec![run("a", 1, &HALF), run("a", 2, &MOST), run("b", 3, &MOST), run("b", 4, &ALL)]);
