@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use skillrl::envs::record::conversation;
 use skillrl::llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, LlmError, Message, ModelId, Role, ToolCall,
@@ -183,18 +183,20 @@ fn is_conversation(request: &ChatRequest) -> bool {
 /// Messages as Chat Completions has them; images are left out, since clients are given texts.
 fn written_messages(messages: &[Message]) -> Value {
     let written = messages.iter().map(|message| {
-        let mut written = json!({"role": message.role.as_str(), "content": message.text()});
+        let mut written = Map::new();
+        written.insert("role".to_owned(), json!(message.role.as_str()));
+        written.insert("content".to_owned(), json!(message.text()));
         if let Some(id) = &message.tool_call_id {
-            written["tool_call_id"] = json!(id);
+            written.insert("tool_call_id".to_owned(), json!(id));
         }
         if !message.tool_calls.is_empty() {
             let call = |call: &ToolCall| {
                 let function = json!({"name": call.name, "arguments": call.arguments});
                 json!({"id": call.id, "type": "function", "function": function})
             };
-            written["tool_calls"] = message.tool_calls.iter().map(call).collect();
+            written.insert("tool_calls".to_owned(), message.tool_calls.iter().map(call).collect());
         }
-        written
+        Value::Object(written)
     });
     written.collect()
 }
