@@ -53,7 +53,7 @@ impl HttpResponse {
     /// The text of the body, unpacked where it is compressed.
     ///
     /// A character that is cut off at the end of a JSON string is U+FFFD: a server that ends a reply at a limit of tokens
-    /// may send half of one, and tokens beside a reply may be halves. [`HttpResponse::has_half_character`] tells.
+    /// may send half of one, and tokens beside a reply may be halves. `has_half_character` tells.
     ///
     /// # Errors
     ///
