@@ -4,6 +4,7 @@
 
 mod address;
 mod body;
+mod complaint;
 mod credential;
 mod errors;
 #[cfg(feature = "process")]
@@ -12,9 +13,9 @@ mod wait;
 
 pub(crate) use address::{Endpoint, is_https_at, shown_address};
 pub(crate) use body::{Body, Field, ImageUrl, merged};
-pub use credential::{KeyHeader, KeySource};
 #[cfg(feature = "process")]
-pub(crate) use errors::{class_of_report, class_of_words, is_account_limit};
+pub(crate) use complaint::{class_of_report, class_of_words, is_account_limit};
+pub use credential::{KeyHeader, KeySource};
 #[cfg(feature = "process")]
 pub use token::TokenCommand;
 
