@@ -4,7 +4,8 @@ mod phrases;
 
 use super::Score;
 use super::text::{collapsed, in_answer_tag};
-use phrases::{answer_member, before_reason, behind_lead_in, called_answer, states, typed, up_to_brace};
+pub(crate) use phrases::up_to_brace;
+use phrases::{answer_member, before_reason, behind_lead_in, called_answer, states, typed};
 use serde::{Deserialize, Serialize};
 use skill_core::decoration::{of_cell, undecorated};
 use skill_core::random::PyRandom;
@@ -109,7 +110,7 @@ pub fn chosen(prediction: &str, choices: &[Choice], by: ChoiceBy) -> Option<usiz
 /// name which say nothing else; else the last one that a sentence calls its answer.
 fn said_once(text: &str, named: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
     if let Some((_, boxed)) = text.rsplit_once("\\boxed{") {
-        let inside = up_to_brace(boxed);
+        let inside = up_to_brace(boxed).unwrap_or(boxed);
         return named(inside).or_else(|| named(inside.split(':').next()?));
     }
     let only = |found: Vec<usize>| {

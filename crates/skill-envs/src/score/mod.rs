@@ -20,6 +20,8 @@ mod text;
 mod units;
 
 pub use anls::anls;
+#[cfg(feature = "tasks")]
+pub(crate) use choice::up_to_brace;
 pub use choice::{Choice, ChoiceBy, choice, chosen, named_choice, shuffled_choices, texts_that_are_labels};
 #[cfg(feature = "tasks")]
 pub(crate) use column::{ColumnKind, column_kind};

@@ -2,6 +2,7 @@
 
 use super::python_literal::structured;
 use crate::data::is_kept_digit_for_digit;
+use crate::score::up_to_brace;
 use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
 
@@ -38,17 +39,7 @@ fn final_answer(text: &str) -> Option<&str> {
 /// The answer in the last box of a worked solution, as MATH has it; `None` for a box without words before it.
 fn boxed_answer(text: &str) -> Option<&str> {
     let (before, inside) = text.rsplit_once("\\boxed{")?;
-    let mut depth = 0_usize;
-    let end = inside.char_indices().find(|(_, sign)| {
-        match sign {
-            '{' => depth += 1,
-            '}' if depth == 0 => return true,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        false
-    });
-    let answer = inside.get(..end?.0)?.trim();
+    let answer = up_to_brace(inside)?.trim();
     (!answer.is_empty() && before.contains(char::is_alphabetic)).then_some(answer)
 }
 

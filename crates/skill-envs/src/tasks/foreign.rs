@@ -1,6 +1,7 @@
-//! Layouts of records that hold conversations, traces or annotations in the place of a text and its right answer. They are
-//! recognised by their fields, so that they are refused by name.
+//! Layouts of conversations, traces and annotations, which lack an input field or a reference answer. They are recognised by
+//! their fields, so that they are converted or refused by name.
 
+use super::sample::DataSample;
 use serde_json::{Map, Value};
 
 /// A layout that is not read as tasks.
@@ -19,18 +20,18 @@ pub struct ForeignLayout {
 }
 
 impl ForeignLayout {
-    /// True if a field belongs to the layout, and so is no right answer.
-    pub fn has_field(&self, name: &str) -> bool {
+    /// True if a field of the data does not belong to the layout, so it can contain the reference answer.
+    pub fn has_beside(&self, sample: &DataSample, name: &str) -> bool {
         let first = name.split('.').next().unwrap_or(name);
-        self.own.contains(&first)
+        !self.own.contains(&first) && (sample.fields.contains_key(name) || sample.leads_into(name))
     }
 }
 
-/// For what [`super::Traces`] reads.
-const AS_TRACES: &str = "write them to one file of JSON Lines and train on that: each conversation becomes a row; or write a row \
-     for each reply that is right";
+/// The hint for layouts that [`super::Traces`] reads.
+const AS_TRACES: &str = "write them to one JSON Lines file and train on that: each conversation becomes a row; or write one row \
+     for each correct reply";
 const AS_ROWS: &str =
-    "write a row for each reply that is right: what was asked in one field, the answer in another";
+    "write one row for each correct reply, with the input in one field and the reply in another";
 
 /// The layouts; the first that fits counts.
 static LAYOUTS: [ForeignLayout; 19] = [
@@ -84,7 +85,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     },
     ForeignLayout {
         name: "batches of OpenAI",
-        hint: "write a row for each request: what was asked in one field, the right answer in another",
+        hint: "write one row for each request, with the input in one field and the reference answer in another",
         is_trace: false,
         own: &["custom_id", "body", "response", "error"],
         is_of: |fields| fields.contains_key("custom_id") && has_any(fields, &["body", "response"]),
@@ -121,7 +122,7 @@ static LAYOUTS: [ForeignLayout; 19] = [
     },
     ForeignLayout {
         name: "battles of two models",
-        hint: "write what was asked in one field and the right answer in another",
+        hint: "write the input in one field and the reference answer in another",
         is_trace: false,
         own: &["conversation_a", "conversation_b", "winner"],
         is_of: |fields| has_all(fields, &["conversation_a", "conversation_b"]),
@@ -278,7 +279,7 @@ fn is_chat_in(fields: &Map<String, Value>, names: &[&str]) -> bool {
     names.iter().filter_map(|name| fields.get(*name)).any(is_chat)
 }
 
-/// True for a list of messages, each with an author and what was said; in a cell of a table too.
+/// True for a list of messages, each with a role and content, also as JSON text in a table cell.
 fn is_chat(value: &Value) -> bool {
     let has = |message: &Value, names: &[&str]| names.iter().any(|name| message.get(*name).is_some());
     let is_message = |message: &Value| {

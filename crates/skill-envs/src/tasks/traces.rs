@@ -1,4 +1,4 @@
-//! Traces of an agent in use as tasks: what people asked, and what was answered.
+//! Recorded conversations and traces as tasks: the last user message is the input, the reply the reference.
 //!
 //! Read are JSON and JSON Lines: `messages` of chats, conversations of ShareGPT, stored completions and samples of evals of
 //! OpenAI, exports of Langfuse and LangSmith, and spans of OpenTelemetry's conventions for generative AI (OTLP as JSON). The
@@ -43,7 +43,7 @@ const ROLES: [(&str, Role); 18] = [
     ("observation", Role::Tool),
     ("ToolMessage", Role::Tool),
 ];
-/// Members of a record with what was asked; the first that is there counts.
+/// Members of a record with the input messages; the first one present counts.
 const ASKED: [&str; 9] = [
     "messages",
     "chat_messages",
@@ -55,7 +55,7 @@ const ASKED: [&str; 9] = [
     "inputs",
     "input",
 ];
-/// Members of a record with what was answered.
+/// Members of a record with the reply.
 const ANSWERED: [&str; 5] = ["outputs", "output", "choices", "completion", "ideal"];
 
 /// Who wrote a message.

@@ -136,12 +136,9 @@ impl Proposal {
 /// Refuses conversations, traces and annotations by name, unless the right answer is in a field beside them.
 fn check_layout(data: &Path, args: &DataArgs, sample: &DataSample) -> crate::Result {
     let Some(layout) = foreign_layout(&sample.fields) else { return Ok(()) };
-    let is_beside = |name: &String| {
-        !layout.has_field(name) && (sample.fields.contains_key(name.as_str()) || sample.leads_into(name))
-    };
     let is_preferred =
         |name: &String| name == "chosen" && sample.fields.get(name).is_some_and(|reply| reply.is_string());
-    if args.answer.as_ref().is_some_and(|name| is_beside(name) || is_preferred(name)) {
+    if args.answer.as_ref().is_some_and(|name| layout.has_beside(sample, name) || is_preferred(name)) {
         return Ok(());
     }
     let (path, name, hint) = (data.to_owned(), layout.name, layout.hint);

@@ -33,8 +33,7 @@ pub(super) fn rows_of(data: &Path, args: &DataArgs) -> crate::Result<Option<Rows
     let Some(layout) = trace_layout(data).map_err(skillrl::Error::Env)? else { return Ok(None) };
     if let Some(answer) = &args.answer
         && let Ok(sample) = DataSample::read(data)
-        && !layout.has_field(answer)
-        && (sample.fields.contains_key(answer) || sample.leads_into(answer))
+        && layout.has_beside(&sample, answer)
     {
         return Ok(None);
     }

@@ -56,8 +56,8 @@ pub(super) fn states(text: &str) -> bool {
     STATEMENTS.iter().any(|words| lower.contains(words))
 }
 
-/// What is in front of the brace that closes the one before a text.
-pub(super) fn up_to_brace(text: &str) -> &str {
+/// The text before the brace that closes the one before it; `None` if no brace does.
+pub(crate) fn up_to_brace(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let end = text.char_indices().find(|(_, sign)| {
         match sign {
@@ -68,7 +68,7 @@ pub(super) fn up_to_brace(text: &str) -> &str {
         }
         false
     });
-    end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+    text.get(..end?.0)
 }
 
 /// What a line calls its answer: `The best answer is C.`, `.., so the answer is (C)`, up to the end of the sentence.
