@@ -2,7 +2,7 @@
 
 use super::train;
 use crate::args::{Start, TrainArgs};
-use crate::command::data_start::DataStart;
+use crate::command::data_start::{DataStart, has_answered_call};
 use crate::command::{dry_run, print, say};
 use crate::error::{CliError, CommandError};
 use crate::exit_code;
@@ -23,7 +23,7 @@ const MAX_NAME_CHARS: usize = 120;
 
 /// One run of a grid.
 struct Member {
-    /// What makes it this one, as in `gate.mode=strict, run.seed=2`.
+    /// Its settings, as in `gate.mode=strict, run.seed=2`.
     words: String,
     dir: PathBuf,
     start: Start,
@@ -60,7 +60,7 @@ pub(super) fn run(data: &DataStart, args: &TrainArgs) -> crate::Result {
             Ok(()) => {}
             // A person stops all of it.
             Err(error) if error.code() == exit_code::STOPPED => return Err(error),
-            Err(error) if member_idx == 0 && is_refused(&error) => return Err(error),
+            Err(error) if member_idx == 0 && is_refused(&error, member) => return Err(error),
             Err(error) => {
                 if let Some(text) = error.text() {
                     say(&text);
@@ -86,9 +86,9 @@ pub(super) fn run(data: &DataStart, args: &TrainArgs) -> crate::Result {
     Err(CommandError::new(message).with_code(*code).with_hint("the same command continues them").into())
 }
 
-/// True for an answer of no, and for what is wrong with all of the runs.
-fn is_refused(error: &CliError) -> bool {
-    matches!(error.code(), exit_code::USAGE | exit_code::DATA)
+/// True if a run was refused before its first call: consent was not given, or an input of all runs is invalid.
+fn is_refused(error: &CliError, member: &Member) -> bool {
+    matches!(error.code(), exit_code::USAGE | exit_code::DATA) && !has_answered_call(&member.dir)
 }
 
 /// The runs in the order of the options; the last one changes fastest.
