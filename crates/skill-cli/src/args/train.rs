@@ -59,7 +59,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seeds: Option<u32>,
 
-    /// Sends and writes nothing: shows what is assumed, one prompt as it would be sent, the checks of `doctor`, and what
+    /// Sends nothing and makes no run: shows what is assumed, one prompt as it would be sent, the checks of `doctor`, and what
     /// the run may cost.
     #[arg(long)]
     pub(crate) dry_run: bool,
