@@ -115,7 +115,7 @@ const OTHER_NAMES: [&str; 6] = [
 ];
 const FILES: [&str; 10] = ["md", "lock", "txt", "csv", "json", "jsonl", "py", "rs", "html", "toml"];
 
-/// Why a name in code is no key, if its first word is the name of a section.
+/// An error for a name in code that starts with a section and is not a configuration key.
 fn unknown_key(span: &str, keys: &BTreeSet<String>) -> Option<String> {
     let name = span.split([' ', '=']).next().unwrap_or_default();
     let is_part =
@@ -138,7 +138,7 @@ fn unknown_key(span: &str, keys: &BTreeSet<String>) -> Option<String> {
     };
     // Some sections stand in the reference as a whole, such as `[run.nats]`.
     let of_part = name.rsplit_once('.').is_some_and(|(part, _)| keys.contains(&format!("[{part}]")));
-    (!is_key(name) && !of_role && !of_part).then(|| format!("`{span}`: there is no key {name}"))
+    (!is_key(name) && !of_role && !of_part).then(|| format!("`{span}`: unknown key {name}"))
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn exit_codes_that_are_mentioned_are_in_the_table_and_in_the_help() {
             for code in mention.captures_iter(text).map(|found| found[1].to_owned()) {
                 n_mentions += 1;
                 if !code.parse().is_ok_and(|code: u8| in_table.contains(&code)) {
-                    failures.push(format!("{}: there is no exit code {code}", page.at(line)));
+                    failures.push(format!("{}: unknown exit code {code}", page.at(line)));
                 }
             }
         }

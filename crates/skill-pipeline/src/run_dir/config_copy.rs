@@ -3,7 +3,7 @@
 use crate::records::RunIdentity;
 use std::fmt::Write as _;
 
-/// How each of these comments begins: they are written anew whenever a run is resumed.
+/// The prefix of these comments, by which a resumed run finds and replaces them.
 const MARK: &str = "#: ";
 
 /// The text with these settings of the command line, and with the version, the seed and the hashes of the data; those of

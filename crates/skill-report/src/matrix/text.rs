@@ -39,7 +39,7 @@ impl Matrix {
         self.cells.iter().map(of_row).collect()
     }
 
-    /// A line for each item: what was asked, and the scores and the reply of each cell.
+    /// One line per item, with its question, and the scores and reply of each cell.
     pub fn csv(&self) -> String {
         let mut titles =
             vec!["id".to_owned(), "task_type".to_owned(), "question".to_owned(), "reference".to_owned()];

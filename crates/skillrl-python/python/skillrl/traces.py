@@ -1,4 +1,4 @@
-"""Traces of an agent in use as tasks: what people asked, and what was answered.
+"""Recorded conversations and traces as tasks: the last user message is the input, the reply the reference.
 
 >>> traces = skillrl.traces.read("traces.jsonl")
 >>> skillrl.train_agent(run, traces.tasks, skill=traces.system, judge="rubric.md", ...)
@@ -22,8 +22,8 @@ from skillrl import _native
 class Traces:
     """What a file of traces holds."""
 
-    #: For each trace ``id``, ``text`` (what was asked last), ``messages`` (what was said before) and ``reference`` (what
-    #: was answered; empty where that is not there).
+    #: For each trace ``id``, ``text`` (the last user message), ``messages`` (the conversation before it) and ``reference``
+    #: (the reply; empty if none is recorded).
     tasks: list[dict[str, Any]] = field(default_factory=list)
     #: The system prompt that most traces have: the text to start from.
     system: str = ""
