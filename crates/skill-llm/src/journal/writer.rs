@@ -38,26 +38,30 @@ pub(super) enum Command {
     Model(Arc<ModelPart>, ModelSender),
 }
 
-/// Ends the time in which a group is gathered.
+/// Ends the time in which a group is gathered while somebody waits for a commit.
 #[derive(Default)]
 pub(super) struct Hurry {
-    wanted: Mutex<bool>,
+    /// Those who wait; below zero for a moment if one is answered before it has counted itself.
+    n_waiting: Mutex<i64>,
     changed: Condvar,
 }
 
 impl Hurry {
     /// Somebody waits for what was sent until now.
     pub(super) fn up(&self) {
-        *self.wanted.lock() = true;
+        *self.n_waiting.lock() += 1;
         self.changed.notify_one();
     }
 
     /// Waits for so long, or until somebody is in a hurry.
     fn wait(&self, time: Duration) {
-        let mut wanted = self.wanted.lock();
-        self.changed.wait_while_for(&mut wanted, |wanted| !*wanted, time);
-        // A flag that is left over from a group before makes one group smaller, and nothing else.
-        *wanted = false;
+        let mut n_waiting = self.n_waiting.lock();
+        self.changed.wait_while_for(&mut n_waiting, |n_waiting| *n_waiting <= 0, time);
+    }
+
+    /// So many of those who waited are answered.
+    fn answered(&self, n: usize) {
+        *self.n_waiting.lock() -= i64::try_from(n).expect("a group is shorter than that");
     }
 }
 
@@ -94,6 +98,7 @@ impl Writer {
             {
                 self.failure.lock().get_or_insert_with(|| error.clone());
             }
+            self.hurry.answered(group.models.len() + group.flushes.len());
             for (model, waiting) in group.models {
                 drop(waiting.send(self.enter_model(&model, &mut known)));
             }
@@ -115,13 +120,10 @@ impl Writer {
     fn next_group(&self, commands: &Receiver<Command>) -> Option<Group> {
         let mut group = Group::default();
         group.take(commands.recv().ok()?);
-        if !group.models.is_empty() {
-            // Anyone who waits for it was in a hurry before it came, and nobody else is.
-            self.hurry.wait(Duration::ZERO);
-        } else if self.max_group > 1 && group.flushes.is_empty() {
+        if self.max_group > 1 && !group.is_awaited() {
             self.hurry.wait(self.group_window);
         }
-        while group.entries.len() < self.max_group && !group.is_awaited() {
+        while group.entries.len() < self.max_group {
             match commands.try_recv() {
                 Ok(command) => group.take(command),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,

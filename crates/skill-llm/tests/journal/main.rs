@@ -45,6 +45,41 @@ async fn a_reply_is_known_before_it_is_committed() {
 }
 
 #[tokio::test]
+async fn nobody_who_waits_for_a_commit_waits_for_the_end_of_a_group() {
+    let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
+    let (reached, mut is_reached) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = std::sync::mpsc::channel();
+    let released = parking_lot::Mutex::new(released);
+    let journal = Journal::open(
+        &bench.path(),
+        JournalOptions {
+            group_window: std::time::Duration::from_secs(3_600),
+            on_commit: Some(Arc::new(move |point, n| {
+                if (point, n) == (CommitPoint::Before, 1) {
+                    reached.send(()).unwrap();
+                    released.lock().recv().unwrap();
+                }
+            })),
+            ..JournalOptions::default()
+        },
+    )
+    .unwrap();
+    let journaled = journaled(&model, &journal);
+    ask(&journaled, "first", &at("step 1")).await;
+    let flush = || Box::pin(journal.flush());
+    let (mut first, mut second, mut third) = (flush(), flush(), flush());
+    tokio::select! { biased; _ = &mut first => panic!("it is not committed"), _ = is_reached.recv() => {} }
+    // While the first group is written, two more replies arrive, each with somebody who waits for it.
+    for (text, waiting) in [("second", &mut second), ("third", &mut third)] {
+        ask(&journaled, text, &at("step 1")).await;
+        assert!(futures_util::poll!(waiting).is_pending());
+    }
+    release.send(()).unwrap();
+    let all = async { tokio::try_join!(first, second, third) };
+    tokio::time::timeout(std::time::Duration::from_secs(60), all).await.expect("nobody waits").unwrap();
+}
+
+#[tokio::test]
 async fn a_unit_of_work_that_asks_again_gets_another_reply_and_the_same_ones_after_a_restart() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
     for _ in 0..2 {
