@@ -7,18 +7,18 @@ use crate::address::{BrokerAddress, Credentials};
 use crate::broker::{Broker, BrokerError, BrokerFacts, Delivery, Inbox, QueueConfig};
 use crate::driver::Connect;
 use async_nats::connection::State as ConnectionState;
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::context::{CreateStreamErrorKind, PublishErrorKind};
 use async_nats::jetstream::message::AckKind;
 use async_nats::jetstream::stream::{Config as StreamConfig, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{ConnectErrorKind, ConnectOptions, RequestErrorKind, Subscriber};
+use async_nats::{ConnectErrorKind, ConnectOptions, RequestErrorKind, StatusCode, Subscriber};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -137,7 +137,8 @@ fn text_of(error: &(dyn std::error::Error + 'static)) -> String {
 pub struct NatsClient {
     client: async_nats::Client,
     streams: jetstream::Context,
-    consumers: Mutex<HashMap<String, PullConsumer>>,
+    /// Where answers to requests for jobs arrive, while no request uses them.
+    inboxes: Mutex<Vec<PullInbox>>,
     has_tls: bool,
 }
 
@@ -147,23 +148,18 @@ impl NatsClient {
             .timeout(ANSWER_TIMEOUT)
             .ack_timeout(ANSWER_TIMEOUT)
             .build(client.clone());
-        Self { client, streams, consumers: Mutex::default(), has_tls }
+        Self { client, streams, inboxes: Mutex::default(), has_tls }
     }
 
-    async fn consumer(&self, queue: &str) -> Result<PullConsumer, BrokerError> {
-        let known = self.consumers.lock().get(queue).cloned();
-        if let Some(consumer) = known {
-            return Ok(consumer);
+    /// An inbox that no request waits at. One that a request was given up at is dropped, as an answer may still come.
+    async fn inbox(&self) -> Result<PullInbox, BrokerError> {
+        if let Some(inbox) = self.inboxes.lock().pop() {
+            return Ok(inbox);
         }
-        let found = self.streams.get_consumer_from_stream(CONSUMER, queue).await;
-        let consumer: PullConsumer = found.map_err(|error| stream_error(&error, queue))?;
-        let mut consumers = self.consumers.lock();
-        // A run has one queue at a time; those of stages before are gone.
-        if consumers.len() > 64 {
-            consumers.clear();
-        }
-        consumers.insert(queue.to_owned(), consumer.clone());
-        Ok(consumer)
+        let subject = self.client.new_inbox();
+        let subscribed = self.client.subscribe(subject.clone()).await;
+        let messages = subscribed.map_err(|error| BrokerError::Other { message: text_of(&error) })?;
+        Ok(PullInbox { subject, messages })
     }
 
     /// What the server says of the account. The client's own type does not read what servers of version 2.9 say.
@@ -184,10 +180,6 @@ impl NatsClient {
             Some(code) => Err(BrokerError::Other { message: format!("JetStream's error {code}") }),
             None => Ok(account),
         }
-    }
-
-    fn forget(&self, queue: &str) {
-        self.consumers.lock().remove(queue);
     }
 
     fn unreachable(&self) -> Result<(), BrokerError> {
@@ -231,6 +223,20 @@ fn stream_error(error: &(dyn std::error::Error + 'static), name: &str) -> Broker
         _ if message.contains("timed out") => BrokerError::Unreachable { message },
         _ => BrokerError::Other { message },
     }
+}
+
+/// Where the answer to a request for a job arrives.
+struct PullInbox {
+    subject: String,
+    messages: Subscriber,
+}
+
+/// The body of a request for a job.
+#[derive(Serialize)]
+struct PullRequest {
+    batch: u32,
+    /// How long the request waits at the server, in nanoseconds.
+    expires: u64,
 }
 
 struct NatsInbox(Subscriber);
@@ -341,7 +347,7 @@ impl Broker for NatsClient {
             num_replicas: 1,
             ..StreamConfig::default()
         };
-        let made = self.streams.get_or_create_stream(config).await;
+        let made = self.streams.create_stream(config).await;
         let stream = made.map_err(|error| match error.kind() {
             CreateStreamErrorKind::JetStreamUnavailable => BrokerError::NoJetStream,
             CreateStreamErrorKind::TimedOut => BrokerError::Unreachable { message: text_of(&error) },
@@ -356,14 +362,13 @@ impl Broker for NatsClient {
             max_waiting: MAX_PULLS,
             ..pull::Config::default()
         };
-        let made = stream.get_or_create_consumer(CONSUMER, consumer).await;
+        let made = stream.create_consumer(consumer).await;
         made.map_err(|error| stream_error(&error, &queue.name))?;
         Ok(())
     }
 
     async fn delete_queue(&self, name: &str) -> Result<(), BrokerError> {
         self.unreachable()?;
-        self.forget(name);
         match self.streams.delete_stream(name).await {
             Ok(_) => Ok(()),
             Err(error) => match stream_error(&error, name) {
@@ -404,22 +409,32 @@ impl Broker for NatsClient {
 
     async fn pull(&self, queue: &str, wait: Duration) -> Result<Option<Arc<dyn Delivery>>, BrokerError> {
         self.unreachable()?;
-        let consumer = self.consumer(queue).await?;
-        let taken = async {
-            let mut messages = consumer.batch().max_messages(1).expires(wait).messages().await?;
-            messages.next().await.transpose()
+        let request = PullRequest { batch: 1, expires: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX) };
+        let payload = serde_json::to_vec(&request)
+            .map_err(|error| BrokerError::Other { message: error.to_string() })?;
+        let mut inbox = self.inbox().await?;
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{queue}.{CONSUMER}");
+        let requested = self.client.publish_with_reply(subject, inbox.subject.clone(), payload.into()).await;
+        requested.map_err(|error| BrokerError::Other { message: text_of(&error) })?;
+        // When the broker dies the inbox falls silent without an end.
+        let answer = tokio::time::timeout(wait + ANSWER_TIMEOUT, inbox.messages.next()).await;
+        let Ok(Some(message)) = answer else {
+            return Err(BrokerError::Unreachable { message: "no answer to a request for a job".to_owned() });
         };
-        // When the broker dies the messages fall silent without an end.
-        match tokio::time::timeout(wait + ANSWER_TIMEOUT, taken).await {
-            Ok(Ok(Some(message))) => Ok(Some(Arc::new(NatsDelivery { message }))),
-            Ok(Ok(None)) => Ok(None),
-            Ok(Err(error)) => {
-                self.forget(queue);
-                Err(stream_error(error.as_ref(), queue))
+        self.inboxes.lock().push(inbox);
+        match message.status {
+            None | Some(StatusCode::OK) => {
+                let message = jetstream::Message { message, context: self.streams.clone() };
+                Ok(Some(Arc::new(NatsDelivery { message })))
             }
-            Err(_) => {
-                self.forget(queue);
-                Err(BrokerError::Unreachable { message: "no answer to a request for a job".to_owned() })
+            Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => Ok(None),
+            // The stream or its consumer is not there, or was deleted meanwhile.
+            Some(StatusCode::NO_RESPONDERS | StatusCode::REQUEST_TERMINATED) => {
+                Err(BrokerError::NoQueue { name: queue.to_owned() })
+            }
+            Some(status) => {
+                let description = message.description.unwrap_or_default();
+                Err(BrokerError::Other { message: format!("status {status} {description}") })
             }
         }
     }

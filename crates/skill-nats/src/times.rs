@@ -11,7 +11,8 @@ pub struct Times {
     pub lost: Duration,
     /// A driver announces its run this often; 2 s by default.
     pub announce: Duration,
-    /// A driver waits so long for workers that have jobs of an earlier process of the run; 0.3 s by default.
+    /// A driver that finds a stream of an earlier process of its run waits so long for workers that have jobs of it; 0.3 s by
+    /// default.
     pub greet: Duration,
     /// The driver looks after workers and jobs this often; 0.5 s by default.
     pub tick: Duration,

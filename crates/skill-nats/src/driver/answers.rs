@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::sender::WorkerSender;
-use super::state::{Holder, QuestionId, UnderWay};
+use super::state::{Holder, JobEntry, QuestionId, UnderWay};
 use crate::broker::Inbox;
 use crate::frames::Assembler;
 use crate::protocol::{Answer, CallQuestion, DriverSays, FromWorker, PROTOCOL, Question, Role, WorkerSays};
@@ -173,18 +173,21 @@ impl Shared {
         job: &str,
         outcome: Result<RolloutOutcome, RolloutFault>,
     ) {
-        let answer = {
+        let says = {
             let mut state = self.state.lock();
-            if !state.take(job, &id.0)
-                && !state.jobs.get(job).is_some_and(|entry| is_delivered_by(entry, &id))
-            {
-                Some(Answer::NoJob)
+            let answer = |answer| DriverSays::Answer { id: id.1, answer: Box::new(answer) };
+            if let Some(entry) = state.jobs.get_mut(job).filter(|entry| is_delivered_by(entry, &id)) {
+                entry.holder = Holder::Delivered(id.clone());
+                DriverSays::Working { id: id.1 }
+            } else if !state.take(job, &id.0) {
+                answer(Answer::NoJob)
             } else if let Some(entry) = state.jobs.get_mut(job) {
                 match outcome {
                     Ok(outcome) => {
                         entry.holder = Holder::Delivered(id.clone());
                         entry.resolve(Ok(outcome));
-                        None
+                        // The answer follows the commit; until then a worker that asks again hears that there is work.
+                        return;
                     }
                     Err(fault) => {
                         // The error of the call says more than the worker can.
@@ -194,17 +197,14 @@ impl Shared {
                         });
                         entry.resolve(Err(known.map_or_else(|| fault.into(), EnvError::Model)));
                         state.end_job(job);
-                        Some(Answer::Committed)
+                        answer(Answer::Committed)
                     }
                 }
             } else {
-                Some(Answer::NoJob)
+                answer(Answer::NoJob)
             }
         };
-        match answer {
-            Some(answer) => self.answer(&id, answer).await,
-            None => self.say(&id.0, DriverSays::Working { id: id.1 }).await,
-        }
+        self.say(&id.0, says).await;
     }
 
     /// Begins work on a question that takes time; a question that is asked again while it is worked on waits.
@@ -339,7 +339,7 @@ impl Shared {
     }
 }
 
-fn is_delivered_by(entry: &super::state::JobEntry, (worker, _): &QuestionId) -> bool {
+fn is_delivered_by(entry: &JobEntry, (worker, _): &QuestionId) -> bool {
     matches!(&entry.holder, Holder::Delivered((holder, _)) if holder == worker)
 }
 

@@ -119,8 +119,9 @@ impl NatsRunner {
         broker.facts().await?;
         let names = Names::new(&self.config.name, &self.config.run);
         // What an earlier process left is not the record of anything.
-        for queue in broker.queues(&names.queues()).await? {
-            broker.delete_queue(&queue).await?;
+        let left = broker.queues(&names.queues()).await?;
+        for queue in &left {
+            broker.delete_queue(queue).await?;
         }
         let asks = broker.subscribe(&Names::asks(&self.config.name)).await?;
         let messages = broker.subscribe(&names.driver()).await?;
@@ -145,9 +146,11 @@ impl NatsRunner {
         spawn(Box::pin(answers::listen(Arc::clone(&shared), messages)));
         spawn(Box::pin(upkeep::answer_asks(Arc::clone(&shared), asks)));
         spawn(Box::pin(upkeep::keep(Arc::clone(&shared))));
-        // Workers that have jobs of an earlier process say so before others are given these.
         shared.announce().await;
-        tokio::time::sleep(self.config.times.greet).await;
+        if !left.is_empty() {
+            // Workers that have jobs of an earlier process say so before others are given these.
+            tokio::time::sleep(self.config.times.greet).await;
+        }
         Ok(shared)
     }
 }

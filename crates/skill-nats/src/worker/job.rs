@@ -17,6 +17,7 @@ use skill_llm::{ChatModel, Metered};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -43,8 +44,9 @@ pub(super) fn items_of(agent: &WorkerAgent) -> HashMap<ItemId, (Item, String)> {
 }
 
 impl Bench {
-    /// Works on a job, if it is to be worked on here.
-    pub(super) async fn work_on(self: &Arc<Self>, delivery: Arc<dyn Delivery>) {
+    /// Works on a job, if it is to be worked on here. `free` is dropped once another one can be begun: the result was
+    /// sent, and only its commit is waited for.
+    pub(super) async fn work_on(self: Arc<Self>, delivery: Arc<dyn Delivery>, free: oneshot::Sender<()>) {
         let queued: QueuedJob = match serde_json::from_slice(delivery.payload()) {
             Ok(queued) => queued,
             Err(error) => {
@@ -68,7 +70,7 @@ impl Bench {
                 delivery.progress().await;
             }
         };
-        let work = self.claim_and_make(&queued.job, &cancel);
+        let work = self.claim_and_make(&queued.job, &cancel, free);
         let ended = tokio::select! {
             biased;
             ended = work => ended,
@@ -81,7 +83,12 @@ impl Bench {
         }
     }
 
-    async fn claim_and_make(self: &Arc<Self>, job: &str, cancel: &CancellationToken) -> Ended {
+    async fn claim_and_make(
+        self: &Arc<Self>,
+        job: &str,
+        cancel: &CancellationToken,
+        free: oneshot::Sender<()>,
+    ) -> Ended {
         let claim = Question::Claim { job: job.to_owned() };
         let answer = tokio::select! {
             biased;
@@ -113,7 +120,7 @@ impl Bench {
         tokio::select! {
             biased;
             () = cancel.cancelled() => self.cancelled(),
-            ended = self.finish(finished) => ended,
+            ended = self.finish(finished, free) => ended,
         }
     }
 
@@ -122,8 +129,9 @@ impl Bench {
     }
 
     /// Hands a result over, until the driver has recorded it.
-    async fn finish(&self, finished: Question) -> Ended {
+    async fn finish(&self, finished: Question, free: oneshot::Sender<()>) -> Ended {
         let mut line = self.link.ask(finished).await;
+        drop(free);
         let begun = Instant::now();
         loop {
             match line.next().await {

@@ -19,10 +19,13 @@ use skill_llm::ChatModel;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// So many results of a slot may wait for their commits while it makes the next one.
+const MAX_UNCOMMITTED: usize = 1;
 
 /// A run that was not announced for so many times its interval is over.
 const MISSED_ANNOUNCEMENTS: u32 = 15;
@@ -435,7 +438,14 @@ struct Slot {
 }
 
 impl Slot {
+    /// Makes one job after the other; the results of those before may wait for their commits meanwhile.
     async fn work(mut self) {
+        let mut jobs = JoinSet::new();
+        self.take_jobs(&mut jobs).await;
+        while jobs.join_next().await.is_some() {}
+    }
+
+    async fn take_jobs(&mut self, jobs: &mut JoinSet<()>) {
         while let Some(queue) = self.open_queue().await {
             let Ok(permit) = Arc::clone(&self.slots).acquire_owned().await else { return };
             if self.drain.is_cancelled() {
@@ -451,7 +461,15 @@ impl Slot {
             };
             match pulled {
                 Ok(Some(delivery)) if self.drain.is_cancelled() => delivery.later(Duration::ZERO).await,
-                Ok(Some(delivery)) => self.bench.work_on(delivery).await,
+                Ok(Some(delivery)) => {
+                    let (free, is_free) = oneshot::channel();
+                    jobs.spawn(Arc::clone(&self.bench).work_on(delivery, free));
+                    // Nothing is sent: it is dropped.
+                    drop(is_free.await);
+                    while jobs.len() > MAX_UNCOMMITTED {
+                        jobs.join_next().await;
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => {
                     tracing::debug!(%error, queue, "no job could be taken");
