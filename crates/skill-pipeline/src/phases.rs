@@ -21,9 +21,9 @@ use crate::identity::check_identity;
 use crate::kind::{MODE, RunKind};
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
-use crate::run_dir::atomic::{self, failed};
+use crate::run_dir::atomic::failed;
 use crate::run_dir::hash_of_file;
-use crate::run_dir::{read_times, read_versioned};
+use crate::run_dir::{read_times, read_versioned, seal};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -78,7 +78,7 @@ impl Phases {
     /// A file that cannot be written.
     pub fn write(&self, run: &Path) -> Result<(), PipelineError> {
         let path = run.join(PHASES_FILE);
-        atomic::write(&path, &atomic::sealed_json_bytes(&path, self)?)
+        seal::write_sealed_json(&path, self)
     }
 
     /// A phase, if it is finished.
@@ -169,7 +169,14 @@ pub(crate) type PhaseTimes = IndexMap<String, f64>;
 ///
 /// A file that cannot be read or is damaged.
 pub fn phase_times(run: &Path) -> Result<PhaseTimes, PipelineError> {
-    read_times(&run.join(PHASE_TIMES_FILE))
+    #[derive(Deserialize, Default)]
+    struct Kept {
+        #[serde(rename = "checksum")]
+        _checksum: Option<String>,
+        #[serde(flatten)]
+        times: PhaseTimes,
+    }
+    Ok(read_times::<Kept>(&run.join(PHASE_TIMES_FILE))?.times)
 }
 
 /// Adds to the time of a phase.
@@ -180,7 +187,7 @@ pub fn phase_times(run: &Path) -> Result<PhaseTimes, PipelineError> {
 pub fn add_phase_time(run: &Path, phase: Phase, seconds: f64) -> Result<(), PipelineError> {
     let mut times = phase_times(run)?;
     *times.entry(phase.as_str().to_owned()).or_default() += seconds;
-    atomic::write_json(&run.join(PHASE_TIMES_FILE), &times)
+    seal::write_sealed_json(&run.join(PHASE_TIMES_FILE), &times)
 }
 
 /// The hash of a folder: of the names and the bytes of all files in it, in order.

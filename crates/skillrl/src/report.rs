@@ -9,6 +9,7 @@ use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::TokensByStage;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::run_dir::measurement::verify_evaluations;
+use skill_pipeline::run_dir::seal::sealed_page;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
     AnyReport, BankReport, DoubtfulLabel, Kept, MissingRule, Report, ReportError, ReportOptions,
@@ -17,8 +18,7 @@ use skill_report::{
 };
 use std::path::{Path, PathBuf};
 
-/// The report's file in the directory of its run.
-pub const REPORT_FILE: &str = "report.html";
+pub use skill_pipeline::run_dir::REPORT_FILE;
 
 /// Gathers the report of a run, also of one in progress.
 ///
@@ -262,7 +262,7 @@ pub fn write(run: &Path, into: Option<&Path>) -> Result<PathBuf, Error> {
         }
         None => page(&any(run)?),
     };
-    let page = page.map_err(of_report)?;
+    let page = sealed_page(&page.map_err(of_report)?);
     let Some(path) = into else {
         let path = run.join(REPORT_FILE);
         write_page(&path, &page)?;

@@ -59,6 +59,7 @@ fn described(found: &RunCheck) -> String {
         Remedy::Copy,
         Remedy::OnlyCopy,
         Remedy::Remeasure,
+        Remedy::Report,
         Remedy::NotNeeded,
     ] {
         let files: Vec<&Damage> = found.damage.iter().filter(|damage| damage.remedy == remedy).collect();
@@ -107,6 +108,7 @@ fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
         Remedy::Remeasure => format!(
             "{names}: the `skillrl eval` that measured, with `--force`, writes it again from the calls that are kept"
         ),
+        Remedy::Report => format!("{names}: `skillrl report` writes it again"),
         Remedy::NotNeeded => format!("{names}: cannot be rebuilt; no result depends on it"),
     }
 }

@@ -11,7 +11,6 @@ use super::path::LOCK_FILE;
 use crate::error::PipelineError;
 use serde::Serialize;
 use serde::ser::{SerializeSeq as _, Serializer as _};
-use skill_core::canonical::hex_sha256;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
@@ -238,36 +237,6 @@ pub fn write_json_list<T: Serialize>(
     sync_dir(parent_of(path)).map_err(failed("write", path))
 }
 
-/// The text before the checksum of a sealed file, which is its last field.
-const SEAL: &str = ",\n  \"checksum\": \"";
-/// The text behind it.
-const SEAL_END: &str = "\"\n}\n";
-
-/// An object as [`write_json`] writes it, with one more field at its end: `checksum`, the SHA-256 of all bytes
-/// before it.
-///
-/// # Errors
-///
-/// A value that cannot be written as JSON, named by the file.
-pub fn sealed_json_bytes(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, PipelineError> {
-    let mut bytes = json_bytes(path, value)?;
-    // Of an object with fields; nothing else is sealed.
-    if bytes.ends_with(b"\n}\n") {
-        bytes.truncate(bytes.len() - b"\n}\n".len());
-        let checksum = hex_sha256(&bytes);
-        bytes.extend_from_slice(format!("{SEAL}{checksum}{SEAL_END}").as_bytes());
-    }
-    Ok(bytes)
-}
-
-/// True if a sealed file is as it was written; `None` for one without a checksum, as older versions wrote it.
-pub(super) fn is_sealed_whole(bytes: &[u8]) -> Option<bool> {
-    let seal = SEAL.as_bytes();
-    let at = bytes.windows(seal.len()).rposition(|window| window == seal)?;
-    let (content, checksum) = bytes.split_at(at);
-    Some(checksum == format!("{SEAL}{}{SEAL_END}", hex_sha256(content)).as_bytes())
-}
-
 /// A value as [`write_json`] writes it.
 pub(super) fn json_bytes(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, PipelineError> {
     let mut bytes =
@@ -350,20 +319,6 @@ fn sync_dir(_path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn any_change_to_a_sealed_file_is_found() {
-        let bytes = sealed_json_bytes(Path::new("x"), &json!({"a": [1.5, {}], "b": "x"})).unwrap();
-        assert_eq!(is_sealed_whole(&bytes), Some(true));
-        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(value["a"], json!([1.5, {}]));
-        for place in 0..bytes.len() {
-            let mut changed = bytes.clone();
-            changed[place] ^= 1;
-            assert_ne!(is_sealed_whole(&changed), Some(true), "byte {place}");
-        }
-        assert_eq!(is_sealed_whole(&json_bytes(Path::new("x"), &json!({"a": 1})).unwrap()), None);
-    }
 
     #[test]
     fn a_list_is_written_one_by_one_as_it_is_at_once() {

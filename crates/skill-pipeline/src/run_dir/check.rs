@@ -5,13 +5,15 @@
 //! the lines and the weights of a checkpoint against the marks and hashes in it, a policy against the hashes in its
 //! folder, a bank against the hashes in its log, logs against their marks in `timings.jsonl`; states, configuration and
 //! lines carry their own checksums. Imported runs have no hashes: their files are read, and what can be read is taken for
-//! whole. What nothing is known of is listed as not checked.
+//! whole; the page of a run, its warnings and its times carry checksums, where a version before did not write them. What
+//! nothing is known of is listed as not checked.
 //!
 //! # Invariants
 //!
 //! - A file of another format is refused by name with its version. Held by `no_run_is_an_error_and_no_damage`.
 
 mod bank;
+mod beside;
 mod checkpoint;
 mod document;
 mod journal;
@@ -58,7 +60,7 @@ pub struct RunCheck {
     /// Files that are not, in the order in which they were looked at.
     pub damage: Vec<Damage>,
     /// Files of which nothing is known, in order, and directories, with `/` at the end, of which that is true of every
-    /// file: reports, times, locks, what other commands made, and what people put there.
+    /// file: what people put there, and pages, warnings and times of earlier versions.
     pub not_checked: Vec<String>,
     /// True if the journal is whole, so that files can be rebuilt from it.
     pub is_journal_whole: bool,
@@ -111,6 +113,8 @@ pub enum Remedy {
     OnlyCopy,
     /// The command that measured, told to replace what is there; its calls are kept.
     Remeasure,
+    /// `skillrl report` writes it again.
+    Report,
     /// Nothing: no result depends on it.
     NotNeeded,
 }
@@ -136,6 +140,7 @@ fn checked<'run>(
 ) -> Result<RunCheck, PipelineError> {
     let mut checking = Checking::new(run);
     check(&mut checking)?;
+    checking.beside();
     checking.note_unchecked();
     Ok(RunCheck { n_whole: checking.whole.len(), ..checking.check })
 }

@@ -1,7 +1,7 @@
 //! What was found before a run began: doubts about its data and its plan, kept for those who read what it came to.
 
-use super::atomic::write_json;
-use super::read::read_json;
+use super::read::read_sealed;
+use super::seal::write_sealed_json;
 use crate::error::PipelineError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -18,6 +18,21 @@ pub struct CheckWarning {
     pub message: String,
 }
 
+#[derive(Serialize)]
+struct Written<'a> {
+    warnings: &'a [CheckWarning],
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Kept {
+    Sealed {
+        warnings: Vec<CheckWarning>,
+    },
+    /// As earlier versions wrote it.
+    List(Vec<CheckWarning>),
+}
+
 /// Keeps the warnings in the directory of a run that begins.
 ///
 /// # Errors
@@ -28,7 +43,7 @@ pub fn write_checks(run: &Path, warnings: &[CheckWarning]) -> Result<(), Pipelin
         return Ok(());
     }
     super::atomic::create_dir(run)?;
-    write_json(&run.join(CHECKS_FILE), &warnings)
+    write_sealed_json(&run.join(CHECKS_FILE), &Written { warnings })
 }
 
 /// The warnings; none where there were none, or from before they were kept.
@@ -37,5 +52,8 @@ pub fn write_checks(run: &Path, warnings: &[CheckWarning]) -> Result<(), Pipelin
 ///
 /// A file that cannot be read.
 pub fn read_checks(run: &Path) -> Result<Vec<CheckWarning>, PipelineError> {
-    Ok(read_json(&run.join(CHECKS_FILE))?.unwrap_or_default())
+    Ok(match read_sealed(&run.join(CHECKS_FILE))? {
+        Some(Kept::Sealed { warnings } | Kept::List(warnings)) => warnings,
+        None => Vec::new(),
+    })
 }

@@ -3,6 +3,7 @@
 use super::atomic::{remove_dir, remove_file};
 use super::checks::CHECKS_FILE;
 use super::held::{RUN_FILES, RunDir};
+use super::path::REPORT_FILE;
 use crate::error::PipelineError;
 use crate::kind::RunKind;
 use skill_llm::journal::JOURNAL_FILE;
@@ -10,7 +11,7 @@ use std::path::Path;
 
 /// What a run writes besides [`RUN_FILES`] before a model has answered.
 const BEGUN: [&str; 6] =
-    ["config.json", "events.jsonl", "timings.json", "timings.jsonl", "report.html", CHECKS_FILE];
+    ["config.json", "events.jsonl", "timings.json", "timings.jsonl", REPORT_FILE, CHECKS_FILE];
 /// What lies beside the journal.
 const BESIDE_JOURNAL: [&str; 5] = ["", "-wal", "-shm", "-sent", "-sum"];
 

@@ -13,6 +13,7 @@ use super::path::{
 };
 use super::read::{parse_versioned, read_config, read_epoch_end, read_versioned};
 use super::recorded::part_of;
+use super::seal;
 use super::unflushed::Unflushed;
 use crate::error::PipelineError;
 use crate::records::ConfigFile;
@@ -194,7 +195,7 @@ impl RunDir {
     pub fn write_config(&self, config: &ConfigFile, source_text: Option<&str>) -> Result<(), PipelineError> {
         self.check_not_moved()?;
         let path = self.path().join(CONFIG_FILE);
-        atomic::write(&path, &atomic::sealed_json_bytes(&path, config)?)?;
+        seal::write_sealed_json(&path, config)?;
         match source_text {
             Some(text) => atomic::write(&self.path().join("config.toml"), text.as_bytes()),
             None => Ok(()),
@@ -267,7 +268,7 @@ impl RunDir {
         self.append_history(history)?;
         let files_lines = Some(self.commit(part_of(history, state))?);
         let state = RuntimeState { files_lines, ..state.clone() };
-        let state = atomic::sealed_json_bytes(&state_path, &state)?;
+        let state = seal::sealed_json_bytes(&state_path, &state)?;
         let files = [
             (current_path.as_path(), current.source_text().as_bytes()),
             (&best_path, best.source_text().as_bytes()),

@@ -25,6 +25,7 @@ pub mod process_log;
 mod read;
 mod reader;
 mod recorded;
+pub mod seal;
 mod sent;
 mod skills;
 mod stop;
@@ -41,7 +42,7 @@ pub use forget::forget_unanswered;
 pub use held::RunDir;
 pub(crate) use path::HISTORY_LOG;
 pub use path::way_to;
-pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, RESULTS_FILE, SUMMARY_FILE};
+pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, REPORT_FILE, RESULTS_FILE, SUMMARY_FILE};
 pub(crate) use path::{
     COMPARISON_PAIRS, META_SKILL_RESULT, PLAYS_FILE, ROLLOUTS_FILE, SLOW_RESULT, round_path,
 };

@@ -46,6 +46,9 @@ pub(crate) const META_SKILL_RESULT: &str = "meta_skill_result.json";
 /// The file that the process that works on a run holds locked.
 pub(super) const LOCK_FILE: &str = "run.lock";
 
+/// The page of a run.
+pub const REPORT_FILE: &str = "report.html";
+
 pub(super) fn step_path(run: &Path, step: StepIdx) -> PathBuf {
     run.join("steps").join(format!("step_{:04}", step.0))
 }

@@ -1,10 +1,11 @@
 //! Files of a run as values, and what can be known of a run without its lock.
 
-use super::atomic::{failed, is_sealed_whole};
+use super::atomic::failed;
 use super::path::{
     HISTORY_FILE, HISTORY_LOG, LOCK_FILE, META_SKILL_RESULT, SLOW_RESULT, SUMMARY_FILE, meta_skill_path,
     slow_update_path,
 };
+use super::seal::is_sealed_whole;
 use crate::error::PipelineError;
 use crate::kind::RunKind;
 use crate::records::bank::BankSummary;
@@ -128,13 +129,22 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, P
     read_bytes(path)?.map(|bytes| parse(path, &bytes)).transpose()
 }
 
+/// A file of JSON that is as it was written; one of an older version has no checksum.
+pub(super) fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, PipelineError> {
+    let Some(bytes) = read_bytes(path)? else { return Ok(None) };
+    if is_sealed_whole(&bytes) == Some(false) {
+        return Err(PipelineError::ChangedFile { path: path.to_owned() });
+    }
+    parse(path, &bytes).map(Some)
+}
+
 /// The time that a run has taken; none where it has no file of it yet.
 ///
 /// # Errors
 ///
 /// A file that cannot be read or is not what it should be: a cap on the time holds for all of it.
 pub fn read_times<T: DeserializeOwned + Default>(path: &Path) -> Result<T, PipelineError> {
-    Ok(read_json(path)?.unwrap_or_default())
+    Ok(read_sealed(path)?.unwrap_or_default())
 }
 
 pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, PipelineError> {

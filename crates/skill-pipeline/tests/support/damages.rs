@@ -18,7 +18,12 @@ pub(crate) fn assert_every_damage_is_named(run: &Path, not_checked: &[&str]) -> 
     let mut n_damaged = 0;
     for (name, bytes) in all_files(run).iter().filter(|(name, _)| !is_unchecked(name)) {
         let path = &run.join(name);
+        // A lock says nothing, and times are written behind the first checkpoint.
+        let may_be_missing = name == "run.lock" || !is_over && name.ends_with("_times.json");
         for damaged in damages(name, bytes, is_over) {
+            if damaged.is_none() && may_be_missing {
+                continue;
+            }
             match &damaged {
                 Some(damaged) => std::fs::write(path, damaged).unwrap(),
                 None => std::fs::remove_file(path).unwrap(),

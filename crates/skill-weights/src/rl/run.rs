@@ -21,7 +21,7 @@ use skill_pipeline::records::sft::SftGames;
 use skill_pipeline::records::signs::TrainingAlerts;
 use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::line_log::{LineLog, LogMark};
-use skill_pipeline::run_dir::{RunDir, atomic, read_times, read_versioned};
+use skill_pipeline::run_dir::{RunDir, read_times, read_versioned, seal};
 use skill_pipeline::shell::OpenRun;
 use skill_pipeline::warning::Warning;
 use skill_train::TrainError;
@@ -62,7 +62,7 @@ impl RlCheckpoint {
 
     fn write(&self, run: &Path) -> Result<(), PipelineError> {
         let path = run.join(CHECKPOINT_FILE);
-        atomic::write(&path, &atomic::sealed_json_bytes(&path, self)?)
+        seal::write_sealed_json(&path, self)
     }
 }
 
@@ -347,7 +347,7 @@ impl<'run> RlRun<'run> {
         }
         self.kept = Some(kept);
         let times = RlTimes { seconds: self.seconds() };
-        atomic::write_json(&self.dir.path().join(TIMES_FILE), &times)
+        seal::write_sealed_json(&self.dir.path().join(TIMES_FILE), &times)
     }
 
     /// The marks of all that the next process builds on line by line.

@@ -9,7 +9,7 @@ use skill_pipeline::error::PipelineError;
 use skill_pipeline::records::FORMAT_VERSION;
 use skill_pipeline::records::sft::{CHECKPOINT_FILE, STEPS_FILE, VALIDATION_FILE};
 use skill_pipeline::run_dir::line_log::{LineLog, LogMark};
-use skill_pipeline::run_dir::{atomic, read_versioned};
+use skill_pipeline::run_dir::{read_versioned, seal};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ impl Checkpoint {
 
     pub(super) fn write(&self, run: &Path) -> Result<(), PipelineError> {
         let path = file(run);
-        atomic::write(&path, &atomic::sealed_json_bytes(&path, self)?)
+        seal::write_sealed_json(&path, self)
     }
 }
 

@@ -14,7 +14,7 @@ use skill_pipeline::records::sft::{
 };
 use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::line_log::LineLog;
-use skill_pipeline::run_dir::{RunDir, RunPart, atomic, read_times};
+use skill_pipeline::run_dir::{RunDir, RunPart, read_times, seal};
 use skill_pipeline::shell::OpenRun;
 use skill_train::TrainError;
 use skill_train::schedule::Schedule;
@@ -310,7 +310,7 @@ impl<'run> SftRun<'run> {
     fn write_times(&self) -> Result<(), PipelineError> {
         let peak = peak_memory().unwrap_or_default().max(self.times.peak_memory);
         let times = SftTimes { seconds: self.seconds(), peak_memory: peak };
-        atomic::write_json(&self.dir.path().join(TIMES_FILE), &times)
+        seal::write_sealed_json(&self.dir.path().join(TIMES_FILE), &times)
     }
 
     /// Writes `policy/` from the best state; nothing where there is no checkpoint yet.

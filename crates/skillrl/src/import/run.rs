@@ -14,7 +14,7 @@ use skill_pipeline::records::document::{RuntimeState, StepRecord};
 use skill_pipeline::records::evaluation::EvaluationSummary;
 use skill_pipeline::records::summary::Summary;
 use skill_pipeline::records::{ConfigFile, StageTokens};
-use skill_pipeline::run_dir::atomic;
+use skill_pipeline::run_dir::seal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -116,7 +116,7 @@ impl Reader<'_> {
 
     /// As [`write`](Self::write), with the checksum that state and configuration carry.
     fn write_sealed(&mut self, path: &str, value: &impl serde::Serialize) {
-        let bytes = atomic::sealed_json_bytes(Path::new(path), value).unwrap_or_default();
+        let bytes = seal::sealed_json_bytes(Path::new(path), value).unwrap_or_default();
         self.outcome.files.push((path.to_owned(), bytes));
     }
 

@@ -57,21 +57,24 @@ impl Checking<'_> {
         is_finished: bool,
         recorded: &Recorded,
     ) -> Result<bool, PipelineError> {
-        let (file, times) = match kind {
+        let (file, times_file) = match kind {
             RunKind::Rl => (rl::CHECKPOINT_FILE, rl::TIMES_FILE),
             RunKind::Document | RunKind::Bank | RunKind::Sft | RunKind::Phases => {
                 (sft::CHECKPOINT_FILE, sft::TIMES_FILE)
             }
         };
         let position: Option<Position> = self.versioned(file, Remedy::OnlyCopy)?;
-        let read: Result<Times, PipelineError> = read_times(&self.run.join(times));
+        let read: Result<Times, PipelineError> = read_times(&self.run.join(times_file));
         let times = match read {
             Ok(read) => read,
             Err(error) => {
-                self.unreadable(times, &error, Remedy::NotNeeded);
+                self.unreadable(times_file, &error, Remedy::NotNeeded);
                 Times::default()
             }
         };
+        if is_finished && !self.run.join(times_file).exists() {
+            self.damaged(times_file, Fault::Missing, Remedy::NotNeeded);
+        }
         let has_worked = is_finished || times.seconds > 0.0 || recorded.has(&RunPart::End);
         let Some(position) = position else {
             if has_worked && !self.run.join(file).exists() {

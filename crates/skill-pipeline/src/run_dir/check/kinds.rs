@@ -136,6 +136,7 @@ impl Checking<'_> {
         }
         let mut nested = Checking::new(&run);
         nested.all()?;
+        nested.beside();
         let below = |file: &str| format!("{name}/{file}");
         self.whole.extend(nested.whole.iter().map(|file| below(file)));
         for mut damage in nested.check.damage {

@@ -1,0 +1,45 @@
+//! Files beside the records of a run that carry their own checksum: its page, the warnings of its start and its times.
+
+use super::{Checking, Fault, Remedy};
+use crate::records::phases::PHASE_TIMES_FILE;
+use crate::records::{rl, sft};
+use crate::run_dir::checks::CHECKS_FILE;
+use crate::run_dir::path::{LOCK_FILE, REPORT_FILE};
+use crate::run_dir::read::read_bytes;
+use crate::run_dir::seal::{is_page_whole, is_sealed_whole};
+use serde::de::IgnoredAny;
+
+impl Checking<'_> {
+    /// Checks what is there of these files: a run without warnings, times or a page has none.
+    pub(super) fn beside(&mut self) {
+        for name in [CHECKS_FILE, sft::TIMES_FILE, rl::TIMES_FILE, PHASE_TIMES_FILE] {
+            self.carrying(name, Remedy::NotNeeded, |bytes| match is_sealed_whole(bytes) {
+                None if serde_json::from_slice::<IgnoredAny>(bytes).is_err() => Some(false),
+                is_whole => is_whole,
+            });
+        }
+        let is_whole = |bytes: &[u8]| if bytes.is_empty() { Some(false) } else { is_page_whole(bytes) };
+        self.carrying(REPORT_FILE, Remedy::Report, is_whole);
+        // It is held, and never written; a run without it gets another one.
+        if self.run.join(LOCK_FILE).metadata().is_ok_and(|file| file.is_file() && file.len() == 0) {
+            self.whole(LOCK_FILE);
+        }
+    }
+
+    /// Checks a file by its own checksum; one of an earlier version has none.
+    fn carrying(&mut self, name: &str, remedy: Remedy, is_whole: impl FnOnce(&[u8]) -> Option<bool>) {
+        if self.is_known(name) {
+            return;
+        }
+        match read_bytes(&self.run.join(name)) {
+            Ok(Some(bytes)) => match is_whole(&bytes) {
+                Some(true) => self.whole(name),
+                Some(false) if bytes.is_empty() => self.damaged(name, Fault::Empty, remedy),
+                Some(false) => self.damaged(name, Fault::Changed, remedy),
+                None => {}
+            },
+            Ok(None) => {}
+            Err(error) => self.unreadable(name, &error, remedy),
+        }
+    }
+}
