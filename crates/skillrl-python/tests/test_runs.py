@@ -169,6 +169,70 @@ def test_a_forked_process_trains_even_after_its_parent_has(train: Any, tmp_path:
         assert process.exitcode == 0
 
 
+FORKING = """
+    import os, sys
+    sys.path.insert(0, {tests!r})
+    from conftest import Optimizer, Shout
+    import skillrl
+
+    children = []
+
+    def word():
+        if not children and (child := os.fork()):
+            children.append(child)
+        elif not children:
+            # The child leaves the function of the engine, which is in its parent alone.
+            {leave}
+        return "hello"
+
+    def plain(system, user):
+        return word()
+
+    async def coroutine(system, user):
+        return word()
+
+    trainer = skillrl.SkillOptTrainer(
+        config=skillrl.SkillOptConfig(num_epochs=1, batch_size=4, workers=1, out_root={out!r}, verbose=False),
+        env=Shout(), target_client={function}, optimizer_client=Optimizer(), initial_skill="s",
+    )
+    trainer.train()
+    print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("function", ["plain", "coroutine"])
+@pytest.mark.parametrize(("leave", "code"), [("pass", 0), ("raise ValueError('child')", 1), ("sys.exit(7)", 7)])
+def test_a_process_forked_in_a_function_ends_with_it(tmp_path: Path, function: str, leave: str, code: int) -> None:
+    tests = str(Path(__file__).parent)
+    program = FORKING.format(tests=tests, out=str(tmp_path / "run"), function=function, leave=leave)
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout.split() == [str(code)], ended.stderr
+
+
+def test_another_interpreter_of_a_process_is_refused() -> None:
+    program = """
+        import sys
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        source = f"import sys; sys.path[:] = {sys.path!r}; import skillrl"
+        run = getattr(interpreters, "exec", None) or interpreters.run_string
+        try:
+            failed = run(interpreters.create(), source)
+            print(failed.type.__name__ if failed else "imported")
+        except Exception as error:
+            print("ImportError" if "ImportError" in str(error) else error)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout.split() == ["ImportError"], ended.stderr
+
+
 ENDING = """
     import os, sys
     sys.path.insert(0, {tests!r})

@@ -7,6 +7,10 @@ The interface is that of the package skillrl 1.0 with more beside it: see ``docs
 >>> from skillrl.llm import OpenAIChatClient
 """
 
+from skillrl import _process
+
+_process.check_interpreter()
+
 from skillrl import core, envs, llm, pipeline, prompts, traces
 from skillrl._native import __version__
 from skillrl.agents import Failed, eval_agent, train_agent

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
+
+from skillrl import _process
 
 _lock = threading.Lock()
 _running: tuple[int, asyncio.AbstractEventLoop] | None = None
@@ -40,11 +42,12 @@ def submit(awaitable: Any, done: Callable[..., None]) -> Future[Any]:
     return future
 
 
-def _awaited(awaitable: Any) -> Coroutine[Any, Any, Any]:
-    if asyncio.iscoroutine(awaitable):
-        return awaitable
-
-    async def wait() -> Any:
-        return await awaitable
-
-    return wait()
+async def _awaited(awaitable: Any) -> Any:
+    pid = os.getpid()
+    try:
+        value = await awaitable
+    except BaseException as error:
+        _process.end_if_forked(pid, error)
+        raise
+    _process.end_if_forked(pid)
+    return value

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import os
 import sys
 import threading
 
-from skillrl import _native
+from skillrl import _native, _process
 
 
 def spawn(threads: _native.Threads) -> None:
@@ -40,12 +41,15 @@ def _work(threads: _native.Threads) -> None:
 
 def run(job: _native.Job) -> None:
     """Call the function of a job, and tell the engine what came of it."""
+    pid = os.getpid()
     try:
         function, arguments = job.call()
         value = function(*arguments)
     except BaseException as error:
+        _process.end_if_forked(pid, error)
         job.raised(error)
     else:
+        _process.end_if_forked(pid)
         job.returned(value)
 
 

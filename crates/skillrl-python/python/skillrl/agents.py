@@ -306,8 +306,8 @@ def _splits(tasks: Any) -> dict[str, list[dict[str, Any]]]:
         parts = {split: _rows(tasks[split], f"tasks[{split!r}]") for split in ("train", "val", "test") if split in tasks}
         return {"test": [], **parts}
     rows = _rows(tasks, "tasks")
-    parts = _native.split([str(row.get("task_type") or "") for row in rows])
-    return {split: [rows[at] for at in part] for split, part in zip(("train", "val", "test"), parts)}
+    places = _native.split([str(row.get("task_type") or "") for row in rows])
+    return {split: [rows[at] for at in part] for split, part in zip(("train", "val", "test"), places)}
 
 
 def _rows(tasks: Any, what: str) -> list[dict[str, Any]]:
