@@ -348,3 +348,39 @@ async fn a_result_that_nobody_acknowledges_holds_its_worker_no_longer_than_its_s
     worker.ended().await;
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_makes_the_next_rollout_while_a_result_waits_to_be_recorded() {
+    let (dir, server, sent, env) = cluster(2);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let _worker = start(&server, "w", 1, &env, sending(CALL, &sent));
+    let begun = tokio::time::Instant::now();
+    for item in &env.items {
+        let link = JobLink::new(Arc::clone(&driver.source)).with_models(driver.models.clone());
+        driver.runner.run(job(item, true), link).await.unwrap();
+    }
+    // Nothing else than the calls takes time, the beginning of a run neither.
+    let calls = CALL * u32::try_from(2 * N_TURNS).unwrap();
+    assert!(begun.elapsed() < calls + Times::default().greet / 2, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollouts_that_take_longer_than_every_wait_are_made_once() {
+    let (dir, server, sent, env) = cluster(4);
+    let Times { ack_wait, lost, requeue, .. } = Times::default();
+    let call = requeue.max(ack_wait).max(lost);
+    let driver = Driver::new(&server, dir.path(), BudgetCaps::default());
+    let _slow = start(&server, "slow", 4, &env, sending(call, &sent));
+    let begun = tokio::time::Instant::now();
+    let making = driver.make(&env);
+    let idle = async {
+        // It comes when everything is taken, and would make what is given out again.
+        tokio::time::sleep(lost).await;
+        start(&server, "idle", 4, &env, sending(CALL, &sent))
+    };
+    let (made, _idle) = tokio::join!(making, idle);
+    check_same(made, &made_here(&env, &driver.source).await);
+    assert_eq!(sent.total(), u64::try_from(4 * N_TURNS).unwrap());
+    let calls = call * u32::try_from(N_TURNS).unwrap();
+    assert!(begun.elapsed() < calls + lost, "{:?}", begun.elapsed());
+}
