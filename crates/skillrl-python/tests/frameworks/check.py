@@ -88,6 +88,7 @@ class Frameworks(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
         self.env = {
             **os.environ,
@@ -102,8 +103,10 @@ class Frameworks(unittest.TestCase):
         self.assertLessEqual(len([line for line in example.splitlines() if line.strip()]), MAX_LINES)
         program = f"{blocks(shop, 'python')[0]}\n\n{example}\nprint(best.run['baseline_test_hard'], best.run['test_hard'])\n"
         began, n_before = time.monotonic(), Handler.n_requests
+        # A file: smolagents reads the source of its tools.
+        Path(self.dir, "shop.py").write_text(program)
         made = subprocess.run(
-            [sys.executable, "-c", program], cwd=self.dir, env=self.env, capture_output=True, text=True, timeout=300
+            [sys.executable, "shop.py"], cwd=self.dir, env=self.env, capture_output=True, text=True, timeout=300
         )
         self.assertEqual(made.returncode, 0, made.stderr[-4000:])
         before, after = map(float, made.stdout.split()[-2:])
