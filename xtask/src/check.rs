@@ -197,7 +197,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "exports",
-        about: "writes training data and fine-tuned models, and loads them with torch, transformers, peft and TRL (minutes)",
+        about: "writes training data, fine-tuned and merged models, and loads them with torch, transformers, peft and TRL (minutes)",
         is_external: IsExternal::No,
         run: programs::exports,
     },

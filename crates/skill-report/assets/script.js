@@ -21,6 +21,20 @@ function setUpFilters() {
     apply();
   }
 }
+// Gives every cell the title of its column, for screens on which each row is a card; without it such a table scrolls.
+function setUpCards() {
+  for (const table of document.querySelectorAll(".scroll > table:not(.cards, .matrix)")) {
+    const [titles, ...rows] = table.rows;
+    if (!titles || titles.querySelector("td")) continue;
+    for (const row of rows) {
+      [...row.cells].forEach((cell, place) => {
+        cell.dataset.title = titles.cells[place] ? titles.cells[place].textContent : "";
+      });
+    }
+    table.createTHead().append(titles);
+    table.classList.add("cards");
+  }
+}
 // Sorts a table by the column whose title is clicked, and the other way around at the next click.
 function setUpSorting() {
   for (const table of document.querySelectorAll("table[data-sortable]")) {
@@ -59,6 +73,7 @@ addEventListener("beforeprint", () => {
 function setUp() {
   openPart();
   setUpFilters();
+  setUpCards();
   setUpSorting();
 }
 setUp();

@@ -138,6 +138,12 @@ pub enum TensorFault {
         /// The types that are read.
         known: Vec<&'static str>,
     },
+    /// A value is beyond the largest one of F16, 65504.
+    #[error("value {index} is beyond the range of F16")]
+    BeyondF16 {
+        /// Index of the value, row-major.
+        index: usize,
+    },
     /// A value is infinite or NaN.
     #[error("value {index} is not finite")]
     NotFinite {

@@ -45,6 +45,7 @@ pub mod grpo;
 pub mod local;
 pub mod lora;
 pub mod loss;
+pub mod merge;
 #[cfg(feature = "candle")]
 pub mod model;
 pub mod model_config;

@@ -115,6 +115,11 @@ impl TensorFile {
         Ok(Self { path: path.to_path_buf(), source, data_start, entries, metadata })
     }
 
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The names of all tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
@@ -255,6 +260,12 @@ impl WeightFiles {
         types
     }
 
+    /// The shape of a tensor; that of a single value for one that is not there.
+    pub fn shape_of(&self, name: &str) -> &[usize] {
+        let entry = self.file_of(name).and_then(|file| file.entries.get(name));
+        entry.map_or(&[], |entry| &entry.shape)
+    }
+
     /// The path of the file that has a tensor, or of the directory.
     pub fn path_of(&self, name: &str) -> &Path {
         self.file_of(name).map_or(&self.directory, |file| &file.path)
@@ -301,26 +312,33 @@ pub struct TensorView<'a> {
 pub fn encode(tensors: &[TensorView<'_>]) -> Vec<u8> {
     let mut sorted: Vec<TensorView<'_>> = tensors.to_vec();
     sorted.sort_unstable_by_key(|tensor| tensor.name);
+    let mut bytes = header(sorted.iter().map(|tensor| (tensor.name, tensor.shape)), "F32", size_of::<f32>());
+    bytes.reserve_exact(sorted.iter().map(|tensor| size_of_val(tensor.values)).sum());
+    for tensor in sorted {
+        bytes.extend(tensor.values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+    bytes
+}
+
+/// What a safetensors file begins with, of tensors in this order.
+pub(crate) fn header<'a>(
+    tensors: impl Iterator<Item = (&'a str, &'a [usize])>,
+    dtype: &str,
+    element_bytes: usize,
+) -> Vec<u8> {
     let mut header = String::from("{\"__metadata__\":{\"format\":\"pt\"}");
     let mut end = 0;
-    for tensor in &sorted {
+    for (name, shape) in tensors {
         let start = end;
-        end += size_of_val(tensor.values);
-        let name = serde_json::Value::from(tensor.name);
-        let shape = serde_json::Value::from(tensor.shape);
+        end += shape.iter().product::<usize>() * element_bytes;
+        let (name, shape) = (serde_json::Value::from(name), serde_json::Value::from(shape));
         header.push_str(&format!(
-            ",{name}:{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"
+            ",{name}:{{\"dtype\":\"{dtype}\",\"shape\":{shape},\"data_offsets\":[{start},{end}]}}"
         ));
     }
     header.push('}');
     while header.len() % 8 != 0 {
         header.push(' ');
     }
-    let mut bytes = Vec::with_capacity(8 + header.len() + end);
-    bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(header.as_bytes());
-    for tensor in sorted {
-        bytes.extend(tensor.values.iter().flat_map(|value| value.to_le_bytes()));
-    }
-    bytes
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()
 }

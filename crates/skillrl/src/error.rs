@@ -6,6 +6,8 @@ mod bundle;
 mod export;
 #[cfg(feature = "import")]
 mod import;
+#[cfg(feature = "weights")]
+mod merge;
 mod replay;
 
 #[cfg(feature = "report")]
@@ -14,6 +16,8 @@ pub use bundle::BundleError;
 pub use export::ExportError;
 #[cfg(feature = "import")]
 pub use import::ImportError;
+#[cfg(feature = "weights")]
+pub use merge::MergeError;
 pub use replay::ReplayError;
 
 use crate::config::ConfigError;
@@ -117,6 +121,10 @@ pub enum Error {
     #[cfg(feature = "yaml")]
     #[error("cannot export the skill")]
     Export(#[from] ExportError),
+    /// A policy cannot be merged.
+    #[cfg(feature = "weights")]
+    #[error("cannot export the policy")]
+    Merge(#[from] MergeError),
     /// A directory holds the pruning of something else.
     #[error("{} holds another pruning: {change}", path.display())]
     OtherPruning {
@@ -241,6 +249,12 @@ impl Error {
             | Self::LeftOut { .. } => Failure::Usage,
             #[cfg(feature = "yaml")]
             Self::Export(_) => Failure::Usage,
+            #[cfg(feature = "weights")]
+            Self::Merge(MergeError::NoPolicy { .. }) => Failure::RunDir,
+            #[cfg(feature = "weights")]
+            Self::Merge(MergeError::Write { .. }) => Failure::Other,
+            #[cfg(feature = "weights")]
+            Self::Merge(_) => Failure::Usage,
             #[cfg(feature = "report")]
             Self::Bundle(
                 BundleError::Read { .. } | BundleError::NotABundle { .. } | BundleError::Later { .. },
@@ -304,6 +318,8 @@ impl Error {
             }
             #[cfg(feature = "yaml")]
             Self::Export(error) => error.hint(),
+            #[cfg(feature = "weights")]
+            Self::Merge(error) => error.hint().to_owned(),
             #[cfg(feature = "report")]
             Self::Bundle(error) => error.hint().to_owned(),
             #[cfg(feature = "import")]

@@ -93,6 +93,8 @@ pub mod lint;
 mod listener;
 #[cfg(feature = "report")]
 pub mod matrix;
+#[cfg(feature = "weights")]
+pub mod merged;
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod not_a_skill;

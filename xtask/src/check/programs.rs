@@ -110,7 +110,8 @@ pub(super) fn exports(sh: &Shell) -> anyhow::Result<()> {
     }
     let python = python(sh, &format!("{LOADERS}/requirements.txt"))?;
     let [adapter, full] = ["adapter", "full"].map(|run| folder.join(run).join("policy"));
-    Ok(cmd!(sh, "{python} {LOADERS}/check.py {data} {base} {adapter} {full}").run()?)
+    cmd!(sh, "{python} {LOADERS}/check.py {data} {base} {adapter} {full}").run()?;
+    Ok(cmd!(sh, "{python} {LOADERS}/merged.py {skillrl} {base}").run()?)
 }
 
 /// What other trainers do with `skillrl env serve`, and its figures, in a release build: the packages openenv and

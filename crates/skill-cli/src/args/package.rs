@@ -12,13 +12,22 @@ pub(crate) struct ExportArgs {
     pub(crate) from: PathBuf,
 
     /// The folder of the package; the specification wants it to have the skill's name.
-    #[arg(long = "out", visible_alias = "to", value_name = "DIR", required_unless_present = "bundle")]
+    #[arg(long = "out", visible_alias = "to", value_name = "DIR", required_unless_present_any = ["bundle", "policy"])]
     pub(crate) to: Option<PathBuf>,
 
     /// Writes the whole run into this archive (.tar.gz) instead: skill, report, journal, and the data that its
     /// configuration names. `skillrl check FILE` and `skillrl replay FILE` take it on another machine.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "name", "description"])]
     pub(crate) bundle: Option<PathBuf>,
+
+    /// Writes the trained policy into this folder instead: the adapter merged into its base as safetensors (f16), with
+    /// tokenizer and chat template, as vLLM, llama.cpp and transformers load it. RUN may be a policy's folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "name", "description", "bundle"])]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// The model that the policy's adapter was trained on, if it was moved.
+    #[arg(long, value_name = "DIR", requires = "policy")]
+    pub(crate) base: Option<PathBuf>,
 
     /// Leaves the data out of the bundle; the journal still holds what was sent to models.
     #[arg(long, requires = "bundle")]

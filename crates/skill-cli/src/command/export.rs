@@ -1,4 +1,4 @@
-//! `skillrl export`: a skill as a package to give away, or a run as a bundle.
+//! `skillrl export`: a skill as a package to give away, a run as a bundle, or a trained policy for servers of models.
 
 use crate::args::package::ExportArgs;
 use crate::table::{counted, grouped};
@@ -9,12 +9,37 @@ use skillrl::export::{ExportOptions, export};
 use std::path::Path;
 
 pub(crate) fn run(args: &ExportArgs) -> crate::Result {
-    match (&args.bundle, &args.to) {
-        (Some(file), _) => bundle(args, file),
-        (None, Some(to)) => package(args, to),
+    match (&args.bundle, &args.policy, &args.to) {
+        (Some(file), ..) => bundle(args, file),
+        (None, Some(to), _) => policy(args, to),
+        (None, None, Some(to)) => package(args, to),
         // The parser of arguments requires one of them.
-        (None, None) => Ok(()),
+        (None, None, None) => Ok(()),
     }
+}
+
+#[cfg(feature = "weights")]
+fn policy(args: &ExportArgs, to: &Path) -> crate::Result {
+    let options = skillrl::merged::MergeOptions {
+        from: args.from.clone(),
+        to: to.to_owned(),
+        base: args.base.clone(),
+        force: args.force,
+    };
+    let merged = skillrl::merged::merge(&options)?;
+    if args.json {
+        return super::print_json(&merged);
+    }
+    let of = match &merged.base {
+        Some(base) => format!("{} merged into {}", merged.policy.display(), base.display()),
+        None => merged.policy.display().to_string(),
+    };
+    super::print(&format!("wrote {} ({of}, {} bytes of weights)\n", to.display(), grouped(merged.bytes)))
+}
+
+#[cfg(not(feature = "weights"))]
+fn policy(_: &ExportArgs, _: &Path) -> crate::Result {
+    Err(skillrl::Error::LeftOut { what: "exporting policies".to_owned(), feature: "weights" }.into())
 }
 
 fn bundle(args: &ExportArgs, file: &Path) -> crate::Result {

@@ -47,6 +47,8 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             for_kinds(&args.run, Takes::DocumentsAndBanks)
         }
         Command::Export(args) if args.bundle.is_some() => run_at(&mut args.from),
+        // A run, or the folder of a policy.
+        Command::Export(args) if args.policy.is_some() => named(&mut args.from),
         Command::Export(args) => {
             named(&mut args.from)?;
             for_kinds(&args.from, Takes::Documents)

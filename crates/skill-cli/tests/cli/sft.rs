@@ -12,6 +12,7 @@ fn a_program_without_local_models_says_how_to_get_fine_tuning() {
     for args in [
         &["sft", "task/skillrl.toml", "--demos", "demos.jsonl"][..],
         &["eval", "task/skillrl.toml", "--policy", "policy"],
+        &["export", "run", "--policy", "served"],
     ] {
         context.run(args).fails(code::USAGE, &["--features full"]);
     }
@@ -143,6 +144,74 @@ mod built_in {
                 assert_eq!(found, [2, 0, 0], "{by_batch}");
             }
         }
+    }
+
+    /// The replies of a policy on the test split.
+    fn replies(context: &TestContext, policy: &str, out: &str) -> Vec<Value> {
+        let eval = ["eval", "task/skillrl.toml", "--policy", policy, "--split", "test", "--out", out];
+        context.run(&eval).assert_code(code::SUCCESS);
+        let results = context.json(&format!("{out}/results.json"));
+        let results = results.as_array().unwrap();
+        results.iter().map(|result| result["predicted_answer"].clone()).collect()
+    }
+
+    #[test]
+    fn a_policy_is_exported_as_a_model_that_answers_as_it_does() {
+        let context = task();
+        for (out, rank) in [("adapter", "4"), ("full", "0")] {
+            context.run(&sft(out, &["--lora-rank", rank])).assert_code(code::SUCCESS);
+            let served = format!("{out}-served");
+            let merged = context.succeed_json(&["export", out, "--policy", &served, "--json"]);
+            assert_eq!(merged["n_merged"].as_u64() > Some(0), rank == "4", "{merged}");
+            let file = std::fs::read(context.path(&format!("{served}/model.safetensors"))).unwrap();
+            assert_eq!(merged["bytes"], file.len());
+            assert_eq!(context.json(&format!("{served}/config.json"))["torch_dtype"], "float16");
+            let sums = context.read(&format!("{served}/SHA256SUMS"));
+            for name in ["model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja"] {
+                assert!(sums.lines().any(|line| line.ends_with(&format!("  {name}"))), "{name}: {sums}");
+            }
+            let policy = format!("{out}/policy");
+            let [trained, exported] =
+                [&policy, &served].map(|policy| replies(&context, policy, &format!("{policy}-measured")));
+            assert_eq!((&exported, exported.len()), (&trained, 2));
+            // The weights of the base answer otherwise.
+            assert_ne!(exported, replies(&context, CHAT_TINY, &format!("{out}-base")));
+        }
+        context
+            .run(&["export", "adapter", "--policy", "adapter-served"])
+            .refused(code::USAGE, &["adapter-served"]);
+        context.succeed(&["export", "adapter/policy", "--policy", "adapter-served", "--force"]);
+    }
+
+    #[test]
+    fn what_no_server_can_load_is_not_exported() {
+        let context = task();
+        let export = |from: &str, more: &[&str]| {
+            context.run(&[&["export", from, "--policy", "served"][..], more].concat())
+        };
+        export("nowhere", &[]).refused(code::RUN_DIR, &["nowhere"]);
+        context.run(&sft("run", &[])).assert_code(code::SUCCESS);
+        // The base has moved.
+        let config = context.read("run/policy/adapter_config.json").replace(CHAT_TINY, "/gone");
+        context.remove("run/policy/SHA256SUMS");
+        context.write("run/policy/adapter_config.json", &config);
+        export("run", &[]).refused(code::USAGE, &["/gone"]);
+        context.write("model.gguf", "");
+        export("run", &["--base", "model.gguf"]).refused(code::USAGE, &["GGUF"]);
+        export("run", &["--base", CHAT_TINY]).assert_code(code::SUCCESS);
+        // An adapter of another model.
+        let other = config.replace("\"r\": 16", "\"r\": 8");
+        assert_ne!(other, config);
+        context.write("run/policy/adapter_config.json", &other);
+        export("run", &["--base", CHAT_TINY, "--force"]).refused(code::USAGE, &["lora_A"]);
+        assert!(!context.path("served/model.safetensors.part").exists());
+        // The small decoder of simulated targets, and weights that a server has.
+        context.write("simulated/initial_policy/config.json", "{}");
+        context.write("simulated/policy/config.json", "{}");
+        context.write("simulated/policy/model.safetensors", "");
+        export("simulated", &["--force"]).refused(code::USAGE, &["decoder"]);
+        context.write("remote/policy/tinker.json", "{}");
+        export("remote", &["--force"]).refused(code::USAGE, &["server"]);
     }
 
     #[test]

@@ -4,26 +4,32 @@ use super::{Checking, Fault, Remedy};
 use crate::records::phases::PHASE_TIMES_FILE;
 use crate::records::{rl, sft};
 use crate::run_dir::checks::CHECKS_FILE;
-use crate::run_dir::path::{LOCK_FILE, REPORT_FILE};
+use crate::run_dir::path::REPORT_FILE;
 use crate::run_dir::read::read_bytes;
 use crate::run_dir::seal::{is_page_whole, is_sealed_whole};
 use serde::de::IgnoredAny;
+
+/// True if there is a hash in these bytes: a file with a hash in the place of a checksum is none of an earlier version.
+fn has_hash(bytes: &[u8]) -> bool {
+    bytes.split(|byte| !byte.is_ascii_hexdigit()).any(|run| run.len() == 64)
+}
 
 impl Checking<'_> {
     /// Checks what is there of these files: a run without warnings, times or a page has none.
     pub(super) fn beside(&mut self) {
         for name in [CHECKS_FILE, sft::TIMES_FILE, rl::TIMES_FILE, PHASE_TIMES_FILE] {
             self.carrying(name, Remedy::NotNeeded, |bytes| match is_sealed_whole(bytes) {
-                None if serde_json::from_slice::<IgnoredAny>(bytes).is_err() => Some(false),
+                None if has_hash(bytes) || serde_json::from_slice::<IgnoredAny>(bytes).is_err() => {
+                    Some(false)
+                }
                 is_whole => is_whole,
             });
         }
-        let is_whole = |bytes: &[u8]| if bytes.is_empty() { Some(false) } else { is_page_whole(bytes) };
+        let is_whole = |bytes: &[u8]| match is_page_whole(bytes) {
+            None if bytes.is_empty() || has_hash(bytes.rsplit(|byte| *byte == b'<').next()?) => Some(false),
+            is_whole => is_whole,
+        };
         self.carrying(REPORT_FILE, Remedy::Report, is_whole);
-        // It is held, and never written; a run without it gets another one.
-        if self.run.join(LOCK_FILE).metadata().is_ok_and(|file| file.is_file() && file.len() == 0) {
-            self.whole(LOCK_FILE);
-        }
     }
 
     /// Checks a file by its own checksum; one of an earlier version has none.

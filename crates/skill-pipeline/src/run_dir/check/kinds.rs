@@ -6,7 +6,7 @@ use crate::error::PipelineError;
 use crate::kind::RunKind;
 use crate::records::ConfigFile;
 use crate::records::bank::{BANK_DIR, ROUNDS_DIR};
-use crate::records::phases::{PHASES_FILE, Phase, PhaseRecord};
+use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord};
 use crate::run_dir::files::{FILES_FILE, RunPart};
 use crate::run_dir::path::round_path;
 use serde::Deserialize;
@@ -111,6 +111,9 @@ impl Checking<'_> {
             self.damaged(PHASES_FILE, Fault::Missing, Remedy::OnlyCopy);
         }
         let n_finished = state.map_or(0, |state| state.finished.len());
+        if n_finished > 0 && !self.run.join(PHASE_TIMES_FILE).exists() {
+            self.damaged(PHASE_TIMES_FILE, Fault::Missing, Remedy::NotNeeded);
+        }
         self.check.finished_steps = u32::try_from(n_finished).unwrap_or(u32::MAX);
         for phase in Phase::ALL {
             let is_finished =

@@ -1,6 +1,7 @@
 //! What a check has not looked at, so that nobody takes it for whole.
 
 use super::Checking;
+use crate::run_dir::path::LOCK_FILE;
 use std::fs;
 use std::path::Path;
 
@@ -33,6 +34,8 @@ impl Checking<'_> {
                 }
             } else if self.is_checked(&name) {
                 has_checked = true;
+            } else if entry.file_name() == LOCK_FILE && entry.metadata().is_ok_and(|file| file.len() == 0) {
+                // It is held, and never written.
             } else if !BESIDE_JOURNALS.iter().any(|end| self.is_beside(&name, end)) {
                 found.push(name);
             }
