@@ -345,7 +345,7 @@ pub enum PipelineError {
     #[error("stopped; nothing of it is kept")]
     StoppedUnkept,
     /// A person stopped the run.
-    #[error("stopped after step {last_step} of {total_steps}{}", unmeasured(*last_step, *total_steps))]
+    #[error("stopped after step {last_step}{}{}", of_steps(*total_steps), unmeasured(*last_step, *total_steps))]
     Stopped {
         /// The last finished step.
         last_step: u32,
@@ -545,12 +545,17 @@ fn first_notes(notes: &[String]) -> String {
 
 /// Where a run is that has not come to its end.
 fn stand(last_step: u32, total_steps: u32) -> String {
-    match last_step {
-        0 => format!("before the first of {total_steps} steps was finished"),
-        last_step => {
-            format!("after step {last_step} of {total_steps}; the run directory holds the best result so far")
-        }
+    const HOLDS: &str = "the run directory holds the best result so far";
+    match (last_step, total_steps) {
+        (0, 0) => "before the first step was finished".to_owned(),
+        (0, total_steps) => format!("before the first of {total_steps} steps was finished"),
+        (last_step, total_steps) => format!("after step {last_step}{}; {HOLDS}", of_steps(total_steps)),
     }
+}
+
+/// The steps of the whole run, where they are known: a planned search has as many as its budget allows.
+fn of_steps(total_steps: u32) -> String {
+    if total_steps == 0 { String::new() } else { format!(" of {total_steps}") }
 }
 
 fn cut_at_limit(n_cut: usize) -> String {
@@ -563,5 +568,9 @@ fn cut_at_limit(n_cut: usize) -> String {
 
 /// What a run lacks that was stopped after its last step.
 fn unmeasured(last_step: u32, total_steps: u32) -> &'static str {
-    if last_step == total_steps { ", before everything was measured that comes after the steps" } else { "" }
+    if last_step == total_steps && total_steps > 0 {
+        ", before everything was measured that comes after the steps"
+    } else {
+        ""
+    }
 }

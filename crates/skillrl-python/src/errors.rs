@@ -8,7 +8,10 @@ use skillrl::{Error, Failure};
 
 /// The exception for an error of a run, with what caused it in Python code, if anything did.
 pub(crate) fn run_error(py: Python<'_>, error: &Error, cause: Option<PyErr>) -> PyErr {
-    let kind = match error.failure() {
+    let failure = error.failure();
+    // At a cap, or when the run is stopped, functions fail because their calls are refused.
+    let cause = cause.filter(|_| !matches!(failure, Failure::Budget | Failure::Stopped));
+    let kind = match failure {
         Failure::Usage => "usage",
         Failure::Data => "data",
         Failure::ProviderRefused => "provider_refused",

@@ -115,6 +115,17 @@ def test_calls_go_past_no_cap(train: Any) -> None:
     assert error.value.kind == "budget" and len(target.calls) <= 5
 
 
+@pytest.mark.parametrize("protocol", ["paper", "auto"])
+@pytest.mark.parametrize("workers", [1, 8, 64])
+def test_a_cap_is_the_reason_though_agents_raise_at_it(train: Any, tmp_path: Path, protocol: str, workers: int) -> None:
+    for cap in range(1, 6):
+        target = Shouting()
+        fields: dict[str, Any] = {"budget": {"calls": cap}, "settings": {"train.protocol": protocol}}
+        with pytest.raises(skillrl.RunError) as error:
+            train(target=target, workers=workers, out=tmp_path / str(cap), **fields)
+        assert (error.value.kind, error.value.__cause__) == ("budget", None) and len(target.calls) <= cap
+
+
 @pytest.mark.parametrize(
     ("returned", "named"),
     [(None, "None"), ("yes", "'yes'"), (float("nan"), "nan"), (2, "2"), ({"score": 1}, "score"), ((1, 2, 3), "1, 2, 3")],
