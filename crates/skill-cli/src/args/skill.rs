@@ -240,11 +240,15 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "USD", value_parser = dollars, requires = "price")]
     pub(crate) budget: Option<f64>,
 
-    /// Seconds that a run may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    /// Seconds that a run may take; one that takes longer fails its checks.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 
-    /// Prints how many starts it takes at most, and starts nothing.
+    /// Waits until a limit of the agent's account is over, in place of ending the command.
+    #[arg(long)]
+    pub(crate) wait: bool,
+
+    /// Prints how many starts it takes at most and what they cost as far as it is known, and starts nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 

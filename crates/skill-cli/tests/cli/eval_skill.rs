@@ -116,6 +116,89 @@ fn what_cannot_be_measured_is_said_before_anything_is_started() {
     assert!(!context.path("starts").exists());
 }
 
+/// What cannot be used is said before a person is asked: cases with their place, the grader, the agent's program.
+#[test]
+fn what_cannot_be_used_ends_the_command_before_the_question() {
+    let context = lab();
+    let fails = |cases: &serde_json::Value, more: &[&str], code: i32| {
+        context.write("my-skill/evals/evals.json", &cases.to_string());
+        let args = [&["eval", "my-skill", "--agent", "pi", "--yes"], more].concat();
+        let outcome = context.run(&args);
+        assert_eq!(outcome.code, Some(code), "{cases} {more:?}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("at most "), "{}", outcome.stderr);
+        // There is no configuration file that a hint could be about.
+        assert!(!outcome.stderr.contains("`env`"), "{}", outcome.stderr);
+    };
+    let pi = ["--program", "./pi.sh"];
+    let check = json!([{"type": "diff", "max_files": 1}]);
+    let case = |more: serde_json::Value| {
+        let mut case = json!({"prompt": "Do.", "checks": check});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([case])
+    };
+    fails(&case(json!({"checks": []})), &pi, code::DATA);
+    fails(&case(json!({"files": ["gone.csv"]})), &pi, code::DATA);
+    fails(&case(json!({"checks": [{"type": "baseline"}]})), &pi, code::DATA);
+    fails(&case(json!({"reviewed": false})), &pi, code::DATA);
+    fails(&case(json!({})), &["--program", "./no-such-program"], code::USAGE);
+    let graded = case(json!({"expectations": ["It is done"]}));
+    fails(&graded, &[pi.as_slice(), &["--judge", "gpt-5-mini"]].concat(), code::PROVIDER_REFUSED);
+    assert!(!context.path("starts").exists());
+}
+
+/// The directory goes on with more cases and more runs, and what is on record there says what they cost.
+#[test]
+fn more_cases_and_more_runs_are_all_that_is_paid_for() {
+    let context = lab();
+    let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
+    let eval = |n_cases: usize, more: &[&str]| {
+        let case = |idx: usize| json!({"id": idx, "prompt": "Add up.", "files": ["files/numbers.txt"], "checks": check});
+        let cases: Vec<_> = (0..n_cases).map(case).collect();
+        context.write("my-skill/evals/evals.json", &json!(cases).to_string());
+        let args =
+            ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--yes", "--out", "measured"];
+        context.run(&[args.as_slice(), more].concat())
+    };
+    let starts = || context.read("starts").lines().count();
+    for (n_cases, runs, n_starts) in [(1, "2", 4), (2, "2", 8), (2, "3", 12), (2, "3", 12)] {
+        let outcome = eval(n_cases, &["--runs", runs, "--json"]);
+        assert_eq!((outcome.code, starts()), (Some(0), n_starts), "{}", outcome.stderr);
+    }
+    let dry: serde_json::Value =
+        serde_json::from_str(&eval(4, &["--runs", "3", "--dry-run", "--json"]).stdout).unwrap();
+    assert_eq!(dry, json!({"starts": 24, "grader_calls": 0, "dollars": 12.0}));
+    // Fewer of them would replace what was paid for.
+    assert_eq!(eval(1, &["--runs", "3"]).code, Some(code::USAGE));
+    assert_eq!(eval(2, &["--runs", "2"]).code, Some(code::USAGE));
+    assert_eq!(starts(), 12);
+}
+
+/// Drafts are left out by name, and large files of cases are none of the skill's.
+#[test]
+fn drafts_and_files_of_cases_are_no_part_of_what_is_measured() {
+    let context = lab();
+    let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
+    let case =
+        |id: &str| json!({"id": id, "prompt": "Add up.", "files": ["files/numbers.txt"], "checks": check});
+    let mut draft = case("draft");
+    draft["reviewed"] = json!(false);
+    context.write("my-skill/evals/evals.json", &json!([case("one"), draft]).to_string());
+    let large = std::fs::File::create(context.path("my-skill/evals/files/large.bin")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    let outcome = context.run(&with(&["--json"]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("draft"), "{}", outcome.stderr);
+    let found: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let ids: Vec<_> =
+        found["agents"][0]["cases"].as_array().unwrap().iter().map(|case| &case["id"]).collect();
+    assert_eq!(ids, ["one"]);
+    // A case that names it is refused by its size.
+    let mut large = case("large");
+    large["files"] = json!(["files/large.bin"]);
+    context.write("my-skill/evals/evals.json", &json!([large]).to_string());
+    assert_eq!(context.run(&with(&[])).code, Some(code::DATA));
+}
+
 /// The caps are for all agents together, and an agent that is named twice is measured once.
 #[test]
 fn a_cap_holds_over_all_agents() {

@@ -1,6 +1,7 @@
 //! A case, and a set of them as a file has it.
 
 use super::check::Check;
+use crate::error::EnvError;
 use crate::item::Split;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub struct Case {
     pub checks: Vec<Check>,
     /// The split that it is in, where it says so.
     pub split: Option<Split>,
-    /// A person has read it; drafts begin without.
+    /// False for a draft, which nothing uses before a person has reviewed it.
     pub is_reviewed: bool,
     /// Where it was read.
     pub place: String,
@@ -48,4 +49,9 @@ pub struct CaseSet {
     pub format: CaseFormat,
     /// The cases, in order.
     pub cases: Vec<Case>,
+}
+
+/// A case that cannot be used.
+pub(super) fn bad_case(place: &str, message: &str) -> EnvError {
+    EnvError::BadCase { place: place.to_owned(), message: message.to_owned() }
 }

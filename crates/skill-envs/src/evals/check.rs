@@ -71,6 +71,9 @@ pub struct CommandCheck {
     pub command: Vec<String>,
     /// Files that it finds besides those of the project, which replace what the agent has left under their names.
     pub files: BTreeMap<String, String>,
+    /// Paths, in which `*` is any name and `**` any folders, of files that it finds as the case has them, whatever the run
+    /// has made of them.
+    pub restore: Vec<String>,
     /// Variables.
     pub env: BTreeMap<String, String>,
     /// The exit code that is right.
@@ -133,6 +136,10 @@ pub struct CheckRow {
     /// Whether it is shown and no part of the score.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shown_only: bool,
+    /// Files of the case that the command of the check names, that the run has changed and that the check does not restore:
+    /// the agent may have written its own verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
 }
 
 impl Check {
@@ -231,7 +238,14 @@ impl Check {
             }
         };
         let is_shown_only = matches!(self, Self::Activation { .. });
-        Some(CheckRow { text: self.text(), passed, evidence, by_model: false, is_shown_only })
+        Some(CheckRow {
+            text: self.text(),
+            passed,
+            evidence,
+            by_model: false,
+            is_shown_only,
+            edited: Vec::new(),
+        })
     }
 
     /// What decides its verdict, for the settings of a run.

@@ -13,7 +13,7 @@ const MAX_COMMAND_SECONDS: f64 = 600.0;
 /// The largest regular expression, compiled.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 /// The fields that decide a check of any type.
-const FIELDS: [&str; 41] = [
+const FIELDS: [&str; 42] = [
     "type",
     "kind",
     "text",
@@ -25,6 +25,7 @@ const FIELDS: [&str; 41] = [
     "matrix",
     "setup_files",
     "files",
+    "restore",
     "env",
     "exit_code",
     "expect_exit_code",
@@ -144,6 +145,18 @@ impl Fields<'_> {
             .ok_or_else(|| format!("has no text in `{}`", names.first().copied().unwrap_or_default()))
     }
 
+    /// A list of paths inside of the project.
+    fn paths(&self, name: &str) -> Result<Vec<String>, String> {
+        let Some(value) = self.0.get(name) else { return Ok(Vec::new()) };
+        let list = value.as_array().ok_or_else(|| format!("has a `{name}` that is not a list of paths"))?;
+        let path = |value: &Value| {
+            let path = value.as_str().ok_or_else(|| format!("has a `{name}` that is not a list of paths"))?;
+            super::fixture::check_path(path)?;
+            Ok(path.to_owned())
+        };
+        list.iter().map(path).collect()
+    }
+
     fn count(&self, names: &[&str]) -> Result<Option<usize>, String> {
         let Some((name, value)) = self.first(names) else { return Ok(None) };
         let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
@@ -252,6 +265,7 @@ impl Fields<'_> {
         Ok(Check::Command(CommandCheck {
             command,
             files,
+            restore: self.paths("restore")?,
             env: texts("env")?,
             exit_code,
             stdout,
@@ -405,6 +419,8 @@ mod tests {
             (json!({"type": "command", "command": "a", "matrix": {}}), "`matrix`"),
             (json!({"type": "command", "command": "a", "timeout_s": 9999}), "`timeout_s`"),
             (json!({"type": "command", "command": "a", "setup_files": {"../x": ""}}), "../x"),
+            (json!({"type": "command", "command": "a", "restore": "tests"}), "`restore`"),
+            (json!({"type": "command", "command": "a", "restore": ["/etc"]}), "/etc"),
             (json!({"type": "file", "path": "/etc/passwd"}), "/etc/passwd"),
             (json!({"type": "regex", "pattern": "(?=a)"}), "pattern"),
             (json!({"type": "diff"}), "neither files nor lines"),

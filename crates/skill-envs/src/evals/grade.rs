@@ -106,6 +106,7 @@ fn rows(reply: &str, expectations: &[&str]) -> Option<Vec<CheckRow>> {
                 evidence: shown.to_owned(),
                 by_model: true,
                 is_shown_only: false,
+                edited: Vec::new(),
             })
         })
         .collect()

@@ -24,7 +24,7 @@ pub use case::{Case, CaseFormat, CaseSet};
 pub use check::{Check, CheckRow};
 pub use skill_sandbox::Choice as SandboxChoice;
 
-pub use env::{EvalsConfig, EvalsEnv, checks_of};
+pub use env::{EvalsConfig, EvalsEnv, checks_of, is_over_time};
 pub use grade::{GRADER_PROMPT, GRADER_PROMPT_NAME};
 pub use workspace::{ArmRows, RunRow, benchmark, write_workspace};
 

@@ -1,6 +1,6 @@
 //! Case folders of `claude plugin eval`: `prompt.md` or `case.yaml`, `graders/*.md`, `scaffold.sh`.
 
-use super::case::Case;
+use super::case::{Case, bad_case};
 use super::check_form;
 use super::fixture;
 use crate::error::EnvError;
@@ -33,7 +33,7 @@ pub(super) fn is_case(dir: &Path) -> bool {
 /// The case of a folder.
 pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     let place = dir.display().to_string();
-    let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+    let wrong = |message: String| bad_case(&place, &message);
     let whole = match read(&dir.join(CASE))? {
         Some(text) => yaml(&text).map_err(|what| wrong(format!("{CASE} {what}")))?,
         None => Map::new(),
@@ -78,6 +78,12 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     }
     let name = whole.get("name").and_then(Value::as_str);
     let folder = || dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_reviewed = match whole.get("reviewed") {
+        None => true,
+        Some(value) => {
+            value.as_bool().ok_or_else(|| wrong("`reviewed` is neither true nor false".to_owned()))?
+        }
+    };
     let scaffold = Some(dir.join(SCAFFOLD)).filter(|path| path.is_file());
     Ok(Case {
         id: name.map_or_else(folder, str::to_owned),
@@ -87,7 +93,7 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         scaffold,
         checks,
         split: None,
-        is_reviewed: true,
+        is_reviewed,
         place,
     })
 }

@@ -32,7 +32,6 @@ pub(super) fn environment(
         cases: ConfigPath::to_path(&asked.cases),
         exclude: asked.exclude.clone(),
         is_for_measuring: asked.measure_only,
-        only_reviewed: !asked.measure_only,
         is_graded: asked.grader.is_some(),
         prompt: around.replaced(GRADER_PROMPT_NAME)?,
         sandbox: SandboxChoice::Auto,

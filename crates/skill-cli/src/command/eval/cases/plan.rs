@@ -2,13 +2,18 @@
 
 use crate::args::skill::EvalSkillArgs;
 use crate::coding_agent::located;
-use crate::command::CommandError;
 use crate::command::data_start::judge_settings;
+use crate::command::{CommandError, say};
 use skill_agents::Agent;
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::envs::evals::{CaseSet, Check};
 use skillrl::llm::agent::{AgentKind, DEFAULT_MODEL};
 use std::path::{Path, PathBuf};
+
+/// What to do about drafts.
+const REVIEW: &str = "review them, and set `\"reviewed\": true`";
+/// Seconds that a call may take with all its attempts, besides the time limit of a run.
+const CALL_SECONDS: u64 = 1_800;
 
 /// Where the cases of a skill are.
 pub(super) fn cases_place(args: &EvalSkillArgs) -> Result<PathBuf, CommandError> {
@@ -17,8 +22,50 @@ pub(super) fn cases_place(args: &EvalSkillArgs) -> Result<PathBuf, CommandError>
             "{} has no cases: no evals/evals.json, and no case folders in evals/",
             args.skill.display()
         ))
-        .with_hint("write evals/evals.json, or name a file or a folder of cases with --cases")
+        .with_hint(
+            "write evals/evals.json, have a first set drafted with --draft 8, or name a file or a folder of cases with --cases",
+        )
     })
+}
+
+/// Takes out the cases that no person has reviewed, by name.
+pub(super) fn leave_out_drafts(set: &mut CaseSet, place: &Path) -> Result<(), CommandError> {
+    let drafts = set.drafts();
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let names = drafts.join(", ");
+    if drafts.len() == set.cases.len() {
+        let message = format!("all cases of {} are drafts: {names}", place.display());
+        return Err(CommandError::of_data(message).with_hint(REVIEW));
+    }
+    say(&format!("left out as drafts: {names}; {REVIEW}"));
+    set.cases.retain(|case| case.is_reviewed);
+    Ok(())
+}
+
+/// Looks for the program of an agent and for what it cannot do without.
+pub(super) fn check_program(args: &EvalSkillArgs, agent: &Agent) -> Result<(), CommandError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &str| match Path::new(program).components().count() {
+        1 => std::env::split_paths(&path).any(|folder| folder.join(program).is_file()),
+        _ => Path::new(program).is_file(),
+    };
+    let program = args.common.program.as_ref().map_or_else(|| agent.program.clone(), |named| located(named));
+    if !is_there(&program) {
+        let message = format!("the program of {} is not there: {program}", agent.title);
+        return Err(CommandError::new(message).with_hint(format!(
+            "install it (`npm install --global {}`), or name its program with --program",
+            agent.package
+        )));
+    }
+    match agent.needs.iter().find(|program| !is_there(program)) {
+        None => Ok(()),
+        Some(needed) => {
+            let message = format!("{} needs the program {needed:?}, and it is not on the PATH", agent.title);
+            Err(CommandError::new(message).with_hint("install it: without it no skill is loaded"))
+        }
+    }
 }
 
 /// The kind of model that an agent is.
@@ -73,7 +120,7 @@ pub(super) fn loaded(
         add("agent", kind.as_str());
         add("model", model);
         add("traces", "false");
-        add("timeout_s", &args.timeout.max(1).to_string());
+        add("timeout_s", &args.timeout.to_string());
         if let Some(program) = &args.common.program {
             add("command", &serde_json::json!([located(program)]).to_string());
         }
@@ -94,6 +141,10 @@ pub(super) fn loaded(
         settings.extend(judge_settings(judge)?);
     }
     settings.push(format!("run.workers={}", args.common.concurrency.clamp(1, 32)));
+    settings.push(format!("retry.call_timeout_s={}", args.timeout + CALL_SECONDS));
+    if args.wait {
+        settings.push("retry.wait_for_account=true".to_owned());
+    }
     if let Some(calls) = args.calls {
         settings.push(format!("budget.calls={calls}"));
     }
