@@ -173,6 +173,98 @@ fn more_cases_and_more_runs_are_all_that_is_paid_for() {
     assert_eq!(starts(), 12);
 }
 
+/// The agent writes cases with their files; nothing uses them before a person has reviewed them.
+#[test]
+fn an_agent_drafts_cases_which_a_person_reviews() {
+    let context = lab();
+    std::fs::remove_dir_all(context.path("my-skill/evals")).unwrap();
+    let case = json!({"id": "sum", "prompt": "Add up in.csv.", "files": {"in.csv": "42\n"},
+        "checks": [{"type": "file", "path": "total.txt", "contains": "42"}]});
+    let reply = json!(format!("{case}\n{}", json!({"id": "bare", "prompt": "Do."}))).to_string();
+    // What stands for an apostrophe and ends the word of the shell is not in it.
+    let says = format!(
+        r#"cat > prompt
+begins
+line '{{"type": "message_end", "message": {{"role": "assistant", "responseId": "2", "stopReason": "stop", "content": [{{"type": "text", "text": {reply}}}], "usage": {{"input": 100, "output": 5}}}}}}'
+ends
+"#
+    );
+    fake_pi::install(&context, &says);
+    let draft = ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--draft", "2", "--json"];
+    let found = context.succeed_json(&draft);
+    assert_eq!(found["drafts"], json!(1), "{found}");
+    assert_eq!(context.read("my-skill/evals/files/in.csv"), "42\n");
+    // A draft replaces no cases, and is neither measured nor trained on.
+    assert_eq!(context.run(&draft).code, Some(code::USAGE));
+    assert_eq!(context.run(&with(&[])).code, Some(code::DATA));
+    let train = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body", "--yes"];
+    assert_eq!(context.run(&train).code, Some(code::DATA));
+    fake_pi::install(&context, &AGENT.replace("LAB", &context.path("").display().to_string()));
+    context.replace("my-skill/evals/evals.json", "\"reviewed\": false", "\"reviewed\": true");
+    context.replace("pi.sh", "cat numbers.txt", "cat in.csv");
+    let measured = context.succeed_json(&with(&["--json"]));
+    assert_eq!(measured["agents"][0]["arms"][1]["pass_rate"], json!(1.0), "{measured}");
+}
+
+/// The body is trained on some of the cases and compared on the others; front matter and cases stay.
+#[test]
+fn a_body_is_trained_on_cases_behind_the_gate() {
+    let context = lab();
+    let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
+    let case = |idx: usize| json!({"id": idx, "prompt": format!("Add up {idx}."), "files": ["files/numbers.txt"], "checks": check});
+    let cases = |n: usize| json!((0..n).map(case).collect::<Vec<_>>()).to_string();
+    let edit = json!({"failure_summary": [], "patch": {"reasoning": "x", "edits":
+        [{"op": "append", "target": "", "content": "- Write the sum into total.txt.", "support_count": 1, "for": []}]}});
+    let edit = json!(edit.to_string());
+    let skill = ".pi/skills/my-skill";
+    fake_pi::install(
+        &context,
+        &format!(
+            r#"last=$(cat)
+begins
+if [ -f {skill}/SKILL.md ]; then
+  loads {skill}
+  if grep -q total.txt {skill}/SKILL.md; then cat numbers.txt > total.txt; fi
+  says Done.
+else
+  line '{{"type": "message_end", "message": {{"role": "assistant", "responseId": "2", "stopReason": "stop", "content": [{{"type": "text", "text": {edit}}}], "usage": {{"input": 100, "output": 5}}}}}}'
+fi
+ends
+"#
+        ),
+    );
+    let train = |more: &[&str]| {
+        let args = [
+            "train",
+            "my-skill",
+            "--agent",
+            "pi",
+            "--program",
+            "./pi.sh",
+            "--only",
+            "body",
+            "--calls",
+            "150",
+        ];
+        context.run(&[args.as_slice(), more].concat())
+    };
+    context.write("my-skill/evals/evals.json", &cases(6));
+    assert_eq!(train(&[]).code, Some(code::DATA));
+    context.write("my-skill/evals/evals.json", &cases(20));
+    assert_eq!(train(&["--queries", "x.jsonl"]).code, Some(code::USAGE));
+    assert_eq!(train(&["--budget", "5"]).code, Some(code::USAGE));
+    let dry = train(&["--dry-run", "--json"]);
+    let dry: serde_json::Value = serde_json::from_str(&dry.stdout).unwrap();
+    assert!(dry["estimate"]["total"]["calls"]["high"].as_u64().unwrap() <= 150, "{dry}");
+    assert!(!context.path("my-skill-body-pi").exists());
+    let outcome = train(&["--quiet"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let best = context.read("my-skill-body-pi/best_skill/SKILL.md");
+    assert!(best.starts_with("---\nname: my-skill\ndescription: Adds up.\n---\n"), "{best}");
+    assert!(best.contains("total.txt") && !context.read("my-skill/SKILL.md").contains("total.txt"));
+    assert!(context.path("my-skill-body-pi/best_skill/evals/evals.json").exists());
+}
+
 /// Drafts are left out by name, and large files of cases are none of the skill's.
 #[test]
 fn drafts_and_files_of_cases_are_no_part_of_what_is_measured() {

@@ -13,6 +13,7 @@ mod check;
 mod check_form;
 mod commands;
 pub mod control;
+pub mod draft;
 mod env;
 mod fixture;
 mod grade;

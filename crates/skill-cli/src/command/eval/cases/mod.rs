@@ -4,9 +4,10 @@
 
 mod arms;
 mod cost;
+mod draft;
 mod ended;
 mod outcome;
-mod plan;
+pub(in crate::command) mod plan;
 mod previous;
 
 use super::against::{self, Earlier, Limits};
@@ -53,19 +54,21 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         }
     }
     let skill = previous::delivered(&args.skill)?;
-    let place = plan::cases_place(args)?;
+    if let Some(n) = args.draft {
+        return draft::run(args, &agents, &skill, n);
+    }
+    let place = plan::cases_place(&args.skill, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     plan::leave_out_drafts(&mut set, &place)?;
     let arms = chosen_arms(args, &skill)?;
     let mut planned = Vec::new();
     for agent in agents.iter().copied() {
-        let kind = plan::kind_of(agent)?;
-        let loaded = plan::loaded(args, (agent, kind), &place, &set)?;
+        let loaded = plan::loaded(args, agent, &place, &set)?;
         let earlier = earlier(args, agent, &loaded)?;
         planned.push(Planned { agent, loaded, earlier });
     }
     if !args.dry_run {
-        planned.iter().try_for_each(|planned| plan::check_program(args, planned.agent))?;
+        planned.iter().try_for_each(|planned| plan::check_program(&args.common, planned.agent))?;
         check_ready(&planned).map_err(|error| ended::worded(args, error))?;
     }
     if !agreed(args, &set, &arms, &agents)? {
