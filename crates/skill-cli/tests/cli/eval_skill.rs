@@ -263,6 +263,32 @@ ends
     assert!(best.starts_with("---\nname: my-skill\ndescription: Adds up.\n---\n"), "{best}");
     assert!(best.contains("total.txt") && !context.read("my-skill/SKILL.md").contains("total.txt"));
     assert!(context.path("my-skill-body-pi/best_skill/evals/evals.json").exists());
+    // A second score that falls: with the edit, what must not be written is.
+    context.replace(
+        "pi.sh",
+        "then cat numbers.txt > total.txt",
+        "then touch notes.txt; cat numbers.txt > total.txt",
+    );
+    let guard = json!({"type": "file", "path": "notes.txt", "exists": false, "guard": true});
+    let guarded: Vec<_> = (0..20)
+        .map(|idx| {
+            let mut case = case(idx);
+            case["checks"].as_array_mut().unwrap().push(guard.clone());
+            case
+        })
+        .collect();
+    context.write("my-skill/evals/evals.json", &json!(guarded).to_string());
+    let outcome = train(&["--quiet", "--dir", "guarded"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(!context.read("guarded/best_skill/SKILL.md").contains("total.txt"));
+    let history = context.read("guarded/history.jsonl");
+    let records = history.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let found: Vec<_> = records.filter(|record| !record["guard"].is_null()).collect();
+    assert!(!found.is_empty(), "{history}");
+    for record in found {
+        let expect = json!({"n": 8, "current": 1.0, "candidate": 0.0, "falls": true});
+        assert_eq!((&record["guard"], &record["action"]), (&expect, &json!("reject")), "{record}");
+    }
 }
 
 /// Drafts are left out by name, and large files of cases are none of the skill's.

@@ -3,7 +3,7 @@
 use super::check::Check;
 use crate::error::EnvError;
 use crate::item::Split;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The form of a file or folder of cases.
@@ -34,6 +34,8 @@ pub struct Case {
     pub scaffold: Option<PathBuf>,
     /// What is checked.
     pub checks: Vec<Check>,
+    /// Places of the checks that guard: their share is a second score, and they are no part of whether a run passes.
+    pub guards: BTreeSet<usize>,
     /// The split that it is in, where it says so.
     pub split: Option<Split>,
     /// False for a draft, which nothing uses before a person has reviewed it.

@@ -60,7 +60,7 @@ const FIELDS: [&str; 42] = [
 /// Those of limits of a difference.
 const DIFF_FIELDS: [&str; 4] = ["max_files", "max_files_touched", "max_lines", "max_lines_changed"];
 /// Fields that describe a check, or say how other programs grade it.
-const NOTES: [&str; 15] = [
+const NOTES: [&str; 16] = [
     "id",
     "name",
     "title",
@@ -76,6 +76,7 @@ const NOTES: [&str; 15] = [
     "category",
     "severity",
     "critical",
+    "guard",
 ];
 /// Ends of a text as JavaScript has to write them.
 const ENDS: [(&str, &str); 2] = [("(?<![\\s\\S])", "\\A"), ("(?![\\s\\S])", "\\z")];
@@ -357,6 +358,16 @@ impl Fields<'_> {
         }
         let min = self.count(&["min"])?.unwrap_or(usize::from(max != Some(0)));
         Ok(Check::Tool { name: pattern(&format!("^(?:{name})$"), "", false)?, input, min, max })
+    }
+}
+
+/// Whether a check guards, as a case has it.
+pub(super) fn is_guard(value: &Value) -> Result<bool, String> {
+    match value.get("guard") {
+        None => Ok(false),
+        Some(value) => {
+            value.as_bool().ok_or_else(|| "has a `guard` that is neither true nor false".to_owned())
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::tasks::rollout::Attempt;
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
+use skill_core::rollout::GUARD_KEY;
 use skill_core::{ItemId, Role, RolloutResult, ToolUse};
 use skill_llm::{AgentProject, ChatModel, ChatRequest, LlmError, Message, PromptTemplate, TimeLimited};
 use skill_sandbox::{Choice, Sandbox};
@@ -41,6 +42,8 @@ pub struct EvalsConfig {
     pub prompt: Option<String>,
     /// The sandbox of commands.
     pub sandbox: Choice,
+    /// A gate has a guard, so that some case has to have a check that guards.
+    pub needs_guard: bool,
 }
 
 /// Cases of a coding agent.
@@ -76,6 +79,10 @@ impl EvalsEnv {
         if !drafts.is_empty() && !config.is_for_measuring {
             tracing::warn!("drafts are left out until they are reviewed: {}", drafts.join(", "));
         }
+        if config.needs_guard && kept.iter().all(|case| case.guards.is_empty()) {
+            let message = "no check has \"guard\": true, and the gate has a guard".to_owned();
+            return Err(EnvError::BadData { path: config.cases.clone(), message });
+        }
         let needs_sandbox = |case: &Case| {
             case.scaffold.is_some() || case.checks.iter().any(|check| matches!(check, Check::Command(_)))
         };
@@ -109,9 +116,12 @@ impl EvalsEnv {
                 }
             };
             let checks: Vec<Value> = case.checks.iter().map(Check::settings).collect();
-            let data = json!({
+            let mut data = json!({
                 "prompt": case.prompt, "expected": case.expected, "checks": checks, "project": project.digest(),
             });
+            if let (Value::Object(fields), false) = (&mut data, case.guards.is_empty()) {
+                fields.insert("guards".to_owned(), json!(case.guards));
+            }
             splits[split].push(Item::new(case.id.as_str(), data));
             cases.insert(ItemId::new(case.id.clone()), (case, project));
         }
@@ -145,7 +155,7 @@ impl EvalsEnv {
         }
         .into_iter();
         let mut rows = Vec::with_capacity(case.checks.len());
-        for check in &case.checks {
+        for (idx, check) in case.checks.iter().enumerate() {
             let row = match (check, &self.sandbox) {
                 (Check::Expectation { .. }, _) => graded.next(),
                 (Check::Command(check), Some(sandbox)) => {
@@ -155,7 +165,9 @@ impl EvalsEnv {
             };
             let missing =
                 || EnvError::Configuration { message: format!("{}: a check cannot be made", case.place) };
-            rows.push(row.ok_or_else(missing)?);
+            let mut row = row.ok_or_else(missing)?;
+            row.is_shown_only |= case.guards.contains(&idx);
+            rows.push(row);
         }
         Ok(rows)
     }
@@ -179,22 +191,32 @@ fn time_limit(error: &LlmError) -> Option<Duration> {
 /// The result of a run that did not end within its time limit: it fails all its checks.
 fn over_time(case: &Case, item: &Item, limit: Duration) -> RolloutResult {
     let evidence = format!("the run did not end within {:.0} s", limit.as_secs_f64());
-    let row = |check: &Check| CheckRow {
+    let row = |(idx, check): (usize, &Check)| CheckRow {
         text: check.text(),
         passed: false,
         evidence: evidence.clone(),
         by_model: false,
-        is_shown_only: matches!(check, Check::Activation { .. }),
+        is_shown_only: matches!(check, Check::Activation { .. }) || case.guards.contains(&idx),
         edited: Vec::new(),
     };
-    let rows: Vec<CheckRow> = case.checks.iter().map(row).collect();
+    let rows: Vec<CheckRow> = case.checks.iter().enumerate().map(row).collect();
     let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
     result.task_description.clone_from(&case.prompt);
     result.extras.insert(CHECKS_KEY.to_owned(), json!(rows));
     result.extras.insert("seconds".to_owned(), json!(limit.as_secs_f64()));
+    if let Some(guard) = guard_score(case, &rows) {
+        result.extras.insert(GUARD_KEY.to_owned(), json!(guard));
+    }
     result.extras.insert(OVER_TIME_KEY.to_owned(), json!(true));
     result.fail_reason = evidence;
     result
+}
+
+/// The share of a case's guarding checks that pass; `None` where it has none.
+fn guard_score(case: &Case, rows: &[CheckRow]) -> Option<f64> {
+    let guards: Vec<&CheckRow> = case.guards.iter().filter_map(|idx| rows.get(*idx)).collect();
+    let n_passed = guards.iter().filter(|row| row.passed).count();
+    (!guards.is_empty()).then(|| n_passed as f64 / guards.len() as f64)
 }
 
 /// Whether a run ended at its time limit, and failed for that.
@@ -281,6 +303,9 @@ impl Env for EvalsEnv {
         result.usage = attempt.usage;
         result.predicted_answer = reply.text.clone();
         let extras = &mut result.extras;
+        if let Some(guard) = guard_score(case, &rows) {
+            extras.insert(GUARD_KEY.to_owned(), json!(guard));
+        }
         extras.insert(CHECKS_KEY.to_owned(), json!(rows));
         extras.insert("seconds".to_owned(), json!(done.work.milliseconds as f64 / 1000.0));
         extras.insert("tool_calls".to_owned(), json!(done.work.tools.len()));

@@ -6,7 +6,7 @@ use super::fixture;
 use crate::error::EnvError;
 use crate::within::within;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const PROMPT: &str = "prompt.md";
@@ -65,9 +65,13 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
             grader(&text).map_err(|what| wrong(format!("{GRADERS}/{name} {what}")))?,
         ));
     }
-    let mut checks = Vec::new();
+    let (mut checks, mut guards) = (Vec::new(), BTreeSet::new());
     for (name, value) in &graders {
-        checks.push(check_form::check(value).map_err(|what| wrong(format!("the grader {name} {what}")))?);
+        let wrong = |what: String| wrong(format!("the grader {name} {what}"));
+        if check_form::is_guard(value).map_err(wrong)? {
+            guards.insert(checks.len());
+        }
+        checks.push(check_form::check(value).map_err(wrong)?);
     }
     let mut files = BTreeMap::new();
     for folder in FILES {
@@ -92,6 +96,7 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         files,
         scaffold,
         checks,
+        guards,
         split: None,
         is_reviewed,
         place,

@@ -45,7 +45,7 @@ impl CaseSet {
             if !ids.insert(&case.id) {
                 return Err(wrong(&format!("the id {:?} is that of another case", case.id)));
             }
-            if case.checks.is_empty() {
+            if case.guards.len() == case.checks.len() {
                 return Err(wrong(
                     "the case has no checks, so nothing could be said of a run: add `expectations`, or checks of files or commands",
                 ));
@@ -148,7 +148,7 @@ fn case(
         Some(Value::Number(id)) => id.to_string(),
         _ => (idx + 1).to_string(),
     };
-    let (mut checks, mut dialect) = (Vec::new(), None);
+    let (mut checks, mut guards, mut dialect) = (Vec::new(), BTreeSet::new(), None);
     for (name, of) in LISTS {
         let Some(list) = fields.get(name) else { continue };
         let list = list.as_array().ok_or_else(|| wrong(format!("`{name}` is not a list")))?;
@@ -157,8 +157,11 @@ fn case(
         }
         dialect = dialect.or(of);
         for (idx, value) in list.iter().enumerate() {
-            let check = check_form::check(value);
-            checks.push(check.map_err(|what| wrong(format!("check {} of `{name}` {what}", idx + 1)))?);
+            let wrong = |what: String| wrong(format!("check {} of `{name}` {what}", idx + 1));
+            if check_form::is_guard(value).map_err(wrong)? {
+                guards.insert(checks.len());
+            }
+            checks.push(check_form::check(value).map_err(wrong)?);
         }
     }
     let names: Vec<String> = match fields.get("files") {
@@ -190,6 +193,7 @@ fn case(
         files: fixture::named_files(&names, case_file, roots, &place)?,
         scaffold: None,
         checks,
+        guards,
         split,
         is_reviewed,
         place,

@@ -125,6 +125,7 @@ fn config(dir: &Path) -> EvalsConfig {
         is_graded: false,
         prompt: None,
         sandbox: SandboxChoice::Auto,
+        needs_guard: false,
     }
 }
 
@@ -152,6 +153,38 @@ async fn a_model_that_is_not_an_agent_is_an_error_and_no_score() {
     let (item, ctx) = (&env.items(Split::Val)[0], RolloutCtx::new(CallCtx::default()));
     let error = env.rollout(item, &SkillDoc::default(), &target, &ctx).await.unwrap_err();
     assert!(matches!(error, EnvError::Configuration { .. }), "{error}");
+}
+
+/// Checks that guard are a second score, and decide nothing about whether a run passes.
+#[tokio::test]
+async fn checks_that_guard_are_a_second_score() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = r#"[{"id": "sum", "prompt": "Add up.", "files": ["numbers.txt"], "checks": [
+        {"type": "file", "path": "total.txt", "exists": true},
+        {"type": "file", "path": "numbers.txt", "contains": "40", "guard": true},
+        {"type": "diff", "max_files": 0, "max_lines": 9, "guard": true}]}]"#;
+    write(dir.path(), &[("evals.json", cases), ("numbers.txt", "40\n2\n")]);
+    let env = EvalsEnv::load(&EvalsConfig { needs_guard: true, ..config(dir.path()) }, None).unwrap();
+    let target = Worker(ModelId::new("test", "worker"));
+    for (skill, passed, guard) in
+        [("---\nname: adding\ndescription: x\n---\n# Adding\n", true, 0.5), ("", false, 1.0)]
+    {
+        let (item, ctx) = (&env.items(Split::Val)[0], RolloutCtx::new(CallCtx::default()));
+        let result = env.rollout(item, &SkillDoc::new(skill), &target, &ctx).await.unwrap();
+        assert_eq!((result.is_success(), result.guard()), (passed, Some(guard)), "{}", result.fail_reason);
+        assert_eq!(result.soft, f64::from(u8::from(passed)));
+    }
+    // A gate with a guard needs such checks, and a case needs others.
+    let alone = |more: &str| {
+        format!(r#"[{{"prompt": "Do.", "checks": [{{"type": "diff", "max_files": 1{more}}}]}}]"#)
+    };
+    for (cases, needs_guard) in
+        [(alone(""), true), (alone(r#", "guard": true"#), false), (alone(r#", "guard": 1"#), false)]
+    {
+        write(dir.path(), &[("evals.json", &cases)]);
+        let config = EvalsConfig { needs_guard, ..config(dir.path()) };
+        assert!(EvalsEnv::load(&config, None).is_err(), "{cases}");
+    }
 }
 
 /// An agent that needs more than its time.

@@ -68,6 +68,9 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
         format!("eval.test={has_test}"),
         "train.protocol=auto".to_owned(),
     ]);
+    if set.cases.iter().any(|case| !case.guards.is_empty()) {
+        settings.push("gate.guard=checks".to_owned());
+    }
     let start = Start {
         overrides: settings,
         is_training: true,
