@@ -36,6 +36,8 @@ pub struct Case {
     pub checks: Vec<Check>,
     /// Places of the checks that guard: their share is a second score, and they are no part of whether a run passes.
     pub guards: BTreeSet<usize>,
+    /// Places of the checks that are shown and decide nothing.
+    pub shown_only: BTreeSet<usize>,
     /// The split that it is in, where it says so.
     pub split: Option<Split>,
     /// False for a draft, which nothing uses before a person has reviewed it.

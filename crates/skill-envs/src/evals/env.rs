@@ -119,8 +119,10 @@ impl EvalsEnv {
             let mut data = json!({
                 "prompt": case.prompt, "expected": case.expected, "checks": checks, "project": project.digest(),
             });
-            if let (Value::Object(fields), false) = (&mut data, case.guards.is_empty()) {
-                fields.insert("guards".to_owned(), json!(case.guards));
+            for (name, places) in [("guards", &case.guards), ("shown_only", &case.shown_only)] {
+                if let (Value::Object(fields), false) = (&mut data, places.is_empty()) {
+                    fields.insert(name.to_owned(), json!(places));
+                }
             }
             splits[split].push(Item::new(case.id.as_str(), data));
             cases.insert(ItemId::new(case.id.clone()), (case, project));
@@ -166,7 +168,7 @@ impl EvalsEnv {
             let missing =
                 || EnvError::Configuration { message: format!("{}: a check cannot be made", case.place) };
             let mut row = row.ok_or_else(missing)?;
-            row.is_shown_only |= case.guards.contains(&idx);
+            row.is_shown_only |= case.guards.contains(&idx) || case.shown_only.contains(&idx);
             rows.push(row);
         }
         Ok(rows)
@@ -196,7 +198,9 @@ fn over_time(case: &Case, item: &Item, limit: Duration) -> RolloutResult {
         passed: false,
         evidence: evidence.clone(),
         by_model: false,
-        is_shown_only: matches!(check, Check::Activation { .. }) || case.guards.contains(&idx),
+        is_shown_only: matches!(check, Check::Activation { .. })
+            || case.guards.contains(&idx)
+            || case.shown_only.contains(&idx),
         edited: Vec::new(),
     };
     let rows: Vec<CheckRow> = case.checks.iter().enumerate().map(row).collect();

@@ -22,7 +22,7 @@ mod read;
 mod workspace;
 
 pub use case::{Case, CaseFormat, CaseSet};
-pub use check::{Check, CheckRow};
+pub use check::{Check, CheckRow, TextOf};
 pub use skill_sandbox::Choice as SandboxChoice;
 
 pub use env::{EvalsConfig, EvalsEnv, checks_of, is_over_time};

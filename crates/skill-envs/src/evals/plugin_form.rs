@@ -65,11 +65,14 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
             grader(&text).map_err(|what| wrong(format!("{GRADERS}/{name} {what}")))?,
         ));
     }
-    let (mut checks, mut guards) = (Vec::new(), BTreeSet::new());
+    let (mut checks, mut guards, mut shown_only) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for (name, value) in &graders {
         let wrong = |what: String| wrong(format!("the grader {name} {what}"));
         if check_form::is_guard(value).map_err(wrong)? {
             guards.insert(checks.len());
+        }
+        if check_form::is_shown_only(value).map_err(wrong)? {
+            shown_only.insert(checks.len());
         }
         checks.push(check_form::check(value).map_err(wrong)?);
     }
@@ -97,6 +100,7 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         scaffold,
         checks,
         guards,
+        shown_only,
         split: None,
         is_reviewed,
         place,

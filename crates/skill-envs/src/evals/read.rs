@@ -45,7 +45,7 @@ impl CaseSet {
             if !ids.insert(&case.id) {
                 return Err(wrong(&format!("the id {:?} is that of another case", case.id)));
             }
-            if case.guards.len() == case.checks.len() {
+            if case.guards.union(&case.shown_only).count() == case.checks.len() {
                 return Err(wrong(
                     "the case has no checks, so nothing could be said of a run: add `expectations`, or checks of files or commands",
                 ));
@@ -148,7 +148,8 @@ fn case(
         Some(Value::Number(id)) => id.to_string(),
         _ => (idx + 1).to_string(),
     };
-    let (mut checks, mut guards, mut dialect) = (Vec::new(), BTreeSet::new(), None);
+    let (mut checks, mut dialect) = (Vec::new(), None);
+    let (mut guards, mut shown_only) = (BTreeSet::new(), BTreeSet::new());
     for (name, of) in LISTS {
         let Some(list) = fields.get(name) else { continue };
         let list = list.as_array().ok_or_else(|| wrong(format!("`{name}` is not a list")))?;
@@ -160,6 +161,9 @@ fn case(
             let wrong = |what: String| wrong(format!("check {} of `{name}` {what}", idx + 1));
             if check_form::is_guard(value).map_err(wrong)? {
                 guards.insert(checks.len());
+            }
+            if check_form::is_shown_only(value).map_err(wrong)? {
+                shown_only.insert(checks.len());
             }
             checks.push(check_form::check(value).map_err(wrong)?);
         }
@@ -194,6 +198,7 @@ fn case(
         scaffold: None,
         checks,
         guards,
+        shown_only,
         split,
         is_reviewed,
         place,

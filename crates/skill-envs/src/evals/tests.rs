@@ -51,6 +51,7 @@ fn case_folders_of_claude_are_read() {
             ("a/graders/total.md", "---\ntype: regex\ntarget: last_message\n---\n42\n"),
             ("a/graders/polite.md", "---\ntype: llm\n---\nThe reply is polite.\n"),
             ("a/graders/fires.md", "---\ntype: tool_used\ntool: Skill\n---\nIt fires.\n"),
+            ("a/graders/reads.md", "---\ntype: tool_used\ntool: Read\narm: with-only\nweight: 2\n---\n"),
             ("a/fixture/numbers.txt", "40\n2\n"),
             (
                 "b/case.yaml",
@@ -63,7 +64,9 @@ fn case_folders_of_claude_are_read() {
     assert_eq!(set.format, CaseFormat::Plugin);
     let [first, second] = set.cases.as_slice() else { panic!("{:?}", set.cases) };
     assert_eq!((first.prompt.as_str(), second.id.as_str()), ("Add up the numbers.", "second"));
-    assert_eq!(first.checks.len(), 3);
+    assert_eq!(first.checks.len(), 4);
+    // In the order of their names: fires, polite, reads, total.
+    assert_eq!(first.shown_only.iter().copied().collect::<Vec<_>>(), [2]);
     assert_eq!(first.files.keys().collect::<Vec<_>>(), ["numbers.txt"]);
     assert_eq!(second.checks[0].text(), "a.md is made");
 }
