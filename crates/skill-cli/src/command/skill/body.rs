@@ -83,7 +83,16 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     }
     check_program(&measure.common, agent)?;
     agreed(args, &start, &agent.title)?;
-    train::run_made(start, &measure.common, args.yes)
+    train::run_made(start, &measure.common, args.yes)?;
+    if !measure.common.quiet && !measure.common.json {
+        say(&format!(
+            "`skillrl eval {} --agent {} --previous {}` measures it beside the skill that it came from",
+            dir.join("best_skill").display(),
+            agent.name,
+            measure.skills.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Options that are about queries would do nothing.
