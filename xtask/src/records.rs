@@ -32,6 +32,7 @@ const TIMINGS: &str = "crates/skill-pipeline/src/run_dir/timings.rs";
 const FILES: &str = "crates/skill-pipeline/src/run_dir/files.rs";
 const LINEAGE: &str = "crates/skill-core/src/lineage.rs";
 const LIVE: &str = "crates/skill-pipeline/src/run_dir/live.rs";
+const GUARD: &str = "crates/skill-core/src/guard.rs";
 const EDIT: &str = "crates/skill-core/src/edit.rs";
 const ROW: &str = "crates/skill-core/src/editor/row.rs";
 const ROLLOUT: &str = "crates/skill-core/src/rollout.rs";
@@ -62,6 +63,7 @@ const SECTIONS: &[Section] = &[
             ("StepAction", DOCUMENT),
             ("PairedRecord", PAIRED),
             ("SavingRecord", DOCUMENT),
+            ("Guarded", GUARD),
             ("ApplySummary", DOCUMENT),
             ("StageTokens", SHARED),
             ("MicroBatchRecord", DOCUMENT),

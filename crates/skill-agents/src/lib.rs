@@ -62,6 +62,6 @@ pub use outcome::Outcome;
 pub use read::{AgentReply, Fault, LiveReplies, ReadOptions, UsedUp, read_case, read_reply, sessions_of};
 pub use skill::{Skill, SkillFault, Texts, text_hash};
 pub use table::{
-    Agent, Budget, Exit, Home, ListingIn, NamedBy, OverBudget, Play, Rights, SameName, SettingsFile, Start,
-    TableError, agent, agents,
+    Agent, Budget, Exit, Home, ListingIn, MEASURED_WINDOW, NamedBy, OverBudget, Play, Rights, SameName,
+    SettingsFile, Start, TableError, agent, agents,
 };

@@ -1,6 +1,7 @@
 //! What an agent shows its model of skills: which are listed, and how much of each description.
 //!
-//! The numbers of a [`Budget`] are measured with a context window of 200,000 tokens.
+//! The numbers of a [`Budget`] are measured with a context window of [`crate::MEASURED_WINDOW`]; of some agents they grow
+//! with the window of the model.
 
 use crate::skill::Skill;
 use crate::table::{Agent, Budget, OverBudget};
@@ -42,12 +43,13 @@ impl Shown {
     }
 }
 
-/// What an agent lists of these skills, beside its own if they are not switched off.
-pub fn listed(agent: &Agent, skills: &[&Skill], with_bundled: bool) -> Vec<Listed> {
+/// What an agent lists of these skills to a model with a context window of so many tokens, beside its own skills if they
+/// are not switched off.
+pub fn listed(agent: &Agent, skills: &[&Skill], with_bundled: bool, window: u64) -> Vec<Listed> {
     let mut rows: Vec<Listed> = skills.iter().map(|skill| alone(agent, skill)).collect();
     let Some(budget) = agent.budget else { return rows };
     let own = if with_bundled { budget.own_chars } else { 0 };
-    let room = budget.total_chars.saturating_sub(own);
+    let room = budget.chars_at(window).saturating_sub(own);
     match budget.over {
         OverBudget::Cut => cut(&mut rows, budget, room),
         OverBudget::NameOnly | OverBudget::NotListed => drop_last(&mut rows, budget, room),
@@ -94,10 +96,11 @@ fn cut(rows: &mut [Listed], budget: Budget, room: usize) {
             .sum()
     };
     let longest = rows.iter().map(|row| row.chars).max().unwrap_or(0);
-    let Some(most) = (0..=longest).rev().find(|most| sum(rows, *most) <= room).filter(|most| *most < longest)
-    else {
+    // Where not even the names fit, no description is shown.
+    let most = (0..=longest).rev().find(|most| sum(rows, *most) <= room).unwrap_or(0);
+    if most >= longest {
         return;
-    };
+    }
     for row in rows.iter_mut().filter(|row| row.chars > most) {
         row.shown = if most == 0 { Shown::NameOnly } else { Shown::Cut(most) };
         row.chars = most;

@@ -21,7 +21,7 @@ pub use write::{stop_before, write};
 
 use crate::home::Moved;
 use crate::skill::Skill;
-use crate::table::Agent;
+use crate::table::{Agent, MEASURED_WINDOW};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::io;
@@ -57,6 +57,13 @@ pub struct Setup {
     pub named_files: BTreeMap<String, PathBuf>,
     /// Runs have the tool servers (MCP) of the user's configuration.
     pub with_mcp: bool,
+}
+
+impl Setup {
+    /// The context window of the model, in tokens; the smaller one that was measured where it is not known.
+    pub fn window(&self) -> u64 {
+        self.agent.window(self.model.as_deref()).unwrap_or(MEASURED_WINDOW)
+    }
 }
 
 /// The settings files that variables name besides an agent's own, with the values that `value` gives.

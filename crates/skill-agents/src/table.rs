@@ -99,6 +99,11 @@ pub struct Agent {
     pub not_visible: Vec<String>,
     /// How much of the skills the model is shown; `None` where no limit was seen.
     pub budget: Option<Budget>,
+    /// The context window of the model that it uses by itself, in tokens; without it [`MEASURED_WINDOW`].
+    pub usual_window: Option<u64>,
+    /// Context windows by parts of the names of models; the first part that a name has counts.
+    #[serde(default)]
+    pub windows: Vec<(String, u64)>,
     /// How it is started.
     pub start: Start,
     /// How it plays a model.
@@ -191,12 +196,18 @@ pub enum ListingIn {
     Nowhere,
 }
 
-/// How much of the skills the model is shown, at a context window of 200,000 tokens.
+/// The context window with which budgets were measured, in tokens.
+pub const MEASURED_WINDOW: u64 = 200_000;
+
+/// How much of the skills the model is shown, at a context window of [`MEASURED_WINDOW`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Characters of all descriptions together.
     pub total_chars: usize,
+    /// Whether they are a share of the context window, so that a larger one has more.
+    #[serde(default)]
+    pub is_share_of_window: bool,
     /// Characters of one description.
     pub description_chars: usize,
     /// Characters of an entry besides its name and description.
@@ -350,7 +361,26 @@ const MOVED_BY: [(&str, &str); 4] = [
     ("XDG_STATE_HOME", ".local/state"),
 ];
 
+impl Budget {
+    /// Characters of all descriptions together, at a context window of so many tokens.
+    pub fn chars_at(&self, window: u64) -> usize {
+        if !self.is_share_of_window {
+            return self.total_chars;
+        }
+        let total = self.total_chars as u64;
+        usize::try_from(total.saturating_mul(window) / MEASURED_WINDOW).unwrap_or(usize::MAX)
+    }
+}
+
 impl Agent {
+    /// The context window of a model, in tokens: without one that of the agent's usual model; `None` for a model that the
+    /// table does not know.
+    pub fn window(&self, model: Option<&str>) -> Option<u64> {
+        let Some(model) = model else { return Some(self.usual_window.unwrap_or(MEASURED_WINDOW)) };
+        let model = model.to_lowercase();
+        self.windows.iter().find(|(part, _)| model.contains(part.as_str())).map(|(_, window)| *window)
+    }
+
     /// The variables that move folders of this agent, each with the folder below the home directory.
     pub(crate) fn moved_by(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.start.moved_by.iter().map(|(name, folder)| (name.as_str(), folder.as_str()));

@@ -321,11 +321,11 @@ impl Training<'_> {
             return Err("it would change the body of the skill".to_owned());
         }
         let mut all: Vec<&Skill> = self.setup.skills.iter().chain(&self.setup.competitors).collect();
-        let before = listed(self.setup.agent, &all, false);
+        let before = listed(self.setup.agent, &all, false, self.setup.window());
         if let Some(trained) = all.get_mut(self.skill_idx) {
             *trained = &candidate;
         }
-        let rows = listed(self.setup.agent, &all, false);
+        let rows = listed(self.setup.agent, &all, false, self.setup.window());
         // What was not listed whole before is not the proposal's fault, unless it is this skill.
         let is_lost = |idx: usize, shown: Shown| {
             let was_whole = before.get(idx).is_some_and(|row| row.shown.is_whole());

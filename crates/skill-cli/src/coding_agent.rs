@@ -2,6 +2,8 @@
 
 use crate::error::CommandError;
 use skill_agents::{Agent, agent, agents};
+use skillrl::llm::Provider;
+use skillrl::llm::agent::{AgentKind, DEFAULT_MODEL};
 use std::path::Path;
 
 /// The agent of a name.
@@ -13,6 +15,25 @@ pub(crate) fn named(name: &str) -> crate::Result<&'static Agent> {
     Err(CommandError::new(format!("{name:?} is not a known coding agent"))
         .with_hint(format!("known agents: {}", names.join(", ")))
         .into())
+}
+
+/// The kind of model that an agent is.
+pub(crate) fn kind_of(agent: &Agent) -> Result<AgentKind, CommandError> {
+    let is_it = |kind: &&AgentKind| kind.row().ok().flatten().is_some_and(|row| row.name == agent.name);
+    let found = AgentKind::ALL.iter().find(is_it).copied();
+    found.ok_or_else(|| CommandError::new(format!("{} cannot play a model", agent.title)))
+}
+
+/// The settings by which a coding agent plays a model, if that is what a name of `--model` means: `claude-code`, or with
+/// its model `codex/gpt-5.5`.
+pub(crate) fn model_settings(role: &str, name: &str) -> crate::Result<Option<Vec<String>>> {
+    let (program, model) = name.split_once('/').unwrap_or((name, DEFAULT_MODEL));
+    // Some agents and providers have the same name, and a provider's comes before a slash.
+    let is_provider = name.contains('/') && Provider::find(program).is_some();
+    let Some(agent) = agent(program)?.filter(|_| !is_provider) else { return Ok(None) };
+    let kind = kind_of(agent)?;
+    let key = |key: &str, value: &str| format!("models.{role}.{key}={value}");
+    Ok(Some(vec![key("kind", "agent"), key("agent", kind.as_str()), key("model", model)]))
 }
 
 /// A program with a folder in its name is meant from here, and runs elsewhere.

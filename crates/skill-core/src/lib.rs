@@ -68,6 +68,7 @@ pub mod encoding;
 pub mod exact;
 mod fold;
 pub mod gate;
+pub mod guard;
 pub mod ids;
 pub mod json;
 pub mod labels;

@@ -20,6 +20,9 @@ pub const NO_NUMBER_KEY: &str = "no_number";
 /// Where the extras of a result say that its answer differs from the right one by marks, case or a full stop alone.
 pub const MARKS_KEY: &str = "marks";
 
+/// The key of [`RolloutResult::extras`] with a second score from 0 to 1, which a gate with a guard does not let fall.
+pub const GUARD_KEY: &str = "guard";
+
 /// The key of [`RolloutResult::extras`] that says of a coding agent whether it loaded the skill that it found as a package.
 pub const SKILL_LOADED_KEY: &str = "skill_loaded";
 
@@ -150,6 +153,11 @@ impl RolloutResult {
     /// count it as right all the same.
     pub fn has_marks(&self) -> bool {
         self.extras.get(MARKS_KEY).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// The second score, where the environment gives one.
+    pub fn guard(&self) -> Option<f64> {
+        self.extras.get(GUARD_KEY).and_then(Value::as_f64)
     }
 
     /// Whether the agent loaded the skill, where it found it as a package and decides itself; `None` where it is shown the

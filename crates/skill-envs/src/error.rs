@@ -56,6 +56,14 @@ pub enum EnvError {
         /// What is wrong.
         message: String,
     },
+    /// A case of a coding agent is not what it should be.
+    #[error("{place}: {message}")]
+    BadCase {
+        /// The file and the number of the case, or its folder.
+        place: String,
+        /// What is wrong and what would be right.
+        message: String,
+    },
     /// The environment cannot be set up as configured.
     #[error("{message}")]
     Configuration {
@@ -103,6 +111,7 @@ impl EnvError {
             | Self::BadLine { .. }
             | Self::BadElement { .. }
             | Self::BadData { .. }
+            | Self::BadCase { .. }
             | Self::Configuration { .. }
             | Self::Program { .. }
             // It was asked again already.
@@ -119,6 +128,7 @@ impl EnvError {
             Self::Model(error) => error.hint(),
             Self::ReadData { .. } => "check the path",
             Self::BadLine { .. } | Self::BadElement { .. } | Self::BadData { .. } => "fix the data",
+            Self::BadCase { .. } => "fix the case",
             Self::Configuration { .. } => "fix the environment's configuration",
             Self::Prompt(_) => "fix the prompt's template",
             Self::Program { .. } => "fix the environment's program",

@@ -80,7 +80,16 @@ pub enum FolderError {
 ///
 /// A folder that is not a package, see [`FolderError`].
 pub fn read_folder(folder: &Path) -> Result<SkillPackage, FolderError> {
-    let mut reader = Reader { root: folder, files: Vec::new(), n_bytes: 0 };
+    read_folder_without(folder, &[])
+}
+
+/// The same without the files and folders of these names that lie directly in the folder.
+///
+/// # Errors
+///
+/// As [`read_folder`], but for what is left out.
+pub fn read_folder_without(folder: &Path, left_out: &[&str]) -> Result<SkillPackage, FolderError> {
+    let mut reader = Reader { root: folder, left_out, files: Vec::new(), n_bytes: 0 };
     reader.walk(folder, 0)?;
     let mut package = SkillPackage::default();
     let mut has_main = false;
@@ -146,6 +155,8 @@ pub fn write_folder(folder: &Path, package: &SkillPackage) -> io::Result<()> {
 
 struct Reader<'a> {
     root: &'a Path,
+    /// Names in the root that are passed over.
+    left_out: &'a [&'a str],
     /// Paths below the root with `/` between names, bytes, and whether the file can be started.
     files: Vec<(String, Vec<u8>, bool)>,
     n_bytes: u64,
@@ -168,7 +179,8 @@ impl Reader<'_> {
         paths.sort();
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with('.') || LEFT_OUT.contains(&name.as_ref()) {
+            let is_passed_over = depth == 0 && self.left_out.contains(&name.as_ref());
+            if name.starts_with('.') || LEFT_OUT.contains(&name.as_ref()) || is_passed_over {
                 continue;
             }
             let metadata = fs::symlink_metadata(&path).map_err(cannot(&path))?;

@@ -422,7 +422,8 @@ fn of_env(error: &EnvError) -> Failure {
         EnvError::ReadData { .. }
         | EnvError::BadLine { .. }
         | EnvError::BadElement { .. }
-        | EnvError::BadData { .. } => Failure::Data,
+        | EnvError::BadData { .. }
+        | EnvError::BadCase { .. } => Failure::Data,
         EnvError::Configuration { .. } | EnvError::Prompt(_) => Failure::Usage,
         EnvError::Program { .. } => Failure::Data,
         EnvError::Broken { .. } | EnvError::NoPoints { .. } => Failure::Outage,

@@ -239,6 +239,7 @@ pub(crate) fn of_env(error: &EnvError) -> &'static str {
         EnvError::BadLine { .. } | EnvError::BadElement { .. } | EnvError::BadData { .. } => {
             "fix the data or the setting that names them, then run the same command again"
         }
+        EnvError::BadCase { .. } => "fix the case, then run the same command again",
         EnvError::Configuration { .. } => "fix the `env` section of the configuration",
         EnvError::Program { .. } => "fix the environment's program, then start the same command again",
         EnvError::NoPoints { .. } => {

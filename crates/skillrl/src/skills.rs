@@ -76,11 +76,16 @@ fn with_editable(skill: SkillDoc, editable: &[String]) -> Result<SkillDoc, Error
 /// Names of files that are texts for people or models, and that somebody may expect to be edited.
 const TEXT_ENDINGS: [&str; 5] = [".md", ".txt", ".prompt", ".j2", ".jinja"];
 
+/// The cases of a skill, which agents do not get.
+const CASES: &str = "evals/";
+
 /// What to tell a person of texts of a skill that no edit changes; `None` where there is none.
 pub(crate) fn told_of_fixed_texts(skill: &SkillDoc) -> Option<String> {
     let package = SkillPackage::of(skill);
-    let is_text =
-        |path: &&String| TEXT_ENDINGS.iter().any(|ending| path.to_ascii_lowercase().ends_with(ending));
+    let is_text = |path: &&String| {
+        let name = path.to_ascii_lowercase();
+        !name.starts_with(CASES) && TEXT_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    };
     let fixed: Vec<&str> = package.carried.keys().filter(is_text).map(String::as_str).collect();
     (!fixed.is_empty()).then(|| {
         format!(

@@ -226,6 +226,7 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
     settings.search.optimizer_prices = prices(&config.models.optimizer);
     settings.acceptance = if gate.enabled { Acceptance::Gate } else { Acceptance::Always };
     settings.evidence.mode = gate_mode(gate);
+    settings.evidence.is_guarded = gate.guard.is_some();
     settings.evidence.saving =
         gate.token_saving.map(|least| TokenSaving { least, margin: gate.score_margin.unwrap_or_default() });
     settings.max_reply_tokens =

@@ -36,6 +36,8 @@ struct Around<'config> {
     prompts: &'config PromptsConfig,
     /// `eval.test` is off.
     test_is_optional: bool,
+    /// `gate.guard`.
+    guard: Option<&'config str>,
     /// `run.seed`.
     #[cfg(feature = "exec")]
     seed: u64,
@@ -55,6 +57,7 @@ impl<'config> Around<'config> {
         Self {
             prompts: &loaded.config.prompts,
             test_is_optional: !loaded.config.eval.test,
+            guard: loaded.config.gate.guard.as_deref(),
             #[cfg(feature = "exec")]
             seed: loaded.config.run.seed,
             #[cfg(feature = "exec")]
@@ -99,6 +102,13 @@ impl<'config> Around<'config> {
 /// Data that is not what it should be.
 pub fn environment(loaded: &LoadedConfig, judge: Option<Arc<dyn ChatModel>>) -> Result<Arc<dyn Env>, Error> {
     let around = Around::of(loaded);
+    let has_second_score = matches!(loaded.config.env, EnvConfig::Tasks(_) | EnvConfig::Evals(_));
+    if let (Some(guard), false) = (around.guard, has_second_score) {
+        let kind = loaded.config.env.env_kind().as_str();
+        return Err(wrong(format!(
+            "`gate.guard` is {guard:?}, and `env.kind` is {kind:?}, which has one score; leave it out"
+        )));
+    }
     match &loaded.config.env {
         EnvConfig::Qa(asked) => qa_environment(asked, &around),
         EnvConfig::Tasks(asked) => {

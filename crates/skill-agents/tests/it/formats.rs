@@ -1,7 +1,7 @@
 //! Files of queries, and what agents list of skills.
 
 use skill_agents::query::{Query, QueryFault, read_queries, warnings};
-use skill_agents::{Shown, Skill, Texts, agent, listed};
+use skill_agents::{MEASURED_WINDOW, Shown, Skill, Texts, agent, listed};
 use skill_core::SkillPackage;
 
 fn read(text: &str, file: &str) -> Vec<(String, Option<String>)> {
@@ -77,7 +77,33 @@ fn skill(folder: &str, n_chars: usize, more: &str) -> Skill {
 fn shown(name: &str, skills: &[Skill], with_bundled: bool) -> Vec<Shown> {
     let row = agent(name).unwrap().unwrap();
     let skills: Vec<&Skill> = skills.iter().collect();
-    listed(row, &skills, with_bundled).into_iter().map(|row| row.shown).collect()
+    listed(row, &skills, with_bundled, MEASURED_WINDOW).into_iter().map(|row| row.shown).collect()
+}
+
+/// The listing of Claude Code and of Codex is a share of the window of their model, that of others is not.
+#[test]
+fn a_larger_window_lists_more_of_the_descriptions() {
+    let skills: Vec<Skill> = (0..17).map(|idx| skill(&format!("filler-{idx:03}"), 500, "")).collect();
+    let skills: Vec<&Skill> = skills.iter().collect();
+    let n_whole = |name: &str, window: u64| {
+        let rows = listed(agent(name).unwrap().unwrap(), &skills, true, window);
+        rows.iter().filter(|row| row.shown.is_whole()).count()
+    };
+    for (name, small, large) in [("claude-code", 3, 17), ("codex", 17, 17), ("copilot-cli", 17, 17)] {
+        assert_eq!([n_whole(name, 200_000), n_whole(name, 1_000_000)], [small, large], "{name}");
+    }
+    assert_eq!([n_whole("codex", 100_000), n_whole("codex", 8_000)], [0, 0]);
+    let claude = agent("claude-code").unwrap().unwrap();
+    for (model, window) in [
+        (None, Some(1_000_000)),
+        (Some("claude-sonnet-4-5-20250929"), Some(200_000)),
+        (Some("sonnet"), Some(1_000_000)),
+        (Some("claude-sonnet-4-5-20250929[1m]"), Some(1_000_000)),
+        (Some("haiku"), Some(200_000)),
+        (Some("my-model"), None),
+    ] {
+        assert_eq!(claude.window(model), window, "{model:?}");
+    }
 }
 
 #[test]

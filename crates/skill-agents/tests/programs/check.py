@@ -5,7 +5,8 @@
 PROGRAMS is a directory for npm packages; what is missing there is installed. Each agent is asked a query for which the
 scripted model loads the skill, one for which it answers at once, and one for which it asks for a skill that does not
 exist; then it drafts queries, trains a description and plays a model, the server refuses the key, and the program runs
-without any sign-in. Claude Code validates a plugin. A program of a newer version than the table was measured with is a warning.
+without any sign-in. Three of them work on cases without the skill and with it, which they need to do the work. Claude
+Code validates a plugin. A program of a newer version than the table was measured with is a warning.
 """
 
 import concurrent.futures
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 NODE = "node@22.23.3"
 # The package of each agent with its version, its program, the files of its home directory and its variables.
@@ -47,6 +49,17 @@ QUERIES = [
 ]
 
 
+# A case with this word is done only by a model that was shown the skill.
+CASES = [{"id": "case-%d" % idx, "prompt": "Write the paper ECHO number %d." % idx,
+          "checks": [{"type": "file", "path": "paper.txt", "contains": "17.00"}, {"type": "diff", "max_files": 1}]}
+         for idx in range(4)]
+# These work on cases: their tools for commands, each with its argument.
+WORKERS = {"claude-code": ("Bash", "command"), "codex": ("exec_command", "cmd"), "pi": ("bash", "command")}
+# The most that is kept of a run.
+MAX_RUN_BYTES = 20 << 20
+# The most that a run takes besides the agent: a twentieth of one that works for ten seconds.
+MAX_RUN_SECONDS = 0.5
+
 DRAFT = "Write test requests for the coding agent"
 IMPROVE = "Improve the description of a skill"
 # A description with this word is one for which the model loads the skill for queries with DELTA.
@@ -66,6 +79,7 @@ class Model(http.server.BaseHTTPRequestHandler):
     # Tools in requests for a draft or a description, in which there should be none.
     plain_tools = set()
     said = "Done."
+    call_id = "call_1"
 
     def log_message(self, *args):
         pass
@@ -80,7 +94,7 @@ class Model(http.server.BaseHTTPRequestHandler):
                                                           "code": 401, "status": "UNAUTHENTICATED"}}, 401)
         if "count" in self.path.rsplit("/", 1)[-1].lower():
             return self.whole({"input_tokens": 100, "totalTokens": 100})
-        self.said = "Done."
+        self.said, self.call_id = "Done.", "call_1"
         call = self.call(body)
         if "generateContent" in self.path.lower() or "GenerateContent" in self.path:
             return self.gemini(call)
@@ -99,6 +113,8 @@ class Model(http.server.BaseHTTPRequestHandler):
             lines = "\n".join(json.dumps(query) for query in DRAFTED)
             self.said = lines if DRAFT in text else "<description>%s</description>" % BETTER
             return None
+        if "ECHO" in text:
+            return self.work(text, tools)
         done = "Launching skill" in text or "call_1" in text or '"functionResponse"' in text
         name = {"ALPHA": "invoice-format", "CHARLIE": "invoice-layout"}
         if "shipping" in text:
@@ -106,6 +122,20 @@ class Model(http.server.BaseHTTPRequestHandler):
         wanted = next((skill for word, skill in name.items() if word in text), None)
         if done or wanted is None or not tools:
             return None
+        return self.load(text, tools, wanted)
+
+    def work(self, text, tools):
+        """Loads the skill, then writes the paper by a command; without the skill nothing."""
+        if "call_2" in text or not tools or "invoice-format" not in text:
+            return None
+        if "call_1" not in text:
+            self.call_id = "call_1"
+            return self.load(text, tools, "invoice-format")
+        self.call_id = "call_2"
+        found = next((pair for pair in WORKERS.values() if pair[0] in tools), None)
+        return found and (found[0], {found[1]: "echo 17.00 > paper.txt"})
+
+    def load(self, text, tools, wanted):
         for tool, argument in (("Skill", "skill"), ("activate_skill", "name"), ("skill", None)):
             if tool in tools:
                 properties = tools[tool].get("properties") or {}
@@ -164,7 +194,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def messages(self, body, call):
         if call:
-            block = {"type": "tool_use", "id": "call_1", "name": call[0], "input": {}}
+            block = {"type": "tool_use", "id": self.call_id, "name": call[0], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
             reason = "tool_use"
         else:
@@ -190,7 +220,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         message = {"role": "assistant", "content": None if call else self.said}
         if call:
             function = {"name": call[0], "arguments": json.dumps(call[1])}
-            message["tool_calls"] = [{"index": 0, "id": "call_1", "type": "function", "function": function}]
+            message["tool_calls"] = [{"index": 0, "id": self.call_id, "type": "function", "function": function}]
         base = {"id": "c", "object": "chat.completion", "created": 1, "model": "mock-model"}
         if not body.get("stream"):
             return self.whole(dict(base, choices=[{"index": 0, "message": message, "finish_reason": reason}], usage=usage))
@@ -202,7 +232,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def as_responses(self, call):
         if call:
-            item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": call[0], "status": "completed",
+            item = {"type": "function_call", "id": "f" + self.call_id, "call_id": self.call_id, "name": call[0], "status": "completed",
                     "arguments": json.dumps(call[1])}
         else:
             content = [{"type": "output_text", "text": self.said, "annotations": []}]
@@ -313,7 +343,7 @@ def check(skillrl, programs, agent):
             if agent == "pi" and variables is not env:
                 del words[words.index("--model"):words.index("--model") + 2]
             return subprocess.run(words, cwd=work, env=variables, capture_output=True, text=True, timeout=400)
-        return (measured(run) + drafted(agent, run, work, model) + trained(run, work)
+        return (measured(run) + evaluated(agent, run, work) + drafted(agent, run, work, model) + trained(run, work)
                 + played(skillrl, agent, work, env, options[3]) + refused(agent, run, work, env, model)
                 + (plugin(skillrl, work, env, options[3]) if agent == "claude-code" else []))
 
@@ -333,6 +363,39 @@ def measured(run):
         faults.append("outcomes %s, expected %s; failed: %s" % (rows, expected, report["failed"]))
     if any("desk" in row["loaded"] for row in report["queries"]):
         faults.append("a skill of the user's was loaded")
+    return faults
+
+
+def evaluated(agent, run, work):
+    """The agent works on cases without the skill and with it; the same command starts nothing again."""
+    if agent not in WORKERS:
+        return []
+    write(work + "/invoice-format/evals/evals.json", json.dumps({"skill_name": "invoice-format", "evals": CASES}))
+    words = ("--runs", "1", "--yes", "--json", "--out", "evals")
+    begun = time.monotonic()
+    outcome = run(["eval"], *words)
+    took = time.monotonic() - begun
+    try:
+        found = json.loads(outcome.stdout)["agents"][0]
+        rates = {arm["name"]: arm["pass_rate"] for arm in found["arms"]}
+        activations, verdict = found["arms"][-1]["activations"], found["differences"][0]["verdict"]
+    except (ValueError, LookupError):
+        return ["no evaluation (%s): %s" % (outcome.returncode, outcome.stderr[-800:])]
+    faults = []
+    if (rates, activations, verdict) != ({"none": 0.0, "current": 1.0}, {"loaded": 4, "runs": 4}, "better"):
+        faults.append("the cases come to %s, %s, %s: %s" % (rates, activations, verdict, found["cases"]))
+    place = os.path.join(work, "evals", agent)
+    n_bytes = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(place) for name in names)
+    if n_bytes > 2 * len(CASES) * MAX_RUN_BYTES:
+        faults.append("the runs take %d bytes" % n_bytes)
+    # Two at a time.
+    seconds = sum(arm["seconds"] * len(CASES) for arm in found["arms"]) / 2
+    if took - seconds > MAX_RUN_SECONDS * 2 * len(CASES):
+        faults.append("the runs take %.1f s, of which the agent's are %.1f s" % (took, seconds))
+    print("  %s: %.1f s for runs of %.1f s, %d KB a run" % (agent, took, seconds, n_bytes / 2048 / len(CASES)), flush=True)
+    again = run(["eval"], *words)
+    if json.loads(again.stdout or "{}").get("agents") != [found]:
+        faults.append("the same command comes to something else: %s" % again.stderr[-500:])
     return faults
 
 

@@ -19,7 +19,7 @@ mod train;
 mod train_server;
 mod worker;
 
-pub(crate) use data::DataArgs;
+pub(crate) use data::{DataArgs, Price};
 pub(crate) use distill::{CollectArgs, DistillArgs, SKILL_BANK, TRAJECTORIES};
 pub(crate) use env::{EnvCheckArgs, EnvCommand, EnvExportArgs, EnvPlayArgs, EnvServeArgs, SPREADSHEETBENCH};
 pub(crate) use eval::{EvalArgs, MeasurementArgs};

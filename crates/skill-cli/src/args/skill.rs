@@ -57,13 +57,22 @@ pub(crate) fn arranged(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 #[derive(Debug, Args)]
 pub(crate) struct SkillCheckArgs {
-    /// A folder with a SKILL.md, or a folder of such folders.
+    /// A folder with a SKILL.md, a folder of such folders, or a project or plugin that has skills where agents look for
+    /// them.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 
     /// Only this agent; without it, all that are known.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+
+    /// The model of the agent, whose context window decides how much is listed; without it the agent's usual one.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The context window in tokens, for a model that is not known.
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    pub(crate) context: Option<u64>,
 
     /// Writes one JSON object.
     #[arg(long)]
@@ -163,9 +172,9 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) turns: usize,
 
-    /// Seconds that a run may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 180)]
-    pub(crate) timeout: u64,
+    /// Seconds that a run may take. Without it 180, and 600 for a run on a case.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: Option<u64>,
 
     #[command(flatten)]
     pub(crate) common: AgentArgs,
@@ -217,6 +226,11 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) cases: Option<PathBuf>,
 
+    /// Has the agent write so many cases with their input files to SKILL/evals/evals.json, or to the file of --cases, for a
+    /// person to review, and measures nothing.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub(crate) draft: Option<u16>,
+
     /// How often each case is run in each arm.
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) runs: u16,
@@ -240,11 +254,15 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "USD", value_parser = dollars, requires = "price")]
     pub(crate) budget: Option<f64>,
 
-    /// Seconds that a run may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    /// Seconds that a run may take; one that takes longer fails its checks.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 
-    /// Prints how many starts it takes at most, and starts nothing.
+    /// Waits until a limit of the agent's account is over, in place of ending the command.
+    #[arg(long)]
+    pub(crate) wait: bool,
+
+    /// Prints how many starts it takes at most and what they cost as far as it is known, and starts nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -286,8 +304,10 @@ pub(crate) struct PluginArgs {
 /// What is trained of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Only {
-    /// `description` in the front matter.
+    /// `description` in the front matter, by queries.
     Description,
+    /// The text below the front matter and in references/, by cases.
+    Body,
 }
 
 #[derive(Debug, Args)]
@@ -298,6 +318,14 @@ pub(crate) struct TrainSkillArgs {
     /// What is trained.
     #[arg(long, value_enum, default_value_t = Only::Description)]
     pub(crate) only: Only,
+
+    /// With `--only body`: the cases, as for `skillrl eval SKILL --agent`. Without it those in DIR/evals.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cases: Option<PathBuf>,
+
+    /// With `--only body`: the model that grades expectations; without it the agent's own program.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) judge: Option<String>,
 
     /// The skill whose description is trained, where the folder has several; may be given more than once. Without it all,
     /// one after the other.

@@ -5,12 +5,14 @@ mod grid;
 use super::before_train::served_name;
 use super::data_start::{self, DataStart, Use, has_answered_call};
 use super::{CommandError, before_train, dry_run};
+use crate::args::skill::AgentArgs;
 use crate::args::{Start, TrainArgs};
 use crate::consent::is_new_address;
 use crate::progress::Show;
 use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
 use crate::start::{load_start, simulated_line};
 use before_train::{Baseline, Beginning, Consent};
+use clap::Parser as _;
 use skillrl::Failure;
 use skillrl::config::{LoadedConfig, ModelRole, TrainMode};
 use skillrl::pipeline::run_dir::forget_unanswered;
@@ -34,6 +36,20 @@ pub(crate) fn run(args: &TrainArgs) -> crate::Result {
         written.remove_if_unused();
     }
     outcome
+}
+
+/// The arguments of `train` by themselves, whose defaults other commands start from.
+#[derive(clap::Parser)]
+struct Plain {
+    #[command(flatten)]
+    args: TrainArgs,
+}
+
+/// Trains by a configuration that a command has made, and about which it has asked.
+pub(super) fn run_made(start: Start, common: &AgentArgs, agrees: bool) -> crate::Result {
+    let plain = Plain::try_parse_from(["train"]).map_err(|error| CommandError::new(error.to_string()))?;
+    let args = TrainArgs { json: common.json, quiet: common.quiet, yes: agrees, ..plain.args };
+    train(&DataStart { start, written: None, is_data: false }, &args, agrees)
 }
 
 /// Trains one run; `agrees` says whether to begin is agreed to already.

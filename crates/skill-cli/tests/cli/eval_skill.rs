@@ -116,6 +116,207 @@ fn what_cannot_be_measured_is_said_before_anything_is_started() {
     assert!(!context.path("starts").exists());
 }
 
+/// What cannot be used is said before a person is asked: cases with their place, the grader, the agent's program.
+#[test]
+fn what_cannot_be_used_ends_the_command_before_the_question() {
+    let context = lab();
+    let fails = |cases: &serde_json::Value, more: &[&str], code: i32| {
+        context.write("my-skill/evals/evals.json", &cases.to_string());
+        let args = [&["eval", "my-skill", "--agent", "pi", "--yes"], more].concat();
+        let outcome = context.run(&args);
+        assert_eq!(outcome.code, Some(code), "{cases} {more:?}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("at most "), "{}", outcome.stderr);
+        // There is no configuration file that a hint could be about.
+        assert!(!outcome.stderr.contains("`env`"), "{}", outcome.stderr);
+    };
+    let pi = ["--program", "./pi.sh"];
+    let check = json!([{"type": "diff", "max_files": 1}]);
+    let case = |more: serde_json::Value| {
+        let mut case = json!({"prompt": "Do.", "checks": check});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([case])
+    };
+    fails(&case(json!({"checks": []})), &pi, code::DATA);
+    fails(&case(json!({"files": ["gone.csv"]})), &pi, code::DATA);
+    fails(&case(json!({"checks": [{"type": "baseline"}]})), &pi, code::DATA);
+    fails(&case(json!({"reviewed": false})), &pi, code::DATA);
+    fails(&case(json!({})), &["--program", "./no-such-program"], code::USAGE);
+    let graded = case(json!({"expectations": ["It is done"]}));
+    fails(&graded, &[pi.as_slice(), &["--judge", "gpt-5-mini"]].concat(), code::PROVIDER_REFUSED);
+    assert!(!context.path("starts").exists());
+}
+
+/// The directory goes on with more cases and more runs, and what is on record there says what they cost.
+#[test]
+fn more_cases_and_more_runs_are_all_that_is_paid_for() {
+    let context = lab();
+    let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
+    let eval = |n_cases: usize, more: &[&str]| {
+        let case = |idx: usize| json!({"id": idx, "prompt": "Add up.", "files": ["files/numbers.txt"], "checks": check});
+        let cases: Vec<_> = (0..n_cases).map(case).collect();
+        context.write("my-skill/evals/evals.json", &json!(cases).to_string());
+        let args =
+            ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--yes", "--out", "measured"];
+        context.run(&[args.as_slice(), more].concat())
+    };
+    let starts = || context.read("starts").lines().count();
+    for (n_cases, runs, n_starts) in [(1, "2", 4), (2, "2", 8), (2, "3", 12), (2, "3", 12)] {
+        let outcome = eval(n_cases, &["--runs", runs, "--json"]);
+        assert_eq!((outcome.code, starts()), (Some(0), n_starts), "{}", outcome.stderr);
+    }
+    let dry: serde_json::Value =
+        serde_json::from_str(&eval(4, &["--runs", "3", "--dry-run", "--json"]).stdout).unwrap();
+    assert_eq!(dry, json!({"starts": 24, "grader_calls": 0, "dollars": 12.0}));
+    // Fewer of them would replace what was paid for.
+    assert_eq!(eval(1, &["--runs", "3"]).code, Some(code::USAGE));
+    assert_eq!(eval(2, &["--runs", "2"]).code, Some(code::USAGE));
+    assert_eq!(starts(), 12);
+}
+
+/// The agent writes cases with their files; nothing uses them before a person has reviewed them.
+#[test]
+fn an_agent_drafts_cases_which_a_person_reviews() {
+    let context = lab();
+    std::fs::remove_dir_all(context.path("my-skill/evals")).unwrap();
+    let case = json!({"id": "sum", "prompt": "Add up in.csv.", "files": {"in.csv": "42\n"},
+        "checks": [{"type": "file", "path": "total.txt", "contains": "42"}]});
+    let reply = json!(format!("{case}\n{}", json!({"id": "bare", "prompt": "Do."}))).to_string();
+    // What stands for an apostrophe and ends the word of the shell is not in it.
+    let says = format!(
+        r#"cat > prompt
+begins
+line '{{"type": "message_end", "message": {{"role": "assistant", "responseId": "2", "stopReason": "stop", "content": [{{"type": "text", "text": {reply}}}], "usage": {{"input": 100, "output": 5}}}}}}'
+ends
+"#
+    );
+    fake_pi::install(&context, &says);
+    let draft = ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--draft", "2", "--json"];
+    let found = context.succeed_json(&draft);
+    assert_eq!(found["drafts"], json!(1), "{found}");
+    assert_eq!(context.read("my-skill/evals/files/in.csv"), "42\n");
+    // A draft replaces no cases, and is neither measured nor trained on.
+    assert_eq!(context.run(&draft).code, Some(code::USAGE));
+    assert_eq!(context.run(&with(&[])).code, Some(code::DATA));
+    let train = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body", "--yes"];
+    assert_eq!(context.run(&train).code, Some(code::DATA));
+    fake_pi::install(&context, &AGENT.replace("LAB", &context.path("").display().to_string()));
+    context.replace("my-skill/evals/evals.json", "\"reviewed\": false", "\"reviewed\": true");
+    context.replace("pi.sh", "cat numbers.txt", "cat in.csv");
+    let measured = context.succeed_json(&with(&["--json"]));
+    assert_eq!(measured["agents"][0]["arms"][1]["pass_rate"], json!(1.0), "{measured}");
+}
+
+/// The body is trained on some of the cases and compared on the others; front matter and cases stay.
+#[test]
+fn a_body_is_trained_on_cases_behind_the_gate() {
+    let context = lab();
+    let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
+    let case = |idx: usize| json!({"id": idx, "prompt": format!("Add up {idx}."), "files": ["files/numbers.txt"], "checks": check});
+    let cases = |n: usize| json!((0..n).map(case).collect::<Vec<_>>()).to_string();
+    let edit = json!({"failure_summary": [], "patch": {"reasoning": "x", "edits":
+        [{"op": "append", "target": "", "content": "- Write the sum into total.txt.", "support_count": 1, "for": []}]}});
+    let edit = json!(edit.to_string());
+    let skill = ".pi/skills/my-skill";
+    fake_pi::install(
+        &context,
+        &format!(
+            r#"last=$(cat)
+begins
+if [ -f {skill}/SKILL.md ]; then
+  loads {skill}
+  if grep -q total.txt {skill}/SKILL.md; then cat numbers.txt > total.txt; fi
+  says Done.
+else
+  line '{{"type": "message_end", "message": {{"role": "assistant", "responseId": "2", "stopReason": "stop", "content": [{{"type": "text", "text": {edit}}}], "usage": {{"input": 100, "output": 5}}}}}}'
+fi
+ends
+"#
+        ),
+    );
+    let train = |more: &[&str]| {
+        let args = [
+            "train",
+            "my-skill",
+            "--agent",
+            "pi",
+            "--program",
+            "./pi.sh",
+            "--only",
+            "body",
+            "--calls",
+            "150",
+        ];
+        context.run(&[args.as_slice(), more].concat())
+    };
+    context.write("my-skill/evals/evals.json", &cases(6));
+    assert_eq!(train(&[]).code, Some(code::DATA));
+    context.write("my-skill/evals/evals.json", &cases(20));
+    assert_eq!(train(&["--queries", "x.jsonl"]).code, Some(code::USAGE));
+    assert_eq!(train(&["--budget", "5"]).code, Some(code::USAGE));
+    let dry = train(&["--dry-run", "--json"]);
+    let dry: serde_json::Value = serde_json::from_str(&dry.stdout).unwrap();
+    assert!(dry["estimate"]["total"]["calls"]["high"].as_u64().unwrap() <= 150, "{dry}");
+    assert!(!context.path("my-skill-body-pi").exists());
+    let outcome = train(&["--quiet"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let best = context.read("my-skill-body-pi/best_skill/SKILL.md");
+    assert!(best.starts_with("---\nname: my-skill\ndescription: Adds up.\n---\n"), "{best}");
+    assert!(best.contains("total.txt") && !context.read("my-skill/SKILL.md").contains("total.txt"));
+    assert!(context.path("my-skill-body-pi/best_skill/evals/evals.json").exists());
+    // A second score that falls: with the edit, what must not be written is.
+    context.replace(
+        "pi.sh",
+        "then cat numbers.txt > total.txt",
+        "then touch notes.txt; cat numbers.txt > total.txt",
+    );
+    let guard = json!({"type": "file", "path": "notes.txt", "exists": false, "guard": true});
+    let guarded: Vec<_> = (0..20)
+        .map(|idx| {
+            let mut case = case(idx);
+            case["checks"].as_array_mut().unwrap().push(guard.clone());
+            case
+        })
+        .collect();
+    context.write("my-skill/evals/evals.json", &json!(guarded).to_string());
+    let outcome = train(&["--quiet", "--dir", "guarded"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(!context.read("guarded/best_skill/SKILL.md").contains("total.txt"));
+    let history = context.read("guarded/history.jsonl");
+    let records = history.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let found: Vec<_> = records.filter(|record| !record["guard"].is_null()).collect();
+    assert!(!found.is_empty(), "{history}");
+    for record in found {
+        let expect = json!({"n": 8, "current": 1.0, "candidate": 0.0, "falls": true});
+        assert_eq!((&record["guard"], &record["action"]), (&expect, &json!("reject")), "{record}");
+    }
+}
+
+/// Drafts are left out by name, and large files of cases are none of the skill's.
+#[test]
+fn drafts_and_files_of_cases_are_no_part_of_what_is_measured() {
+    let context = lab();
+    let check = json!([{"type": "file", "path": "total.txt", "contains": "42"}]);
+    let case =
+        |id: &str| json!({"id": id, "prompt": "Add up.", "files": ["files/numbers.txt"], "checks": check});
+    let mut draft = case("draft");
+    draft["reviewed"] = json!(false);
+    context.write("my-skill/evals/evals.json", &json!([case("one"), draft]).to_string());
+    let large = std::fs::File::create(context.path("my-skill/evals/files/large.bin")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    let outcome = context.run(&with(&["--json"]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("draft"), "{}", outcome.stderr);
+    let found: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let ids: Vec<_> =
+        found["agents"][0]["cases"].as_array().unwrap().iter().map(|case| &case["id"]).collect();
+    assert_eq!(ids, ["one"]);
+    // A case that names it is refused by its size.
+    let mut large = case("large");
+    large["files"] = json!(["files/large.bin"]);
+    context.write("my-skill/evals/evals.json", &json!([large]).to_string());
+    assert_eq!(context.run(&with(&[])).code, Some(code::DATA));
+}
+
 /// The caps are for all agents together, and an agent that is named twice is measured once.
 #[test]
 fn a_cap_holds_over_all_agents() {

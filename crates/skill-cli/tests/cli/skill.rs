@@ -328,6 +328,59 @@ fn what_agents_would_see_otherwise_is_told_by_check() {
     assert_eq!(row("gemini-cli")["listed"][0]["shown"], "whole");
 }
 
+/// One row for each skill, agents only where they differ; the window of the model decides what is listed.
+#[test]
+fn a_skill_has_one_row_and_the_model_decides_what_is_listed() {
+    let context = TestContext::new();
+    for idx in 0..12 {
+        let (name, description) = (format!("skill-{idx:02}"), "Does it. Use it when asked. ".repeat(20));
+        let main = format!("---\nname: {name}\ndescription: {description}\n---\n# A\n\nDo it.\n");
+        context.write(&format!("project/.claude/skills/{name}/SKILL.md"), &main);
+        // The same skill where another agent looks.
+        context.write(&format!("project/.agents/skills/{name}/SKILL.md"), &main);
+    }
+    let rows = |words: &[&str]| {
+        let text = context.succeed(&[&["skill", "check"], words].concat());
+        let of_skills = text.lines().filter(|line| line.starts_with("skill-") && !line.contains("SKILL.md"));
+        (of_skills.count(), text.matches("Claude Code (context ").count(), text)
+    };
+    for (words, n_differing) in [
+        (["project", "--model", "sonnet"], 0),
+        (["project", "--model", "claude-haiku-4-5"], 9),
+        (["project", "--context", "200000"], 9),
+        (["project/.claude", "--model", "haiku"], 9),
+    ] {
+        let (n_rows, n_found, text) = rows(&words);
+        assert_eq!((n_rows, n_found), (12, n_differing), "{words:?}: {text}");
+    }
+    let unknown = context.run(&["skill", "check", "project", "--model", "my-model"]);
+    assert_eq!(unknown.code, Some(code::USAGE), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("--context"), "{}", unknown.stderr);
+    // A plugin that this program has written.
+    context.succeed(&["export", "project", "--plugin", "--out", "plugin"]);
+    assert_eq!(rows(&["plugin"]).0, 12);
+    assert_eq!(context.run(&["skill", "check", "plugin/.claude-plugin"]).code, Some(code::USAGE));
+}
+
+/// A coding agent may be named where a model is.
+#[test]
+fn a_coding_agent_is_known_where_a_model_is_named() {
+    let context = TestContext::new();
+    let rows: String = (0..60).map(|idx| format!("what is {idx},{idx}\n")).collect();
+    context.write("rows.csv", &format!("question,answer\n{rows}"));
+    let target = |model: &str| {
+        // Whether the program is there is not what is looked at.
+        let outcome = context.run(&["train", "rows.csv", "--model", model, "--dry-run"]);
+        let shown = outcome.stdout + &outcome.stderr;
+        let settings = shown.lines().filter_map(|line| line.trim().strip_prefix("models.target."));
+        settings.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(target("claude-code"), ["kind = agent", "agent = claude", "model = default"]);
+    assert_eq!(target("codex/gpt-5.5"), ["kind = agent", "agent = codex", "model = gpt-5.5"]);
+    // A provider of the same name.
+    assert_eq!(target("gemini/gemini-2.5-pro"), ["provider = gemini", "model = gemini-2.5-pro"]);
+}
+
 /// What an agent will not see as it is written is told before anything is started.
 #[cfg(unix)]
 #[test]

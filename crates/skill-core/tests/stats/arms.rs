@@ -53,10 +53,14 @@ fn a_skill_without_effect_is_seldom_called_better_and_an_effect_of_30_points_is_
         assert!(idle.better <= 0.035, "{base}: {}", idle.better);
     }
     for base in [0.3, 0.5] {
-        let better = repeated(2_000, base, 0.3, 0.2);
+        let better = repeated(4_000, base, 0.3, 0.2);
         assert!(better.coverage >= 0.93, "{base}: {}", better.coverage);
-        assert!(better.better >= 0.78, "{base}: {}", better.better);
+        assert!(better.better >= 0.80, "{base}: {}", better.better);
     }
-    let mixed = repeated(4_000, 0.5, 0.0, 0.2);
-    assert!(mixed.coverage >= 0.93 && mixed.better <= 0.035, "{} {}", mixed.coverage, mixed.better);
+    // No effect on average, which differs between cases by 20 points.
+    for base in [0.3, 0.5, 0.7] {
+        let mixed = repeated(4_000, base, 0.0, 0.2);
+        assert!(mixed.coverage >= 0.93, "{base}: {}", mixed.coverage);
+        assert!(mixed.better <= 0.035, "{base}: {}", mixed.better);
+    }
 }

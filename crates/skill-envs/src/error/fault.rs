@@ -65,7 +65,8 @@ impl From<&EnvError> for RolloutFault {
             EnvError::ReadData { .. }
             | EnvError::BadLine { .. }
             | EnvError::BadElement { .. }
-            | EnvError::BadData { .. } => FaultKind::Data,
+            | EnvError::BadData { .. }
+            | EnvError::BadCase { .. } => FaultKind::Data,
             EnvError::Configuration { .. } | EnvError::Prompt(_) => FaultKind::Configuration,
             EnvError::Program { .. } => FaultKind::Program,
             EnvError::Broken { .. } | EnvError::NoPoints { .. } => FaultKind::Broken,

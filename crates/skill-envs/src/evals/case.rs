@@ -1,8 +1,9 @@
 //! A case, and a set of them as a file has it.
 
 use super::check::Check;
+use crate::error::EnvError;
 use crate::item::Split;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The form of a file or folder of cases.
@@ -33,9 +34,13 @@ pub struct Case {
     pub scaffold: Option<PathBuf>,
     /// What is checked.
     pub checks: Vec<Check>,
+    /// Places of the checks that guard: their share is a second score, and they are no part of whether a run passes.
+    pub guards: BTreeSet<usize>,
+    /// Places of the checks that are shown and decide nothing.
+    pub shown_only: BTreeSet<usize>,
     /// The split that it is in, where it says so.
     pub split: Option<Split>,
-    /// A person has read it; drafts begin without.
+    /// False for a draft, which nothing uses before a person has reviewed it.
     pub is_reviewed: bool,
     /// Where it was read.
     pub place: String,
@@ -48,4 +53,9 @@ pub struct CaseSet {
     pub format: CaseFormat,
     /// The cases, in order.
     pub cases: Vec<Case>,
+}
+
+/// A case that cannot be used.
+pub(super) fn bad_case(place: &str, message: &str) -> EnvError {
+    EnvError::BadCase { place: place.to_owned(), message: message.to_owned() }
 }

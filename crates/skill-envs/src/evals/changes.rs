@@ -41,6 +41,12 @@ impl Done {
         changed.chain(&self.work.removed).map(String::as_str).collect()
     }
 
+    /// Paths of files that were not there before, one in each line.
+    pub(super) fn new_files(&self) -> String {
+        let is_new = |path: &&str| !self.before.files.contains_key(*path) && self.after.contains_key(*path);
+        self.touched().into_iter().filter(is_new).collect::<Vec<_>>().join("\n")
+    }
+
     /// Lines that were added or removed, counted as a line-by-line difference counts them.
     pub(super) fn changed_lines(&self) -> usize {
         let text = |bytes: Option<&Arc<[u8]>>| {

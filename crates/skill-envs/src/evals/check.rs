@@ -25,10 +25,10 @@ pub enum Check {
         /// What has to be true of it.
         is: FileIs,
     },
-    /// The last reply, or the whole run as text.
+    /// A text of the run.
     Text {
-        /// Look at tool calls too.
-        in_trace: bool,
+        /// Which one.
+        of: TextOf,
         /// What it has to have, or must not have.
         pattern: Pattern,
     },
@@ -42,6 +42,13 @@ pub enum Check {
         min: usize,
         /// The most calls.
         max: Option<usize>,
+    },
+    /// Which of two tools was called first.
+    ToolOrder {
+        /// The tool whose first call comes first.
+        before: Pattern,
+        /// The other one.
+        after: Pattern,
     },
     /// How much was changed.
     Diff {
@@ -71,6 +78,9 @@ pub struct CommandCheck {
     pub command: Vec<String>,
     /// Files that it finds besides those of the project, which replace what the agent has left under their names.
     pub files: BTreeMap<String, String>,
+    /// Paths, in which `*` is any name and `**` any folders, of files that it finds as the case has them, whatever the run
+    /// has made of them.
+    pub restore: Vec<String>,
     /// Variables.
     pub env: BTreeMap<String, String>,
     /// The exit code that is right.
@@ -96,6 +106,27 @@ pub enum FileIs {
     Equal(String),
 }
 
+/// A text of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextOf {
+    /// The last reply.
+    Reply,
+    /// The whole run: calls of tools, changed files, the last reply.
+    Trace,
+    /// The paths of files that the run made, one in each line.
+    NewFiles,
+}
+
+impl TextOf {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reply => "the reply",
+            Self::Trace => "the run",
+            Self::NewFiles => "the list of new files",
+        }
+    }
+}
+
 /// A text or a regular expression that has to be found, or must not be.
 #[derive(Debug, Clone)]
 pub struct Pattern {
@@ -103,18 +134,23 @@ pub struct Pattern {
     pub source: String,
     /// It must not be found.
     pub is_absent: bool,
+    /// How often it has to be found, where that is asked for.
+    pub count: Option<usize>,
     pub(super) regex: Regex,
 }
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source && self.is_absent == other.is_absent
+        self.source == other.source && self.is_absent == other.is_absent && self.count == other.count
     }
 }
 
 impl Pattern {
     fn holds(&self, text: &str) -> bool {
-        self.regex.is_match(text) != self.is_absent
+        match self.count {
+            Some(count) => self.regex.find_iter(text).count() == count,
+            None => self.regex.is_match(text) != self.is_absent,
+        }
     }
 }
 
@@ -133,6 +169,10 @@ pub struct CheckRow {
     /// Whether it is shown and no part of the score.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shown_only: bool,
+    /// Files of the case that the command of the check names, that the run has changed and that the check does not restore:
+    /// the agent may have written its own verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
 }
 
 impl Check {
@@ -156,8 +196,9 @@ impl Check {
                 FileIs::Text(pattern) => format!("{path} {}", has(pattern)),
                 FileIs::Equal(_) => format!("{path} has the expected content"),
             },
-            Self::Text { in_trace, pattern } => {
-                format!("the {} {}", if *in_trace { "run" } else { "reply" }, has(pattern))
+            Self::Text { of, pattern } => format!("{} {}", of.as_str(), has(pattern)),
+            Self::ToolOrder { before, after } => {
+                format!("tool {:?} is called before {:?}", before.source, after.source)
             }
             Self::Tool { name, input, min, max } => {
                 let with = input.as_ref().map(|input| format!(" with {:?}", input.source));
@@ -193,9 +234,23 @@ impl Check {
         let (passed, evidence) = match self {
             Self::Expectation { .. } | Self::Command(_) => return None,
             Self::File { path, is } => file(path, is, done),
-            Self::Text { in_trace, pattern } => {
-                let text = if *in_trace { done.trace() } else { done.reply.clone() };
+            Self::Text { of, pattern } => {
+                let text = match of {
+                    TextOf::Reply => done.reply.clone(),
+                    TextOf::Trace => done.trace(),
+                    TextOf::NewFiles => done.new_files(),
+                };
                 (pattern.holds(&text), found(pattern, &text))
+            }
+            Self::ToolOrder { before, after } => {
+                let first = |name: &Pattern| done.work.tools.iter().position(|call| name.holds(&call.name));
+                match (first(before), first(after)) {
+                    (Some(one), Some(other)) => {
+                        (one < other, format!("first calls {} and {}", one + 1, other + 1))
+                    }
+                    (None, _) => (false, format!("{:?} was not called", before.source)),
+                    (_, None) => (false, format!("{:?} was not called", after.source)),
+                }
             }
             Self::Tool { name, input, min, max } => {
                 let is_meant = |call: &&skill_llm::AgentToolCall| {
@@ -231,7 +286,14 @@ impl Check {
             }
         };
         let is_shown_only = matches!(self, Self::Activation { .. });
-        Some(CheckRow { text: self.text(), passed, evidence, by_model: false, is_shown_only })
+        Some(CheckRow {
+            text: self.text(),
+            passed,
+            evidence,
+            by_model: false,
+            is_shown_only,
+            edited: Vec::new(),
+        })
     }
 
     /// What decides its verdict, for the settings of a run.
@@ -242,7 +304,8 @@ impl Check {
 
 fn has(pattern: &Pattern) -> String {
     let not = if pattern.is_absent { "does not have" } else { "has" };
-    format!("{not} {:?}", pattern.source)
+    let times = pattern.count.map(|count| format!(" {count} times")).unwrap_or_default();
+    format!("{not} {:?}{times}", pattern.source)
 }
 
 /// The line in which a pattern is found.
@@ -270,6 +333,13 @@ fn file(path: &str, is: &FileIs, done: &Done) -> (bool, String) {
             }
         }
         // Of several files one has to have it, and none may where it must not be there.
+        FileIs::Text(pattern) if pattern.count.is_some() => {
+            let mut texts = matching.iter().filter_map(|path| done.text(path));
+            match texts.find(|text| pattern.holds(text)) {
+                Some(_) => (true, "as often as that".to_owned()),
+                None => (false, "not as often as that".to_owned()),
+            }
+        }
         FileIs::Text(pattern) => {
             let mut texts = matching.iter().filter_map(|path| done.text(path));
             match texts.find(|text| pattern.regex.is_match(text)) {
@@ -360,6 +430,29 @@ mod tests {
             ("equals", "two", true),
         ] {
             let value = json!({"type": "file", "path": "*.md", field: text});
+            assert_eq!(passes(&value, &done), expect, "{value}");
+        }
+    }
+
+    /// Counts, new files and the order of tools, as `claude plugin eval` has them.
+    #[test]
+    fn graders_of_claude_plugin_eval_count_and_order() {
+        let mut done = done(&[("a.md", "one one"), ("b.txt", "x")], 0);
+        done.work.tools.push(AgentToolCall { name: "Edit".to_owned(), arguments: json!({}) });
+        for (value, expect) in [
+            (json!({"type": "regex", "pattern": "^a", "target": "files", "flags": "m"}), true),
+            (json!({"type": "regex", "pattern": "\\.", "target": "files", "match": "count:2"}), true),
+            (json!({"type": "regex", "pattern": "\\.", "target": "files", "match": "count:1"}), false),
+            (json!({"type": "regex", "pattern": "Done", "match": "count:0"}), false),
+            (
+                json!({"type": "regex", "pattern": "one", "target": {"source": "file", "path": "*.md"}, "match": "count:2"}),
+                true,
+            ),
+            (json!({"type": "file_exists", "path": "a.md", "exists": true}), true),
+            (json!({"type": "tool_order", "before": "Bash", "after": "Edit"}), true),
+            (json!({"type": "tool_order", "before": "Edit", "after": "Bash"}), false),
+            (json!({"type": "tool_order", "before": "Bash", "after": "Write"}), false),
+        ] {
             assert_eq!(passes(&value, &done), expect, "{value}");
         }
     }

@@ -1,6 +1,6 @@
 //! Checks as files have them: sentences, and objects of this program, of eval-magic and of `claude plugin eval`.
 
-use super::check::{Check, CommandCheck, FileIs, Pattern};
+use super::check::{Check, CommandCheck, FileIs, Pattern, TextOf};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const MAX_COMMAND_SECONDS: f64 = 600.0;
 /// The largest regular expression, compiled.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 /// The fields that decide a check of any type.
-const FIELDS: [&str; 41] = [
+const FIELDS: [&str; 44] = [
     "type",
     "kind",
     "text",
@@ -25,6 +25,7 @@ const FIELDS: [&str; 41] = [
     "matrix",
     "setup_files",
     "files",
+    "restore",
     "env",
     "exit_code",
     "expect_exit_code",
@@ -46,6 +47,8 @@ const FIELDS: [&str; 41] = [
     "flags",
     "match",
     "target",
+    "before",
+    "after",
     "check",
     "tool",
     "input_match",
@@ -59,7 +62,7 @@ const FIELDS: [&str; 41] = [
 /// Those of limits of a difference.
 const DIFF_FIELDS: [&str; 4] = ["max_files", "max_files_touched", "max_lines", "max_lines_changed"];
 /// Fields that describe a check, or say how other programs grade it.
-const NOTES: [&str; 15] = [
+const NOTES: [&str; 18] = [
     "id",
     "name",
     "title",
@@ -75,6 +78,9 @@ const NOTES: [&str; 15] = [
     "category",
     "severity",
     "critical",
+    "guard",
+    "arm",
+    "focus",
 ];
 /// Ends of a text as JavaScript has to write them.
 const ENDS: [(&str, &str); 2] = [("(?<![\\s\\S])", "\\A"), ("(?![\\s\\S])", "\\z")];
@@ -105,7 +111,7 @@ pub(super) fn pattern(source: &str, flags: &str, is_absent: bool) -> Result<Patt
         .size_limit(MAX_REGEX_BYTES)
         .build()
         .map_err(|error| format!("has a pattern that cannot be used: {error}"))?;
-    Ok(Pattern { source: source.to_owned(), is_absent, regex })
+    Ok(Pattern { source: source.to_owned(), is_absent, count: None, regex })
 }
 
 struct Fields<'a>(&'a Map<String, Value>);
@@ -144,6 +150,18 @@ impl Fields<'_> {
             .ok_or_else(|| format!("has no text in `{}`", names.first().copied().unwrap_or_default()))
     }
 
+    /// A list of paths inside of the project.
+    fn paths(&self, name: &str) -> Result<Vec<String>, String> {
+        let Some(value) = self.0.get(name) else { return Ok(Vec::new()) };
+        let list = value.as_array().ok_or_else(|| format!("has a `{name}` that is not a list of paths"))?;
+        let path = |value: &Value| {
+            let path = value.as_str().ok_or_else(|| format!("has a `{name}` that is not a list of paths"))?;
+            super::fixture::check_path(path)?;
+            Ok(path.to_owned())
+        };
+        list.iter().map(path).collect()
+    }
+
     fn count(&self, names: &[&str]) -> Result<Option<usize>, String> {
         let Some((name, value)) = self.first(names) else { return Ok(None) };
         let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
@@ -168,6 +186,10 @@ impl Fields<'_> {
             "regex" => self.regex(),
             "transcript_check" => self.transcript(),
             "tool" | "tool_used" => self.tool(),
+            "tool_order" => {
+                let name = |field: &'static str| pattern(&format!("^(?:{})$", self.required(&[field])?), "", false);
+                Ok(Check::ToolOrder { before: name("before")?, after: name("after")? })
+            }
             "diff" | "diff_scope" => {
                 let max_files = self.count(&["max_files", "max_files_touched"])?;
                 let max_lines = self.count(&["max_lines", "max_lines_changed"])?;
@@ -189,7 +211,7 @@ impl Fields<'_> {
             }
             other => Err(format!(
                 "is of the type {other:?}, which is not known; known are expectation, llm_judge, command, file, reply, \
-                 regex, transcript_check, tool, diff, limit"
+                 regex, transcript_check, tool, tool_order, diff, limit"
             )),
         }
         .and_then(|check| self.refuse_unknown().map(|()| check))
@@ -252,6 +274,7 @@ impl Fields<'_> {
         Ok(Check::Command(CommandCheck {
             command,
             files,
+            restore: self.paths("restore")?,
             env: texts("env")?,
             exit_code,
             stdout,
@@ -275,7 +298,10 @@ impl Fields<'_> {
         } else {
             match self.first(&["exists"]) {
                 Some((_, Value::Bool(false))) => FileIs::Absent,
-                Some((_, Value::Bool(true))) => FileIs::There,
+                Some((_, Value::Bool(true))) if self.text(&["type", "kind"])? != Some("file_exists") => {
+                    FileIs::There
+                }
+                Some((_, Value::Bool(true))) => FileIs::Made,
                 Some(_) => return Err("has an `exists` that is neither true nor false".to_owned()),
                 None if self.text(&["type", "kind"])? == Some("file_exists") => FileIs::Made,
                 None => FileIs::There,
@@ -290,27 +316,43 @@ impl Fields<'_> {
             (None, Some(text)) => literal(text, true)?,
             (None, None) => pattern(self.required(&["matches", "pattern"])?, "m", false)?,
         };
-        Ok(Check::Text { in_trace: false, pattern })
+        Ok(Check::Text { of: TextOf::Reply, pattern })
     }
 
     /// A grader of `claude plugin eval`: of the last message, the run, or a file.
     fn regex(&self) -> Result<Check, String> {
-        let is_absent = matches!(self.text(&["match"])?, Some("not_contains" | "absent"));
-        let pattern =
-            pattern(self.required(&["pattern"])?, self.text(&["flags"])?.unwrap_or_default(), is_absent)?;
+        let (is_absent, count) = match self.text(&["match"])? {
+            None | Some("contains") => (false, None),
+            Some("not_contains" | "absent") => (true, None),
+            Some(how) => match how.strip_prefix("count:").and_then(|n| n.trim().parse::<usize>().ok()) {
+                Some(count) => (false, Some(count)),
+                None => {
+                    return Err(format!(
+                        "has the `match` {how:?}; known are contains, not_contains, count:N"
+                    ));
+                }
+            },
+        };
+        let flags = self.text(&["flags"])?.unwrap_or_default();
+        let pattern = Pattern { count, ..pattern(self.required(&["pattern"])?, flags, is_absent)? };
         match self.first(&["target"]).map(|(_, target)| target) {
-            None => Ok(Check::Text { in_trace: false, pattern }),
+            None => Ok(Check::Text { of: TextOf::Reply, pattern }),
             Some(Value::String(target)) if target == "last_message" => {
-                Ok(Check::Text { in_trace: false, pattern })
+                Ok(Check::Text { of: TextOf::Reply, pattern })
             }
-            Some(Value::String(target)) if target == "trace" => Ok(Check::Text { in_trace: true, pattern }),
+            Some(Value::String(target)) if target == "trace" => {
+                Ok(Check::Text { of: TextOf::Trace, pattern })
+            }
+            Some(Value::String(target)) if target == "files" => {
+                Ok(Check::Text { of: TextOf::NewFiles, pattern })
+            }
             Some(Value::Object(target)) if target.get("source").and_then(Value::as_str) == Some("file") => {
                 let path =
                     target.get("path").and_then(Value::as_str).ok_or("has a `target` without a `path`")?;
                 super::fixture::check_path(path)?;
                 Ok(Check::File { path: path.to_owned(), is: FileIs::Text(pattern) })
             }
-            Some(_) => Err("has a `target` that is not last_message, trace or a file".to_owned()),
+            Some(_) => Err("has a `target` that is not last_message, trace, files or a file".to_owned()),
         }
     }
 
@@ -318,7 +360,7 @@ impl Fields<'_> {
         let source = self.required(&["pattern"])?;
         match self.required(&["check"])? {
             "assistant_message_matches" => {
-                Ok(Check::Text { in_trace: false, pattern: pattern(source, "m", false)? })
+                Ok(Check::Text { of: TextOf::Reply, pattern: pattern(source, "m", false)? })
             }
             "tool_invocation_matches" => Ok(Check::Tool {
                 name: pattern("", "", false)?,
@@ -336,13 +378,33 @@ impl Fields<'_> {
             self.text(&["input_match", "input"])?.map(|source| pattern(source, "", false)).transpose()?;
         let max = self.count(&["max"])?;
         // Which skill it is about is known by its arguments alone.
-        if name == "Skill" {
+        let is_of_both_arms = self.text(&["arm"])? == Some("both");
+        if name == "Skill" && !is_of_both_arms {
             let text = input
                 .map_or_else(|| "the skill is loaded".to_owned(), |input| format!("loads {}", input.source));
             return Ok(Check::Activation { text });
         }
         let min = self.count(&["min"])?.unwrap_or(usize::from(max != Some(0)));
         Ok(Check::Tool { name: pattern(&format!("^(?:{name})$"), "", false)?, input, min, max })
+    }
+}
+
+/// Whether a check guards, as a case has it.
+pub(super) fn is_guard(value: &Value) -> Result<bool, String> {
+    match value.get("guard") {
+        None => Ok(false),
+        Some(value) => {
+            value.as_bool().ok_or_else(|| "has a `guard` that is neither true nor false".to_owned())
+        }
+    }
+}
+
+/// Whether a check is shown and decides nothing: one of `claude plugin eval` that is made with the skill only.
+pub(super) fn is_shown_only(value: &Value) -> Result<bool, String> {
+    match value.get("arm").map(Value::as_str) {
+        None | Some(Some("both")) => Ok(false),
+        Some(Some("with-only")) => Ok(true),
+        Some(_) => Err("has an `arm` that is neither \"with-only\" nor \"both\"".to_owned()),
     }
 }
 
@@ -379,6 +441,19 @@ mod tests {
         );
         is(json!({"type": "tool_used", "tool": "Skill"}), "the skill is loaded");
         is(
+            json!({"type": "tool_used", "tool": "Skill", "arm": "both", "min": 0, "max": 0}),
+            "tool \"^(?:Skill)$\" is called at least 0 and at most 0 times",
+        );
+        is(
+            json!({"type": "tool_order", "before": "Read", "after": "Edit"}),
+            "tool \"^(?:Read)$\" is called before \"^(?:Edit)$\"",
+        );
+        is(
+            json!({"type": "regex", "pattern": "\\.md$", "target": "files", "match": "count:2", "flags": "m"}),
+            "the list of new files has \"\\\\.md$\" 2 times",
+        );
+        is(json!({"type": "llm", "rubric": "Is it polite?", "focus": "files", "weight": 2}), "Is it polite?");
+        is(
             json!({"type": "regex", "pattern": "(?<![\\s\\S])a(?![\\s\\S])", "target": {"source": "file", "path": "a"}, "match": "not_contains"}),
             "a does not have \"(?<![\\\\s\\\\S])a(?![\\\\s\\\\S])\"",
         );
@@ -400,11 +475,15 @@ mod tests {
         for (value, what) in [
             (json!(3), "neither"),
             (json!({"type": "baseline"}), "\"baseline\""),
-            (json!({"type": "tool_order", "first": "Read"}), "\"tool_order\""),
+            (json!({"type": "tool_order", "before": "Read"}), "`after`"),
+            (json!({"type": "regex", "pattern": "a", "match": "twice"}), "twice"),
+            (json!({"type": "regex", "pattern": "a", "target": "home"}), "`target`"),
             (json!({"type": "command"}), "`command`"),
             (json!({"type": "command", "command": "a", "matrix": {}}), "`matrix`"),
             (json!({"type": "command", "command": "a", "timeout_s": 9999}), "`timeout_s`"),
             (json!({"type": "command", "command": "a", "setup_files": {"../x": ""}}), "../x"),
+            (json!({"type": "command", "command": "a", "restore": "tests"}), "`restore`"),
+            (json!({"type": "command", "command": "a", "restore": ["/etc"]}), "/etc"),
             (json!({"type": "file", "path": "/etc/passwd"}), "/etc/passwd"),
             (json!({"type": "regex", "pattern": "(?=a)"}), "pattern"),
             (json!({"type": "diff"}), "neither files nor lines"),

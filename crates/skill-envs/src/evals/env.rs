@@ -12,14 +12,18 @@ use crate::tasks::rollout::Attempt;
 use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
+use skill_core::rollout::GUARD_KEY;
 use skill_core::{ItemId, Role, RolloutResult, ToolUse};
-use skill_llm::{AgentProject, ChatModel, ChatRequest, Message, PromptTemplate};
+use skill_llm::{AgentProject, ChatModel, ChatRequest, LlmError, Message, PromptTemplate, TimeLimited};
 use skill_sandbox::{Choice, Sandbox};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The key of a result's extras with what became of each check.
 const CHECKS_KEY: &str = "checks";
+/// The key of a result's extras that marks a run that ended at its time limit.
+const OVER_TIME_KEY: &str = "over_time";
 /// How many of so many cases are for training, of those that name no split.
 const TRAIN_TENTHS: usize = 6;
 
@@ -32,14 +36,14 @@ pub struct EvalsConfig {
     pub exclude: Vec<String>,
     /// All cases are in the validation split, as a measurement needs them; else they are split for training.
     pub is_for_measuring: bool,
-    /// Cases that no person has read are left out.
-    pub only_reviewed: bool,
     /// A model grades expectations: the judge, which those who only look at the cases do without.
     pub is_graded: bool,
     /// A template that replaces [`super::GRADER_PROMPT`].
     pub prompt: Option<String>,
     /// The sandbox of commands.
     pub sandbox: Choice,
+    /// A gate has a guard, so that some case has to have a check that guards.
+    pub needs_guard: bool,
 }
 
 /// Cases of a coding agent.
@@ -60,16 +64,24 @@ impl EvalsEnv {
     pub fn load(config: &EvalsConfig, judge: Option<Arc<dyn ChatModel>>) -> Result<Self, EnvError> {
         let wrong = |message: String| EnvError::Configuration { message };
         let set = CaseSet::read(&config.cases)?;
-        let is_kept =
-            |case: &&Case| !config.exclude.contains(&case.id) && (case.is_reviewed || !config.only_reviewed);
+        let is_kept = |case: &&Case| !config.exclude.contains(&case.id) && case.is_reviewed;
         let kept: Vec<Case> = set.cases.iter().filter(is_kept).cloned().collect();
+        let drafts = set.drafts();
         if kept.is_empty() {
-            let unread = set.cases.iter().filter(|case| !case.is_reviewed).count();
-            return Err(wrong(format!(
-                "{}: no case is left of {}; {unread} are drafts: read them, and set \"reviewed\": true",
-                config.cases.display(),
-                set.cases.len()
-            )));
+            let message = format!(
+                "no case is left of {}; {} are drafts: review them, and set \"reviewed\": true",
+                set.cases.len(),
+                drafts.len()
+            );
+            return Err(EnvError::BadData { path: config.cases.clone(), message });
+        }
+        // A measurement names them itself, before it asks.
+        if !drafts.is_empty() && !config.is_for_measuring {
+            tracing::warn!("drafts are left out until they are reviewed: {}", drafts.join(", "));
+        }
+        if config.needs_guard && kept.iter().all(|case| case.guards.is_empty()) {
+            let message = "no check has \"guard\": true, and the gate has a guard".to_owned();
+            return Err(EnvError::BadData { path: config.cases.clone(), message });
         }
         let needs_sandbox = |case: &Case| {
             case.scaffold.is_some() || case.checks.iter().any(|check| matches!(check, Check::Command(_)))
@@ -104,9 +116,14 @@ impl EvalsEnv {
                 }
             };
             let checks: Vec<Value> = case.checks.iter().map(Check::settings).collect();
-            let data = json!({
+            let mut data = json!({
                 "prompt": case.prompt, "expected": case.expected, "checks": checks, "project": project.digest(),
             });
+            for (name, places) in [("guards", &case.guards), ("shown_only", &case.shown_only)] {
+                if let (Value::Object(fields), false) = (&mut data, places.is_empty()) {
+                    fields.insert(name.to_owned(), json!(places));
+                }
+            }
             splits[split].push(Item::new(case.id.as_str(), data));
             cases.insert(ItemId::new(case.id.clone()), (case, project));
         }
@@ -140,7 +157,7 @@ impl EvalsEnv {
         }
         .into_iter();
         let mut rows = Vec::with_capacity(case.checks.len());
-        for check in &case.checks {
+        for (idx, check) in case.checks.iter().enumerate() {
             let row = match (check, &self.sandbox) {
                 (Check::Expectation { .. }, _) => graded.next(),
                 (Check::Command(check), Some(sandbox)) => {
@@ -150,7 +167,9 @@ impl EvalsEnv {
             };
             let missing =
                 || EnvError::Configuration { message: format!("{}: a check cannot be made", case.place) };
-            rows.push(row.ok_or_else(missing)?);
+            let mut row = row.ok_or_else(missing)?;
+            row.is_shown_only |= case.guards.contains(&idx) || case.shown_only.contains(&idx);
+            rows.push(row);
         }
         Ok(rows)
     }
@@ -160,6 +179,53 @@ impl EvalsEnv {
 pub fn checks_of(result: &RolloutResult) -> Vec<CheckRow> {
     let rows = result.extras.get(CHECKS_KEY).cloned().unwrap_or_default();
     serde_json::from_value(rows).unwrap_or_default()
+}
+
+/// The time limit of a run that it ended at, if that is why there is no reply.
+fn time_limit(error: &LlmError) -> Option<Duration> {
+    match error {
+        LlmError::Timeout { after, .. } => Some(*after),
+        LlmError::GaveUp { last, .. } => time_limit(last),
+        _ => None,
+    }
+}
+
+/// The result of a run that did not end within its time limit: it fails all its checks.
+fn over_time(case: &Case, item: &Item, limit: Duration) -> RolloutResult {
+    let evidence = format!("the run did not end within {:.0} s", limit.as_secs_f64());
+    let row = |(idx, check): (usize, &Check)| CheckRow {
+        text: check.text(),
+        passed: false,
+        evidence: evidence.clone(),
+        by_model: false,
+        is_shown_only: matches!(check, Check::Activation { .. })
+            || case.guards.contains(&idx)
+            || case.shown_only.contains(&idx),
+        edited: Vec::new(),
+    };
+    let rows: Vec<CheckRow> = case.checks.iter().enumerate().map(row).collect();
+    let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
+    result.task_description.clone_from(&case.prompt);
+    result.extras.insert(CHECKS_KEY.to_owned(), json!(rows));
+    result.extras.insert("seconds".to_owned(), json!(limit.as_secs_f64()));
+    if let Some(guard) = guard_score(case, &rows) {
+        result.extras.insert(GUARD_KEY.to_owned(), json!(guard));
+    }
+    result.extras.insert(OVER_TIME_KEY.to_owned(), json!(true));
+    result.fail_reason = evidence;
+    result
+}
+
+/// The share of a case's guarding checks that pass; `None` where it has none.
+fn guard_score(case: &Case, rows: &[CheckRow]) -> Option<f64> {
+    let guards: Vec<&CheckRow> = case.guards.iter().filter_map(|idx| rows.get(*idx)).collect();
+    let n_passed = guards.iter().filter(|row| row.passed).count();
+    (!guards.is_empty()).then(|| n_passed as f64 / guards.len() as f64)
+}
+
+/// Whether a run ended at its time limit, and failed for that.
+pub fn is_over_time(result: &RolloutResult) -> bool {
+    result.extras.get(OVER_TIME_KEY).and_then(Value::as_bool) == Some(true)
 }
 
 #[async_trait]
@@ -200,9 +266,15 @@ impl Env for EvalsEnv {
             .get(&item.id)
             .ok_or_else(|| EnvError::Configuration { message: format!("no case has the id {}", item.id) })?;
         let (_, ctx) = ctx.show(source, item, &case.prompt).await?;
-        let call = ctx.call.clone().with(AgentProject::clone(project));
+        let call = ctx.call.clone().with(AgentProject::clone(project)).with(TimeLimited);
         let request = ChatRequest::new(vec![Message::user(case.prompt.as_str())]);
-        let reply = target.chat(&request, &call).await?;
+        let reply = match target.chat(&request, &call).await {
+            Ok(reply) => reply,
+            Err(error) => match time_limit(&error) {
+                Some(limit) => return Ok(over_time(case, item, limit)),
+                None => return Err(error.into()),
+            },
+        };
         let done = Done::of(&reply, project).ok_or_else(|| EnvError::Configuration {
             message: format!(
                 "the model {} is not a coding agent, which cases need as their target",
@@ -235,6 +307,9 @@ impl Env for EvalsEnv {
         result.usage = attempt.usage;
         result.predicted_answer = reply.text.clone();
         let extras = &mut result.extras;
+        if let Some(guard) = guard_score(case, &rows) {
+            extras.insert(GUARD_KEY.to_owned(), json!(guard));
+        }
         extras.insert(CHECKS_KEY.to_owned(), json!(rows));
         extras.insert("seconds".to_owned(), json!(done.work.milliseconds as f64 / 1000.0));
         extras.insert("tool_calls".to_owned(), json!(done.work.tools.len()));

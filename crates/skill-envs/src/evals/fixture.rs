@@ -1,6 +1,6 @@
 //! The project of a case: copies of files, or what a script makes in the sandbox.
 
-use super::case::Case;
+use super::case::{Case, bad_case};
 use crate::error::EnvError;
 use crate::within::within;
 use skill_llm::agent::{LEFT_OUT, settings_of_agents};
@@ -51,7 +51,7 @@ pub(super) fn named_files(
         (Ok(_) | Err(_), _) => path == case_file,
     };
     for name in names {
-        let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+        let wrong = |message: String| bad_case(place, &message);
         check_path(name).map_err(|what| wrong(format!("a file of the case {what}")))?;
         let found = roots.iter().find(|root| root.join(name).exists());
         let looked = || roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(" and ");
@@ -85,7 +85,7 @@ pub(super) fn walk(
     place: &str,
     files: &mut BTreeMap<String, PathBuf>,
 ) -> Result<(), EnvError> {
-    let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+    let wrong = |message: String| bad_case(place, &message);
     if depth > MAX_DEPTH {
         return Err(wrong(format!("{} has more than {MAX_DEPTH} folders in each other", folder.display())));
     }
@@ -121,18 +121,18 @@ pub(super) fn walk(
 pub(super) fn project(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentProject, EnvError> {
     let project = made(case, sandbox)?;
     match settings_of_agents(&project)? {
-        Some(path) => Err(EnvError::Configuration {
-            message: format!(
-                "{}: its project has {path:?}, which configures an agent and could start programs; leave it out",
-                case.place
-            ),
-        }),
+        Some(path) => {
+            let what = format!(
+                "its project has {path:?}, which configures an agent and could start programs; leave it out"
+            );
+            Err(bad_case(&case.place, &what))
+        }
         None => Ok(project),
     }
 }
 
 fn made(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentProject, EnvError> {
-    let wrong = |message: String| EnvError::Configuration { message: format!("{}: {message}", case.place) };
+    let wrong = |message: String| bad_case(&case.place, &message);
     let mut project = AgentProject::default();
     let mut n_bytes = 0_u64;
     for (path, source) in &case.files {

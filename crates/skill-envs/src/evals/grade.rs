@@ -87,9 +87,8 @@ pub(super) fn parsed(replaced: Option<&str>) -> Result<PromptTemplate, EnvError>
 
 /// The verdicts, one for each expectation in order; `None` where one is missing or passes without evidence.
 fn rows(reply: &str, expectations: &[&str]) -> Option<Vec<CheckRow>> {
-    let has_results = |value: &Value| value.get("results").is_some_and(Value::is_array);
-    let value = extract_answer(reply, has_results)?.value;
-    let results = value.get("results")?.as_array()?;
+    let value = extract_answer(reply, |value| verdicts(value).is_some())?.value;
+    let results = verdicts(&value)?;
     if results.len() != expectations.len() {
         return None;
     }
@@ -106,9 +105,22 @@ fn rows(reply: &str, expectations: &[&str]) -> Option<Vec<CheckRow>> {
                 evidence: shown.to_owned(),
                 by_model: true,
                 is_shown_only: false,
+                edited: Vec::new(),
             })
         })
         .collect()
+}
+
+/// The list of verdicts in a value: under the name that was asked for, or as graders of skill-creator and of agentskills.io
+/// write it.
+fn verdicts(value: &Value) -> Option<&Vec<Value>> {
+    const NAMES: [&str; 3] = ["results", "expectations", "assertion_results"];
+    let is_verdict = |value: &Value| value.get("passed").is_some();
+    let list = match value {
+        Value::Array(list) => Some(list),
+        value => NAMES.iter().find_map(|name| value.get(*name)?.as_array()),
+    };
+    list.filter(|list| !list.is_empty() && list.iter().all(is_verdict))
 }
 
 fn schema() -> ResponseSchema {
@@ -153,6 +165,12 @@ mod tests {
         let both = r#"{"results": [{"passed": true, "evidence": "line 3"}, {"passed": false, "evidence": "nothing"}]}"#;
         assert_eq!(read(both), Some(vec![true, false]));
         assert_eq!(read(&format!("Here:\n```json\n{both}\n```")), Some(vec![true, false]));
+        // The form of skill-creator's grader, that of agentskills.io, and a bare list.
+        for form in [both.replace("results", "expectations"), both.replace("results", "assertion_results")] {
+            assert_eq!(read(&form), Some(vec![true, false]), "{form}");
+        }
+        let bare = both.trim_start_matches(r#"{"results": "#).trim_end_matches('}');
+        assert_eq!(read(bare), Some(vec![true, false]));
         for failed in [r#"{"passed": false, "evidence": ""}"#, r#"{"passed": false}"#] {
             let reply = format!(r#"{{"results": [{{"passed": true, "evidence": "x"}}, {failed}]}}"#);
             assert_eq!(read(&reply), Some(vec![true, false]), "{failed}");

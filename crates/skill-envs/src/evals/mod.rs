@@ -13,6 +13,7 @@ mod check;
 mod check_form;
 mod commands;
 pub mod control;
+pub mod draft;
 mod env;
 mod fixture;
 mod grade;
@@ -21,10 +22,10 @@ mod read;
 mod workspace;
 
 pub use case::{Case, CaseFormat, CaseSet};
-pub use check::{Check, CheckRow};
+pub use check::{Check, CheckRow, TextOf};
 pub use skill_sandbox::Choice as SandboxChoice;
 
-pub use env::{EvalsConfig, EvalsEnv, checks_of};
+pub use env::{EvalsConfig, EvalsEnv, checks_of, is_over_time};
 pub use grade::{GRADER_PROMPT, GRADER_PROMPT_NAME};
 pub use workspace::{ArmRows, RunRow, benchmark, write_workspace};
 

@@ -1,12 +1,12 @@
 //! Case folders of `claude plugin eval`: `prompt.md` or `case.yaml`, `graders/*.md`, `scaffold.sh`.
 
-use super::case::Case;
+use super::case::{Case, bad_case};
 use super::check_form;
 use super::fixture;
 use crate::error::EnvError;
 use crate::within::within;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const PROMPT: &str = "prompt.md";
@@ -33,7 +33,7 @@ pub(super) fn is_case(dir: &Path) -> bool {
 /// The case of a folder.
 pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     let place = dir.display().to_string();
-    let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+    let wrong = |message: String| bad_case(&place, &message);
     let whole = match read(&dir.join(CASE))? {
         Some(text) => yaml(&text).map_err(|what| wrong(format!("{CASE} {what}")))?,
         None => Map::new(),
@@ -65,9 +65,16 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
             grader(&text).map_err(|what| wrong(format!("{GRADERS}/{name} {what}")))?,
         ));
     }
-    let mut checks = Vec::new();
+    let (mut checks, mut guards, mut shown_only) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for (name, value) in &graders {
-        checks.push(check_form::check(value).map_err(|what| wrong(format!("the grader {name} {what}")))?);
+        let wrong = |what: String| wrong(format!("the grader {name} {what}"));
+        if check_form::is_guard(value).map_err(wrong)? {
+            guards.insert(checks.len());
+        }
+        if check_form::is_shown_only(value).map_err(wrong)? {
+            shown_only.insert(checks.len());
+        }
+        checks.push(check_form::check(value).map_err(wrong)?);
     }
     let mut files = BTreeMap::new();
     for folder in FILES {
@@ -78,6 +85,12 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     }
     let name = whole.get("name").and_then(Value::as_str);
     let folder = || dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_reviewed = match whole.get("reviewed") {
+        None => true,
+        Some(value) => {
+            value.as_bool().ok_or_else(|| wrong("`reviewed` is neither true nor false".to_owned()))?
+        }
+    };
     let scaffold = Some(dir.join(SCAFFOLD)).filter(|path| path.is_file());
     Ok(Case {
         id: name.map_or_else(folder, str::to_owned),
@@ -86,8 +99,10 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         files,
         scaffold,
         checks,
+        guards,
+        shown_only,
         split: None,
-        is_reviewed: true,
+        is_reviewed,
         place,
     })
 }

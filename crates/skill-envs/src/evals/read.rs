@@ -1,6 +1,6 @@
 //! Case files of all forms.
 
-use super::case::{Case, CaseFormat, CaseSet};
+use super::case::{Case, CaseFormat, CaseSet, bad_case};
 use super::{check_form, fixture, plugin_form};
 use crate::error::{EnvError, read_error};
 use crate::item::Split;
@@ -26,6 +26,11 @@ impl CaseSet {
         file.or_else(|| (!plugin_form::folders(&folder).is_empty()).then_some(folder))
     }
 
+    /// Ids of the cases that no person has reviewed, in order.
+    pub fn drafts(&self) -> Vec<&str> {
+        self.cases.iter().filter(|case| !case.is_reviewed).map(|case| case.id.as_str()).collect()
+    }
+
     /// Reads cases from a file, from a folder of case folders, or from one case folder.
     ///
     /// # Errors
@@ -36,12 +41,11 @@ impl CaseSet {
         let set = if path.is_dir() { of_folder(path)? } else { of_file(path)? };
         let mut ids = BTreeSet::new();
         for case in &set.cases {
-            let wrong =
-                |message: &str| EnvError::Configuration { message: format!("{}: {message}", case.place) };
+            let wrong = |message: &str| bad_case(&case.place, message);
             if !ids.insert(&case.id) {
                 return Err(wrong(&format!("the id {:?} is that of another case", case.id)));
             }
-            if case.checks.is_empty() {
+            if case.guards.union(&case.shown_only).count() == case.checks.len() {
                 return Err(wrong(
                     "the case has no checks, so nothing could be said of a run: add `expectations`, or checks of files or commands",
                 ));
@@ -130,7 +134,7 @@ fn case(
     place: String,
     (case_file, roots): (&Path, &[PathBuf]),
 ) -> Result<(Case, Option<CaseFormat>), EnvError> {
-    let wrong = |message: String| EnvError::Configuration { message: format!("{place}: {message}") };
+    let wrong = |message: String| bad_case(&place, &message);
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let prompt = text("prompt");
     if prompt.is_empty() {
@@ -145,6 +149,7 @@ fn case(
         _ => (idx + 1).to_string(),
     };
     let (mut checks, mut dialect) = (Vec::new(), None);
+    let (mut guards, mut shown_only) = (BTreeSet::new(), BTreeSet::new());
     for (name, of) in LISTS {
         let Some(list) = fields.get(name) else { continue };
         let list = list.as_array().ok_or_else(|| wrong(format!("`{name}` is not a list")))?;
@@ -153,8 +158,14 @@ fn case(
         }
         dialect = dialect.or(of);
         for (idx, value) in list.iter().enumerate() {
-            let check = check_form::check(value);
-            checks.push(check.map_err(|what| wrong(format!("check {} of `{name}` {what}", idx + 1)))?);
+            let wrong = |what: String| wrong(format!("check {} of `{name}` {what}", idx + 1));
+            if check_form::is_guard(value).map_err(wrong)? {
+                guards.insert(checks.len());
+            }
+            if check_form::is_shown_only(value).map_err(wrong)? {
+                shown_only.insert(checks.len());
+            }
+            checks.push(check_form::check(value).map_err(wrong)?);
         }
     }
     let names: Vec<String> = match fields.get("files") {
@@ -173,6 +184,12 @@ fn case(
                 .ok_or_else(|| wrong(format!("the split {name:?} is not train, val or test")))?,
         ),
     };
+    let is_reviewed = match fields.get("reviewed") {
+        None => true,
+        Some(value) => {
+            value.as_bool().ok_or_else(|| wrong("`reviewed` is neither true nor false".to_owned()))?
+        }
+    };
     let case = Case {
         id,
         prompt,
@@ -180,8 +197,10 @@ fn case(
         files: fixture::named_files(&names, case_file, roots, &place)?,
         scaffold: None,
         checks,
+        guards,
+        shown_only,
         split,
-        is_reviewed: fields.get("reviewed").and_then(Value::as_bool).unwrap_or(true),
+        is_reviewed,
         place,
     };
     Ok((case, dialect))

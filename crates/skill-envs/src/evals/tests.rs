@@ -1,6 +1,6 @@
 //! Case files and whole rollouts, with an agent that is a function.
 
-use super::{CaseFormat, CaseSet, EvalsConfig, EvalsEnv, SandboxChoice, checks_of};
+use super::{CaseFormat, CaseSet, EvalsConfig, EvalsEnv, SandboxChoice, checks_of, is_over_time};
 use crate::env::{Env as _, RolloutCtx};
 use crate::error::EnvError;
 use crate::item::Split;
@@ -8,9 +8,12 @@ use async_trait::async_trait;
 use serde_json::json;
 use skill_core::SkillDoc;
 use skill_core::Usage;
-use skill_llm::{AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+use skill_llm::{
+    AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, TimeLimited,
+};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn write(dir: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {
@@ -48,6 +51,7 @@ fn case_folders_of_claude_are_read() {
             ("a/graders/total.md", "---\ntype: regex\ntarget: last_message\n---\n42\n"),
             ("a/graders/polite.md", "---\ntype: llm\n---\nThe reply is polite.\n"),
             ("a/graders/fires.md", "---\ntype: tool_used\ntool: Skill\n---\nIt fires.\n"),
+            ("a/graders/reads.md", "---\ntype: tool_used\ntool: Read\narm: with-only\nweight: 2\n---\n"),
             ("a/fixture/numbers.txt", "40\n2\n"),
             (
                 "b/case.yaml",
@@ -60,7 +64,9 @@ fn case_folders_of_claude_are_read() {
     assert_eq!(set.format, CaseFormat::Plugin);
     let [first, second] = set.cases.as_slice() else { panic!("{:?}", set.cases) };
     assert_eq!((first.prompt.as_str(), second.id.as_str()), ("Add up the numbers.", "second"));
-    assert_eq!(first.checks.len(), 3);
+    assert_eq!(first.checks.len(), 4);
+    // In the order of their names: fires, polite, reads, total.
+    assert_eq!(first.shown_only.iter().copied().collect::<Vec<_>>(), [2]);
     assert_eq!(first.files.keys().collect::<Vec<_>>(), ["numbers.txt"]);
     assert_eq!(second.checks[0].text(), "a.md is made");
 }
@@ -78,6 +84,7 @@ fn what_is_wrong_with_cases_is_named_with_its_place() {
         (case(r#", "expectations": ["x"], "files": ["../../etc/passwd"]"#), "../../etc/passwd"),
         (case(r#", "expectations": [{"type": "baseline"}]"#), "baseline"),
         (case(r#", "expectations": ["x"], "turns": []"#), "several turns"),
+        (case(r#", "expectations": ["x"], "reviewed": "no""#), "`reviewed`"),
         (r#"{"evals": []}"#.to_owned(), "no cases"),
         (r#"{"evals": [{"prompt": " "}]}"#.to_owned(), "`prompt`"),
         (r#"{"cases": []}"#.to_owned(), "`evals`"),
@@ -118,10 +125,10 @@ fn config(dir: &Path) -> EvalsConfig {
         cases: dir.join("evals.json"),
         exclude: Vec::new(),
         is_for_measuring: true,
-        only_reviewed: false,
         is_graded: false,
         prompt: None,
         sandbox: SandboxChoice::Auto,
+        needs_guard: false,
     }
 }
 
@@ -149,6 +156,87 @@ async fn a_model_that_is_not_an_agent_is_an_error_and_no_score() {
     let (item, ctx) = (&env.items(Split::Val)[0], RolloutCtx::new(CallCtx::default()));
     let error = env.rollout(item, &SkillDoc::default(), &target, &ctx).await.unwrap_err();
     assert!(matches!(error, EnvError::Configuration { .. }), "{error}");
+}
+
+/// Checks that guard are a second score, and decide nothing about whether a run passes.
+#[tokio::test]
+async fn checks_that_guard_are_a_second_score() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = r#"[{"id": "sum", "prompt": "Add up.", "files": ["numbers.txt"], "checks": [
+        {"type": "file", "path": "total.txt", "exists": true},
+        {"type": "file", "path": "numbers.txt", "contains": "40", "guard": true},
+        {"type": "diff", "max_files": 0, "max_lines": 9, "guard": true}]}]"#;
+    write(dir.path(), &[("evals.json", cases), ("numbers.txt", "40\n2\n")]);
+    let env = EvalsEnv::load(&EvalsConfig { needs_guard: true, ..config(dir.path()) }, None).unwrap();
+    let target = Worker(ModelId::new("test", "worker"));
+    for (skill, passed, guard) in
+        [("---\nname: adding\ndescription: x\n---\n# Adding\n", true, 0.5), ("", false, 1.0)]
+    {
+        let (item, ctx) = (&env.items(Split::Val)[0], RolloutCtx::new(CallCtx::default()));
+        let result = env.rollout(item, &SkillDoc::new(skill), &target, &ctx).await.unwrap();
+        assert_eq!((result.is_success(), result.guard()), (passed, Some(guard)), "{}", result.fail_reason);
+        assert_eq!(result.soft, f64::from(u8::from(passed)));
+    }
+    // A gate with a guard needs such checks, and a case needs others.
+    let alone = |more: &str| {
+        format!(r#"[{{"prompt": "Do.", "checks": [{{"type": "diff", "max_files": 1{more}}}]}}]"#)
+    };
+    for (cases, needs_guard) in
+        [(alone(""), true), (alone(r#", "guard": true"#), false), (alone(r#", "guard": 1"#), false)]
+    {
+        write(dir.path(), &[("evals.json", &cases)]);
+        let config = EvalsConfig { needs_guard, ..config(dir.path()) };
+        assert!(EvalsEnv::load(&config, None).is_err(), "{cases}");
+    }
+}
+
+/// An agent that needs more than its time.
+struct Late(ModelId);
+
+#[async_trait]
+impl ChatModel for Late {
+    fn id(&self) -> &ModelId {
+        &self.0
+    }
+
+    async fn chat(&self, _: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        assert!(call.get::<TimeLimited>().is_some(), "the call may be repeated after its time");
+        Err(LlmError::Timeout { provider: "late".to_owned(), after: Duration::from_secs(600) })
+    }
+}
+
+#[tokio::test]
+async fn a_run_over_its_time_limit_fails_its_checks_and_ends_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases =
+        r#"[{"prompt": "Do.", "checks": [{"type": "diff", "max_files": 1}, {"type": "skill_invoked"}]}]"#;
+    write(dir.path(), &[("evals.json", cases)]);
+    let env = EvalsEnv::load(&config(dir.path()), None).unwrap();
+    let target = Late(ModelId::new("test", "late"));
+    let (item, ctx) = (&env.items(Split::Val)[0], RolloutCtx::new(CallCtx::default()));
+    let result = env.rollout(item, &SkillDoc::default(), &target, &ctx).await.unwrap();
+    assert!(is_over_time(&result) && !result.is_success() && result.fail_reason.contains("600 s"));
+    let rows: Vec<_> = checks_of(&result).iter().map(|row| (row.passed, row.is_shown_only)).collect();
+    assert_eq!(rows, [(false, false), (false, true)]);
+}
+
+/// Whoever uses cases, training or measurement, finds no draft among them.
+#[test]
+fn no_draft_is_used_before_a_person_has_reviewed_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = |id: usize, reviewed: bool| json!({"id": id, "prompt": "Do.", "reviewed": reviewed, "checks": [{"type": "diff", "max_files": 1}]});
+    let both = json!([case(1, true), case(2, false)]).to_string();
+    write(dir.path(), &[("evals.json", &both)]);
+    assert_eq!(CaseSet::read(&dir.path().join("evals.json")).unwrap().drafts(), ["2"]);
+    for is_for_measuring in [true, false] {
+        let config = EvalsConfig { is_for_measuring, ..config(dir.path()) };
+        let env = EvalsEnv::load(&config, None).unwrap();
+        let ids: Vec<_> = Split::ALL.iter().flat_map(|split| env.items(*split)).collect();
+        assert_eq!(ids.iter().map(|item| item.id.as_str()).collect::<Vec<_>>(), ["1"]);
+    }
+    write(dir.path(), &[("evals.json", &json!([case(2, false)]).to_string())]);
+    let error = EvalsEnv::load(&config(dir.path()), None).err().unwrap();
+    assert!(matches!(error, EnvError::BadData { .. }), "{error}");
 }
 
 #[test]

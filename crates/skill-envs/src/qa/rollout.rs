@@ -30,6 +30,7 @@ pub(super) fn agenda(settings: QaSettings) -> Result<Agenda, EnvError> {
             QaScorer::EmF1 => ScorerConfig::EmF1,
             QaScorer::Contains => ScorerConfig::Contains,
         })?,
+        guard: None,
     };
     check_prompt(&agenda)?;
     Ok(agenda)

@@ -124,6 +124,8 @@ pub struct TasksSettings {
     pub extraction: Extraction,
     /// How an answer is scored.
     pub scorer: ScorerConfig,
+    /// A second scorer, for a gate with a guard.
+    pub guard: Option<ScorerConfig>,
 }
 
 impl Default for TasksSettings {
@@ -134,6 +136,7 @@ impl Default for TasksSettings {
             max_tokens: None,
             extraction: Extraction::Whole,
             scorer: ScorerConfig::EmF1,
+            guard: None,
         }
     }
 }

@@ -456,6 +456,7 @@ fn agenda(config: &TasksConfig) -> Result<Agenda, EnvError> {
         max_tokens: settings.max_tokens,
         extractor: Extractor::new(settings.extraction.clone())?,
         scorer: Scorer::new(settings.scorer.clone())?,
+        guard: settings.guard.clone().map(Scorer::new).transpose()?,
     })
 }
 
@@ -480,6 +481,9 @@ impl Env for TasksEnv {
         if let Value::Object(fields) = &mut settings {
             if !self.agenda.tools.is_empty() {
                 fields.insert("tools".to_owned(), json!(self.agenda.tools));
+            }
+            if let Some(guard) = &self.agenda.guard {
+                fields.insert("guard".to_owned(), guard.settings());
             }
             if let Some(files) = &self.files {
                 fields.insert("files".to_owned(), files.settings());

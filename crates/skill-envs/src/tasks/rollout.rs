@@ -6,6 +6,7 @@ use super::task::{Asked, SHOWN_FIELDS};
 use crate::error::EnvError;
 use crate::record;
 use serde_json::{Map, Value, json};
+use skill_core::rollout::GUARD_KEY;
 use skill_core::{Role, RolloutResult, SkillDoc, Trajectory, TrajectoryTurn, Usage};
 use skill_llm::{
     CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, Message, PromptError, PromptTemplate, Sampling,
@@ -80,6 +81,8 @@ pub(crate) struct Agenda {
     pub(crate) max_tokens: Option<u32>,
     pub(crate) extractor: Extractor,
     pub(crate) scorer: Scorer,
+    /// A second scorer, whose score is beside that of the first.
+    pub(crate) guard: Option<Scorer>,
 }
 
 impl Agenda {
@@ -164,11 +167,14 @@ impl Agenda {
         };
         // A reply without text is not an answer, even where nothing is left of the answer once it is normalised.
         let calls_tools = !reply.tool_calls.is_empty();
-        let verdict = if extracted.answer.is_empty() && !calls_tools {
-            Verdict::default()
-        } else {
-            self.scorer.score(&answer, judge, call).await?
-        };
+        let is_empty = extracted.answer.is_empty() && !calls_tools;
+        let mut verdict =
+            if is_empty { Verdict::default() } else { self.scorer.score(&answer, judge, call).await? };
+        if let Some(guard) = &self.guard {
+            let second =
+                if is_empty { Verdict::default() } else { guard.score(&answer, judge, call).await? };
+            verdict.extras.insert(GUARD_KEY.to_owned(), json!(second.score.soft));
+        }
         let mut result = RolloutResult::new(task.item.id.clone(), verdict.score.hard, verdict.score.soft);
         if !result.is_success() {
             result.fail_reason = fail_reason(task, &extracted, calls_tools, &verdict, &reply);

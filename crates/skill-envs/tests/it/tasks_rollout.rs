@@ -204,6 +204,25 @@ fn scorers_give_a_score_and_a_reason() {
     );
 }
 
+/// A second scorer has its score beside that of the first, and decides nothing of it.
+#[tokio::test]
+async fn a_second_scorer_guards() {
+    let env = env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
+        config.settings.scorer = ScorerConfig::Contains;
+        config.settings.guard = Some(ScorerConfig::Exact { ignore_case: false });
+    });
+    for (reply, hard, guard) in
+        [("Paris", 1.0, 1.0), ("It is Paris.", 1.0, 0.0), ("Lyon", 0.0, 0.0), ("", 0.0, 0.0)]
+    {
+        let result = run(&env, &Fixed::saying(&[reply])).await.unwrap();
+        assert_eq!((result.hard, result.guard()), (hard, Some(guard)), "{reply}");
+    }
+    assert_eq!(env.settings()["guard"]["kind"], "exact");
+    let plain = env_of(&json!({"question": "Q?", "answer": "Paris"}), |_| {});
+    assert_eq!(run(&plain, &Fixed::saying(&["Paris"])).await.unwrap().guard(), None);
+    assert!(plain.settings().get("guard").is_none());
+}
+
 #[tokio::test]
 async fn rules_of_an_item_and_calls_of_tools() {
     let item = json!({"question": "Find it.", "must": [{"tool_called": "find"}]});

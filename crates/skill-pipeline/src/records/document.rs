@@ -5,6 +5,7 @@ use super::paired::PairedRecord;
 use super::proposal::{ComparisonRecord, ProposalRecord};
 use super::{FORMAT_VERSION, TokensByStage};
 use serde::{Deserialize, Serialize};
+use skill_core::guard::Guarded;
 use skill_core::search_plan::SearchBudget;
 use skill_core::{
     BudgetControl, EditRow, EpochIdx, FlipCounts, Gate, ItemId, MeanScore, SkillHash, SkillId, StepIdx,
@@ -335,6 +336,10 @@ pub struct StepRecord {
     /// was not evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saving: Option<SavingRecord>,
+    /// Second scores of the candidate and of the current skill; absent where the gate has no guard, or the candidate was not
+    /// measured whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guarded>,
     /// What the step came to.
     pub action: StepAction,
     /// Notes for the appendix that this step's analysts wrote; absent without any.

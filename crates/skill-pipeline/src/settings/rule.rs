@@ -12,6 +12,8 @@ pub struct Evidence {
     pub mode: GateMode,
     /// Also accepts fewer tokens at the same score; `None` looks at scores alone.
     pub saving: Option<TokenSaving>,
+    /// Whether a candidate is rejected whose second score falls: [`RolloutResult::guard`](skill_core::RolloutResult::guard).
+    pub is_guarded: bool,
     /// Whether the decisions of the whole run share the mode's `alpha`, so that the later ones ask for more.
     pub spends_alpha: bool,
     /// Times that a skill is measured on each item of the selection split, at least 1; an item's draws count together.
@@ -23,7 +25,14 @@ pub struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { mode: GateMode::Strict, saving: None, spends_alpha: false, selection_repeats: 1, fresh: false }
+        Self {
+            mode: GateMode::Strict,
+            saving: None,
+            is_guarded: false,
+            spends_alpha: false,
+            selection_repeats: 1,
+            fresh: false,
+        }
     }
 }
 
@@ -103,6 +112,7 @@ impl Evidence {
         ]
         .into_iter()
         .chain(own)
+        .chain(self.is_guarded.then(|| ("gate.guard", json!(true))))
         .chain(self.saving.into_iter().flat_map(|saving| {
             [("gate.token_saving", json!(saving.least)), ("gate.score_margin", json!(saving.margin))]
         }))

@@ -13,11 +13,12 @@ use super::{ScoredSkill, TrainState};
 use crate::records::document::SavingRecord;
 use crate::records::evaluation::CandidateEvaluation;
 use crate::records::paired::PairedRecord;
-use crate::settings::{Acceptance, EarlyStop, Protocol};
+use crate::settings::{Acceptance, EarlyStop, Evidence, Protocol};
 use crate::stage::evaluate::{CandidatePlan, Drawn, draw_of};
 use crate::warning::Warning;
 use skill_core::exact::round_6;
 use skill_core::gate::GateAction;
+use skill_core::guard::Guarded;
 use skill_core::objective::{Measures, Objective, ObjectiveVerdict};
 use skill_core::saving::CountedTokens;
 use skill_core::search::RandomOrder;
@@ -55,7 +56,22 @@ impl Run<'_> {
         let scores: Vec<ItemScore> = evaluation.results.iter().map(ItemScore::from).collect();
         let tokens: Vec<u64> = evaluation.results.iter().map(|result| result.usage.tokens()).collect();
         let candidate = Measures { scores: &scores, tokens: &tokens, bar: &scores };
-        objective.decide(candidate, state.current.measures(), state.best.measures())
+        let verdict = objective.decide(candidate, state.current.measures(), state.best.measures());
+        let falls = || self.guarded(state, evaluation).is_some_and(|guarded| guarded.falls);
+        if verdict.action.is_accepted() && falls() {
+            return ObjectiveVerdict { action: GateAction::Reject, is_for_tokens: false };
+        }
+        verdict
+    }
+
+    /// The second scores of a candidate that was measured whole, where the gate has a guard.
+    pub(super) fn guarded(&self, state: &TrainState, evaluation: &CandidateEvaluation) -> Option<Guarded> {
+        let Evidence { is_guarded, selection_repeats, .. } = self.settings.evidence;
+        if !is_guarded || evaluation.left_out.is_some() {
+            return None;
+        }
+        let scores: Vec<Option<f64>> = evaluation.results.iter().map(RolloutResult::guard).collect();
+        Guarded::of(&scores, &state.current.item_guards, selection_repeats, self.settings.seed)
     }
 
     /// Holds a skill that was accepted for its tokens against the scores that were given up for it.

@@ -15,9 +15,11 @@ use crate::records::paired::PairedRecord;
 use crate::records::summary::Summary;
 use crate::records::{FORMAT_VERSION, StageTokens, TokensByStage};
 use crate::run_dir::{EvaluationDir, atomic};
+use crate::settings::Evidence;
 use crate::stage::evaluate::evaluate;
 use crate::warning::Warning;
 use skill_core::exact::round_6;
+use skill_core::guard::Guarded;
 use skill_core::{MeanScore, SkillDoc, SkillId, StepIdx};
 use skill_envs::source::document;
 use skill_envs::{EnvError, Split};
@@ -224,7 +226,12 @@ impl Run<'_> {
     ) -> Result<ScoredSkill, PipelineError> {
         let (last, best) = (self.last_skill(state, tokens).await?, &state.best);
         let verdict = self.objective(state).decide(last.measures(), best.measures(), best.measures());
-        if !verdict.action.is_accepted() {
+        let Evidence { is_guarded, selection_repeats, .. } = self.settings.evidence;
+        let falls = || {
+            let (last, best) = (&last.item_guards, &best.item_guards);
+            Guarded::of(last, best, selection_repeats, self.settings.seed).is_some_and(|found| found.falls)
+        };
+        if !verdict.action.is_accepted() || is_guarded && falls() {
             return Ok(best.clone());
         }
         self.dir.write_skills(&state.current.skill, &last.skill)?;

@@ -38,6 +38,8 @@ pub struct ScoredSkill {
     pub item_scores: Vec<ItemScore>,
     /// The tokens of each of these; 0 where they are not known.
     pub item_tokens: Vec<u64>,
+    /// The second score of each of these, where there is one.
+    pub item_guards: Vec<Option<f64>>,
     /// The skill whose scores a candidate has to beat, where this one took its place for its tokens and scores lower.
     pub reference: Option<Reference>,
     /// What made and measured it.
@@ -61,6 +63,7 @@ impl ScoredSkill {
             score,
             item_scores: results.iter().map(ItemScore::from).collect(),
             item_tokens: results.iter().map(|result| result.usage.tokens()).collect(),
+            item_guards: results.iter().map(RolloutResult::guard).collect(),
             reference: None,
             id,
         }

@@ -174,6 +174,7 @@ impl Run<'_> {
         let flips = self.flips_after(state, &evaluation);
         let verdict = self.verdict(state, &evaluation);
         record.saving = self.saving_record(state, &evaluation, verdict);
+        record.guard = self.guarded(state, &evaluation);
         record.action = match verdict.action {
             _ if self.settings.acceptance == Acceptance::Always => StepAction::ForceAccept,
             GateAction::AcceptNewBest => StepAction::AcceptNewBest,

@@ -133,8 +133,7 @@ fn early_rejection_changes_no_decision_under_any_mode() {
         GateMode::NoRegression { max_losses: 0 },
     ] {
         for selection_repeats in [1, 2] {
-            let evidence =
-                Evidence { mode, selection_repeats, spends_alpha: false, fresh: false, saving: None };
+            let evidence = Evidence { mode, selection_repeats, ..Evidence::default() };
             let found =
                 [skill_pipeline::EarlyStop::Exact, skill_pipeline::EarlyStop::Off].map(|early_stop| {
                     let dir = tempfile::tempdir().unwrap();

@@ -79,6 +79,14 @@ pub fn step_line(record: &StepRecord, total: StepTotal) -> String {
     if let Some(saving) = record.saving.filter(|saving| saving.n > 0) {
         line.push_str(&saving_words(saving));
     }
+    if let Some(guard) = record.guard.filter(|guard| guard.falls) {
+        let _ = write!(
+            line,
+            ", the second score falls: {} → {}",
+            percent(guard.current),
+            percent(guard.candidate)
+        );
+    }
     line
 }
 

@@ -366,6 +366,9 @@ settings! {
         token_saving: Option<f64> = decisive(number(0.001, 0.999), Absent { example: "0.2" });
         /// For token_saving: how much lower the score may be, as a share. Without it, it must not be lower.
         score_margin: Option<f64> = decisive(number(0.0, 0.5), Absent { example: "0.01" });
+        /// A second scorer, whose score a candidate must not lower on the selection split, significantly or by more
+        /// than a tenth. For tasks a value of env.scorer, by the same keys; for evals checks: those with guard.
+        guard: Option<String> = decisive(Text, Absent { example: "\"json_fields\"" });
         /// How often each task of the selection split is tried with a skill. A task's tries count together, and each is
         /// paid for; for targets whose answers are sampled.
         selection_repeats: u32 = decisive(integer(1, 100), Value("1")) => evidence.selection_repeats;

@@ -9,6 +9,9 @@ use skill_llm::ChatModel;
 use skill_llm::agent::SkillAs;
 use std::sync::Arc;
 
+/// The value of `gate.guard` for the checks that guard.
+const GUARD_CHECKS: &str = "checks";
+
 /// The environment; its target has to be a coding agent that gets the skill as a package.
 pub(super) fn environment(
     asked: &Asked,
@@ -28,14 +31,19 @@ pub(super) fn environment(
                 .to_owned(),
         ));
     }
+    if let Some(guard) = around.guard.filter(|guard| *guard != GUARD_CHECKS) {
+        return Err(wrong(format!(
+            "`gate.guard` is {guard:?}; of cases it is {GUARD_CHECKS:?}, the checks with \"guard\": true"
+        )));
+    }
     let config = EvalsConfig {
         cases: ConfigPath::to_path(&asked.cases),
         exclude: asked.exclude.clone(),
         is_for_measuring: asked.measure_only,
-        only_reviewed: !asked.measure_only,
         is_graded: asked.grader.is_some(),
         prompt: around.replaced(GRADER_PROMPT_NAME)?,
         sandbox: SandboxChoice::Auto,
+        needs_guard: around.guard.is_some(),
     };
     // Those who only look at the cases have no models.
     Ok(Arc::new(EvalsEnv::load(&config, judge).map_err(|error| around.error(error))?))

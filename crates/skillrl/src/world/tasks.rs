@@ -59,7 +59,8 @@ pub(super) fn config(asked: &Asked, around: &Around<'_>) -> Result<TasksConfig, 
             tools: tools(asked)?,
             max_tokens: asked.max_tokens,
             extraction: extraction(asked),
-            scorer: scorer(asked, around)?,
+            scorer: scorer(asked.scorer, asked, around)?,
+            guard: guard(asked, around)?,
         },
         ..TasksConfig::new(asked.data.to_path())
     };
@@ -127,8 +128,21 @@ fn extraction(asked: &Asked) -> Extraction {
     }
 }
 
-fn scorer(asked: &Asked, around: &Around<'_>) -> Result<ScorerConfig, Error> {
-    Ok(match asked.scorer {
+/// The second scorer that `gate.guard` names.
+fn guard(asked: &Asked, around: &Around<'_>) -> Result<Option<ScorerConfig>, Error> {
+    let Some(name) = around.guard else { return Ok(None) };
+    // One judge grades by one rubric, that of `env.scorer`.
+    let can_guard = |kind: &TasksScorer| *kind != asked.scorer && *kind != TasksScorer::Rubric;
+    let found = TasksScorer::parse(name).filter(can_guard).ok_or_else(|| {
+        let known = TasksScorer::ALL.iter().filter(|kind| can_guard(kind)).map(|kind| kind.as_str());
+        let known: Vec<&str> = known.collect();
+        wrong(format!("`gate.guard` is {name:?}; a second scorer is one of {}", known.join(", ")))
+    })?;
+    scorer(found, asked, around).map(Some)
+}
+
+fn scorer(kind: TasksScorer, asked: &Asked, around: &Around<'_>) -> Result<ScorerConfig, Error> {
+    Ok(match kind {
         TasksScorer::EmF1 => ScorerConfig::EmF1,
         TasksScorer::Contains => ScorerConfig::Contains,
         TasksScorer::LabelSet => ScorerConfig::LabelSet,

@@ -1,6 +1,7 @@
 //! The models of a run that is started from data: by the options, or by the keys that are set.
 
 use crate::args::DataArgs;
+use crate::coding_agent::model_settings;
 use crate::command::CommandError;
 use skillrl::config::LoadedConfig;
 use skillrl::llm::{PROVIDERS, Provider};
@@ -69,6 +70,13 @@ pub(super) fn settings(
             }
             continue;
         }
+        if args.base_url.is_none()
+            && let Some(of_agent) = model_settings(role, name)?
+        {
+            settings.extend(of_agent);
+            continue;
+        }
+        let mut add = |key: &str, value: &str| settings.push(setting(&format!("models.{role}.{key}"), value));
         if let Some(url) = &args.base_url {
             add("base_url", url);
             add("model", name);
@@ -89,7 +97,10 @@ pub(super) fn settings(
 }
 
 /// The settings of a judge by its name alone.
-pub(in crate::command) fn judge_settings(name: &str) -> Result<Vec<String>, CommandError> {
+pub(in crate::command) fn judge_settings(name: &str) -> crate::Result<Vec<String>> {
+    if let Some(of_agent) = model_settings("judge", name)? {
+        return Ok(of_agent);
+    }
     if is_local(name) {
         return Ok(vec![
             setting("models.judge.kind", "local"),

@@ -20,7 +20,7 @@ use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::journal::requests_written;
 use skillrl::llm::regular_file;
 use skillrl::llm::{Journal, JournalOptions, ModelId};
-use skillrl::pipeline::error::describe_changes;
+use skillrl::pipeline::error::{SettingChange, describe_changes};
 use skillrl::pipeline::identity::{check_identity, data_of};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
@@ -30,6 +30,9 @@ use skillrl::pipeline::{PipelineError, RunReader};
 use std::collections::BTreeSet;
 use std::io::BufReader;
 use std::path::Path;
+
+/// The setting with how often each item is measured.
+pub(super) const RUNS: &str = "eval.runs";
 
 /// Of a result, the id of its item.
 #[derive(Deserialize)]
@@ -156,6 +159,41 @@ pub(super) fn check_replaced(
         return Err(CommandError::new(message).with_hint(hint).into());
     }
     Ok(replaces_other)
+}
+
+/// True if a directory holds a part of this measurement: the same skill with the same settings, on some of these items
+/// or with fewer runs of each. Its calls answer for that part, so that only the rest is paid for.
+pub(super) fn is_part_of(
+    path: &Path,
+    skill: &SkillDoc,
+    items: &[Item],
+    settings: &RunIdentity,
+) -> crate::Result<bool> {
+    let read = |name: &str| regular_file::read(&path.join(name)).ok();
+    let summary =
+        read(SUMMARY_FILE).and_then(|bytes| serde_json::from_slice::<EvaluationSummary>(&bytes).ok());
+    let results = read(RESULTS_FILE).and_then(|bytes| serde_json::from_slice::<Vec<Named>>(&bytes).ok());
+    let with = read(MEASURED_WITH_FILE).and_then(|bytes| serde_json::from_slice::<MeasuredWith>(&bytes).ok());
+    let (Some(summary), Some(results), Some(with)) = (summary, results, with) else { return Ok(false) };
+    let measured: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
+    let is_same = summary.skill_hash == skill.hash()
+        && results.iter().all(|result| measured.contains(result.id.as_str()));
+    let is_smaller = |change: &SettingChange| match change {
+        SettingChange::Data { .. } => true,
+        SettingChange::Value { name, was, is } if name == RUNS => {
+            matches!((was.as_u64(), is.as_u64()), (Some(was), Some(is)) if was <= is)
+        }
+        _ => false,
+    };
+    let has_calls = requests_written(&path.join(JOURNAL_FILE)).map_err(PipelineError::from)?.is_some();
+    if !is_same || !is_supported(&with.format_version) || !has_calls {
+        return Ok(false);
+    }
+    check_whole(path)?;
+    Ok(match check_identity(path, &with.settings, settings) {
+        Err(PipelineError::Mismatch { changes, .. }) => changes.iter().all(is_smaller),
+        Ok(()) | Err(_) => false,
+    })
 }
 
 /// Writes a measurement in the place of an earlier one.

@@ -3,11 +3,12 @@
 use super::session::{check_names, skill_folders};
 use crate::CliError;
 use crate::args::skill::SkillCheckArgs;
-use crate::command::{print, print_wrapped};
+use crate::command::{CommandError, print, print_wrapped};
 use crate::exit_code;
+use crate::table::grouped;
 use serde_json::json;
 use skill_agents::home::Moved;
-use skill_agents::{Agent, Listed, NamedBy, SameName, Shown, Skill, agents, listed};
+use skill_agents::{Agent, Listed, MEASURED_WINDOW, NamedBy, SameName, Shown, Skill, agents, listed};
 use skillrl::core::lint::{Finding, Form, Severity, lint};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ const UPLOAD_RULES: &str = "upload-";
 /// What one agent sees.
 struct Seen {
     agent: &'static Agent,
+    /// The context window of its model, in tokens.
+    window: u64,
     rows: Vec<Listed>,
     beside_own: Vec<Listed>,
     notes: Vec<String>,
@@ -38,14 +41,16 @@ pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
         skills.extend(Skill::new(folder, package));
     }
     let all: Vec<&Skill> = skills.iter().collect();
-    let seen: Vec<Seen> = chosen.into_iter().map(|agent| seen(agent, &all)).collect();
+    let windows = windows(args, &chosen)?;
+    let seen: Vec<Seen> =
+        chosen.into_iter().zip(windows).map(|(agent, window)| seen(agent, window, &all)).collect();
     let has_errors = findings.iter().any(|(_, finding)| finding.severity == Severity::Error);
     let has_notes = seen.iter().any(|seen| check_names(seen.agent, &all).is_err());
     if args.json {
         let rows: Vec<_> = seen
             .iter()
             .map(|seen| {
-                json!({"agent": seen.agent.name, "listed": seen.rows, "listed_beside_its_own": seen.beside_own,
+                json!({"agent": seen.agent.name, "context": seen.window, "listed": seen.rows, "listed_beside_its_own": seen.beside_own,
                     "notes": seen.notes})
             })
             .collect();
@@ -53,9 +58,33 @@ pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
             findings.iter().map(|(folder, finding)| json!({"skill": folder, "finding": finding})).collect();
         print(&format!("{}\n", json!({"path": args.dir, "findings": findings, "agents": rows})))?;
     } else {
-        print_wrapped(&described(&findings, &seen))?;
+        print_wrapped(&format!("{}{}", described(&findings), in_agents(&all, &seen)))?;
     }
     if !has_errors && !has_notes { Ok(()) } else { Err(CliError::Reported { code: exit_code::LINT }) }
+}
+
+/// The context window of the model of each agent, in tokens.
+fn windows(args: &SkillCheckArgs, agents: &[&'static Agent]) -> Result<Vec<u64>, CommandError> {
+    if let Some(window) = args.context {
+        return Ok(vec![window; agents.len()]);
+    }
+    let model = args.model.as_deref();
+    let found: Vec<Option<u64>> = agents.iter().map(|agent| agent.window(model)).collect();
+    if let Some(model) = model.filter(|_| found.iter().all(Option::is_none)) {
+        let known: Vec<&str> =
+            agents.iter().flat_map(|agent| &agent.windows).map(|(part, _)| part.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(CommandError::new(format!(
+            "the context window of the model {model:?} is not known; known are names with {known}"
+        ))
+        .with_hint("give it in tokens with --context"));
+    }
+    // The others run their usual models.
+    Ok(agents
+        .iter()
+        .zip(found)
+        .map(|(agent, window)| window.or(agent.window(None)).unwrap_or(MEASURED_WINDOW))
+        .collect())
 }
 
 /// A finding on a skill that agents read from a folder: what only an upload to Claude refuses is a warning.
@@ -66,7 +95,7 @@ fn as_installed(finding: Finding) -> Finding {
     }
 }
 
-fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {
+fn seen(agent: &'static Agent, window: u64, skills: &[&Skill]) -> Seen {
     let mut notes = Vec::new();
     if let Err(error) = check_names(agent, skills) {
         notes.push(format!("error: {error}"));
@@ -91,8 +120,8 @@ fn seen(agent: &'static Agent, skills: &[&Skill]) -> Seen {
             notes.push(format!("{} has the same name: {which}", path.display()));
         }
     }
-    let (rows, beside_own) = (listed(agent, skills, false), listed(agent, skills, true));
-    Seen { agent, rows, beside_own, notes }
+    let (rows, beside_own) = (listed(agent, skills, false, window), listed(agent, skills, true, window));
+    Seen { agent, window, rows, beside_own, notes }
 }
 
 /// The user's skill of the same folder name, if there is one.
@@ -101,7 +130,7 @@ pub(super) fn user_copy(agent: &Agent, home: &Path, moved: &Moved, skill: &Skill
     places.into_iter().find(|path| path.join("SKILL.md").is_file())
 }
 
-fn described(findings: &[(String, Finding)], seen: &[Seen]) -> String {
+fn described(findings: &[(String, Finding)]) -> String {
     let mut text = String::new();
     for (folder, finding) in findings {
         let _ = writeln!(
@@ -118,23 +147,81 @@ fn described(findings: &[(String, Finding)], seen: &[Seen]) -> String {
     if !findings.is_empty() {
         text.push('\n');
     }
-    for seen in seen {
-        let _ = writeln!(text, "{} ({})", seen.agent.title, seen.agent.project_skills);
-        for (row, beside) in seen.rows.iter().zip(&seen.beside_own) {
-            let own = match (row.shown, beside.shown) {
-                (one, other) if one == other => String::new(),
-                (_, other) => format!("; beside the agent's own skills: {}", words(other)),
-            };
-            let is_whole = row.shown.is_whole() && beside.shown.is_whole();
-            let mark = if is_whole { "" } else { "warning: " };
-            let _ =
-                writeln!(text, "  {mark}{}: {}, {} characters{own}", row.name, words(row.shown), row.chars);
-        }
-        for note in &seen.notes {
-            let _ = writeln!(text, "  {note}");
+    text
+}
+
+/// A row for each skill with what most agents list of it; agents only where they list something else.
+fn in_agents(skills: &[&Skill], seen: &[Seen]) -> String {
+    let mut text = String::new();
+    for (idx, skill) in skills.iter().enumerate() {
+        let of_agents: Vec<(String, Vec<&Seen>)> = grouped_by(seen, |seen| listing(seen, idx));
+        let most = of_agents.iter().map(|(_, agents)| agents.len()).max().unwrap_or(0);
+        let Some(usual) = of_agents.iter().find(|(_, agents)| agents.len() == most) else { continue };
+        let _ = writeln!(text, "{}: {}{}", skill.folder, mark(&usual.1, idx), usual.0);
+        for (what, agents) in of_agents.iter().filter(|(what, _)| *what != usual.0) {
+            let _ = writeln!(text, "  {}{}: {what}", mark(agents, idx), titles(agents));
         }
     }
+    let notes: Vec<(String, Vec<&Seen>)> = {
+        let all = seen.iter().flat_map(|seen| seen.notes.iter().map(move |note| (note.clone(), seen)));
+        all.fold(Vec::new(), |groups, (note, seen)| with(groups, note, seen))
+    };
+    if !notes.is_empty() {
+        text.push('\n');
+    }
+    for (note, agents) in notes {
+        let _ = writeln!(text, "{}: {note}", titles(&agents));
+    }
     text
+}
+
+/// What an agent lists of a skill, in words.
+fn listing(seen: &Seen, idx: usize) -> String {
+    let (Some(row), Some(beside)) = (seen.rows.get(idx), seen.beside_own.get(idx)) else {
+        return String::new();
+    };
+    let own = match (row.shown, beside.shown) {
+        (one, other) if one == other => String::new(),
+        (_, other) => format!("; beside the agent's own skills: {}", words(other)),
+    };
+    let chars = if row.shown.is_whole() { format!(", {} characters", row.chars) } else { String::new() };
+    format!("{}{chars}{own}", words(row.shown))
+}
+
+/// `warning: ` where an agent does not list the whole description.
+fn mark(agents: &[&Seen], idx: usize) -> &'static str {
+    let is_whole = |rows: &[Listed]| rows.get(idx).is_none_or(|row| row.shown.is_whole());
+    match agents.iter().all(|seen| is_whole(&seen.rows) && is_whole(&seen.beside_own)) {
+        true => "",
+        false => "warning: ",
+    }
+}
+
+/// The agents with the context windows on which their listings depend.
+fn titles(agents: &[&Seen]) -> String {
+    let title = |seen: &&Seen| match seen.agent.budget {
+        Some(budget) if budget.is_share_of_window => {
+            format!("{} (context {})", seen.agent.title, grouped(seen.window))
+        }
+        Some(_) | None => seen.agent.title.clone(),
+    };
+    agents.iter().map(title).collect::<Vec<_>>().join(", ")
+}
+
+fn grouped_by(seen: &[Seen], what: impl Fn(&Seen) -> String) -> Vec<(String, Vec<&Seen>)> {
+    seen.iter().fold(Vec::new(), |groups, seen| with(groups, what(seen), seen))
+}
+
+fn with<'a>(
+    mut groups: Vec<(String, Vec<&'a Seen>)>,
+    what: String,
+    seen: &'a Seen,
+) -> Vec<(String, Vec<&'a Seen>)> {
+    match groups.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, agents)) => agents.push(seen),
+        None => groups.push((what, vec![seen])),
+    }
+    groups
 }
 
 fn words(shown: Shown) -> String {

@@ -1,5 +1,6 @@
 //! `skillrl skill`: skills where people use them.
 
+mod body;
 mod check;
 mod ended;
 mod loads;

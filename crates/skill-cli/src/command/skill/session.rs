@@ -13,14 +13,19 @@ use skill_agents::measure::{
     Caps, Launcher, Notice, Setup, Store, StoreError, named_files, prepare_plain, servers,
 };
 use skill_agents::query::{Query, beginning, read_queries, resolve, warnings};
-use skill_agents::{SameName, Shown, Skill, listed};
+use skill_agents::{MEASURED_WINDOW, SameName, Shown, Skill, agents, listed};
+use skillrl::core::package::MAIN_FILE;
 use skillrl::llm::agent::ProgramLauncher;
 use skillrl::llm::regular_file;
 use skillrl::reports::words::dollars;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Seconds that a run on a query may take where nothing says another limit.
+const RUN_SECONDS: u64 = 180;
+/// Where plugins have their skills.
+const IN_PLUGINS: &str = "skills";
 /// The most characters of a query in a line of progress.
 const MAX_QUERY_CHARS: usize = 50;
 
@@ -57,20 +62,49 @@ pub(crate) fn skills_at(dir: &Path) -> crate::Result<Vec<Skill>> {
     Err(CommandError::new(all.join("\n")).with_hint(hint).into())
 }
 
-/// The folders with a skill: this one is one, or those in it are.
+/// The folders with a skill: this one, those in it, or those where agents and plugins have their skills below it.
 pub(super) fn skill_folders(dir: &Path) -> crate::Result<Vec<PathBuf>> {
-    if dir.join("SKILL.md").is_file() {
+    if dir.join(MAIN_FILE).is_file() {
         return Ok(vec![dir.to_owned()]);
     }
-    let entries = std::fs::read_dir(dir).reading(dir.display())?;
-    let mut folders: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.join("SKILL.md").is_file()).collect();
-    folders.sort();
+    let in_it = folders_in(dir).reading(dir.display())?;
+    if !in_it.is_empty() {
+        return Ok(in_it);
+    }
+    let mut places = vec![PathBuf::from(IN_PLUGINS)];
+    places.extend(agents()?.iter().map(|agent| PathBuf::from(&agent.project_skills)));
+    places.dedup();
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for place in places.iter().map(|place| dir.join(place)).filter(|place| place.is_dir()) {
+        for found in folders_in(&place).reading(place.display())? {
+            // A skill that lies where several agents look, as a link or a copy, is one skill.
+            if !folders.iter().any(|known| is_same(known, &found)) {
+                folders.push(found);
+            }
+        }
+    }
     if folders.is_empty() {
-        let message = format!("{} has no SKILL.md, and no folder with one", dir.display());
+        let places: BTreeSet<String> = places.iter().map(|place| place.display().to_string()).collect();
+        let looked = places.into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("{} has no SKILL.md, no folder with one, and none in {looked}", dir.display());
         return Err(CommandError::new(message).into());
     }
     Ok(folders)
+}
+
+/// The folders directly in this one that have a skill.
+fn folders_in(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir)?;
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join(MAIN_FILE).is_file()).collect();
+    folders.sort();
+    Ok(folders)
+}
+
+/// Whether two folders of one name have the same skill.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let main = |folder: &Path| std::fs::read(folder.join(MAIN_FILE)).ok();
+    one.file_name() == other.file_name() && main(one) == main(other)
 }
 
 /// Two skills of one name would be one to the agent.
@@ -105,7 +139,8 @@ impl Session {
         }
         let all: Vec<&Skill> = skills.iter().chain(&competitors).collect();
         check_names(agent, &all)?;
-        for row in listed(agent, &all, false) {
+        let window = agent.window(args.common.model.as_deref()).unwrap_or(MEASURED_WINDOW);
+        for row in listed(agent, &all, false, window) {
             let what = match row.shown {
                 Shown::Whole => continue,
                 Shown::Cut(n) => format!("lists {n} characters of the description of {:?}", row.name),
@@ -125,7 +160,7 @@ impl Session {
             version: String::new(),
             model: args.common.model.clone(),
             turns: args.turns.max(1),
-            deadline: Duration::from_secs(args.timeout.max(1)),
+            deadline: Duration::from_secs(args.timeout.unwrap_or(RUN_SECONDS)),
             skills,
             competitors,
             project: args.project.clone(),

@@ -32,7 +32,10 @@ struct OfSkill {
 }
 
 pub(crate) fn run(args: &TrainSkillArgs) -> crate::Result {
-    let Only::Description = args.only;
+    match args.only {
+        Only::Description => {}
+        Only::Body => return super::body::run(args),
+    }
     let mut session = Session::open(&args.measure, true)?;
     let chosen = chosen(args, &session)?;
     for skill_idx in &chosen {

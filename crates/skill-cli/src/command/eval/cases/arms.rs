@@ -1,6 +1,6 @@
 //! One arm: a skill, or none, on all cases, as often as that is asked.
 
-use crate::command::eval::out::{EvalOut, deciding};
+use crate::command::eval::out::{EvalOut, RUNS, deciding, is_part_of};
 use crate::progress::{Progress, Show};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
@@ -104,15 +104,14 @@ impl Bench<'_> {
     ) -> crate::Result<Measured> {
         let target = control.unwrap_or_else(|| Arc::clone(&self.target));
         let mut settings = deciding(self.loaded, self.env.as_ref(), SPLIT, target.id());
-        settings.insert("eval.runs".to_owned(), json!(runs));
+        settings.insert(RUNS.to_owned(), json!(runs));
         let out = match self.out {
-            Some(out) => Some(EvalOut::open(
-                &out.join(arm.name),
-                &arm.skill,
-                self.env.items(SPLIT),
-                settings,
-                self.force,
-            )?),
+            Some(out) => {
+                let (place, items) = (out.join(arm.name), self.env.items(SPLIT));
+                // More cases or more runs replace a smaller measurement, and answer its part from its calls.
+                let force = self.force || is_part_of(&place, &arm.skill, items, &settings)?;
+                Some(EvalOut::open(&place, &arm.skill, items, settings, force)?)
+            }
             None => None,
         };
         if let Some(out) = &out {

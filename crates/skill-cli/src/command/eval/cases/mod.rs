@@ -3,22 +3,26 @@
 //! Cases are the environment `evals`, and arms are skills; each arm is a measurement as `skillrl eval --out` keeps it.
 
 mod arms;
+mod cost;
+mod draft;
+mod ended;
 mod outcome;
-mod plan;
+pub(in crate::command) mod plan;
 mod previous;
 
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
 use crate::command::{CommandError, print, print_wrapped, say};
 use crate::consent::confirm;
-use crate::error::{CliError, OfFile as _};
-use crate::exit_code;
+use crate::error::OfFile as _;
 use crate::table::counted;
 use arms::{Arm, Bench, DoesNothing, Measured, SPLIT};
+use cost::Known;
 use outcome::Outcome;
 use serde_json::json;
 use skill_agents::Agent;
 use skillrl::config::LoadedConfig;
+use skillrl::core::usage::dollars;
 use skillrl::core::{SkillDoc, SkillPackage};
 use skillrl::engine::Engine;
 use skillrl::envs::evals::{CaseSet, Check, write_workspace};
@@ -49,16 +53,23 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
             agents.push(agent);
         }
     }
-    let skill = skillrl::skills::read_skill(&args.skill)?;
-    let place = plan::cases_place(args)?;
-    let set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
+    let skill = previous::delivered(&args.skill)?;
+    if let Some(n) = args.draft {
+        return draft::run(args, &agents, &skill, n);
+    }
+    let place = plan::cases_place(&args.skill, args.cases.as_deref())?;
+    let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
+    plan::leave_out_drafts(&mut set, &place)?;
     let arms = chosen_arms(args, &skill)?;
     let mut planned = Vec::new();
     for agent in agents.iter().copied() {
-        let kind = plan::kind_of(agent)?;
-        let loaded = plan::loaded(args, (agent, kind), &place, &set)?;
+        let loaded = plan::loaded(args, agent, &place, &set)?;
         let earlier = earlier(args, agent, &loaded)?;
         planned.push(Planned { agent, loaded, earlier });
+    }
+    if !args.dry_run {
+        planned.iter().try_for_each(|planned| plan::check_program(&args.common, planned.agent))?;
+        check_ready(&planned).map_err(|error| ended::worded(args, error))?;
     }
     if !agreed(args, &set, &arms, &agents)? {
         return Ok(());
@@ -69,8 +80,8 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         let caps = &mut planned.loaded.config.budget;
         caps.calls = args.calls.map(|cap| cap.saturating_sub(spent.calls));
         caps.money = args.budget.map(|cap| (cap - spent.money).max(0.0));
-        let (outcome, of_agent) =
-            of_agent(args, &planned, (&set, &arms), &mut spent).map_err(|error| at_cap(args, error))?;
+        let (outcome, of_agent) = of_agent(args, &planned, (&set, &arms), &mut spent)
+            .map_err(|error| ended::worded(args, error))?;
         if !args.common.json {
             print_wrapped(&format!("{}\n", outcome.text()))?;
         }
@@ -104,18 +115,18 @@ fn earlier(args: &EvalSkillArgs, agent: &Agent, loaded: &LoadedConfig) -> crate:
     Ok(Some(earlier))
 }
 
-/// A cap that is reached, by the options that set it.
-fn at_cap(args: &EvalSkillArgs, error: CliError) -> CliError {
-    if error.code() != exit_code::BUDGET {
-        return error;
+/// Looks whether cases, grader, sandbox and agents can be used, before a person is asked.
+fn check_ready(planned: &[Planned]) -> crate::Result {
+    for (idx, planned) in planned.iter().enumerate() {
+        let mut engine = Engine::new(&planned.loaded);
+        let judge = engine.judge()?;
+        engine.model(skillrl::config::ModelRole::Target)?;
+        // The projects of the cases are the same for all agents.
+        if idx == 0 {
+            world::environment(&planned.loaded, judge)?;
+        }
     }
-    let calls = args.calls.map(|cap| format!("--calls {cap}"));
-    let money = args.budget.map(|cap| format!("--budget {cap}"));
-    let caps: Vec<String> = calls.into_iter().chain(money).collect();
-    CommandError::new(format!("the cap is reached: {}", caps.join(", ")))
-        .with_code(exit_code::BUDGET)
-        .with_hint("raise --calls or --budget, then run the same command again")
-        .into()
+    Ok(())
 }
 
 /// The arms, the one without a skill first.
@@ -135,21 +146,35 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
 /// Says what it takes, and asks a person at a terminal; true if it begins.
 fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) -> crate::Result<bool> {
     let (n_cases, runs) = (set.cases.len(), usize::from(args.runs));
-    let n_starts = n_cases * runs * arms.len() * agents.len();
+    let n_of_agent = n_cases * runs * arms.len();
+    let n_starts = n_of_agent * agents.len();
     let n_graded = set.cases.iter().filter(|case| case.checks.iter().any(Check::needs_grader)).count();
     // The control is graded once.
     let n_calls = n_graded * (runs * arms.len() + 1) * agents.len();
+    let known: Vec<Known> = agents.iter().map(|agent| Known::on_record(args, agent)).collect();
+    let dollars: Option<f64> = known.iter().map(|known| known.of_runs(n_of_agent)).sum();
+    if args.dry_run && args.common.json {
+        let found = json!({"starts": n_starts, "grader_calls": n_calls, "dollars": dollars});
+        print(&format!("{found}\n"))?;
+        return Ok(false);
+    }
     let titles: Vec<&str> = agents.iter().map(|agent| agent.title.as_str()).collect();
     let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
+    let cost_of = |(agent, known): (&&Agent, &Known)| {
+        let words =
+            known.words(n_of_agent).unwrap_or_else(|| "the cost is known after the first arm".to_owned());
+        if agents.len() == 1 { words } else { format!("{}: {words}", agent.title) }
+    };
+    let costs: Vec<String> = agents.iter().zip(&known).map(cost_of).collect();
     let words = format!(
-        "at most {} of {} ({}, {} each, arms {}) and {} of the grader; the agent reports the cost, which is printed \
-         afterwards",
+        "at most {} of {} ({}, {} each, arms {}) and {} of the grader; {}",
         counted(n_starts as u64, "start"),
         titles.join(", "),
         counted(n_cases as u64, "case"),
         counted(runs as u64, "run"),
         names.join(", "),
         counted(n_calls as u64, "call"),
+        costs.join("; "),
     );
     if args.dry_run {
         print(&format!("{words}\nnothing was started\n"))?;
@@ -191,12 +216,20 @@ fn of_agent(
     };
     let idle = Arm { name: IDLE, title: IDLE.to_owned(), skill: SkillDoc::default() };
     let control = bench.measure(&idle, 1, Some(DoesNothing::shared()))?;
-    let mut measured: Vec<Measured> = Vec::new();
-    for arm in arms {
+    let (mut measured, mut known): (Vec<Measured>, Known) = (Vec::new(), Known::default());
+    for (idx, arm) in arms.iter().enumerate() {
         if !is_quiet {
             say(&format!("{}, {}:", agent.title, arm.title));
         }
-        measured.push(bench.measure(arm, runs, None)?);
+        let found = bench.measure(arm, runs, None)?;
+        let cost = known.add_results(&found.results, args.common.price);
+        let n_left = found.results.len() * (arms.len() - idx - 1);
+        if !is_quiet && let Some(left) = known.of_runs(n_left) {
+            let left =
+                if n_left > 0 { format!("; the other arms: about {}", dollars(left)) } else { String::new() };
+            say(&format!("{} cost {}{left}", counted(found.results.len() as u64, "run"), dollars(cost)));
+        }
+        measured.push(found);
     }
     let Some(current) = measured.last() else {
         return Err(CommandError::new("no arm to measure").into());

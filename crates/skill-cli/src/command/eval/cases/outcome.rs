@@ -6,8 +6,8 @@ use crate::table::counted;
 use serde::Serialize;
 use serde_json::Value;
 use skillrl::core::{Gate, ItemId, RolloutResult};
-use skillrl::envs::evals::checks_of;
 use skillrl::envs::evals::control::{Excluded, names_the_method, tests_something};
+use skillrl::envs::evals::{checks_of, is_over_time};
 use skillrl::pipeline::records::evaluation::Activations;
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
@@ -22,6 +22,12 @@ pub(super) struct CaseRow {
     pub(super) excluded: Option<Excluded>,
     /// Every run of every arm comes out the same: it shows no difference, and stays in the rates.
     pub(super) no_signal: bool,
+    /// Where no run passes: a check that fails, with what shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fails: Option<String>,
+    /// Files by which the agent may have decided its own verdict, in runs that pass.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) edited: BTreeSet<String>,
     /// Passed runs of each arm.
     pub(super) passed: BTreeMap<&'static str, usize>,
 }
@@ -38,6 +44,8 @@ pub(super) struct ArmOutcome {
     pub(super) seconds: f64,
     pub(super) dollars: Option<f64>,
     pub(super) activations: Option<Activations>,
+    /// Runs that ended at the time limit, and failed for that.
+    pub(super) over_time: usize,
 }
 
 /// A difference between the current skill and another arm.
@@ -96,14 +104,35 @@ pub(super) fn cases(
             let all: Vec<bool> = arms.iter().flat_map(|arm| of_case(arm, &idle.id)).collect();
             let passed =
                 |arm: &Measured| of_case(arm, &idle.id).into_iter().filter(|is_passed| *is_passed).count();
+            let is_failed = all.iter().all(|is_passed| !is_passed);
+            let last = arms.iter().rev().flat_map(|arm| &arm.results).find(|result| result.id == idle.id);
             CaseRow {
                 id: idle.id.as_str().to_owned(),
                 excluded,
-                no_signal: all.iter().all(|is_passed| *is_passed) || all.iter().all(|is_passed| !is_passed),
+                edited: arms.iter().flat_map(|arm| edited(arm, &idle.id)).collect(),
+                fails: last.filter(|_| is_failed).and_then(first_failure),
+                no_signal: is_failed || all.iter().all(|is_passed| *is_passed),
                 passed: arms.iter().map(|arm| (arm.name, passed(arm))).collect(),
             }
         })
         .collect()
+}
+
+/// Files that passing checks of a case may have been decided by, since a run has changed them.
+fn edited(arm: &Measured, id: &ItemId) -> impl Iterator<Item = String> {
+    let rows = arm.results.iter().filter(|result| result.id == *id).flat_map(checks_of);
+    rows.filter(|row| row.passed).flat_map(|row| row.edited)
+}
+
+/// The first check that a run fails, with what shows it, in a line.
+fn first_failure(result: &RolloutResult) -> Option<String> {
+    const MAX_CHARS: usize = 160;
+    let row = checks_of(result).into_iter().find(|row| !row.passed && !row.is_shown_only)?;
+    let line = format!("{}: {}", row.text, row.evidence);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let line = words.join(" ");
+    let shown: String = line.chars().take(MAX_CHARS).collect();
+    Some(if shown.len() < line.len() { format!("{shown} ..") } else { shown })
 }
 
 /// The results of an arm on the cases that count.
@@ -144,7 +173,7 @@ impl Outcome {
     pub(super) fn text(&self) -> String {
         let n_kept = self.cases.iter().filter(|case| case.excluded.is_none()).count();
         let mut text = format!(
-            "{}: {n_kept} of {} count, {} each\n",
+            "{}: {n_kept} of {} in the verdict, {} each\n",
             self.agent,
             counted(self.cases.len() as u64, "case"),
             counted(self.runs as u64, "run")
@@ -154,19 +183,21 @@ impl Outcome {
                 let _ = writeln!(text, "  excluded {}: {}", case.id, excluded.as_str());
             }
         }
-        let silent: Vec<&str> = self
-            .cases
-            .iter()
-            .filter(|case| case.no_signal && case.excluded.is_none())
-            .map(|case| case.id.as_str())
-            .collect();
-        if !silent.is_empty() {
+        for case in self.cases.iter().filter(|case| case.no_signal && case.excluded.is_none()) {
+            let how = match &case.fails {
+                Some(failure) => format!("every run fails: {failure}"),
+                None => "every run passes".to_owned(),
+            };
+            let _ = writeln!(text, "  no signal {}: {how}", case.id);
+        }
+        for case in self.cases.iter().filter(|case| !case.edited.is_empty()) {
+            let files: Vec<&str> = case.edited.iter().map(String::as_str).collect();
             let _ = writeln!(
                 text,
-                "  no signal: every run of every arm comes out the same in {} of {} ({})",
-                silent.len(),
-                counted(n_kept as u64, "case"),
-                silent.join(", ")
+                "  warning {}: a run changed {}, which the command of a check names; `\"restore\": [..]` in the check brings it \
+                 back",
+                case.id,
+                files.join(", ")
             );
         }
         let _ = writeln!(
@@ -179,10 +210,14 @@ impl Outcome {
                 || "-".to_owned(),
                 |activations| format!("{} of {}", activations.loaded, activations.runs),
             );
+            let over = match arm.over_time {
+                0 => String::new(),
+                n => format!("  {} over the time limit", counted(n as u64, "run")),
+            };
             let dollars = arm.dollars.map(|dollars| format!("  ${dollars:.4} a run")).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "  {:<10} {:>7} {:>9} {:>9.0} {:>8.1}  {loaded}{dollars}{}",
+                "  {:<10} {:>7} {:>9} {:>9.0} {:>8.1}  {loaded}{dollars}{over}{}",
                 arm.name,
                 percent(arm.pass_rate),
                 percent(arm.pass_all),
@@ -253,5 +288,6 @@ fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
         seconds: mean(&|result| number(result, "seconds").unwrap_or_default()),
         dollars: (costs.len() == results.len() && !costs.is_empty()).then(|| costs.iter().sum::<f64>() / n),
         activations: Activations::of(results),
+        over_time: results.iter().filter(|result| is_over_time(result)).count(),
     }
 }

@@ -3,10 +3,14 @@
 use crate::command::CommandError;
 use skill_agents::measure::is_delivered;
 use skillrl::core::SkillDoc;
-use skillrl::core::carried::{CarriedFile, CarriedFiles};
+use skillrl::core::carried::CarriedFile;
 use skillrl::core::package::{MAIN_FILE, SkillPackage, is_reference};
+use skillrl::envs::folder::read_folder_without;
 use std::path::Path;
 use std::process::Command;
+
+/// The folder of a skill with its cases, which agents do not get.
+const CASES: &str = "evals";
 
 /// A version to compare with.
 pub(super) struct Previous {
@@ -26,7 +30,7 @@ pub(super) fn previous(
     if let Some(name) = named {
         let path = Path::new(name);
         if path.is_dir() {
-            return Ok(Some(Previous { skill: skillrl::skills::read_skill(path)?, name: name.to_owned() }));
+            return Ok(Some(Previous { skill: delivered(path)?, name: name.to_owned() }));
         }
         let skill = at_revision(dir, name)?.ok_or_else(|| {
             CommandError::new(format!(
@@ -41,7 +45,7 @@ pub(super) fn previous(
     let Some(log) = git(dir, &["log", MAX_VERSIONS, "--format=%H", "--", "."]) else { return Ok(None) };
     for revision in String::from_utf8_lossy(&log).lines() {
         let skill = at_revision(dir, revision)?;
-        if let Some(skill) = skill.filter(|skill| delivered(skill) != delivered(current)) {
+        if let Some(skill) = skill.filter(|skill| skill.hash() != current.hash()) {
             let name = format!("revision {}", revision.chars().take(10).collect::<String>());
             return Ok(Some(Previous { skill, name }));
         }
@@ -49,13 +53,19 @@ pub(super) fn previous(
     Ok(None)
 }
 
-/// The files of a skill that an agent gets: cases that change make no other version of it.
-fn delivered(skill: &SkillDoc) -> SkillPackage {
-    let mut package = SkillPackage::of(skill);
-    package.references.retain(|path, _| is_delivered(path));
-    package.carried.retain(|path, _| is_delivered(path));
-    // The names of carried files say what they hold.
-    SkillPackage { contents: CarriedFiles::default(), ..package }
+/// The skill in a folder, as an agent gets it: cases that change make no other version of it, and their files may be
+/// larger than those of a skill.
+pub(super) fn delivered(path: &Path) -> crate::Result<SkillDoc> {
+    if !path.is_dir() {
+        return Ok(skillrl::skills::read_skill(path)?);
+    }
+    Ok(document(path, read_folder_without(path, &[CASES])?)?)
+}
+
+fn document(dir: &Path, package: SkillPackage) -> Result<SkillDoc, CommandError> {
+    package
+        .document()
+        .map_err(|fault| CommandError::new(format!("{} cannot be a skill: {fault}", dir.display())))
 }
 
 /// The folder in a revision; `None` where it is not there, or has no SKILL.md.
@@ -72,6 +82,9 @@ fn at_revision(dir: &Path, revision: &str) -> crate::Result<Option<SkillDoc>> {
         let (mode, kind, object) = (words.next(), words.next(), words.next());
         let is_left_out = path.split('/').any(|part| part.starts_with('.') || part == "__pycache__");
         let (Some("blob"), Some(object), false) = (kind, object, is_left_out) else { continue };
+        if !is_delivered(path) {
+            continue;
+        }
         let Some(bytes) = git(dir, &["cat-file", "blob", object]) else { continue };
         let text = || String::from_utf8_lossy(&bytes).into_owned();
         if path.eq_ignore_ascii_case(MAIN_FILE) {
@@ -85,10 +98,8 @@ fn at_revision(dir: &Path, revision: &str) -> crate::Result<Option<SkillDoc>> {
     if !has_main {
         return Ok(None);
     }
-    let document = package.document().map_err(|fault| {
-        CommandError::new(format!("{} in revision {revision} cannot be a skill: {fault}", dir.display()))
-    })?;
-    Ok(Some(document))
+    let place = dir.join(format!("(revision {revision})"));
+    Ok(Some(document(&place, package)?))
 }
 
 /// What git prints in a folder; `None` where it is not installed, or fails.
