@@ -37,6 +37,12 @@ pub fn list_prices(base_url: &str, model: &str) -> Option<ListPrices> {
     Some(ListPrices { input, cached, output })
 }
 
+/// The list prices of a model by its name alone, as coding agents take it from its own provider.
+pub fn list_prices_of(model: &str) -> Option<ListPrices> {
+    let (_, _, input, cached, output) = *PRICES.iter().find(|(_, name, ..)| is_build_of(model, name))?;
+    Some(ListPrices { input, cached, output })
+}
+
 /// The models with list prices at this address, if it is that of a provider.
 pub fn priced_models(base_url: &str) -> impl Iterator<Item = &'static str> {
     let provider = PROVIDERS.iter().find(|provider| provider.owns(base_url));
@@ -93,6 +99,8 @@ mod tests {
         for other in ["gpt-5-max", "gpt-55", "ft:gpt-5", "gpt-5-", "gpt-5-12", "claude-haiku-4-5"] {
             assert_eq!(input(other), None, "{other}");
         }
+        assert_eq!(list_prices_of("claude-haiku-4-5-20251001").map(|prices| prices.cached), Some(Some(0.1)));
+        assert_eq!(list_prices_of("sonnet"), None);
         let url = "https://api.anthropic.com";
         assert_eq!(list_prices(url, "claude-haiku-4-5-20251001").map(|prices| prices.output), Some(5.0));
         assert_eq!(list_prices("https://gateway.example/v1", "gpt-5"), None, "another host, other prices");
@@ -102,7 +110,7 @@ mod tests {
     fn every_row_names_a_provider_with_an_address_and_no_model_twice() {
         for (place, (provider, model, input, cached, output)) in PRICES.iter().enumerate() {
             assert!(PROVIDERS.iter().any(|of| of.name == *provider && of.base_url.is_some()), "{provider}");
-            let twice = PRICES[..place].iter().any(|row| (row.0, row.1) == (*provider, *model));
+            let twice = PRICES[..place].iter().any(|row| row.1 == *model);
             assert!(
                 !twice && *input > 0.0 && *output > *input && cached.is_none_or(|cached| cached < *input),
                 "{model}"

@@ -250,8 +250,8 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "N")]
     pub(crate) calls: Option<u64>,
 
-    /// The most US dollars over all agents, by --price.
-    #[arg(long, value_name = "USD", value_parser = dollars, requires = "price")]
+    /// The most US dollars over all agents, by --price, else by the list price of --model.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) budget: Option<f64>,
 
     /// Seconds that a run may take; one that takes longer fails its checks.

@@ -173,6 +173,19 @@ fn more_cases_and_more_runs_are_all_that_is_paid_for() {
     assert_eq!(starts(), 12);
 }
 
+#[test]
+fn dollars_are_counted_by_the_list_price_of_a_model_or_refused() {
+    let context = lab();
+    let capped = |more: &[&str]| context.run(&with(&[&["--budget", "5", "--dry-run"][..], more].concat()));
+    capped(&[]).fails(code::USAGE, &["--price", "--model", "--calls"]);
+    capped(&["--model", "haiku"]).fails(code::USAGE, &["haiku", "--price"]);
+    capped(&["--model", "claude-haiku-4-5"]).assert_code(code::SUCCESS);
+    capped(&["--model", "haiku", "--price", "1,5"]).assert_code(code::SUCCESS);
+    // The cap holds: a run takes 100 tokens of prompts, a hundredth of a cent.
+    let stopped = ["--budget", "0.00005", "--model", "claude-haiku-4-5"];
+    context.run(&with(&stopped)).fails(code::BUDGET, &["--budget"]);
+}
+
 /// The agent writes cases with their files; nothing uses them before a person has reviewed them.
 #[test]
 fn an_agent_drafts_cases_which_a_person_reviews() {

@@ -6,7 +6,7 @@ use crate::args::skill::TrainSkillArgs;
 use crate::args::{MadeConfig, Start};
 use crate::coding_agent::named;
 use crate::command::eval::cases::plan::{
-    Asked, cases_place, check_program, leave_out_drafts, needs_grader, settings,
+    Asked, cases_place, check_budget, check_program, leave_out_drafts, needs_grader, settings,
 };
 use crate::command::{CommandError, block_on_unwarned, dry_run, say, train};
 use crate::consent::confirm;
@@ -26,12 +26,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     let measure = &args.measure;
     let agent = named(&measure.agent)?;
     refuse_options_of_queries(args)?;
-    if measure.budget.is_some() && measure.common.price.is_none() {
-        let message = "--budget counts by --price where cases are trained on";
-        return Err(CommandError::new(message)
-            .with_hint("give --price IN,OUT, or cap the starts with --calls")
-            .into());
-    }
+    check_budget(&measure.common, measure.budget)?;
     let place = cases_place(&measure.skills, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     leave_out_drafts(&mut set, &place)?;
@@ -122,7 +117,7 @@ fn agreed(args: &TrainSkillArgs, start: &Start, title: &str) -> crate::Result {
     let estimating = async { Prepared::new(&loaded)?.estimate().await };
     let total = block_on_unwarned(estimating)??.total;
     let cost = total.cost.map_or_else(
-        || "the cost is known with --price".to_owned(),
+        || "the cost is known with --price, or a --model with a list price".to_owned(),
         |[_, most]| format!("at most {}", dollars(most)),
     );
     if !measure.common.quiet {

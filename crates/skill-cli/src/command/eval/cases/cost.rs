@@ -1,7 +1,7 @@
 //! What the runs of a measurement cost: before it begins by runs on record, and while it is made.
 
+use super::plan::prices_of;
 use super::{CURRENT, NONE, PREVIOUS};
-use crate::args::Price;
 use crate::args::skill::EvalSkillArgs;
 use crate::table::counted;
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use skill_agents::Agent;
 use skillrl::core::RolloutResult;
 use skillrl::core::usage::{Usage, dollars};
+use skillrl::llm::price_table::ListPrices;
 use skillrl::llm::regular_file;
 use skillrl::pipeline::run_dir::RESULTS_FILE;
 
@@ -31,11 +32,14 @@ struct Recorded {
 }
 
 /// The dollars of a run: as the agent reports them, else by the price.
-fn of_run(reported: Option<&Value>, usage: Usage, price: Option<Price>) -> Option<f64> {
+fn of_run(reported: Option<&Value>, usage: Usage, prices: Option<ListPrices>) -> Option<f64> {
     const MILLION: f64 = 1e6;
     reported.and_then(Value::as_f64).or_else(|| {
-        let price = price?;
-        Some((usage.input as f64 * price.input + usage.output as f64 * price.output) / MILLION)
+        let prices = prices?;
+        let cached = usage.cached.min(usage.input) as f64;
+        let fresh = usage.input as f64 - cached;
+        let of_input = fresh * prices.input + cached * prices.cached.unwrap_or(prices.input);
+        Some((of_input + usage.output as f64 * prices.output) / MILLION)
     })
 }
 
@@ -50,9 +54,9 @@ impl Known {
                 // Results that cannot be read are refused where they are needed; here they predict no cost.
                 let Ok(bytes) = regular_file::read(&path) else { continue };
                 let results: Vec<Recorded> = serde_json::from_slice(&bytes).unwrap_or_default();
-                let costs = results
-                    .iter()
-                    .filter_map(|result| of_run(result.extras.get("cost"), result.usage, args.common.price));
+                let costs = results.iter().filter_map(|result| {
+                    of_run(result.extras.get("cost"), result.usage, prices_of(&args.common))
+                });
                 costs.for_each(|cost| known.add(cost));
             }
             known
@@ -61,10 +65,10 @@ impl Known {
     }
 
     /// Adds the runs of an arm; returns what they cost.
-    pub(super) fn add_results(&mut self, results: &[RolloutResult], price: Option<Price>) -> f64 {
+    pub(super) fn add_results(&mut self, results: &[RolloutResult], prices: Option<ListPrices>) -> f64 {
         let before = self.dollars;
         let costs =
-            results.iter().filter_map(|result| of_run(result.extras.get("cost"), result.usage, price));
+            results.iter().filter_map(|result| of_run(result.extras.get("cost"), result.usage, prices));
         costs.for_each(|cost| self.add(cost));
         self.dollars - before
     }

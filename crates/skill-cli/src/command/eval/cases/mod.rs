@@ -57,6 +57,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     if let Some(n) = args.draft {
         return draft::run(args, &agents, &skill, n);
     }
+    plan::check_budget(&args.common, args.budget)?;
     let place = plan::cases_place(&args.skill, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     plan::leave_out_drafts(&mut set, &place)?;
@@ -222,7 +223,7 @@ fn of_agent(
             say(&format!("{}, {}:", agent.title, arm.title));
         }
         let found = bench.measure(arm, runs, None)?;
-        let cost = known.add_results(&found.results, args.common.price);
+        let cost = known.add_results(&found.results, plan::prices_of(&args.common));
         let n_left = found.results.len() * (arms.len() - idx - 1);
         if !is_quiet && let Some(left) = known.of_runs(n_left) {
             let left =

@@ -1,5 +1,6 @@
 //! What is measured: the configuration of one agent, and what it takes.
 
+use crate::args::Price;
 use crate::args::skill::{AgentArgs, EvalSkillArgs};
 use crate::coding_agent::{kind_of, located};
 use crate::command::data_start::judge_settings;
@@ -8,6 +9,7 @@ use skill_agents::Agent;
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::envs::evals::{CaseSet, Check};
 use skillrl::llm::agent::DEFAULT_MODEL;
+use skillrl::llm::price_table::{ListPrices, list_prices_of};
 use std::path::{Path, PathBuf};
 
 /// What to do about drafts.
@@ -122,6 +124,29 @@ fn passed(common: &AgentArgs, agent: &Agent) -> Vec<String> {
     passed
 }
 
+/// The prices of the agent's model: those of `--price`, else the list prices of `--model`.
+pub(in crate::command) fn prices_of(common: &AgentArgs) -> Option<ListPrices> {
+    match common.price {
+        Some(Price { input, output }) => Some(ListPrices { input, cached: None, output }),
+        None => list_prices_of(common.model.as_deref()?),
+    }
+}
+
+/// Refuses a cap in dollars that nothing can be counted by.
+pub(in crate::command) fn check_budget(common: &AgentArgs, budget: Option<f64>) -> Result<(), CommandError> {
+    if budget.is_none() || prices_of(common).is_some() {
+        return Ok(());
+    }
+    let message = match &common.model {
+        Some(model) => format!("--budget needs prices, and {model} has no list price here"),
+        None => "--budget needs prices, and the agent's own model is not known".to_owned(),
+    };
+    Err(CommandError::new(message).with_hint(
+        "give --price IN,OUT, or --model with the full name of a model such as claude-haiku-4-5, or cap the starts with \
+         --calls",
+    ))
+}
+
 /// The configuration of a measurement with one agent.
 pub(super) fn loaded(
     args: &EvalSkillArgs,
@@ -147,6 +172,7 @@ pub(in crate::command) fn settings(asked: &Asked<'_>) -> crate::Result<Vec<Strin
         add("env.grader", "judge");
     }
     let model = common.model.as_deref().unwrap_or(DEFAULT_MODEL);
+    let price = prices_of(common);
     let mut roles = vec![("target", model, true), ("optimizer", asked.optimizer.unwrap_or(model), false)];
     if asked.is_graded && asked.judge.is_none() {
         roles.push(("judge", model, false));
@@ -165,9 +191,12 @@ pub(in crate::command) fn settings(asked: &Asked<'_>) -> crate::Result<Vec<Strin
         if !passed.is_empty() {
             add("pass_env", &serde_json::json!(passed).to_string());
         }
-        if let Some(price) = common.price {
+        if let Some(price) = price {
             add("price_input", &format!("{:?}", price.input));
             add("price_output", &format!("{:?}", price.output));
+            if let Some(cached) = price.cached {
+                add("price_cached", &format!("{cached:?}"));
+            }
         }
         if is_target {
             add("skill_as", "package");
