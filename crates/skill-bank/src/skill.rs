@@ -4,7 +4,7 @@ pub(crate) mod written;
 
 use serde::{Deserialize, Serialize};
 use skill_core::canonical::{canonical_json, hex_sha256};
-use skill_core::{ItemId, SkillPartId, Usage};
+use skill_core::{ItemId, SkillPartId, Usage, estimate_tokens};
 use std::fmt;
 
 /// Where a skill belongs, which decides the tasks that it is shown to.
@@ -115,6 +115,11 @@ impl Content {
                 [description, why_it_happens, how_to_avoid]
             }
         }
+    }
+
+    /// The tokens of its texts, about.
+    pub fn tokens(&self) -> u64 {
+        self.texts().into_iter().map(estimate_tokens).sum()
     }
 
     /// The SHA-256 of the content as canonical JSON, in 64 hexadecimal digits.

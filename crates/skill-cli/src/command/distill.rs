@@ -14,7 +14,6 @@ use skillrl::bank::{Bank, BankError, Tier, read_episodes};
 use skillrl::call_cache::CallCache;
 use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::canonical::{canonical_hash, hex_sha256};
-use skillrl::core::estimate_tokens;
 use skillrl::distill::{Distilled, Distilling};
 use skillrl::engine::Engine;
 use skillrl::identify::{PathKind, identify};
@@ -149,8 +148,7 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
 
 /// The tokens of the texts of all skills, about.
 fn skill_tokens(bank: &Bank) -> u64 {
-    let contents = bank.skills().filter_map(|skill| skill.latest()).map(|version| &version.content);
-    contents.flat_map(|content| content.texts()).map(estimate_tokens).sum()
+    bank.skills().filter_map(|skill| skill.latest()).map(|version| version.content.tokens()).sum()
 }
 
 /// How many tokens of episodes stand behind one of the skills; `None` without a skill.

@@ -658,3 +658,17 @@ fn the_journals_of_a_run_of_phases_are_named() {
     context.run(&stats).fails(code::USAGE, &["phased/collect/trajectories.jsonl.calls", "phased/rl"]);
     context.succeed(&["journal", "stats", "phased/rl"]);
 }
+
+#[test]
+fn a_report_has_the_tokens_of_episodes_against_those_of_the_skills() {
+    let context = household();
+    context.run(&train(&["bank.admit=unmeasured"])).assert_code(code::SUCCESS);
+    let record = context.json("run/rounds/round_0000/record.json");
+    assert!(record["episode_tokens"].as_u64() > Some(0), "{record}");
+    let report = context.succeed_json(&["report", "run", "--json"]);
+    let [episodes, skills, ratio] = ["episode_tokens", "skill_tokens", "ratio"]
+        .map(|field| report["compression"][field].as_f64().unwrap());
+    assert!(episodes > skills && skills > 0.0 && (ratio - episodes / skills).abs() < 1e-9, "{report}");
+    context.succeed(&["report", "run", "--output", "page.html"]);
+    assert!(context.read("page.html").contains(&format!("{ratio:.1} : 1")), "{ratio}");
+}

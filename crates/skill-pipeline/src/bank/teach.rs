@@ -35,6 +35,7 @@ impl BankRun<'_> {
         let task = DistillTask { episodes, plan: &plan, settings: &settings, forbidden: &self.forbidden };
         let distilled = task.ask(&self.asked(&models), &call, &self.journal).await?;
         self.end(None, Stage::Distill, &watch);
+        record.episode_tokens = Some(tokens_of(episodes));
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
         self.propose(record, &distilled.proposals).await?;
@@ -71,6 +72,7 @@ impl BankRun<'_> {
         };
         self.end(step, Stage::Evolve, &watch);
         let Some(evolved) = evolved else { return Ok(()) };
+        record.episode_tokens = Some(tokens_of(episodes));
         record.left_out.extend(evolved.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(evolved.notes);
         self.propose(record, &evolved.proposals).await?;
@@ -106,6 +108,10 @@ impl BankRun<'_> {
         record.proposed.extend(applied.proposed);
         Ok(())
     }
+}
+
+fn tokens_of(episodes: &[TrainEpisode]) -> u64 {
+    episodes.iter().map(|episode| episode.tokens()).sum()
 }
 
 /// What a teacher is asked to distil.
