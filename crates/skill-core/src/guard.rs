@@ -1,7 +1,7 @@
 //! A second score that a change must not lower, whatever it gains by the first.
 //!
-//! The gate decides by one score. A guard is another one of the same draws, such as that of a second scorer: a candidate
-//! that the gate would accept is rejected where it falls.
+//! The gate decides by one score. A guard is another one of the same samples, such as that of a second scorer: a candidate
+//! that the gate would accept is rejected if that score falls.
 
 use crate::stats::sign_flip_p;
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,12 @@ pub struct Guarded {
     pub current: f64,
     /// The mean of the candidate.
     pub candidate: f64,
-    /// Whether it falls: by more than a tenth, or significantly (one-sided sign-flip test at 0.05).
+    /// True if it falls: by more than a tenth, or significantly (one-sided sign-flip test at 0.05).
     pub falls: bool,
 }
 
 impl Guarded {
-    /// Compares the second scores of the same draws, `repeats` of each item side by side; `None` where no item has them.
+    /// Compares the second scores of the same samples, `repeats` of each item side by side; `None` where no item has them.
     ///
     /// ```
     /// use skill_core::guard::Guarded;

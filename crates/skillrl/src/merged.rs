@@ -8,7 +8,8 @@ use serde_json::Value;
 use skill_core::canonical::{RunningSha256, hex_sha256};
 use skill_llm::regular_file;
 use skill_pipeline::run_dir::policy_hashes::{HASHES_FILE, verify_policy};
-use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic};
+use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, RunStatus, atomic, run_status};
+use skill_train::TrainError;
 use skill_train::lora;
 use skill_train::merge::{Adapter, write_f16};
 use skill_train::weights::WeightFiles;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 const CONFIG_FILE: &str = "config.json";
 const WEIGHTS_FILE: &str = "model.safetensors";
+const INDEX_FILE: &str = "model.safetensors.index.json";
 /// The file of a policy whose weights a training server has.
 const SERVER_FILE: &str = "tinker.json";
 /// Where runs have their policies, the last one first.
@@ -70,9 +72,7 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
         return Err(MergeError::OfProgram { policy }.into());
     }
     let to = options.to.as_path();
-    if to.join(CONFIG_FILE).exists() && !options.force {
-        return Err(MergeError::Exists { path: to.to_owned() }.into());
-    }
+    check_place(to, &[Some(&policy), base.as_ref()], options.force)?;
     let weights = WeightFiles::open(source).map_err(|error| model_error(&error))?;
     let adapter =
         has_adapter.then(|| Adapter::open(&policy)).transpose().map_err(|error| model_error(&error))?;
@@ -80,7 +80,10 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
     atomic::create_dir(to)?;
     let part = to.join(format!("{WEIGHTS_FILE}.part"));
     let written = write_weights(&part, |out| {
-        write_f16(&weights, adapter.as_ref(), out, &part).map_err(|error| model_error(&error))
+        write_f16(&weights, adapter.as_ref(), out, &part).map_err(|error| match error {
+            TrainError::Io { path, source } => MergeError::Write { path, source }.into(),
+            error => model_error(&error),
+        })
     });
     let (n_merged, hash) = match written {
         Ok(written) => written,
@@ -90,6 +93,8 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
             return Err(error);
         }
     };
+    // Servers follow the index of a model in several files, where there is one.
+    atomic::remove_file(&to.join(INDEX_FILE))?;
     let path = to.join(WEIGHTS_FILE);
     std::fs::rename(&part, &path).map_err(|source| MergeError::Write { path: path.clone(), source })?;
     let texts = [texts_of_base(source), texts_of_base(&policy)].into_iter().flatten();
@@ -102,6 +107,20 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
     let lines: String = hashes.iter().map(|(hash, name)| format!("{hash}  {name}\n")).collect();
     atomic::write(&to.join(HASHES_FILE), lines.as_bytes())?;
     Ok(MergedPolicy { path: to.to_owned(), policy, base, n_merged, bytes: hash.n_bytes() })
+}
+
+/// Refuses a folder that holds what is merged, or a run; one with another model is replaced if that is asked for.
+fn check_place(to: &Path, sources: &[Option<&PathBuf>], force: bool) -> Result<(), MergeError> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let is_source = |source: &&PathBuf| real(to).is_some() && real(to) == real(source);
+    if sources.iter().flatten().any(is_source) || run_status(to) != RunStatus::Absent {
+        return Err(MergeError::Source { path: to.to_owned() });
+    }
+    let of_model = [CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE, HASHES_FILE, lora::CONFIG_FILE];
+    if !force && of_model.iter().any(|name| to.join(name).exists()) {
+        return Err(MergeError::Exists { path: to.to_owned() });
+    }
+    Ok(())
 }
 
 /// The folder of the last policy of a run, or a policy itself.

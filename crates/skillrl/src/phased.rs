@@ -194,6 +194,7 @@ impl PhasedTrainer {
             };
             let mut is_finished = phases.checked(&self.out, phase, &asked)?.is_some();
             if !is_finished && let Some(record) = self.reused(phase, &asked)? {
+                add_phase_time(&self.out, phase, 0.0)?;
                 finish(record, &mut phases)?;
                 is_finished = true;
             }

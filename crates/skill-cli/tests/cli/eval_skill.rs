@@ -171,6 +171,13 @@ fn more_cases_and_more_runs_are_all_that_is_paid_for() {
     assert_eq!(eval(1, &["--runs", "3"]).code, Some(code::USAGE));
     assert_eq!(eval(2, &["--runs", "2"]).code, Some(code::USAGE));
     assert_eq!(starts(), 12);
+    // Nor is a case with another check under the same id a part of what was measured.
+    let cases =
+        context.read("my-skill/evals/evals.json").replace("\"contains\":\"42\"", "\"contains\":\"43\"");
+    context.write("my-skill/evals/evals.json", &cases);
+    let args = ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--yes", "--out", "measured"];
+    let changed = context.run(&[&args[..], &["--runs", "3"]].concat());
+    assert_eq!((changed.code, starts()), (Some(code::USAGE), 12), "{}", changed.stderr);
 }
 
 #[test]
@@ -181,6 +188,10 @@ fn dollars_are_counted_by_the_list_price_of_a_model_or_refused() {
     capped(&["--model", "haiku"]).fails(code::USAGE, &["haiku", "--price"]);
     capped(&["--model", "claude-haiku-4-5"]).assert_code(code::SUCCESS);
     capped(&["--model", "haiku", "--price", "1,5"]).assert_code(code::SUCCESS);
+    // An optimizer of its own has prices of its own.
+    let body = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body", "--dry-run"];
+    let capped = ["--budget", "5", "--model", "claude-haiku-4-5", "--optimizer", "opus"];
+    context.run(&[&body[..], &capped].concat()).fails(code::USAGE, &["opus"]);
     // The cap holds: a run takes 100 tokens of prompts, a hundredth of a cent.
     let stopped = ["--budget", "0.00005", "--model", "claude-haiku-4-5"];
     context.run(&with(&stopped)).fails(code::BUDGET, &["--budget"]);

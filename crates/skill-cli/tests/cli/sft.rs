@@ -205,6 +205,15 @@ mod built_in {
         context.write("run/policy/adapter_config.json", &other);
         export("run", &["--base", CHAT_TINY, "--force"]).refused(code::USAGE, &["lora_A"]);
         assert!(!context.path("served/model.safetensors.part").exists());
+        // Neither what is merged nor a run is written into; an index of another model in the folder goes.
+        context.write("run/policy/adapter_config.json", &config);
+        for place in ["run", "run/policy", CHAT_TINY] {
+            let into = ["export", "run", "--policy", place, "--base", CHAT_TINY, "--force"];
+            context.run(&into).fails(code::USAGE, &[place]);
+        }
+        context.write("served/model.safetensors.index.json", "{}");
+        export("run", &["--base", CHAT_TINY, "--force"]).assert_code(code::SUCCESS);
+        assert!(!context.path("served/model.safetensors.index.json").exists());
         // The small decoder of simulated targets, and weights that a server has.
         context.write("simulated/initial_policy/config.json", "{}");
         context.write("simulated/policy/config.json", "{}");

@@ -333,6 +333,12 @@ fn file(path: &str, is: &FileIs, done: &Done) -> (bool, String) {
             }
         }
         // Of several files one has to have it, and none may where it must not be there.
+        FileIs::Text(pattern) if pattern.count == Some(0) => {
+            match matching.iter().find(|path| done.text(path).is_some_and(|text| !pattern.holds(&text))) {
+                None => (true, "in none of the files".to_owned()),
+                Some(path) => (false, format!("in {path}")),
+            }
+        }
         FileIs::Text(pattern) if pattern.count.is_some() => {
             let mut texts = matching.iter().filter_map(|path| done.text(path));
             match texts.find(|text| pattern.holds(text)) {

@@ -79,10 +79,6 @@ impl EvalsEnv {
         if !drafts.is_empty() && !config.is_for_measuring {
             tracing::warn!("drafts are left out until they are reviewed: {}", drafts.join(", "));
         }
-        if config.needs_guard && kept.iter().all(|case| case.guards.is_empty()) {
-            let message = "no check has \"guard\": true, and the gate has a guard".to_owned();
-            return Err(EnvError::BadData { path: config.cases.clone(), message });
-        }
         let needs_sandbox = |case: &Case| {
             case.scaffold.is_some() || case.checks.iter().any(|check| matches!(check, Check::Command(_)))
         };
@@ -126,6 +122,12 @@ impl EvalsEnv {
             }
             splits[split].push(Item::new(case.id.as_str(), data));
             cases.insert(ItemId::new(case.id.clone()), (case, project));
+        }
+        let has_guard = |item: &Item| item.data.get("guards").is_some();
+        if config.needs_guard && !splits[Split::Val].iter().any(has_guard) {
+            let message =
+                "no check of a validation case has \"guard\": true, and the gate has a guard".to_owned();
+            return Err(EnvError::BadData { path: config.cases.clone(), message });
         }
         let prompt = grade::parsed(config.prompt.as_deref())?;
         Ok(Self { splits, cases, prompt, sandbox, judge })

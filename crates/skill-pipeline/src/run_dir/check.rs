@@ -5,7 +5,7 @@
 //! the lines and the weights of a checkpoint against the marks and hashes in it, a policy against the hashes in its
 //! folder, a bank against the hashes in its log, logs against their marks in `timings.jsonl`; states, configuration and
 //! lines carry their own checksums. Imported runs have no hashes: their files are read, and what can be read is taken for
-//! whole; the page of a run, its warnings and its times carry checksums, where a version before did not write them. What
+//! whole; the page of a run, its warnings and its times carry checksums, except in runs of earlier versions. What
 //! nothing is known of is listed as not checked.
 //!
 //! # Invariants

@@ -34,14 +34,18 @@ def end_if_forked(pid: int, error: BaseException | None = None) -> None:
 
 
 def _end(error: BaseException | None) -> NoReturn:
-    code = 0
-    if isinstance(error, SystemExit):
-        code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    elif error is not None:
-        sys.excepthook(type(error), error, error.__traceback__)
-        code = 1
-    else:
-        print("skillrl: a forked process has left its function, and ends: use os._exit() in it", file=sys.stderr)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
+    code = int(error is not None)
+    try:
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            if isinstance(error.code, str):
+                print(error.code, file=sys.stderr)
+        elif error is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
+        else:
+            print("skillrl: a forked process has left its function, and ends: use os._exit() in it", file=sys.stderr)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    finally:
+        # Whatever its streams do, no child goes on inside the engine of its parent.
+        os._exit(code)

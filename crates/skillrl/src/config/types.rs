@@ -359,17 +359,17 @@ settings! {
         alpha: f64 = decisive(number(1e-9, 0.999), Value("0.05"));
         /// For mcnemar and eprocess: whether alpha holds for all steps together, so that later ones ask for more.
         spend_alpha: bool = decisive(Flag, Value("false")) => evidence.spends_alpha;
-        /// For no_regression: how many tasks of the selection split a change may do worse than before.
+        /// For no_regression: how many tasks of the validation split a change may do worse than before.
         max_losses: u32 = decisive(integer(0, MAX_COUNT), Value("0"));
         /// Also accepts a candidate that keeps the score and saves this share of the target's tokens (prompts and
-        /// replies) on the selection split. Without it scores alone decide.
+        /// replies) on the validation split. Without it scores alone decide.
         token_saving: Option<f64> = decisive(number(0.001, 0.999), Absent { example: "0.2" });
         /// For token_saving: how much lower the score may be, as a share. Without it, it must not be lower.
         score_margin: Option<f64> = decisive(number(0.0, 0.5), Absent { example: "0.01" });
-        /// A second scorer, whose score a candidate must not lower on the selection split, significantly or by more
+        /// A second scorer, whose score a candidate must not lower on the validation split, significantly or by more
         /// than a tenth. For tasks a value of env.scorer, by the same keys; for evals checks: those with guard.
         guard: Option<String> = decisive(Text, Absent { example: "\"json_fields\"" });
-        /// How often each task of the selection split is tried with a skill. A task's tries count together, and each is
+        /// How often each task of the validation split is tried with a skill. A task's tries count together, and each is
         /// paid for; for targets whose answers are sampled.
         selection_repeats: u32 = decisive(integer(1, 100), Value("1")) => evidence.selection_repeats;
         /// exact: a candidate is rejected as soon as it can no longer win; what is decided is the same, and most
@@ -381,7 +381,7 @@ settings! {
 settings! {
     /// `[eval]`.
     EvalConfig for TrainSettings {
-        /// Whether the first and the best skill are measured on the selection split once more at the end: the
+        /// Whether the first and the best skill are measured on the validation split once more at the end: the
         /// score that a skill was selected by is optimistic, and this one is not. It costs one pass or two.
         fresh: bool = process(Flag, Value("true")) => evidence.fresh;
         /// Whether the first and the best skill are measured on the test split at the end.

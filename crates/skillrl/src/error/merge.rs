@@ -47,6 +47,12 @@ pub enum MergeError {
         /// What is wrong.
         message: String,
     },
+    /// The folder holds what is merged, or a run.
+    #[error("{} holds a run or the model that is merged", path.display())]
+    Source {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is a model at the place already.
     #[error("{} holds a model already", path.display())]
     Exists {
@@ -76,6 +82,7 @@ impl MergeError {
             Self::NoBase { .. } => "name the folder of the model: --base DIR",
             Self::Quantized { .. } => "name the folder with the safetensors of the same model: --base DIR",
             Self::Config { .. } => "restore the file from the model",
+            Self::Source { .. } => "take another folder",
             Self::Exists { .. } => "--force replaces it; or take another folder",
             Self::Write { .. } => "check the path, its permissions and the free space",
         }

@@ -27,7 +27,7 @@ use skillrl::pipeline::{OWN_TARGET, PipelineError, StopSignal};
 use skillrl::reports::Matrix;
 use skillrl::transfer::{Transfer, TransferOptions, named_targets, usual_out};
 use skillrl::{skills, trainer, world};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// True if a command asks for more than one measurement, or for what only a matrix has.
@@ -321,7 +321,7 @@ impl KeepCells for Cells {
     ) -> Result<(), PipelineError> {
         let Some((dir, settings)) = self.dir(place) else { return Ok(()) };
         atomic::create_dir(dir)?;
-        write_measurement(dir, settings, results, summary)
+        write_measurement(dir, settings, &BTreeMap::new(), results, summary)
     }
 }
 

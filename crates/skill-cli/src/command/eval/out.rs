@@ -27,7 +27,7 @@ use skillrl::pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
 use skillrl::pipeline::run_dir::measurement::{MEASURED_WITH_FILE, is_measurement, seal, unseal, verify};
 use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use skillrl::pipeline::{PipelineError, RunReader};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::path::Path;
 
@@ -45,6 +45,14 @@ struct Named {
 struct MeasuredWith {
     format_version: String,
     settings: RunIdentity,
+    /// The hash of each measured item; empty in measurements of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    items: BTreeMap<String, String>,
+}
+
+/// The hashes of items by their ids.
+pub(super) fn hashes_of(items: &[Item]) -> BTreeMap<String, String> {
+    items.iter().map(|item| (item.id.to_string(), canonical_hash(&json!(item)))).collect()
 }
 
 /// What decides a score besides the skill: the models that answer and grade, the environment with its scorer, the data.
@@ -77,6 +85,7 @@ pub(super) fn measured_with(dir: &Path) -> Option<RunIdentity> {
 pub(super) struct EvalOut {
     dir: RunDir,
     settings: RunIdentity,
+    items: BTreeMap<String, String>,
     pub(super) journal: Journal,
     /// The hash of what decides the results.
     work: String,
@@ -119,7 +128,7 @@ impl EvalOut {
         let dir = RunDir::open(path)?;
         let journal = dir.open_journal(JournalOptions::default(), false)?;
         let work = canonical_hash(&json!({"settings": settings, "skill": skill.hash()}));
-        Ok(Self { dir, settings, journal, work, replaces_other })
+        Ok(Self { dir, settings, items: hashes_of(items), journal, work, replaces_other })
     }
 
     /// Tells the caps what was spent on this measurement before.
@@ -134,7 +143,7 @@ impl EvalOut {
     ) -> Result<(), PipelineError> {
         unseal(self.dir.path())?;
         self.dir.remove_summary()?;
-        write_measurement(self.dir.path(), &self.settings, results, summary)
+        write_measurement(self.dir.path(), &self.settings, &self.items, results, summary)
     }
 }
 
@@ -175,9 +184,10 @@ pub(super) fn is_part_of(
     let results = read(RESULTS_FILE).and_then(|bytes| serde_json::from_slice::<Vec<Named>>(&bytes).ok());
     let with = read(MEASURED_WITH_FILE).and_then(|bytes| serde_json::from_slice::<MeasuredWith>(&bytes).ok());
     let (Some(summary), Some(results), Some(with)) = (summary, results, with) else { return Ok(false) };
-    let measured: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
-    let is_same = summary.skill_hash == skill.hash()
-        && results.iter().all(|result| measured.contains(result.id.as_str()));
+    let hashes = hashes_of(items);
+    let is_known = |id: &str| hashes.get(id).is_some_and(|hash| with.items.get(id) == Some(hash));
+    let is_same =
+        summary.skill_hash == skill.hash() && results.iter().all(|result| is_known(result.id.as_str()));
     let is_smaller = |change: &SettingChange| match change {
         SettingChange::Data { .. } => true,
         SettingChange::Value { name, was, is } if name == RUNS => {
@@ -200,6 +210,7 @@ pub(super) fn is_part_of(
 pub(super) fn write_measurement(
     dir: &Path,
     settings: &RunIdentity,
+    items: &BTreeMap<String, String>,
     results: impl Iterator<Item = Result<RolloutResult, PipelineError>>,
     summary: &EvaluationSummary,
 ) -> Result<(), PipelineError> {
@@ -208,7 +219,11 @@ pub(super) fn write_measurement(
     atomic::remove_file(&dir.join(SUMMARY_FILE))?;
     atomic::remove_file(&dir.join(MEASURED_WITH_FILE))?;
     atomic::write_json_list(&dir.join(RESULTS_FILE), results)?;
-    let with = MeasuredWith { format_version: FORMAT_VERSION.to_owned(), settings: settings.clone() };
+    let with = MeasuredWith {
+        format_version: FORMAT_VERSION.to_owned(),
+        settings: settings.clone(),
+        items: items.clone(),
+    };
     atomic::write_json(&dir.join(MEASURED_WITH_FILE), &with)?;
     atomic::write_json(&dir.join(SUMMARY_FILE), summary)?;
     seal(dir)

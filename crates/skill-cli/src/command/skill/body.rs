@@ -26,7 +26,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     let measure = &args.measure;
     let agent = named(&measure.agent)?;
     refuse_options_of_queries(args)?;
-    check_budget(&measure.common, measure.budget)?;
+    check_budget(&measure.common, measure.optimizer.as_deref(), measure.budget)?;
     let place = cases_place(&measure.skills, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     leave_out_drafts(&mut set, &place)?;
@@ -80,11 +80,13 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     agreed(args, &start, &agent.title)?;
     train::run_made(start, &measure.common, args.yes)?;
     if !measure.common.quiet && !measure.common.json {
+        let cases = args.cases.as_ref().map(|cases| format!(" --cases {}", cases.display()));
         say(&format!(
-            "`skillrl eval {} --agent {} --previous {}` measures it beside the skill that it came from",
+            "`skillrl eval {} --agent {} --previous {}{}` measures it beside the skill that it came from",
             dir.join("best_skill").display(),
             agent.name,
-            measure.skills.display()
+            measure.skills.display(),
+            cases.unwrap_or_default()
         ));
     }
     Ok(())

@@ -53,11 +53,11 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
             agents.push(agent);
         }
     }
+    plan::check_budget(&args.common, None, args.budget)?;
     let skill = previous::delivered(&args.skill)?;
     if let Some(n) = args.draft {
         return draft::run(args, &agents, &skill, n);
     }
-    plan::check_budget(&args.common, args.budget)?;
     let place = plan::cases_place(&args.skill, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     plan::leave_out_drafts(&mut set, &place)?;

@@ -284,10 +284,20 @@ fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
         title: arm.title.clone(),
         pass_rate: mean(&|result| result.hard),
         pass_all: ids.iter().filter(is_sure).count() as f64 / ids.len().max(1) as f64,
-        tokens: mean(&|result| result.usage.tokens() as f64),
+        tokens: tokens_of(results),
         seconds: mean(&|result| number(result, "seconds").unwrap_or_default()),
         dollars: (costs.len() == results.len() && !costs.is_empty()).then(|| costs.iter().sum::<f64>() / n),
         activations: Activations::of(results),
         over_time: results.iter().filter(|result| is_over_time(result)).count(),
     }
+}
+
+/// The mean tokens of the runs that ended within their time; of the others nobody knows them.
+fn tokens_of(results: &[RolloutResult]) -> f64 {
+    let ended: Vec<f64> = results
+        .iter()
+        .filter(|result| !is_over_time(result))
+        .map(|result| result.usage.tokens() as f64)
+        .collect();
+    ended.iter().sum::<f64>() / ended.len().max(1) as f64
 }

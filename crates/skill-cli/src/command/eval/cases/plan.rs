@@ -56,7 +56,7 @@ pub(in crate::command) fn check_program(common: &AgentArgs, agent: &Agent) -> Re
     };
     let program = common.program.as_ref().map_or_else(|| agent.program.clone(), |named| located(named));
     if !is_there(&program) {
-        let message = format!("the program of {} is not there: {program}", agent.title);
+        let message = format!("the program of {} is not found: {program}", agent.title);
         return Err(CommandError::new(message).with_hint(format!(
             "install it (`npm install --global {}`), or name its program with --program",
             agent.package
@@ -126,18 +126,32 @@ fn passed(common: &AgentArgs, agent: &Agent) -> Vec<String> {
 
 /// The prices of the agent's model: those of `--price`, else the list prices of `--model`.
 pub(in crate::command) fn prices_of(common: &AgentArgs) -> Option<ListPrices> {
+    prices(common, common.model.as_deref())
+}
+
+/// The prices of a model that an agent uses: those of `--price`, else its list prices.
+fn prices(common: &AgentArgs, model: Option<&str>) -> Option<ListPrices> {
     match common.price {
         Some(Price { input, output }) => Some(ListPrices { input, cached: None, output }),
-        None => list_prices_of(common.model.as_deref()?),
+        None => list_prices_of(model?),
     }
 }
 
-/// Refuses a cap in dollars that nothing can be counted by.
-pub(in crate::command) fn check_budget(common: &AgentArgs, budget: Option<f64>) -> Result<(), CommandError> {
-    if budget.is_none() || prices_of(common).is_some() {
+/// Refuses a cap in dollars where the calls of a model cannot be counted by prices; `optimizer` is another model than the
+/// agent's.
+pub(in crate::command) fn check_budget(
+    common: &AgentArgs,
+    optimizer: Option<&str>,
+    budget: Option<f64>,
+) -> Result<(), CommandError> {
+    let unpriced = [common.model.as_deref()].into_iter().chain(optimizer.map(Some));
+    let Some(unpriced) = unpriced.into_iter().find(|model| prices(common, *model).is_none()) else {
+        return Ok(());
+    };
+    if budget.is_none() {
         return Ok(());
     }
-    let message = match &common.model {
+    let message = match unpriced {
         Some(model) => format!("--budget needs prices, and {model} has no list price here"),
         None => "--budget needs prices, and the agent's own model is not known".to_owned(),
     };
@@ -172,7 +186,6 @@ pub(in crate::command) fn settings(asked: &Asked<'_>) -> crate::Result<Vec<Strin
         add("env.grader", "judge");
     }
     let model = common.model.as_deref().unwrap_or(DEFAULT_MODEL);
-    let price = prices_of(common);
     let mut roles = vec![("target", model, true), ("optimizer", asked.optimizer.unwrap_or(model), false)];
     if asked.is_graded && asked.judge.is_none() {
         roles.push(("judge", model, false));
@@ -191,7 +204,7 @@ pub(in crate::command) fn settings(asked: &Asked<'_>) -> crate::Result<Vec<Strin
         if !passed.is_empty() {
             add("pass_env", &serde_json::json!(passed).to_string());
         }
-        if let Some(price) = price {
+        if let Some(price) = prices(common, Some(model)) {
             add("price_input", &format!("{:?}", price.input));
             add("price_output", &format!("{:?}", price.output));
             if let Some(cached) = price.cached {
