@@ -4,6 +4,9 @@ use crate::error::{OfFile as _, Result};
 use crate::output::say;
 use skillrl::pipeline::StopSignal;
 use std::future::Future;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::watch;
 
 /// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.
 ///
@@ -32,8 +35,7 @@ pub(crate) async fn heeding_signals<T>(
     work: impl Future<Output = T>,
 ) -> T {
     // Caught before the work begins: anyone who reads its first line may press Ctrl-C at once.
-    let listener =
-        Interrupts::catch().ok().map(|interrupts| tokio::spawn(listen(interrupts, stop, stopping)));
+    let listener = interrupts().map(|caught| tokio::spawn(listen(caught, stop, stopping)));
     let output = work.await;
     if let Some(listener) = listener {
         listener.abort();
@@ -41,13 +43,45 @@ pub(crate) async fn heeding_signals<T>(
     output
 }
 
-async fn listen(mut interrupts: Interrupts, stop: StopSignal, stopping: &'static str) {
-    if interrupts.next().await.is_none() {
+/// How many signals have come, from the first call on until the process ends: one that comes between two pieces of work
+/// stops the second one. `None` if no signal can be caught.
+fn interrupts() -> Option<watch::Receiver<usize>> {
+    static CAUGHT: OnceLock<Option<watch::Receiver<usize>>> = OnceLock::new();
+    let catch = || {
+        let (count, caught) = watch::channel(0);
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let listening = async {
+                    let interrupts = Interrupts::catch();
+                    if ready.send(interrupts.is_ok()).is_err() {
+                        return;
+                    }
+                    let Ok(mut interrupts) = interrupts else { return };
+                    while interrupts.next().await.is_some() {
+                        count.send_modify(|n| *n += 1);
+                    }
+                };
+                drop(runtime.map(|runtime| runtime.block_on(listening)));
+            })
+            .ok()?;
+        is_ready.recv().unwrap_or_default().then_some(caught)
+    };
+    CAUGHT.get_or_init(catch).clone()
+}
+
+async fn listen(mut caught: watch::Receiver<usize>, stop: StopSignal, stopping: &'static str) {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    if caught.wait_for(|n| *n > 0).await.is_err() {
         return;
     }
-    say(stopping);
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
+        say(stopping);
+    }
     stop.soon.cancel();
-    if interrupts.next().await.is_some() {
+    if caught.wait_for(|n| *n > 1).await.is_ok() {
         say("stopping at once");
         stop.now.cancel();
     }
@@ -96,5 +130,22 @@ impl Interrupts {
     /// Waits for the next one; `None` if none can come.
     pub(crate) async fn next(&mut self) -> Option<()> {
         tokio::signal::ctrl_c().await.ok()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_comes_before_the_work_stops_it() {
+        let earlier = block_on(StopSignal::default(), "stopping", async {
+            let id = std::process::id().to_string();
+            assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+            interrupts().unwrap().wait_for(|n| *n > 0).await.unwrap();
+        });
+        earlier.unwrap();
+        let stop = StopSignal::default();
+        block_on(stop.clone(), "stopping", stop.soon.cancelled()).unwrap();
     }
 }
