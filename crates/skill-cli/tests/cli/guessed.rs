@@ -103,3 +103,16 @@ fn a_file_that_is_neither_data_nor_a_configuration_is_told_what_is() {
         run("rows.txt").fails(code::USAGE, &["rows.txt", ".jsonl", ".csv", ".xlsx"]);
     }
 }
+
+#[test]
+fn a_command_that_fails_leaves_the_configuration_of_the_one_before() {
+    let context = TestContext::new();
+    let row = |n: usize| json!({"body": body(n), "a": (["red", "green", "blue"][n % 3])});
+    context.write("rows.jsonl", &(0..60).map(|n| format!("{}\n", row(n))).collect::<String>());
+    let train = ["train", "rows.jsonl", "--answer", "a", "--mock", "--yes", "--quiet"];
+    context.run(&[&train[..], &["--out", "runs/first"]].concat());
+    let before = context.read("skillrl.toml");
+    assert!(before.contains("runs/first"), "{before}");
+    context.run(&[&train[..], &["--skill", "nope.md"]].concat()).assert_code(code::USAGE);
+    assert_eq!(context.read("skillrl.toml"), before);
+}

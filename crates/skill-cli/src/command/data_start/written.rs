@@ -30,6 +30,8 @@ pub(crate) struct WrittenConfig {
     run: PathBuf,
     /// True if this command wrote it.
     is_new: bool,
+    /// The text that it replaced.
+    before: Option<String>,
 }
 
 impl WrittenConfig {
@@ -40,21 +42,26 @@ impl WrittenConfig {
     /// A file that says something else, and that somebody has edited, or whose run has an answered call.
     pub(super) fn put(file: &Path, loaded: &LoadedConfig, text: &str) -> crate::Result<Self> {
         let text = sealed(text);
-        let written =
-            |is_new| Self { file: file.to_owned(), text: text.clone(), run: loaded.run_dir(), is_new };
+        let written = |is_new, before| Self {
+            file: file.to_owned(),
+            text: text.clone(),
+            run: loaded.run_dir(),
+            is_new,
+            before,
+        };
         let Ok(found) = std::fs::read_to_string(file) else {
             write(file, &text)?;
-            return Ok(written(true));
+            return Ok(written(true, None));
         };
         let before = Config::load(file, &[])?;
         let differences = differences(&before, loaded);
         if differences.is_empty() {
-            return Ok(written(false));
+            return Ok(written(false, None));
         }
         // What simulated models answered was a try, and its run stays in a directory of its own.
         if is_unedited(&found) && (is_simulated(&before) || !has_answered_call(&before.run_dir())) {
             write(file, &text)?;
-            return Ok(written(true));
+            return Ok(written(true, Some(found)));
         }
         let shown = file.display();
         let n_more = differences.len().saturating_sub(MAX_NAMED);
@@ -72,13 +79,16 @@ impl WrittenConfig {
         Err(CommandError::new(message).with_hint(hint).into())
     }
 
-    /// Removes the file that this command wrote, if no run has begun with it.
+    /// Takes back what this command wrote, if no run has begun with it: a file that was there before is as it was.
     pub(crate) fn remove_if_unused(&self) {
         let is_unchanged = std::fs::read_to_string(&self.file).is_ok_and(|found| found == self.text);
         let has_run = self.run.join("config.json").is_file();
         if self.is_new && is_unchanged && !has_run {
             // Nobody needs it; the next command writes its own.
-            let _ = std::fs::remove_file(&self.file);
+            let _ = match &self.before {
+                Some(before) => std::fs::write(&self.file, before),
+                None => std::fs::remove_file(&self.file),
+            };
         }
     }
 }
