@@ -16,6 +16,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
+use skill_core::canonical::RunningSha256;
 use skill_llm::regular_file;
 use skill_pipeline::PipelineError;
 use skill_pipeline::run_dir::{RunStatus, is_held, run_status};
@@ -27,6 +28,8 @@ use tar::{Archive, Builder, EntryType, Header};
 
 /// The file that says what a bundle holds.
 pub const MANIFEST: &str = "skillrl-bundle.json";
+/// The file of an unpacked bundle with the hash of its archive.
+const ARCHIVE_FILE: &str = ".archive.sha256";
 /// The version of this form of bundles.
 const FORMAT: u32 = 1;
 /// The first bytes of gzip.
@@ -218,12 +221,19 @@ pub fn unpack(bundle: &Path) -> Result<PathBuf, Error> {
     let read = |source| BundleError::Read { path: bundle.to_owned(), source };
     let parent = bundle.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let into = parent.join(stem(bundle));
+    let hash = hash_of(bundle).map_err(read)?;
     if into.exists() {
+        let unpacked = regular_file::read_to_string(&into.join(ARCHIVE_FILE)).unwrap_or_default();
+        if unpacked.trim() != hash {
+            return Err(BundleError::NotABundle { path: bundle.to_owned(), directory: into }.into());
+        }
         return Ok(run_of(&into, bundle)?);
     }
     // It has its name when it is whole.
     let part = parent.join(format!(".{}.part", stem(bundle)));
-    let outcome = unpack_into(bundle, &part).map_err(read);
+    let unpacked = unpack_into(bundle, &part);
+    let outcome =
+        unpacked.and_then(|()| std::fs::write(part.join(ARCHIVE_FILE), format!("{hash}\n"))).map_err(read);
     let run = outcome.and_then(|()| run_of(&part, bundle));
     let placed = run.and_then(|_| {
         std::fs::rename(&part, &into).map_err(|source| BundleError::Write { path: into.clone(), source })
@@ -234,6 +244,18 @@ pub fn unpack(bundle: &Path) -> Result<PathBuf, Error> {
         return Err(error.into());
     }
     Ok(run_of(&into, bundle)?)
+}
+
+/// The SHA-256 of an archive.
+fn hash_of(bundle: &Path) -> io::Result<String> {
+    let (mut file, mut hash) = (regular_file::open(bundle)?, RunningSha256::default());
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hash.hex()),
+            n_read => hash.update(part.get(..n_read).unwrap_or_default()),
+        }
+    }
 }
 
 fn unpack_into(bundle: &Path, into: &Path) -> io::Result<()> {

@@ -103,6 +103,9 @@ fn a_bundle_is_checked_and_replayed_where_nothing_else_is() {
     // Without its data it is whole, and names what a replay lacks.
     elsewhere.succeed(&["check", "bare.tar.gz"]);
     elsewhere.run(&["replay", "bare.tar.gz", "--quiet"]).fails(code::USAGE, &["env.data"]);
+    // Another archive of the same name is not what was unpacked.
+    std::fs::copy(context.path("bare.tar.gz"), elsewhere.path("run.tar.gz")).unwrap();
+    elsewhere.run(&["check", "run.tar.gz"]).fails(code::DATA, &["run.tar.gz"]);
     elsewhere.write("run.tar.gz", "no bundle");
     elsewhere.run(&["check", "run.tar.gz"]).assert_code(code::RUN_DIR);
 }
