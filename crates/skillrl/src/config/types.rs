@@ -369,8 +369,8 @@ settings! {
         /// A second scorer, whose score a candidate must not lower on the validation split, significantly or by more
         /// than a tenth. For tasks a value of env.scorer, by the same keys; for evals checks: those with guard.
         guard: Option<String> = decisive(Text, Absent { example: "\"json_fields\"" });
-        /// How often each task of the validation split is tried with a skill. A task's tries count together, and each is
-        /// paid for; for targets whose answers are sampled.
+        /// How often each task of the validation split is tried with a skill. A task's tries count together, and
+        /// each is paid for; for targets whose answers are sampled.
         selection_repeats: u32 = decisive(integer(1, 100), Value("1")) => evidence.selection_repeats;
         /// exact: a candidate is rejected as soon as it can no longer win; what is decided is the same, and most
         /// rejected candidates cost a part of the calls. off: every candidate is measured on the whole split.
