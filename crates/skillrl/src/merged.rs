@@ -8,7 +8,7 @@ use serde_json::Value;
 use skill_core::canonical::{RunningSha256, hex_sha256};
 use skill_llm::regular_file;
 use skill_pipeline::run_dir::policy_hashes::{HASHES_FILE, verify_policy};
-use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, RunStatus, atomic, run_status};
+use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic, read_config};
 use skill_train::TrainError;
 use skill_train::lora;
 use skill_train::merge::{Adapter, write_f16};
@@ -113,7 +113,9 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
 fn check_place(to: &Path, sources: &[Option<&PathBuf>], force: bool) -> Result<(), MergeError> {
     let real = |path: &Path| path.canonicalize().ok();
     let is_source = |source: &&PathBuf| real(to).is_some() && real(to) == real(source);
-    if sources.iter().flatten().any(is_source) || run_status(to) != RunStatus::Absent {
+    // A model has a `config.json` too, of another form.
+    let is_run = matches!(read_config(to), Ok(Some(_)));
+    if sources.iter().flatten().any(is_source) || is_run {
         return Err(MergeError::Source { path: to.to_owned() });
     }
     let of_model = [CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE, HASHES_FILE, lora::CONFIG_FILE];

@@ -14,11 +14,15 @@ pub(crate) fn short(live: &LiveState) -> Option<String> {
     if workers.is_empty() {
         return None;
     }
-    let (slots, doing): (u32, usize) = workers
-        .iter()
-        .fold((0, 0), |(slots, doing), worker| (slots + worker.slots, doing + worker.doing.len()));
+    let (slots, doing): (u32, usize) =
+        workers.iter().fold((0, 0), |(slots, doing), worker| (slots + worker.slots, doing + n_busy(worker)));
     let plural = if workers.len() == 1 { "" } else { "s" };
     Some(format!("{} worker{plural}, {doing} of {slots} slots busy", workers.len()))
+}
+
+/// The slots that work; beside the task of a slot, the result of the one before may wait to be recorded.
+fn n_busy(worker: &WorkerPulse) -> usize {
+    worker.doing.len().min(worker.slots.try_into().unwrap_or(usize::MAX))
 }
 
 /// A line for each worker: what it does, and when it was heard of.
@@ -41,8 +45,8 @@ fn line(worker: &WorkerPulse) -> String {
         tasks.push("…".to_owned());
     }
     let tasks = if tasks.is_empty() { String::new() } else { format!(" ({})", tasks.join(", ")) };
-    let (n_doing, slots) = (worker.doing.len(), worker.slots);
-    format!("{name}: {n_doing} of {slots} slots busy{tasks}, heard of {} s ago", worker.seen_seconds_ago)
+    let (n_busy, slots) = (n_busy(worker), worker.slots);
+    format!("{name}: {n_busy} of {slots} slots busy{tasks}, heard of {} s ago", worker.seen_seconds_ago)
 }
 
 #[cfg(test)]
@@ -62,6 +66,7 @@ mod tests {
         let busy = worker("b/2", 5);
         let other = WorkerPulse { problem: Some("another version".to_owned()), ..worker("c/3", 0) };
         assert_eq!(line(&busy), "b/2: 5 of 8 slots busy (t0, t1, t2, …), heard of 2 s ago");
+        assert_eq!(n_busy(&worker("d/4", 9)), 8);
         assert!(!line(&idle).contains('\u{1b}'));
         assert!(line(&other).contains("another version"));
     }
