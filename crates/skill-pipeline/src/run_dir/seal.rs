@@ -11,7 +11,7 @@ const SEAL: &str = ",\n  \"checksum\": \"";
 /// The text behind it.
 const SEAL_END: &str = "\"\n}\n";
 
-/// An object as [`write_json`] writes it, with one more field at its end: `checksum`, the SHA-256 of all bytes
+/// An object as [`write_json`](super::atomic::write_json) writes it, with one more field at its end: `checksum`, the SHA-256 of all bytes
 /// before it.
 ///
 /// # Errors
