@@ -35,6 +35,8 @@ pub enum FinishReason {
 impl FinishReason {
     /// The name of [`Self::turns_used_up`].
     const TURNS: &str = "max_turns";
+    /// The name of [`Self::time_used_up`].
+    const TIME: &str = "max_time";
     /// The name of [`Self::budget_used_up`].
     const BUDGET: &str = "max_budget";
 
@@ -48,11 +50,17 @@ impl FinishReason {
         Self::Other(Self::BUDGET.to_owned())
     }
 
-    /// What an agent's program has used up, where that is why it ended: `turns` or `budget`.
+    /// An agent's program was ended at the time limit of its task.
+    pub fn time_used_up() -> Self {
+        Self::Other(Self::TIME.to_owned())
+    }
+
+    /// What an agent's program has used up, where that is why it ended: `turns`, `budget` or `time`.
     pub fn used_up(&self) -> Option<&'static str> {
         match self {
             Self::Other(reason) if reason == Self::TURNS => Some("turns"),
             Self::Other(reason) if reason == Self::BUDGET => Some("budget"),
+            Self::Other(reason) if reason == Self::TIME => Some("time"),
             Self::Other(_) | Self::Stop | Self::Length | Self::ToolCalls | Self::ContentFilter => None,
         }
     }

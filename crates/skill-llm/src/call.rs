@@ -75,10 +75,6 @@ impl fmt::Debug for Extensions {
     }
 }
 
-/// A value of a call that is not repeated after a timeout: its time limit belongs to the task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeLimited;
-
 impl CallCtx {
     /// A context for this place, without a deadline, that nobody cancels, in a unit of work of its own.
     pub fn new(place: CallPlace) -> Self {

@@ -104,7 +104,7 @@ pub use agent::{AgentConfig, AgentKind, AgentModel};
 pub use agent_work::{AgentFile, AgentProject, AgentToolCall, AgentWork};
 pub use anthropic::{AnthropicChat, AnthropicConfig, PromptCache, SchemaMode};
 pub use attempt::{Attempt, AttemptLog, AttemptOutcome};
-pub use call::{CallCtx, CallPlace, Extensions, TimeLimited};
+pub use call::{CallCtx, CallPlace, Extensions};
 pub use chat::{
     ChatModel, ChatReply, ChatRequest, ContentPart, FinishReason, ImageSource, Message, ModelId,
     ProviderState, ResponseSchema, Sampling, ToolCall, ToolChoice, ToolSpec, UsageGap,

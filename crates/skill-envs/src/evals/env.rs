@@ -14,11 +14,10 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 use skill_core::rollout::GUARD_KEY;
 use skill_core::{ItemId, Role, RolloutResult, ToolUse};
-use skill_llm::{AgentProject, ChatModel, ChatRequest, LlmError, Message, PromptTemplate, TimeLimited};
+use skill_llm::{AgentProject, ChatModel, ChatRequest, FinishReason, Message, PromptTemplate};
 use skill_sandbox::{Choice, Sandbox};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The key of a result's extras with what became of each check.
 const CHECKS_KEY: &str = "checks";
@@ -183,18 +182,10 @@ pub fn checks_of(result: &RolloutResult) -> Vec<CheckRow> {
     serde_json::from_value(rows).unwrap_or_default()
 }
 
-/// The time limit of a run that it ended at, if that is why there is no reply.
-fn time_limit(error: &LlmError) -> Option<Duration> {
-    match error {
-        LlmError::Timeout { after, .. } => Some(*after),
-        LlmError::GaveUp { last, .. } => time_limit(last),
-        _ => None,
-    }
-}
-
 /// The result of a run that did not end within its time limit: it fails all its checks.
-fn over_time(case: &Case, item: &Item, limit: Duration) -> RolloutResult {
-    let evidence = format!("the run did not end within {:.0} s", limit.as_secs_f64());
+fn over_time(case: &Case, item: &Item, milliseconds: u64) -> RolloutResult {
+    let seconds = milliseconds as f64 / 1000.0;
+    let evidence = format!("the run did not end within {seconds:.0} s");
     let row = |(idx, check): (usize, &Check)| CheckRow {
         text: check.text(),
         passed: false,
@@ -209,7 +200,7 @@ fn over_time(case: &Case, item: &Item, limit: Duration) -> RolloutResult {
     let mut result = RolloutResult::new(item.id.clone(), 0.0, 0.0);
     result.task_description.clone_from(&case.prompt);
     result.extras.insert(CHECKS_KEY.to_owned(), json!(rows));
-    result.extras.insert("seconds".to_owned(), json!(limit.as_secs_f64()));
+    result.extras.insert("seconds".to_owned(), json!(seconds));
     if let Some(guard) = guard_score(case, &rows) {
         result.extras.insert(GUARD_KEY.to_owned(), json!(guard));
     }
@@ -268,21 +259,18 @@ impl Env for EvalsEnv {
             .get(&item.id)
             .ok_or_else(|| EnvError::Configuration { message: format!("no case has the id {}", item.id) })?;
         let (_, ctx) = ctx.show(source, item, &case.prompt).await?;
-        let call = ctx.call.clone().with(AgentProject::clone(project)).with(TimeLimited);
+        let call = ctx.call.clone().with(AgentProject::clone(project));
         let request = ChatRequest::new(vec![Message::user(case.prompt.as_str())]);
-        let reply = match target.chat(&request, &call).await {
-            Ok(reply) => reply,
-            Err(error) => match time_limit(&error) {
-                Some(limit) => return Ok(over_time(case, item, limit)),
-                None => return Err(error.into()),
-            },
-        };
+        let reply = target.chat(&request, &call).await?;
         let done = Done::of(&reply, project).ok_or_else(|| EnvError::Configuration {
             message: format!(
                 "the model {} is not a coding agent, which cases need as their target",
                 target.id()
             ),
         })?;
+        if reply.finish == FinishReason::time_used_up() {
+            return Ok(over_time(case, item, done.work.milliseconds));
+        }
         let rows = self.judged(case, &done, item, &ctx).await?;
         let counted: Vec<&CheckRow> = rows.iter().filter(|row| !row.is_shown_only).collect();
         let n_passed = counted.iter().filter(|row| row.passed).count();

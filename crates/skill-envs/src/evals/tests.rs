@@ -9,11 +9,10 @@ use serde_json::json;
 use skill_core::SkillDoc;
 use skill_core::Usage;
 use skill_llm::{
-    AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, TimeLimited,
+    AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, FinishReason, LlmError, ModelId,
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 fn write(dir: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {
@@ -199,9 +198,10 @@ impl ChatModel for Late {
         &self.0
     }
 
-    async fn chat(&self, _: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        assert!(call.get::<TimeLimited>().is_some(), "the call may be repeated after its time");
-        Err(LlmError::Timeout { provider: "late".to_owned(), after: Duration::from_secs(600) })
+    async fn chat(&self, _: &ChatRequest, _: &CallCtx) -> Result<ChatReply, LlmError> {
+        let work = AgentWork { milliseconds: 600_000, ..AgentWork::default() };
+        let reply = ChatReply::new("", Usage::default(), FinishReason::time_used_up());
+        Ok(reply.with_agent_work(&work))
     }
 }
 
@@ -220,7 +220,7 @@ async fn a_run_over_its_time_limit_fails_its_checks_and_ends_nothing() {
     assert_eq!(rows, [(false, false), (false, true)]);
 }
 
-/// Whoever uses cases, training or measurement, finds no draft among them.
+/// Neither training nor measurement uses drafts.
 #[test]
 fn no_draft_is_used_before_a_person_has_reviewed_it() {
     let dir = tempfile::tempdir().unwrap();

@@ -74,8 +74,9 @@ impl AgentModel {
     }
 
     async fn run(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        let timeout = call.timeout.unwrap_or(self.config.timeout);
-        let timeout = call.time_left().map_or(timeout, |left| left.min(timeout));
+        let limit = call.timeout.unwrap_or(self.config.timeout);
+        let timeout = call.time_left().map_or(limit, |left| left.min(limit));
+        let project = call.get::<AgentProject>();
         let room = process::temporary_dir("agent-")
             .map_err(|error| wrong(format!("cannot make a working directory: {error}")))?;
         let ready = prompt::write(request, call, &self.config, room.path())
@@ -104,6 +105,9 @@ impl AgentModel {
             trace::keep(directory, call.place.as_str(), &shown, &stderr);
         }
         let status = match outcome.ending {
+            // For work on a project, the time limit is part of the task, and reaching it a result. The deadline of the
+            // call is not.
+            Ending::Deadline if project.is_some() && timeout == limit => None,
             Ending::Deadline => {
                 return Err(LlmError::Timeout { provider: self.config.name(), after: timeout });
             }
@@ -111,7 +115,7 @@ impl AgentModel {
                 let message = format!("printed more than {MAX_OUTPUT_BYTES} bytes and was killed");
                 return Err(self.failed(ErrorClass::InvalidReply, &message));
             }
-            Ending::Exited(status) => status,
+            Ending::Exited(status) => Some(status),
         };
         let files = start.session_files(&stdout);
         let read = output::read(self.printed_as, &stdout, &files).and_then(|reply| {
@@ -120,8 +124,10 @@ impl AgentModel {
             let fault = || output::Fault::Unreadable("printed a reply that is not UTF-8".to_owned());
             if is_broken { Err(fault()) } else { Ok(reply) }
         });
-        let reply = self.judge(self.scrubbed(read), status, &stderr)?;
-        let project = call.get::<AgentProject>();
+        let reply = match status {
+            Some(status) => self.judge(self.scrubbed(read), status, &stderr)?,
+            None => ChatReply::new("", Usage::default(), FinishReason::time_used_up()),
+        };
         if written.skill.is_none() && project.is_none() {
             return Ok(reply);
         }

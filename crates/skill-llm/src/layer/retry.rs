@@ -17,7 +17,7 @@ pub use trouble::Trouble;
 
 use super::layered::{Layered, Prompt, Used as _, layer};
 use crate::attempt::{Attempt, AttemptLog, AttemptOutcome};
-use crate::call::{CallCtx, TimeLimited};
+use crate::call::CallCtx;
 use crate::chat::ChatModel;
 use crate::embedding::EmbeddingModel;
 use crate::error::{ErrorClass, GiveUpReason, LlmError};
@@ -438,9 +438,6 @@ impl Trial<'_> {
         trouble: &InTrouble,
         is_reached: bool,
     ) -> Result<LlmError, LlmError> {
-        if matches!(error, LlmError::Timeout { .. }) && self.call.get::<TimeLimited>().is_some() {
-            return Err(error);
-        }
         let is_nowhere = !is_reached && matches!(error, LlmError::Unreachable { .. });
         let max_turns = self.max_turns();
         if self.turns >= max_turns {

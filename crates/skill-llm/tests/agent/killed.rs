@@ -2,7 +2,7 @@
 
 use super::{Fake, ask, question};
 use skill_llm::agent::{AgentKind, AgentModel};
-use skill_llm::{CallCtx, ChatModel as _, ErrorClass, LlmError};
+use skill_llm::{AgentProject, CallCtx, ChatModel as _, ErrorClass, LlmError};
 use std::time::{Duration, Instant};
 
 /// Starts a child that outlives its parent unless the whole group is killed, and says so in a file.
@@ -35,6 +35,25 @@ fn at_the_deadline_a_program_is_killed_with_all_that_it_started() {
     assert!(matches!(error, LlmError::Timeout { after, .. } if after.as_secs() == 2), "{error:?}");
     assert_eq!(fake.read("traces/call-1.stdout.txt"), "half\n", "what it had printed is kept");
     assert_child_is_gone(&fake);
+}
+
+/// The time limit of work on a project is a part of the task, and reaching it a result that is recorded; the deadline of a
+/// call is none.
+#[test]
+fn work_on_a_project_that_reaches_its_time_limit_is_a_reply_and_a_deadline_is_an_error() {
+    let fake = Fake::new("sleep 30");
+    let ask_within = |limit: Duration, left: Option<Duration>| {
+        let mut config = fake.config(AgentKind::Pi);
+        config.timeout = limit;
+        let deadline = left.map(|left| tokio::time::Instant::now() + left);
+        ask(config, &question(), &CallCtx { deadline, ..CallCtx::default().with(AgentProject::default()) })
+    };
+    let (short, long) = (Duration::from_millis(300), Duration::from_secs(60));
+    let reply = ask_within(short, None).unwrap();
+    assert_eq!(reply.finish.used_up(), Some("time"));
+    assert!(reply.agent_work().is_some_and(|work| work.milliseconds >= 300));
+    let error = ask_within(long, Some(short)).unwrap_err();
+    assert!(matches!(error, LlmError::Timeout { .. }), "{error:?}");
 }
 
 #[test]

@@ -176,19 +176,6 @@ async fn a_single_attempt_gives_the_plain_error() {
     }
 }
 
-/// A time limit that belongs to the task is a result after one attempt; another failure of such a call is repeated.
-#[tokio::test(start_paused = true)]
-async fn a_call_whose_time_limit_is_that_of_its_task_is_not_repeated_after_it() {
-    let late = || LlmError::Timeout { provider: provider(), after: SECOND };
-    let limited = CallCtx::default().with(TimeLimited);
-    let model = || retried(vec![down(), late()], RetryPolicy::default());
-    let (reply, attempts, _) = outcome(&model(), &limited).await;
-    assert!(matches!(reply, Err(LlmError::Timeout { .. })), "{reply:?}");
-    assert_eq!(attempts, 2);
-    let (reply, attempts, _) = outcome(&model(), &CallCtx::default()).await;
-    assert_eq!((reply.unwrap(), attempts), ("yes".to_owned(), 3));
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_the_server_asks_is_waited_and_a_little_more() {
     for asked in [SECOND / 5, SECOND * 7, SECOND * 600] {
