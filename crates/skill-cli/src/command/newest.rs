@@ -172,8 +172,11 @@ fn none_of_several(dir: &Path) -> crate::Result {
     let mut runs: Vec<PathBuf> = entries.filter(|path| is_run(path)).collect();
     runs.sort();
     let Some(first) = runs.first().filter(|_| !is_run(dir)) else { return Ok(()) };
-    let message =
-        format!("{} holds {}, and one run is needed", dir.display(), counted(runs.len() as u64, "run"));
+    let message = format!(
+        "{} is a directory with {}, and a run is needed",
+        dir.display(),
+        counted(runs.len() as u64, "run")
+    );
     Err(CommandError::new(message).with_hint(format!("name one of them, such as {}", word(first))).into())
 }
 

@@ -3,6 +3,7 @@
 use super::row::{RunRow, have_same_items, paired_by_items};
 use super::{MAX_SETTING_CHARACTERS, is_seed, value_of};
 use crate::LEVEL;
+use crate::RunPhase;
 use crate::data::conversation::clip;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -15,11 +16,11 @@ const DIFFERENCES: [f64; 2] = [-1.0, 1.0];
 /// A mean over runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mean {
-    /// Runs.
+    /// Runs with different seeds.
     pub n: usize,
     /// The mean.
     pub mean: f64,
-    /// Its 95 % t interval over runs; `None` for a single run.
+    /// Its 95 % t interval over them; `None` for a single one.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -100,11 +101,13 @@ pub struct RunGroup {
     pub(crate) places: Vec<usize>,
 }
 
-/// The groups, in the order of their first runs. A run that is damaged, named again, or without any score is in none.
+/// The groups, in the order of their first runs. A run that is damaged, not finished, named again, or without any score is
+/// in none: a run that stopped at its baseline would lower the mean of its settings.
 pub(super) fn groups(runs: &[RunRow], group_by: &[String]) -> Vec<RunGroup> {
     let mut members: IndexMap<(usize, Vec<String>), Vec<usize>> = IndexMap::new();
     for (place, run) in runs.iter().enumerate() {
-        if run.problem.is_some() || run.is_repeated || run.test.or(run.validation).is_none() {
+        let has_result = run.state == RunPhase::Finished && run.test.or(run.validation).is_some();
+        if run.problem.is_some() || run.is_repeated || !has_result {
             continue;
         }
         let values = group_by.iter().map(|key| value_of(run, key)).collect();
@@ -128,9 +131,8 @@ fn group(
     places: Vec<usize>,
     runs: &[&RunRow],
 ) -> RunGroup {
-    let known = |of: fn(&RunRow) -> Option<f64>| runs.iter().filter_map(|run| of(run)).collect::<Vec<f64>>();
-    let mean = |of| Mean::of(&known(of));
-    let share = |of| Mean::within(&known(of), [0.0, 1.0]);
+    let mean = |of| Mean::of(&seed_means(runs, of));
+    let share = |of| Mean::within(&seed_means(runs, of), [0.0, 1.0]);
     let seeds: BTreeSet<u64> = runs.iter().filter_map(|run| run.seed).collect();
     let name = match values[..] {
         [] => "all runs".to_owned(),
@@ -144,7 +146,7 @@ fn group(
         seeds: seeds.into_iter().collect(),
         test_before: share(|run| run.test_before),
         test: share(|run| run.test),
-        gain: Mean::within(&known(|run| run.gain), DIFFERENCES),
+        gain: Mean::within(&seed_means(runs, |run| run.gain), DIFFERENCES),
         validation: share(|run| run.validation),
         cost: mean(|run| run.cost),
         calls: mean(|run| run.calls.map(|calls| calls as f64)),
@@ -152,6 +154,18 @@ fn group(
         versus_first: None,
         places,
     }
+}
+
+/// The values of runs, one for each combination of seeds. Repeats of one seed are not independent samples: they count
+/// once, by their mean.
+fn seed_means(runs: &[&RunRow], of: fn(&RunRow) -> Option<f64>) -> Vec<f64> {
+    let mut by_seeds: BTreeMap<Vec<(&str, String)>, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        let seeds = run.config.iter().filter(|(key, _)| is_seed(key));
+        let seeds = seeds.map(|(key, value)| (key.as_str(), value.to_string())).collect();
+        by_seeds.entry(seeds).or_default().extend(of(run));
+    }
+    by_seeds.values().filter_map(|values| Mean::of(values)).map(|mean| mean.mean).collect()
 }
 
 /// The difference of the second group to the first: paired by seed where both have the same seeds and items, by item where
@@ -176,8 +190,7 @@ fn versus(
             interval: found.interval,
         });
     }
-    let [before, after] =
-        [others, runs].map(|runs| runs.iter().filter_map(|run| run.test).collect::<Vec<_>>());
+    let [before, after] = [others, runs].map(|runs| seed_means(runs, |run| run.test));
     let difference = Mean::of(&after)?.mean - Mean::of(&before)?.mean;
     Some(GroupDifference {
         against,

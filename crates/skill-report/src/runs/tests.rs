@@ -1,5 +1,5 @@
 use super::*;
-use crate::RunOverview;
+use crate::{RunOverview, RunPhase};
 use serde_json::json;
 use skill_core::{GateMetric, ItemId, ItemScore};
 
@@ -12,6 +12,7 @@ fn run(model: &str, seed: u64, solved: &[bool]) -> RunRow {
     let score = |is_solved: bool| ItemScore { hard: if is_solved { 1.0 } else { 0.0 }, soft: 0.0 };
     RunRow {
         problem: None,
+        state: RunPhase::Finished,
         notes: Vec::new(),
         kind: Some("document"),
         env: "qa".to_owned(),
@@ -139,6 +140,19 @@ fn a_damaged_run_and_one_that_is_named_again_are_rows_and_in_no_group() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 4);
     assert!(lines[2].starts_with("x,runs/x,,damaged,"), "{csv}");
+}
+
+#[test]
+fn repeats_of_a_seed_count_once_and_unfinished_runs_in_no_group() {
+    let named = |name: &str, run: RunRow| RunRow { path: format!("runs/{name}").into(), ..run };
+    let again = named("again", run("a", 1, &ALL));
+    let stopped = RunRow { state: RunPhase::Stopped, ..named("stopped", run("a", 3, &[false; 4])) };
+    let found = table(vec![run("a", 1, &HALF), run("a", 2, &MOST), again, stopped]);
+    let [group] = found.groups.as_slice() else { panic!("{:?}", found.groups) };
+    // Seed 1 has 0.5 and 1, seed 2 has 0.75.
+    let test = group.test.unwrap();
+    assert_eq!((test.n, test.mean, test.interval), (2, 0.75, Some([0.75, 0.75])));
+    assert_eq!((group.runs.len(), found.runs.len()), (3, 4));
 }
 
 #[test]
