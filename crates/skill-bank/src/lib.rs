@@ -59,5 +59,5 @@ pub use evolve::{EvolvePlan, EvolveSettings, evolve};
 pub use log::{LogChain, log_line};
 pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
 pub use source::BankSource;
-pub use summary::{BankSummary, LongestSkill, TierSummary};
+pub use summary::{BankSummary, LongestSkill, TierSummary, TokenCompression};
 pub use view::BankView;

@@ -117,7 +117,7 @@ impl Content {
         }
     }
 
-    /// The tokens of its texts, about.
+    /// Estimated tokens of its texts.
     pub fn tokens(&self) -> u64 {
         self.texts().into_iter().map(estimate_tokens).sum()
     }

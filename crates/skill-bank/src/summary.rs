@@ -1,7 +1,7 @@
 //! A bank in numbers, for people who want to know what they have before they use it.
 
 use crate::bank::Bank;
-use crate::skill::{Skill, State, Tier};
+use crate::skill::{Skill, State, Tier, Version};
 use crate::words::words;
 use serde::Serialize;
 use skill_core::{SkillPartId, estimate_tokens};
@@ -29,6 +29,30 @@ pub struct BankSummary {
     pub near_duplicates: Vec<Vec<SkillPartId>>,
     /// An estimate of the tokens that an agent would read if it were shown every active skill.
     pub tokens_if_all_shown: u64,
+}
+
+/// Episodes against the skills that were distilled from them, in estimated tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TokenCompression {
+    /// Tokens of the teacher's input episodes.
+    pub episode_tokens: u64,
+    /// Tokens of the skills.
+    pub skill_tokens: u64,
+    /// The first divided by the second.
+    pub ratio: f64,
+}
+
+impl TokenCompression {
+    /// `None` if there are no skills, or no episodes are known.
+    pub fn new<'skill>(
+        episode_tokens: u64,
+        skills: impl IntoIterator<Item = &'skill Version>,
+    ) -> Option<Self> {
+        let skill_tokens = skills.into_iter().map(|version| version.content.tokens()).sum();
+        let ratio = episode_tokens as f64 / skill_tokens as f64;
+        (episode_tokens > 0 && skill_tokens > 0).then_some(Self { episode_tokens, skill_tokens, ratio })
+    }
 }
 
 /// A tier in numbers of skills, by their states.

@@ -41,8 +41,8 @@ pub use data::any::AnyReport;
 pub use data::arms::ArmRow;
 pub use data::bank::{
     BankBrief, BankComparison, BankItem, BankItemOutcome, BankItems, BankMeasurement, BankReport, BankRound,
-    BankScore, BankSkill, BankTrial, BankVersion, SkillCounts, TokenCompression, TrialCounts, TrialPhase,
-    VerdictCounts, records as bank_records,
+    BankScore, BankSkill, BankTrial, BankVersion, SkillCounts, TrialCounts, TrialPhase, VerdictCounts,
+    records as bank_records,
 };
 pub use data::compare::{
     ComparedArm, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained,

@@ -8,7 +8,7 @@ use crate::{prompts, skills, trainer, world};
 use skill_bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply};
 use skill_bank::episode::{Episode, TrainEpisode, TrainItems, assign_types};
 use skill_bank::lint::Forbidden;
-use skill_bank::{Bank, BankError};
+use skill_bank::{Bank, BankError, TokenCompression};
 use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel};
 use skill_pipeline::bank::{DistillTask, forbid_items};
 use skill_pipeline::{PipelineError, StopSignal};
@@ -67,9 +67,10 @@ impl<'config> Distilling<'config> {
         self.episodes.len()
     }
 
-    /// The tokens of these episodes, about.
-    pub fn episode_tokens(&self) -> u64 {
-        self.episodes.iter().map(|episode| episode.tokens()).sum()
+    /// The tokens of these episodes against those of all skills of a bank.
+    pub fn compression(&self, bank: &Bank) -> Option<TokenCompression> {
+        let episode_tokens = self.episodes.iter().map(|episode| episode.tokens()).sum();
+        TokenCompression::new(episode_tokens, bank.skills().filter_map(|skill| skill.latest()))
     }
 
     /// The calls of the teacher.

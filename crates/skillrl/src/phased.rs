@@ -339,14 +339,12 @@ impl PhasedTrainer {
             BankDir::create_in_run(path, bank, None)?;
         }
         let skills = measured.bank.skills().len();
-        let latest = measured.bank.skills().filter_map(|skill| skill.latest());
-        let skill_tokens: u64 = latest.map(|version| version.content.tokens()).sum();
-        let compression = distilling.episode_tokens() as f64 / skill_tokens as f64;
+        let compression = distilling.compression(&measured.bank);
         let record = PhaseRecord::new(Phase::Distill, hash_of_dir(&shown)?);
         Ok(record
             .with_figure("skills", Some(skills as f64))
             .with_figure("calls", Some(measured.calls as f64))
-            .with_figure("compression", (skill_tokens > 0).then_some(compression)))
+            .with_figure("compression", compression.map(|compression| compression.ratio)))
     }
 
     async fn fine_tune(&self, phases: &Phases, policy: &LoadedConfig) -> Result<PhaseRecord, Error> {

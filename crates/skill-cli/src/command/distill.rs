@@ -10,7 +10,7 @@ use serde_json::json;
 use skillrl::bank::distill::Admit;
 use skillrl::bank::episode::{AgentKind, Episode, EpisodeAgent, episode_line};
 use skillrl::bank::format::{BankFormat, write};
-use skillrl::bank::{Bank, BankError, Tier, read_episodes};
+use skillrl::bank::{Bank, BankError, Tier, TokenCompression, read_episodes};
 use skillrl::call_cache::CallCache;
 use skillrl::config::{EnvKind, FILE_NAME, LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::canonical::{canonical_hash, hex_sha256};
@@ -109,8 +109,8 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     }
     kept.note_made(&inputs)?;
     if args.json {
-        let tokens = Some(distilling.episode_tokens());
-        return super::print(&as_json(args, &loaded, bank, Some(&distilled), tokens));
+        let compression = distilling.compression(bank);
+        return super::print(&as_json(args, &loaded, bank, Some(&distilled), compression));
     }
     let state = match admit {
         Admit::Unmeasured => "active and not measured",
@@ -125,9 +125,8 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     for (tier, n) in by_tier(bank) {
         let _ = writeln!(text, "  {tier}: {n}");
     }
-    let (of_episodes, of_skills) = (distilling.episode_tokens(), skill_tokens(bank));
-    if let Some(ratio) = compression(of_episodes, of_skills) {
-        let [of_episodes, of_skills] = [of_episodes, of_skills].map(grouped);
+    if let Some(TokenCompression { episode_tokens, skill_tokens, ratio, .. }) = distilling.compression(bank) {
+        let [of_episodes, of_skills] = [episode_tokens, skill_tokens].map(grouped);
         let _ = writeln!(
             text,
             "  tokens (estimated): {of_episodes} of episodes, {of_skills} of skills, {ratio:.1} : 1"
@@ -146,14 +145,9 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     super::print_wrapped(&text)
 }
 
-/// The tokens of the texts of all skills, about.
+/// Estimated tokens of the texts of all skills.
 fn skill_tokens(bank: &Bank) -> u64 {
     bank.skills().filter_map(|skill| skill.latest()).map(|version| version.content.tokens()).sum()
-}
-
-/// How many tokens of episodes stand behind one of the skills; `None` without a skill.
-fn compression(episodes: u64, skills: u64) -> Option<f64> {
-    (skills > 0).then(|| episodes as f64 / skills as f64)
 }
 
 fn by_tier(bank: &Bank) -> BTreeMap<String, usize> {
@@ -170,17 +164,15 @@ fn as_json(
     loaded: &LoadedConfig,
     bank: &Bank,
     distilled: Option<&Distilled>,
-    episode_tokens: Option<u64>,
+    compression: Option<TokenCompression>,
 ) -> String {
-    let of_skills = skill_tokens(bank);
-
     let value = json!({
         "out": args.out,
         "skills": bank.skills().len(),
         "by_tier": by_tier(bank),
-        "skill_tokens": of_skills,
-        "episode_tokens": episode_tokens,
-        "compression": episode_tokens.and_then(|tokens| compression(tokens, of_skills)),
+        "skill_tokens": skill_tokens(bank),
+        "episode_tokens": compression.map(|found| found.episode_tokens),
+        "compression": compression.map(|found| found.ratio),
         "left_out": distilled.map_or(&[][..], |found| &found.left_out),
         "notes": distilled.map_or(&[][..], |found| &found.notes),
         "calls": distilled.map_or(0, |found| found.calls),

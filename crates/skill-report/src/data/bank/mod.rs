@@ -24,7 +24,7 @@ use crate::verdict::Verdict;
 use indexmap::IndexMap;
 use measured::Evaluations;
 use serde::Serialize;
-use skill_bank::{Bank, BankEvent, Basis, State};
+use skill_bank::{Bank, BankEvent, Basis, State, TokenCompression};
 use skill_pipeline::bank::read_record;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::records::TokensByStage;
@@ -86,7 +86,7 @@ pub struct BankReport {
     pub trajectories: Trajectories,
     /// Skills by state: active, of these never measured, waiting (candidates and those in a trial), retired.
     pub counts: SkillCounts,
-    /// How many tokens of episodes stand behind one of the active skills; `None` where either is not known.
+    /// Tokens of the episodes against those of the active skills; `None` if either is unknown.
     pub compression: Option<TokenCompression>,
     /// Trials by outcome.
     pub tried: TrialCounts,
@@ -98,29 +98,6 @@ pub struct BankReport {
     pub total: Option<StageRow>,
     /// What the run has sent.
     pub sent: SentRow,
-}
-
-/// Episodes against the skills that were distilled from them, in tokens (estimated).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct TokenCompression {
-    /// Those of the episodes that the teacher could choose from, over all rounds.
-    pub episode_tokens: u64,
-    /// Those of the active skills.
-    pub skill_tokens: u64,
-    /// The first divided by the second.
-    pub ratio: f64,
-}
-
-impl TokenCompression {
-    fn of(bank: &Bank, records: &[RoundRecord]) -> Option<Self> {
-        let episode_tokens = records.iter().filter_map(|record| record.episode_tokens).sum();
-        let active = bank.skills().filter_map(|skill| skill.active());
-        let skill_tokens = active.map(|version| version.content.tokens()).sum();
-        let is_known = episode_tokens > 0 && skill_tokens > 0;
-        let ratio = episode_tokens as f64 / skill_tokens as f64;
-        is_known.then_some(Self { episode_tokens, skill_tokens, ratio })
-    }
 }
 
 /// The skills of a bank by state.
@@ -235,7 +212,10 @@ impl BankReport {
                 .fold(0, u64::saturating_add),
             n_trials_left_out,
             trials,
-            compression: TokenCompression::of(&bank, &records),
+            compression: TokenCompression::new(
+                records.iter().filter_map(|record| record.episode_tokens).sum(),
+                bank.skills().filter_map(|skill| skill.active()),
+            ),
             tried,
             n_skills_left_out: bank.skills().len().saturating_sub(skills.len()),
             skills,
